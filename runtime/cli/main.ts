@@ -20,7 +20,7 @@ program
 
 const commands = commandsOf(program, loadCommand)
 
-/** Replaces the placeholder of a command with the command. Ignores unknown names. */
+/** Replaces a command's placeholder with the command. Ignores unknown names. */
 async function loadCommand(name: string): Promise<void> {
   const row = Object.hasOwn(commands, name) ? commands[name] : undefined
   const shown = program.commands as CliCommand[]
@@ -41,7 +41,7 @@ for (const [name, { summary, hidden = false, load }] of Object.entries(commands)
   if (name === requested) await load()
   else program.command(name, { hidden }).summary(summary)
 }
-// Placeholders have no arguments, so this list shows none. The help of each command does.
+// Placeholders have no arguments, so this list shows none. Each command's help does.
 program.configureHelp({ subcommandTerm: (command) => command.name() })
 
 await runProgram(program)

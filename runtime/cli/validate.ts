@@ -1,4 +1,4 @@
-/** `gatehouse validate -f` checks manifests offline, with the code of the admission webhook. */
+/** `gatehouse validate -f` checks manifests offline, using the admission webhook's code. */
 import { type Command, Option } from 'commander'
 import {
   type CheckedManifest,

@@ -29,7 +29,7 @@ export function makeLoginSecrets(): LoginSecrets {
   }
 }
 
-/** Returns the S256 challenge of a verifier (RFC 7636 section 4.2). */
+/** Returns the S256 challenge for a verifier (RFC 7636 section 4.2). */
 export function s256(verifier: string): string {
   return hash('sha256', verifier, 'base64url')
 }
@@ -39,7 +39,7 @@ export interface AuthorizationRequest {
   readonly clientId: string
   readonly redirectUri: string
   readonly scopes?: readonly string[] | undefined
-  /** Name of the parameter for the scopes, for providers that do not use `scope`. */
+  /** Name of the scopes parameter, for providers that do not use `scope`. */
   readonly scopeParamName?: string | undefined
   readonly state: string
   readonly codeChallenge: string
@@ -99,7 +99,7 @@ export function isOurState(params: URLSearchParams, state: string): boolean {
 }
 
 /**
- * Returns the code of a redirect whose state matched. Throws OAuthClientError: `protocol` for a wrong, missing or
+ * Returns the code from a redirect whose state matched. Throws OAuthClientError: `protocol` for a wrong, missing or
  * repeated `iss`, and for a repeated or missing code; `refused` with the server's error code when it sent an error.
  *
  * Without `issuer` (configured endpoints, unknown issuer) the comparison is skipped.

@@ -1,7 +1,7 @@
 /**
  * Calls an OAuth endpoint or fetches a metadata document, and turns every failure into an OAuthClientError.
  *
- * The injected fetch (runtime/net) bounds time and size, follows GET redirects on the same authority, and refuses plain
+ * The injected fetch (runtime/net) bounds time and size, follows GET redirects on the same authority, and rejects plain
  * http except for loopback. Nothing here retries. An abort rejects with the signal's reason.
  */
 import { jsonFields } from '../../schemas/index.ts'
@@ -11,7 +11,7 @@ import { wordsOf } from './refusals/peer-words.ts'
 
 export type { Fetch }
 
-/** Options of every call in this module. */
+/** Options shared by every call in this module. */
 export interface OAuthCallOptions {
   readonly fetch: Fetch
   readonly signal?: AbortSignal | undefined
@@ -40,7 +40,7 @@ export async function send(
   }
 }
 
-/** True when our own dial policy refused the URL or the address, so that a retry cannot help. */
+/** True when our own dial policy rejected the URL or the address, so that a retry cannot help. */
 function isOurRefusal(error: unknown): boolean {
   for (let failure: unknown = error; failure instanceof Error; failure = failure.cause) {
     if ('code' in failure && (failure.code === 'URL_REFUSED' || failure.code === 'ADDRESS_REFUSED'))

@@ -2,9 +2,9 @@
  * Reads and writes WWW-Authenticate challenges.
  *
  * The reader supports the whole grammar: several header lines, several challenges per line, token68, quoted strings,
- * any case. It skips token68 values, because no supported scheme uses them. After a syntax error it drops the rest of
- * the header and keeps what it has read. It never throws. The writer quotes every value.
- * Source: RFC 9110 sections 11.2 to 11.6.1 and 5.6; RFC 6750 section 3; RFC 9728 section 5.1.
+ * case-insensitive names. It skips token68 values, because no supported scheme uses them. After a syntax error it drops
+ * the rest of the header and keeps what it has read. It never throws. The writer quotes every value. Source: RFC 9110
+ * sections 11.2 to 11.6.1 and 5.6; RFC 6750 section 3; RFC 9728 section 5.1.
  */
 export interface Challenge {
   /** Lower case. */
@@ -77,7 +77,7 @@ class Reader {
     const before = this.#at
     this.#take(spacePattern)
     if (this.#isAtEnd()) return { scheme, params }
-    // Only white space may separate a scheme from its parameters.
+    // Only whitespace may separate a scheme from its parameters.
     if (this.#at === before) return undefined
     if (this.#token68() !== undefined) return { scheme, params }
     // Lenient: some servers omit the comma between two parameters.
@@ -126,7 +126,7 @@ class Reader {
     return (match[1] ?? '').replace(/\\([\s\S])/g, '$1')
   }
 
-  /** True at a comma or at the end, after optional white space. */
+  /** True at a comma or at the end, after optional whitespace. */
   #isAtEnd(): boolean {
     const start = this.#at
     this.#take(spacePattern)

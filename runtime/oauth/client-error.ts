@@ -1,5 +1,5 @@
 /**
- * The error of all OAuth client calls. Its `kind` separates "try later" from "sign in again".
+ * The error that all OAuth client calls throw. Its `kind` separates "try later" from "sign in again".
  *
  * `message` is safe for clients. The peer's text (`description`, `cause`) is only for logs and the operator's own
  * terminal.
@@ -11,7 +11,7 @@ import { type ErrorCode, GatehouseError } from '../../schemas/index.ts'
  * - `unreachable`: network error, timeout, 5xx or 429; the same call may succeed later
  * - `refused`: the server returned an OAuth error (`error` contains its code) or another 4xx
  * - `absent`: the document or endpoint does not exist
- * - `protocol`: the response violates the protocol (wrong issuer, no JSON, missing member) and must not be used
+ * - `protocol`: the response violates the protocol (wrong issuer, not JSON, missing member) and must not be used
  */
 export type OAuthErrorKind = 'unreachable' | 'refused' | 'absent' | 'protocol'
 

@@ -14,7 +14,7 @@ export type ClientAuthMethod = 'client_secret_basic' | 'client_secret_post' | 'n
 export interface OAuthClient {
   readonly clientId: string
   readonly clientSecret?: string | undefined
-  /** Fixed method, for instance from registration. Absent: chosen from the metadata. */
+  /** A fixed method, for instance from registration. Absent: chosen from the metadata. */
   readonly authMethod?: ClientAuthMethod | undefined
 }
 
@@ -48,7 +48,8 @@ const methods: Record<ClientAuthMethod, (secret: string) => ClientAuth> = {
 
 /**
  * Form-encodes id and secret (RFC 6749 section 2.3.1) with the URL standard's serializer, which keeps letters, digits
- * and `*-._`. oauth4webapi escapes those four characters too, and servers that do not decode them see another client.
+ * and `*-._`. oauth4webapi escapes those four characters too, and servers that do not decode them see a different
+ * client.
  */
 function basic(secret: string): ClientAuth {
   return (_server, { client_id: id }, _body, headers) => {

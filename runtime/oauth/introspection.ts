@@ -18,7 +18,7 @@ export async function introspect(
   token: string,
   options: OAuthCallOptions & {
     readonly client?: OAuthClient | undefined
-    /** introspection_endpoint_auth_methods_supported of the server, if known. */
+    /** The server's introspection_endpoint_auth_methods_supported, if known. */
     readonly authMethods?: readonly string[] | undefined
   },
 ): Promise<JsonRecord | undefined> {

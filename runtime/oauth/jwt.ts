@@ -1,5 +1,5 @@
 /**
- * Verifies signed tokens of an issuer: access tokens (runtime/incoming) and ID tokens of a login.
+ * Verifies an issuer's signed tokens: access tokens (runtime/incoming) and ID tokens from a login.
  *
  * jose checks signature, algorithm and time. Only asymmetric algorithms are accepted, with a clock skew of 60 s, and
  * `exp` is required. The `typ` must match the kind of token, so that a logout token or an assertion is not accepted as
@@ -115,7 +115,7 @@ function checkType(token: string, types: readonly string[]): void {
   if (!types.includes(name)) throw new TokenRefused('type')
 }
 
-/** Converts an error of jose to a TokenRefused. Returns other errors (such as unavailable keys) unchanged. */
+/** Converts a jose error to a TokenRefused. Returns other errors (such as unavailable keys) unchanged. */
 function toTokenRefused(error: unknown): unknown {
   if (error instanceof errors.JWTExpired) return new TokenRefused('expired', error)
   if (error instanceof errors.JWTClaimValidationFailed) {

@@ -1,5 +1,5 @@
 /**
- * The public keys of an issuer: fetches, caches and renews the key set, and selects the key for a token.
+ * An issuer's public keys: fetches, caches and renews the key set, and selects the key for a token.
  *
  * Sends one fetch at a time. A key set is renewed in the background after ten minutes, fetched again immediately for an
  * unknown key (at most every 30 s), and used for up to an hour while the issuer is down. jose selects the key: type,
@@ -18,11 +18,11 @@ export interface Keys {
    * unavailable.
    */
   readonly find: JWTVerifyGetKey
-  /** Increases with every change of the key set. Results from an older version must be verified again. */
+  /** Increases with every change to the key set. Results from an older version must be verified again. */
   readonly version: number
 }
 
-/** Keys of this process. Calls `read` for every verification; a different object is a different key set. */
+/** Keys that this process holds. Calls `read` for every verification; a different object means a different key set. */
 export function localKeys(read: () => JSONWebKeySet): Keys {
   let set: JSONWebKeySet | undefined
   let local: JWTVerifyGetKey | undefined
@@ -46,7 +46,7 @@ export function localKeys(read: () => JSONWebKeySet): Keys {
 }
 
 export interface RemoteKeysOptions extends OAuthCallOptions {
-  /** Returns the URL of the key set, for instance by discovery. Called before every fetch. */
+  /** Returns the key set's URL, for instance by discovery. Called before every fetch. */
   readonly locate: () => Promise<string>
   /** Returns Unix milliseconds. Default: Date.now. */
   readonly now?: (() => number) | undefined

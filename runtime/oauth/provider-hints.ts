@@ -2,7 +2,7 @@
  * Nonstandard requirements of identity providers for a login. Contains only quirks that require code; quirks that are
  * merely worth knowing are in runtime/tools/doctor/profiles.
  *
- * Used by the proxy (--remote-auth-provider) and by upstreams of the authorization server (provider). Documented in
+ * Used by the proxy (--remote-auth-provider) and by the authorization server's upstreams (provider). Documented in
  * docs/guides/proxy.md and docs/guides/authorization-server.md.
  */
 import { isFields } from '../../schemas/index.ts'
@@ -14,18 +14,18 @@ export interface ProviderHint {
    * 8707).
    */
   readonly resource?: 'omit' | 'audience'
-  /** Parameters of the authorization request. */
+  /** Parameters for the authorization request. */
   readonly authorizeParams?: Readonly<Record<string, string>>
   /**
-   * Scope that the provider requires for a refresh token. `none`: no such scope exists, and the provider refuses
+   * Scope that the provider requires for a refresh token. `none`: no such scope exists, and the provider rejects
    * offline_access.
    */
   readonly offlineScope?: 'offline_access' | 'refresh_token' | 'none'
-  /** Name of the parameter for the scopes, instead of `scope`. */
+  /** Name of the scopes parameter, instead of `scope`. */
   readonly scopeParamName?: string
   /** How a client with a secret authenticates at the token endpoint. */
   readonly clientAuth?: ClientAuthMethod
-  /** True when the provider supports PKCE with S256 without announcing it. */
+  /** True when the provider supports PKCE with S256 without advertising it. */
   readonly silentPkce?: true
   /**
    * Member of the token response that contains the user's tokens after a login. After a refresh they are top-level
@@ -74,7 +74,7 @@ export function hintedScopes(hint: ProviderHint | undefined, scopes: readonly st
   return offlineScope === 'none' ? others : [...others, offlineScope]
 }
 
-/** Returns the parameters of an authorization request. `prompt` combines the client's value and the provider's. */
+/** Returns the parameters for an authorization request. `prompt` combines the client's value and the provider's. */
 export function hintedParams(
   hint: ProviderHint | undefined,
   asked: Readonly<Record<string, string>>,

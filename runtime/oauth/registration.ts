@@ -30,7 +30,7 @@ export interface RegistrationRequest {
   readonly software_statement?: string
 }
 
-/** Returns the metadata of a native program: a public client if the server allows it, with a loopback redirect. */
+/** Returns the metadata for a native program: a public client if the server allows it, with a loopback redirect. */
 export function nativeClient(
   name: string,
   server: Pick<ServerMetadata, 'token_endpoint_auth_methods_supported'>,
@@ -99,9 +99,9 @@ export async function registerClient(
 }
 
 /**
- * Sends the metadata of a registration again, so that the server renews its secret. The client id stays the same, and
+ * Sends a registration's metadata again, so that the server renews its secret. The client id stays the same, and
  * management data that the response omits is kept. Rejects with OAuthClientError, `protocol` when the registration has
- * no management endpoint or the response has another client id.
+ * no management endpoint or the response has a different client id.
  */
 export async function updateRegistration(
   registration: Registration,
@@ -137,7 +137,7 @@ export async function updateRegistration(
   }
 }
 
-/** Deletes a registration. Returns false when the server does not support it or refuses. Does not reject. */
+/** Deletes a registration. Returns false when the server does not support or rejects this. Does not reject. */
 export async function deleteRegistration(
   { registrationAccessToken: token, registrationClientUri: uri }: Registration,
   options: OAuthCallOptions,

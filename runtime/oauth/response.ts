@@ -1,5 +1,5 @@
 /**
- * Renders an error as OAuth JSON, for responses to OAuth clients and for every 401.
+ * Renders an error as OAuth JSON for responses to OAuth clients and for every 401.
  *
  * Errors without an OAuth code in the error table become `server_error`. Causes are never sent.
  * Source: RFC 6749 sections 5.1 and 5.2.
@@ -14,7 +14,7 @@ export interface OAuthResponse {
   readonly body: { readonly error: string; readonly error_description: string }
 }
 
-/** Returns the OAuth code of the error from the error table, if it has one. */
+/** Returns the error's OAuth code from the error table, if it has one. */
 export function oauthCode(error: unknown): string | undefined {
   if (!(error instanceof GatehouseError)) return undefined
   const row = errors[error.code]
@@ -22,7 +22,7 @@ export function oauthCode(error: unknown): string | undefined {
 }
 
 /**
- * Returns status, headers and body of the response. Without an OAuth code the error is `server_error`, or
+ * Returns the response's status, headers and body. Without an OAuth code the error is `server_error`, or
  * `temporarily_unavailable` for 503.
  */
 function oauthResponse(error: unknown): OAuthResponse {

@@ -12,7 +12,7 @@ export async function revokeToken(
   options: OAuthCallOptions,
 ): Promise<boolean> {
   if (server.revocation_endpoint === undefined) return false
-  // RFC 8414: when omitted, the methods of the token endpoint apply.
+  // RFC 8414: when omitted, the token endpoint's methods apply.
   const methods =
     server.revocation_endpoint_auth_methods_supported ?? server.token_endpoint_auth_methods_supported
   try {

@@ -70,7 +70,7 @@ export function codeGrant(
   })
 }
 
-/** Uses a refresh token. When the response contains no new one, the old one stays valid and is returned. */
+/** Uses a refresh token. When the response does not contain a new one, the old one stays valid and is returned. */
 export async function refreshGrant(
   options: TokenRequestOptions & {
     readonly refreshToken: string
@@ -125,7 +125,7 @@ export function tokenExchangeGrant(
   })
 }
 
-/** Uses a JWT as authorization grant (RFC 7523 section 2.1). Also the on-behalf-of exchange, with `extra`. */
+/** Uses a JWT as an authorization grant (RFC 7523 section 2.1). Also the on-behalf-of exchange, with `extra`. */
 export function jwtBearerGrant(
   options: TokenRequestOptions & {
     readonly assertion: string
@@ -140,7 +140,9 @@ export function jwtBearerGrant(
   })
 }
 
-/** Joins scopes with spaces. Returns undefined for an empty list, because an empty parameter has another meaning. */
+/**
+ * Joins scopes with spaces. Returns undefined for an empty list, because an empty parameter has a different meaning.
+ */
 function joinScopes(scopes: readonly string[] | undefined): string | undefined {
   return scopes === undefined || scopes.length === 0 ? undefined : scopes.join(' ')
 }

@@ -1,5 +1,5 @@
 /**
- * URL rules of OAuth: the allowed endpoints, the well-known documents of an issuer or resource, and whether a resource
+ * OAuth's URL rules: the allowed endpoints, the well-known documents of an issuer or resource, and whether a resource
  * document covers a target.
  *
  * Source: RFC 8414 section 3.1, OpenID Connect Discovery section 4, RFC 9728 section 3.1, RFC 8707 section 2, MCP
@@ -36,7 +36,9 @@ export function serverMetadataUrls(issuer: string): readonly string[] {
   ]
 }
 
-/** Returns the path of the resource's own document, without query: the well-known part goes between host and path. */
+/**
+ * Returns the path of the resource's own document, without the query: the well-known part goes between host and path.
+ */
 export function resourceMetadataPath(resource: string): string {
   const { pathname } = new URL(resource)
   return `/.well-known/oauth-protected-resource${pathname === '/' ? '' : pathname}`
@@ -57,8 +59,8 @@ export function resourceMetadataUrls(target: string): readonly string[] {
 }
 
 /**
- * Returns the canonical form of a resource indicator: scheme and host in lower case, without default port and fragment.
- * A bare origin has no trailing slash, as MCP requires.
+ * Returns the canonical form of a resource indicator: scheme and host in lower case, without the default port and the
+ * fragment. A bare origin has no trailing slash, as MCP requires.
  */
 export function canonicalResource(value: string): string {
   const url = new URL(value)
@@ -66,7 +68,10 @@ export function canonicalResource(value: string): string {
   return url.pathname === '/' && url.search === '' ? url.origin : url.href
 }
 
-/** True when a document for `resource` covers `target`: the origin is the same, and its path contains the target's. */
+/**
+ * True when a document for `resource` covers `target`: the origins are the same, and the resource path contains the
+ * target's.
+ */
 export function resourceCovers(resource: string, target: string): boolean {
   if (!URL.canParse(resource)) return false
   const own = new URL(resource)

@@ -9,7 +9,7 @@ import { abortable } from '../net/index.ts'
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 
-/** Members of a credential, for instance `accessToken`. */
+/** The credential's members, for instance `accessToken`. */
 export type CredentialHeaders = Readonly<Record<string, string>>
 
 /** The credential that a request carries. */
@@ -29,7 +29,7 @@ const maxEntries = 10_000
 const unknownLifetimeMs = 60_000
 
 /**
- * A refused credential younger than this is not replaced: its age cannot be the reason, so a new one would be refused
+ * A rejected credential younger than this is not replaced: its age cannot be the reason, so a new one would be rejected
  * too.
  */
 const minAgeMs = 5_000
@@ -54,7 +54,7 @@ export class CredentialCache {
     return hash('sha256', JSON.stringify(parts.map((part) => part ?? null)), 'base64url')
   }
 
-  /** Returns the cached credential, or obtains one. Rejects with the error of `obtain`. */
+  /** Returns the cached credential, or obtains one. Rejects with the error from `obtain`. */
   async get(
     key: string,
     marginMs: number,
@@ -73,8 +73,8 @@ export class CredentialCache {
   }
 
   /**
-   * Reports that the backend refused the credential. Removes it unless a newer one has already replaced it. Returns
-   * true when the next `get` returns a different credential, and false when this one is too new to be replaced.
+   * Reports that the backend rejected the credential. Removes it unless a newer one has already replaced it. Returns
+   * true when the next `get` returns a different credential, and false when the current one is too new to be replaced.
    */
   refused(key: string, credential: CredentialHeaders): boolean {
     const entry = this.#entries.get(key)

@@ -1,10 +1,10 @@
 /**
  * The configuration of a strategy, and the checks that all strategies share.
  *
- * The shape is the strategy object in the configuration of the virtual server. Every member is optional here and
+ * Its shape is that of the strategy object in the virtual server's configuration. Every member is optional here and
  * checked at run time, so that an error names its field. A secret is either a literal or the name of a variable.
- * Variables are read on every use, so that a rotated value takes effect without a restart.
- * Source: docs/reference/specification/virtual-server.md#outgoingAuth (config.outgoingAuth).
+ * Variables are read on every use, so that a rotated value takes effect without a restart. Source:
+ * docs/reference/specification/virtual-server.md#outgoingAuth (config.outgoingAuth).
  */
 import type * as schema from '../../schemas/index.ts'
 import type { Violation } from '../../schemas/index.ts'
@@ -27,13 +27,13 @@ export type XaaBlock = Block<schema.XaaStrategy>
 
 /** Shared dependencies of the strategies. */
 export interface StrategyParts {
-  /** Fetch for token endpoints in the configuration. */
+  /** The fetch function for configured token endpoints. */
   readonly fetch: Fetch
-  /** Like `fetch`, for endpoints that may use plain http. */
+  /** Like `fetch`, but for endpoints that may use plain http. */
   readonly httpFetch: Fetch
   readonly cache: CredentialCache
   readonly upstream: UpstreamTokens | undefined
-  /** Returns the value of an environment variable or mounted secret; undefined or empty when it does not exist. */
+  /** Returns the value of an environment variable or mounted secret; undefined or '' when it does not exist. */
   readonly secret: (name: string) => string | undefined
   readonly enableObo: boolean
   readonly now: () => number
@@ -52,7 +52,10 @@ export interface StrategyModule {
   make(config: StrategyConfig, parts: StrategyParts): CredentialStrategy
 }
 
-/** Returns the violations of a secret that is a literal or names a variable. `required`: one of the two must be set. */
+/**
+ * Returns the violations of a secret that is a literal or names a variable. `required` means that one of the two must
+ * be set.
+ */
 export function secretViolations(
   field: string,
   literal: string | undefined,

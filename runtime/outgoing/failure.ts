@@ -1,5 +1,5 @@
 /**
- * Maps the failure to obtain a credential to an error for the callers of a backend.
+ * Maps a failure to obtain a credential to an error for the backend's callers.
  *
  * The classes are: sign in again (401), not allowed (403), the operator must change something (502), retry later (503).
  * The peer's own error text stays in the cause.
@@ -10,7 +10,7 @@ import { OAuthClientError, tokenRefusal } from '../oauth/index.ts'
 
 const defaultRetryAfterSec = 5
 
-/** `subject`: the refused grant is the caller's token, so a new login helps. */
+/** `subject`: the rejected grant is the caller's token, so a new login helps. */
 export function credentialFailure(error: unknown, { subject }: { readonly subject: boolean }): unknown {
   if (!(error instanceof OAuthClientError)) return error
   const refusal = tokenRefusal(error)

@@ -2,7 +2,7 @@
  * Authenticates to backends: maps the strategy names of the configuration to their implementations, and creates
  * strategies.
  *
- * To add a strategy, write its file and add it to the table; the compiler reports a missing entry. All strategies of a
+ * To add a strategy, write its file and add it to the table; the compiler reports a missing entry. All strategies in a
  * process share one cache and one set of connections.
  */
 import { formatViolations, GatehouseError } from '../../schemas/index.ts'
@@ -63,7 +63,7 @@ export interface OutgoingParts {
   readonly obtained?: ((strategy: string, error: unknown) => void) | undefined
   /** Returns Unix milliseconds. Default: Date.now. */
   readonly now?: (() => number) | undefined
-  /** Replaces the fetch for token endpoints. */
+  /** Replaces the fetch function for token endpoints. */
   readonly fetch?: Fetch | undefined
   /** Returns the URL of a region's token service. Default: the public endpoints. */
   readonly stsEndpoint?: ((region: string) => string) | undefined

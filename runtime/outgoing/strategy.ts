@@ -35,8 +35,9 @@ export interface CredentialStrategy {
    */
   apply(request: OutgoingRequest, caller: Caller | undefined, signal?: AbortSignal): void | Promise<void>
   /**
-   * Reports that the backend refused the credential that `apply` added to this request (401), and drops the credential.
-   * Returns true when another `apply` may add a different credential, so that the request is worth a retry.
+   * Reports that the backend rejected the credential that `apply` added to this request (401), and drops the
+   * credential. Returns true when another `apply` may add a different credential, so that the request is worth
+   * retrying.
    */
   refused(request: OutgoingRequest): boolean
 }
@@ -62,7 +63,7 @@ export interface UpstreamTokens {
    */
   get(caller: Caller, provider: string, signal?: AbortSignal): Promise<UpstreamToken | undefined>
   /**
-   * Reports that a backend refused this access token before its expiry. Returns true when another token may help: the
+   * Reports that a backend rejected this access token before it expired. Returns true when another token may help: the
    * next `get` then renews the token, or rejects with UPSTREAM_TOKEN_MISSING. Absent: never.
    */
   refused?(caller: Caller, provider: string, accessToken: string): boolean

@@ -21,21 +21,21 @@ const byName = new Map<string, string>([
   ...Object.values(tokenTypes).map((urn) => [urn, urn] as const),
 ])
 
-/** Returns the URN of a short or full name. An empty name means access token; an unknown name returns undefined. */
+/** Returns the URN for a short or full name. An empty name means access token; an unknown name returns undefined. */
 export function tokenTypeUrn(name: string | undefined): string | undefined {
   return byName.get(name ?? '')
 }
 
 export interface SubjectToken {
   readonly provider: string | undefined
-  /** URN. For the id_token type the upstream's ID token is used, otherwise its access token. */
+  /** URN. For the id_token type, the upstream's ID token is used; otherwise its access token. */
   readonly tokenType: string
 }
 
 /**
  * Returns the subject token. Rejects with GatehouseError: SUBJECT_REFUSED when the caller presented no token,
  * UPSTREAM_NOT_CONNECTED when the caller has not connected the provider, BACKEND_AUTH_FAILED when the provider has no
- * token of this type. Also rejects with the errors of `upstream`.
+ * token of this type. Also rejects with errors from `upstream`.
  */
 export async function subjectToken(
   caller: Caller,
@@ -64,8 +64,8 @@ export async function subjectToken(
 }
 
 /**
- * Calls `use` with the subject token. When the token is refused and came from an upstream provider, calls `use` once
- * more with a renewed token. Rejects with the errors of `subjectToken` and `use`.
+ * Calls `use` with the subject token. When the token is rejected and came from an upstream provider, calls `use` once
+ * more with a renewed token. Rejects with errors from `subjectToken` and `use`.
  */
 export async function withSubjectToken<T>(
   caller: Caller,

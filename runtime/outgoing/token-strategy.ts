@@ -1,4 +1,4 @@
-/** Base of the strategies that obtain a bearer token: caches the token, sets the header and drops refused tokens. */
+/** Base of the strategies that obtain a bearer token: caches the token, sets the header and drops rejected tokens. */
 import { hash } from 'node:crypto'
 import type { Caller } from '../net/index.ts'
 import type { OAuthClient, TokenSet } from '../oauth/index.ts'
@@ -101,7 +101,7 @@ export async function reportObtained(
   }
 }
 
-/** Converts tokens to a cache entry, and failures to the errors of this module. */
+/** Converts tokens to a cache entry, and failures to this module's errors. */
 async function toCredential(
   pending: Promise<TokenSet>,
   { subject }: { readonly subject: boolean },

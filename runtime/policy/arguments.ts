@@ -1,11 +1,11 @@
 /**
- * Converts the arguments of a tool call to attributes: `arg_<name>` with the value of a text, number or boolean, and
+ * Converts a tool call's arguments to attributes: `arg_<name>` with the value of a string, number or boolean, and
  * `arg_<name>_present` for a list or an object.
  *
- * Converts only names that policies read. An attribute that a policy and a backend could interpret differently is
- * reported as unusable, and a call is denied when a policy reads it. This concerns numbers that Cedar cannot represent,
- * texts that are too long, names that differ only in case (some servers treat them as equal), and two arguments for one
- * attribute.
+ * Only converts names that policies read. An attribute that a policy and a backend could interpret differently is
+ * reported as unusable, and a call is denied when a policy reads it. This applies to numbers that Cedar cannot
+ * represent, strings that are too long, names that differ only in case (some servers treat them as equal), and two
+ * arguments for one attribute.
  */
 import type { CedarValue } from '../../schemas/cedar/index.ts'
 import { GatehouseError } from '../../schemas/index.ts'
@@ -16,20 +16,20 @@ export const argumentPrefix = 'arg_'
 
 export interface RequestAttributes {
   readonly attributes: Readonly<Record<string, CedarValue>>
-  /** Attributes of the request whose values Cedar cannot represent. */
+  /** Request attributes whose values Cedar cannot represent. */
   readonly unusable: ReadonlySet<string>
 }
 
 /** The attributes that policies read. */
 export interface WantedArguments {
   has(name: string): boolean
-  /** Returns the wanted names that equal a name except for case, without the name itself. */
+  /** Returns the wanted names that differ from a name only in case. */
   variantsOf(name: string): readonly string[]
 }
 
 /**
- * Throws INVALID_PARAMS when the arguments are not an object or contain a duplicate member. `raw` is JSON text,
- * `maxText` the longest text that policies receive.
+ * Throws INVALID_PARAMS when the arguments are not an object or contain a duplicate member. `raw` is JSON text;
+ * `maxText` is the length of the longest string that policies receive.
  */
 export function argumentAttributes(raw: Buffer, wanted: WantedArguments, maxText: number): RequestAttributes {
   const attributes = new Map<string, CedarValue>()
@@ -79,7 +79,7 @@ export function wantedNames(names: ReadonlySet<string>, all: boolean): WantedArg
   }
 }
 
-/** Folds the case of a name. Converts to both cases, because some letters are equal only in upper case. */
+/** Folds a name's case. Converts to both cases, because some letters are equal only in upper case. */
 function fold(name: string): string {
   return name.toUpperCase().toLowerCase()
 }

@@ -1,5 +1,5 @@
 /**
- * Decides by Cedar policies whether a caller may perform a request.
+ * Uses Cedar policies to decide whether a caller may perform a request.
  *
  * Nothing is permitted by default, and a forbid overrides every permit. A permit that fails during evaluation is
  * ignored; a forbid that fails denies the request. Each failure is logged once. If the engine cannot decide, the
@@ -37,19 +37,19 @@ import { type CedarDecision, maxListed, undecided, type PolicyVerdict } from './
 import { digestOf } from './cedar/described.ts'
 
 export interface Authorizer {
-  /** Returns the caller as policies see it. Rejects with the errors of the upstream token source. */
+  /** Returns the caller as policies see it. Rejects with errors from the upstream token source. */
   subject(caller: Caller, signal?: AbortSignal): Promise<PolicySubject>
-  /** Short hash of policies, entities and settings: equal for authorizers that make the same decisions. */
+  /** Short hash of the policies, entities and settings; the same for authorizers that make the same decisions. */
   readonly digest: string
   /** Names of request attributes (claims, arguments) that a policy reads. */
   readonly reads: ReadonlySet<string>
-  /** Throws INVALID_PARAMS when policies read arguments and these cannot be parsed. */
+  /** Throws INVALID_PARAMS when policies read arguments that cannot be parsed. */
   decide(subject: PolicySubject, question: PolicyRequest): CedarDecision
   /** Returns the decision with its reasons. Throws like `decide`. */
   verdict(subject: PolicySubject, question: PolicyRequest): PolicyVerdict
   /** True when facts about the named item (a tool's hints, its origin) can change the decision. */
   readsFacts(subject: PolicySubject, question: PolicyRequest): boolean
-  /** Returns the engine input for a question. Throws like `decide`. */
+  /** Returns the engine input for a query. Throws like `decide`. */
   evidence(subject: PolicySubject, question: PolicyRequest): Evidence
 }
 
@@ -57,7 +57,7 @@ export interface Authorizer {
 export interface Evidence {
   readonly policies: readonly Policy[]
   readonly call: AuthorizationCall
-  /** Attributes of the request whose values Cedar cannot represent. */
+  /** Request attributes whose values Cedar cannot represent. */
   readonly unusable: ReadonlySet<string>
   readonly target: PolicyTarget
 }
@@ -67,16 +67,16 @@ export type { CedarDecision, PolicyVerdict }
 export type AuthorizerConfig = Omit<RuntimeAuthz, 'type'>
 
 export interface AuthorizerParts {
-  /** Name of the server: the parent `MCP::"<name>"` of everything it offers. */
+  /** The server's name: the parent `MCP::"<name>"` of everything it offers. */
   readonly serverName: string
-  /** Required for primaryUpstreamProvider; without it the claims are those of the presented token. */
+  /** Required for primaryUpstreamProvider; if absent, the claims are taken from the presented token. */
   readonly upstreamTokens?: UpstreamTokenSource | undefined
-  /** Called for each failure of the engine. */
+  /** Called for each engine failure. */
   readonly engineFailed?: ((error: unknown) => void) | undefined
   readonly log?: Log | undefined
   /** Called once for each policy that could not be evaluated, instead of a warning. */
   readonly policyFailed?: ((failure: PolicyFailure) => void) | undefined
-  /** Returns the id of a policy by its position; default `policies[3]`. */
+  /** Returns a policy's id from its position; default `policies[3]`. */
   readonly nameOf?: ((index: number) => string) | undefined
 }
 
@@ -101,8 +101,8 @@ export function makeAuthorizer(config: AuthorizerConfig, parts: AuthorizerParts)
 }
 
 /**
- * Returns the decision with the shadow policies in force, next to or instead of the enforced ones; undefined without
- * shadow policies. Throws INVALID_CONFIG like `makeAuthorizer`.
+ * Returns the decision with the shadow policies in force, alongside or instead of the enforced ones; undefined if there
+ * are no shadow policies. Throws INVALID_CONFIG like `makeAuthorizer`.
  */
 export function makeShadowAuthorizer(
   config: AuthorizerConfig,
@@ -116,7 +116,7 @@ export function makeShadowAuthorizer(
   return makeAuthorizer({ ...config, policies: [...enforced, ...shadowPolicies] }, { ...parts, nameOf })
 }
 
-/** A subject made from upstream tokens, valid while they stay the same. */
+/** A subject made from upstream tokens, valid as long as they do not change. */
 interface FromUpstream {
   readonly accessToken: string
   readonly idToken: string | undefined
@@ -350,7 +350,7 @@ class CedarAuthorizer implements Authorizer {
     }
   }
 
-  /** Returns an applicable policy that reads an attribute without a Cedar value. */
+  /** Returns an applicable policy that reads an attribute that has no Cedar value. */
   #findUnusableRead(
     subject: PolicySubject,
     question: PolicyRequest,
@@ -373,7 +373,7 @@ function namesLength({ id, origin }: PolicyRequest): number {
   return id.length + (origin ? origin.original.length + (origin.template?.length ?? 0) : 0)
 }
 
-/** True when a decision can depend on the origin of an item. */
+/** True when a decision can depend on an item's origin. */
 export function readsOrigin({ reads: { attributes, types, computedEntities } }: Policy): boolean {
   return (
     computedEntities ||

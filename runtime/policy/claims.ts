@@ -20,12 +20,12 @@ export interface UpstreamTokenSource {
   ): Promise<{ readonly accessToken: string; readonly idToken?: string | undefined } | undefined>
 }
 
-/** Claims of the ID token that are added when the access token lacks all of them. */
+/** ID token claims that are added when the access token lacks all of them. */
 const lentClaims = ['name', 'email'] as const
 
 /**
- * Returns the claims of an upstream access token, with name and email of the ID token if the access token has neither.
- * Returns `own` for an opaque token, and undefined for an invalid JWT.
+ * Returns the claims of an upstream access token, with the name and email from the ID token if the access token has
+ * neither. Returns `own` for an opaque token, and undefined for an invalid JWT.
  */
 export function claimsOfUpstream(
   accessToken: string,

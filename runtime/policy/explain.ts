@@ -3,8 +3,8 @@
  * that does not hold. For operators only.
  *
  * The engine reports which policies matched, but not why the others did not. Every part of a policy is therefore
- * evaluated as a policy of its own, in a few batches of bounded size, yielding to other work in between.
- * Source: docs/guides/policies.md; Cedar, JSON policy format.
+ * evaluated as a separate policy, in a few batches of bounded size, yielding to other work in between. Source:
+ * docs/guides/policies.md; Cedar, JSON policy format.
  */
 import { setImmediate } from 'node:timers/promises'
 import {
@@ -30,7 +30,7 @@ const partsAtOnce = 48
 const maxText = 300
 
 export interface PolicyExplanation {
-  /** `policies[3]`, or `policies[3].1` for the second policy of one text. */
+  /** `policies[3]`, or `policies[3].1` for the second policy in one text. */
   readonly id: string
   readonly effect: 'permit' | 'forbid'
   /** `unknown`: a limit was exceeded, or the engine failed. */
@@ -52,25 +52,26 @@ export interface DecisionExplanation {
   readonly policies: readonly PolicyExplanation[]
   /** Number of further policies that could have applied. */
   readonly leftOut: number
-  /** Reason why the request is denied regardless of policies. */
+  /** Why the request is denied regardless of policies. */
   readonly refused?: string | undefined
 }
 
-/** A question about any caller, from fixtures and commands. */
+/** A query about any caller, from fixtures and commands. */
 export interface PolicyQuestion extends Omit<AccessRequest, 'arguments'> {
   readonly claims: Readonly<Record<string, unknown>>
-  /** Name of the caller when the claims have no `sub`. */
+  /** The caller's name when the claims have no `sub`. */
   readonly subject?: string | undefined
   readonly arguments?: unknown
 }
 
 export interface PolicySet extends AuthorizerConfig {
-  /** Name of the server: the parent `MCP::"<name>"` of everything it offers. */
+  /** The server's name: the parent `MCP::"<name>"` of everything it offers. */
   readonly serverName: string
 }
 
 /**
- * Rejects with INVALID_CONFIG with every invalid policy, and with INVALID_PARAMS when the arguments are not an object.
+ * Rejects with INVALID_CONFIG listing every invalid policy, and with INVALID_PARAMS when the arguments are not an
+ * object.
  */
 export async function explainDecision(
   set: PolicySet,
@@ -82,7 +83,7 @@ export async function explainDecision(
   return explainRequest(authorizer, subject, request)
 }
 
-/** Converts the question to the authorizer's input. */
+/** Converts the query to the authorizer's input. */
 export async function asked(
   authorizer: Authorizer,
   { claims, subject: name, arguments: args, ...request }: PolicyQuestion,

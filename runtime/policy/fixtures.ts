@@ -29,11 +29,11 @@ export interface PolicyTestResult {
 
 export interface PolicyTestRun {
   readonly results: readonly PolicyTestResult[]
-  /** Ids of policies that determined no decision of any test. */
+  /** Ids of policies that did not determine any test's decision. */
   readonly idle: readonly string[]
 }
 
-/** The decision about a test question. */
+/** The decision on a test query. */
 interface Decided {
   readonly decision: 'allow' | 'deny' | 'none'
   /** Ids of the determining policies. */
@@ -42,7 +42,8 @@ interface Decided {
 }
 
 /**
- * Rejects with INVALID_CONFIG with every invalid policy, and with INVALID_PARAMS when the arguments are not an object.
+ * Rejects with INVALID_CONFIG listing every invalid policy, and with INVALID_PARAMS when the arguments are not an
+ * object.
  */
 export async function runPolicyTests(
   { serverName, ...config }: PolicySet,
@@ -60,8 +61,8 @@ export async function runPolicyTests(
 }
 
 /**
- * Like `runPolicyTests`, for an external decision point. Without `point` nothing is queried and nothing is decided.
- * Rejects with INVALID_PARAMS when the arguments are not an object.
+ * Like `runPolicyTests`, for an external decision point. Without `point`, nothing is queried or decided. Rejects with
+ * INVALID_PARAMS when the arguments are not an object.
  */
 export async function runPointTests(
   url: string,

@@ -19,8 +19,9 @@ import type { PolicySubject } from './subject.ts'
 import { undecided, type PolicyVerdict } from './verdict.ts'
 
 /**
- * What is known about the target of a request: its facts, that it does not exist, or nothing (undefined). `later`: the
- * target is checked again at a later stage, which responds. An error: the reason why the facts are unavailable.
+ * What is known about a request's target: its facts, that it does not exist, or nothing (undefined). `later`: the
+ * target is checked again at a later stage, which sends the response. An error: the reason why the facts are
+ * unavailable.
  */
 export type FactsResponse = Facts | GatehouseError | 'no such thing' | 'later' | undefined
 
@@ -34,7 +35,7 @@ export interface CheckOptions {
   readonly decided?: ((report: DecisionReport) => void) | undefined
 }
 
-/** One decision, for operators. */
+/** A single decision, for operators. */
 export interface DecisionReport {
   /** Includes the facts of the decision. */
   readonly request: AccessRequest
@@ -42,7 +43,7 @@ export interface DecisionReport {
   readonly verdict: PolicyVerdict
   /** Digest of the enforced policies. */
   readonly digest: string
-  /** Decision of the shadow policies; undefined without shadow policies, and when they read facts that are unknown. */
+  /** The shadow policies' decision; undefined if there are no shadow policies or they read unknown facts. */
   readonly shadow: { readonly allowed: boolean; readonly verdict: PolicyVerdict } | undefined
   /** Returns the policy inputs, for the audit log. */
   inputs(mode: InputsMode, facts?: Facts): PolicyInputs
@@ -54,7 +55,7 @@ export interface GateOptions {
    * when the next component rejects them.
    */
   readonly unknownMethods: 'pass' | 'refuse'
-  /** Returns true for tools of the gateway itself, which are permitted when enabled. A policy can still forbid them. */
+  /** Returns true for the gateway's own tools, which are permitted when enabled. A policy can still forbid them. */
   readonly granted?: ((tool: string) => boolean) | undefined
   /** Shadow policies: evaluated for every checked request, never enforced. */
   readonly shadow?: Authorizer | undefined
@@ -68,24 +69,24 @@ export interface FilterOptions {
 export interface Gate {
   /**
    * Resolves when the request may continue. Rejects with FORBIDDEN, with INVALID_PARAMS when the request does not
-   * identify its target, and with the errors of the upstream token source. Notifications are checked like requests.
+   * identify its target, and with errors from the upstream token source. Notifications are checked like requests.
    */
   check(caller: Caller, method: string, params: JsonObject, options?: CheckOptions): Promise<void>
   /**
-   * Returns the raw result of a list without the items that the caller may not see. Returns the same buffer when
-   * nothing was removed, or when the method is not a list. Rejects with BACKEND_PROTOCOL for an invalid list.
+   * Returns a list's raw result without the items that the caller may not see. Returns the same buffer when nothing was
+   * removed, or when the method is not a list. Rejects with BACKEND_PROTOCOL for an invalid list.
    */
   filter(caller: Caller, method: string, result: Buffer, options?: FilterOptions): Promise<Buffer>
   /** Releases its resources. */
   close?(): Promise<void>
 }
 
-/** A filter yields to other work after this time. */
+/** Time after which a filter yields to other work. */
 const turnMs = 5
 /** Cached views of one page of a list. */
 const maxViews = 64
 
-/** A parsed page of a list, with its filtered versions by fingerprint of the caller. */
+/** A parsed page of a list, with its filtered versions by caller fingerprint. */
 interface Page extends ParsedList {
   readonly views: Map<string, Buffer>
 }
@@ -156,7 +157,7 @@ class PolicyGate implements Gate {
     return this.#isAllowed(question, this.#authorizer.verdict(subject, question))
   }
 
-  /** Returns undefined without shadow policies. Never throws: errors of shadow policies must not affect requests. */
+  /** Returns undefined if there are no shadow policies. Never throws: shadow policy errors must not affect requests. */
   #shadowed(subjects: Subjects, question: AccessRequest): DecisionReport['shadow'] {
     if (!this.#options.shadow) return undefined
     try {

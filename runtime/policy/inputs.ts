@@ -15,11 +15,11 @@ export type InputsMode = 'read' | 'all'
 
 export interface PolicyInputs {
   readonly mode: InputsMode
-  /** Ids of groups and roles. */
+  /** Group and role ids. */
   readonly groups: readonly string[]
   /**
-   * With `read`: attribute values as the policies see them; null for an absent attribute. A missing attribute has a
-   * value without a Cedar representation.
+   * With `read`: attribute values as the policies see them; null for an absent attribute. A missing attribute is one
+   * whose value has no Cedar representation.
    */
   readonly attributes?: Readonly<Record<string, unknown>>
   /** With `all`: the claims that the policies see. */
@@ -28,7 +28,7 @@ export interface PolicyInputs {
   readonly arguments?: unknown
   /** True when the caller is denied everything, regardless of policies. */
   readonly denyAll?: true
-  /** Hints of the tool; absent when they were not looked up. */
+  /** The tool's hints; absent when they were not looked up. */
   readonly hints?: Readonly<Record<string, boolean>> | undefined
 }
 
@@ -72,8 +72,8 @@ export function recordedArguments({ arguments: raw }: AccessRequest): unknown {
 }
 
 /**
- * Converts a decimal of the engine back to a number. Returns undefined when it was rounded to a whole number, because
- * the engine would treat that as another type.
+ * Converts an engine decimal back to a number. Returns undefined when it was rounded to a whole number, because the
+ * engine would treat that as another type.
  */
 function plainValue(value: unknown): unknown {
   if (isRawJson(value)) return value

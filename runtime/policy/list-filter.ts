@@ -17,7 +17,7 @@ export interface ListedItem {
 export interface ParsedList {
   readonly result: JsonObject
   readonly items: readonly ListedItem[]
-  /** True when some item had no readable name. */
+  /** True when any item had no readable name. */
   readonly incomplete: boolean
 }
 

@@ -1,4 +1,4 @@
-/** Parses a decision from a line of the audit log. Treats malformed members as missing. */
+/** Parses a decision from an audit log line. Treats malformed members as missing. */
 import { exactJson, isFields, own } from '../../schemas/index.ts'
 import type { PolicyInputs } from './inputs.ts'
 import type { AccessRequest, Action } from './requests.ts'
@@ -7,10 +7,10 @@ export interface RecordedLine {
   readonly principal: string
   readonly request: Pick<AccessRequest, 'action' | 'id' | 'origin'>
   readonly decision: 'allow' | 'deny'
-  /** True for a tool of the gateway itself that was allowed without a policy. */
+  /** True for one of the gateway's own tools that was allowed without a policy. */
   readonly isUnreasoned: boolean
   readonly inputs: PolicyInputs | undefined
-  /** Set when an external decision point was responsible: `failed` when it made no decision. */
+  /** Set when an external decision point was responsible; `failed` when it did not make a decision. */
   readonly elsewhere: 'decided' | 'failed' | undefined
 }
 

@@ -8,21 +8,21 @@ export interface Flip {
   readonly target: string
   readonly from: 'allow' | 'deny'
   readonly to: 'allow' | 'deny'
-  /** Determining policies of the new decision; empty when no policy applies. */
+  /** The new decision's determining policies; empty when no policy applies. */
   readonly policies: readonly string[]
 }
 
 export interface Replay {
   /** Number of lines with a decision. */
   readonly decisions: number
-  /** Number of lines without a decision or with invalid JSON. */
+  /** Number of lines that have no decision or are invalid JSON. */
   readonly skipped: number
   readonly unchanged: number
   readonly inconclusive: number
-  /** Missing data of inconclusive lines, with the number of lines; the most frequent first. */
+  /** Data missing from inconclusive lines, with the number of lines; the most frequent first. */
   readonly lacking: readonly (readonly [string, number])[]
   readonly flips: readonly Flip[]
-  /** Ids of policies that determined no decision. */
+  /** Ids of policies that did not determine any decision. */
   readonly idle: readonly string[]
 }
 
@@ -54,7 +54,7 @@ export class ReplayTally {
     for (const name of names) this.#lacking.set(name, (this.#lacking.get(name) ?? 0) + 1)
   }
 
-  /** Records the new decision about the last line. */
+  /** Records the new decision on the last line. */
   decided(
     { principal, request, decision: from }: RecordedLine,
     to: Flip['to'],

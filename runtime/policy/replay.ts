@@ -1,11 +1,11 @@
 /**
- * Evaluates policies for the recorded decisions of the audit log, and reports which decisions would change for which
+ * Evaluates policies for the decisions recorded in the audit log, and reports which decisions would change for which
  * callers.
  *
- * The data of a line depends on the audit settings (`audit.policyInputs`). A policy that may apply and reads missing
+ * The data in a line depends on the audit settings (`audit.policyInputs`). A policy that may apply and reads missing
  * data is uncertain. The other policies may still decide (a matching forbid, or a permit that no uncertain policy can
- * forbid). Otherwise the line is inconclusive and never guessed.
- * Source: docs/guides/policies.md; docs/guides/observability.md, "Audit log".
+ * forbid). Otherwise the line is inconclusive; the decision is never guessed. Source: docs/guides/policies.md;
+ * docs/guides/observability.md, "Audit log".
  */
 import { setImmediate } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
@@ -20,7 +20,7 @@ import type { RecordedLine } from './recorded.ts'
 import { type Replay, ReplayTally } from './replay-tally.ts'
 import { undecided, type PolicyVerdict } from './verdict.ts'
 
-/** Maximum number of cached authorizers, each without a set of uncertain policies. */
+/** Maximum number of cached authorizers, each excluding a set of uncertain policies. */
 const maxVariants = 32
 /** Replaces an omitted policy, so that the others keep their ids. */
 const neverMatches = 'forbid(principal, action, resource) when { false };'
@@ -28,7 +28,7 @@ const turnMs = 20
 /** Claim for the recorded groups. */
 const groupClaim = 'gatehouse:groups'
 
-/** Rejects with INVALID_CONFIG with every invalid policy. */
+/** Rejects with INVALID_CONFIG listing every invalid policy. */
 export async function replayDecisions(
   { serverName, ...config }: PolicySet,
   lines: Iterable<string> | AsyncIterable<string>,
@@ -52,12 +52,12 @@ export async function replayDecisions(
   return tally.result(policyIds(config).filter((id) => !met.has(id)))
 }
 
-/** The claims of a decision point are not those that policies read, unless all claims are recorded. */
+/** The claims sent to a decision point are not those that policies read, unless all claims are recorded. */
 function forPolicies(line: RecordedLine): RecordedLine {
   return line.elsewhere && line.inputs?.mode === 'read' ? { ...line, inputs: undefined } : line
 }
 
-/** Tools of the gateway itself are permitted without a policy, unless a policy forbids them. */
+/** The gateway's own tools are permitted without a policy, unless a policy forbids them. */
 function isAllowed({ decision }: PolicyVerdict, line: RecordedLine): boolean {
   return (
     decision === 'permitted' || (decision === 'unmentioned' && line.decision === 'allow' && line.isUnreasoned)
@@ -148,7 +148,7 @@ class Replayer {
   }
 }
 
-/** Types of entities that every line contains. */
+/** Entity types that every line contains. */
 const knownTypes: ReadonlySet<string> = new Set([
   'Action',
   'Client',

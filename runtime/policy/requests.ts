@@ -1,5 +1,5 @@
 /**
- * Maps an MCP request to policy questions: the action, the type of its target, and its id.
+ * Maps an MCP request to policy queries: the action, the type of its target, and its id.
  *
  * One table for requests, and one for the lists whose items are checked by the same actions.
  * Source: docs/reference/specification/virtual-server.md#authentication, authentication (authorization policies); MCP
@@ -52,7 +52,7 @@ export const actions = {
   },
 } as const satisfies Record<Action, RequestRow>
 
-/** Actions that policies decide, of clients and of the console. */
+/** Client and console actions that policies decide. */
 export const policyActions: Readonly<Record<Action | ConsolePolicyAction, ActionRow>> = {
   ...actions,
   'console:view': { entityType: 'Console', feature: 'console', operation: 'view' },
@@ -65,11 +65,11 @@ export interface PolicyRequest {
   readonly action: Action | ConsolePolicyAction
   /** Advertised name of the tool or prompt, exact URI of the resource, literal URI template, or name of the console. */
   readonly id: string
-  /** Raw JSON of a tool call's arguments. */
+  /** A tool call's arguments as raw JSON. */
   readonly arguments?: Buffer | undefined
-  /** Hints of the tool. */
+  /** The tool's hints. */
   readonly hints?: ToolHints | undefined
-  /** Origin of the target; undefined when unknown. */
+  /** The target's origin; undefined when unknown. */
   readonly origin?: Origin | undefined
 }
 
@@ -78,17 +78,17 @@ export interface AccessRequest extends PolicyRequest {
   readonly action: Action
 }
 
-/** The backend target of a name. Independent of the name for clients. */
+/** The backend target of a name. Independent of the name that clients see. */
 export interface Origin {
   /** Empty for a workflow, which belongs to the gateway. */
   readonly backend: string
-  /** Name or URI at the backend, or name of a workflow. */
+  /** Name or URI at the backend, or a workflow name. */
   readonly original: string
   /** The URI template that matched a resource. */
   readonly template?: string | undefined
 }
 
-/** Facts about the target of a request. */
+/** Facts about a request's target. */
 export interface Facts {
   readonly hints: ToolHints
   readonly origin: Origin
@@ -97,7 +97,7 @@ export interface Facts {
 /** Attributes of a resource that only the gateway sets. */
 export const originAttributes = ['backend', 'original'] as const
 
-/** Returns the parents that a resource has because of its origin. */
+/** Returns the parents that a resource gets from its origin. */
 export function originUids({ action }: PolicyRequest, { backend, original, template }: Origin): Uid[] {
   if (backend === '') return [{ type: 'Workflow', id: original }]
   const type = `Backend${policyActions[action].entityType}`
@@ -108,7 +108,7 @@ export function originUids({ action }: PolicyRequest, { backend, original, templ
 export const hintNames = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'] as const
 export type ToolHints = Readonly<Partial<Record<(typeof hintNames)[number], boolean>>>
 
-/** Returns the hints in the annotations of a tool. */
+/** Returns the hints in a tool's annotations. */
 export function hintsIn(annotations: unknown): ToolHints {
   if (typeof annotations !== 'object' || annotations === null) return {}
   const given = annotations as Readonly<Record<string, unknown>>
@@ -128,7 +128,7 @@ export function refusal(action: Action): GatehouseError {
 export interface ListRow {
   /** Member of the result that contains the items. */
   readonly member: string
-  /** Member of an item that contains its name for clients. */
+  /** Item member that contains the name that clients see. */
   readonly key: string
   readonly action: Action
 }
@@ -151,8 +151,8 @@ const freeMethods: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Returns the policy questions of a request: none when it is not subject to policies, undefined for an unknown method.
- * Throws INVALID_PARAMS when required members cannot be read.
+ * Returns a request's policy queries: none when it is not subject to policies, undefined for an unknown method. Throws
+ * INVALID_PARAMS when required members cannot be read.
  */
 export function accessRequestsOf(method: string, params: JsonObject): readonly AccessRequest[] | undefined {
   switch (method) {

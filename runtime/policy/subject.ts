@@ -24,9 +24,9 @@ export interface PolicySubject {
   /** Claims that policies read. */
   readonly attributes: CedarAttributes
   readonly parents: readonly Uid[]
-  /** Attributes whose value has no Cedar representation. */
+  /** Attributes whose values have no Cedar representation. */
   readonly unusable: ReadonlySet<string>
-  /** Equal for callers that no policy can distinguish. */
+  /** The same for callers that no policy can distinguish. */
   readonly fingerprint: string
   /** True when every request is denied, because required claims are unavailable. */
   readonly denyAll: boolean
@@ -136,7 +136,7 @@ function ownClaim(claims: object, name: string): unknown {
   return Object.hasOwn(claims, name) ? (claims as Claims)[name] : undefined
 }
 
-/** Returns the valid texts of a list; other elements are not groups. */
+/** Returns the valid strings in a list; other elements are not groups. */
 function texts(list: readonly unknown[]): string[] {
   return list.filter((item): item is string => typeof item === 'string' && item !== '' && item.isWellFormed())
 }

@@ -10,7 +10,7 @@ import { sessionFolders } from '../../toolkit/targets/running.ts'
 
 const followEveryMs = 200
 
-/** Prints the output of the resource in the newest session that has it. Returns the exit code. */
+/** Prints the resource's output in the newest session that has it. Returns the exit code. */
 export async function showLogs(
   name: string,
   options: { follow: boolean; stop: AbortSignal },

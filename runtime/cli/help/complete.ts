@@ -13,7 +13,7 @@ export interface Completion {
   readonly about: string
 }
 
-/** Returns the candidates for the last of `words`, which may be ''. `words` begins after the name of the program. */
+/** Returns the candidates for the last of `words`, which may be ''. `words` starts after the program name. */
 export function candidates(program: Command, words: readonly string[]): Completion[] {
   const typed = words.at(-1) ?? ''
   const before = words.slice(0, -1)

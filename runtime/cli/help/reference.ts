@@ -1,7 +1,7 @@
 /**
- * Writes docs/reference/cli.md from the commands and docs/reference/doctor.md from the codes and provider profiles of
- * the doctor: `node runtime/cli/help/reference.ts`. With `--check` it writes nothing, reports outdated
- * pages, and exits with 1 if it finds any.
+ * Writes docs/reference/cli.md from the commands and docs/reference/doctor.md from the doctor's codes and provider
+ * profiles: `node runtime/cli/help/reference.ts`. With `--check` it writes nothing, reports outdated pages, and exits
+ * with 1 if it finds any.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -53,7 +53,7 @@ function helpOf(command: Command): string {
   return help.trim()
 }
 
-/** Every code of the doctor, then every identity provider that it recognizes. */
+/** Every doctor code, then every identity provider that the doctor recognizes. */
 function doctorPage(): string {
   const codeRows = Object.entries(codes).map(
     ([code, { expected, fix }]) => `| \`${code}\` | ${expected} | ${fix} |`,

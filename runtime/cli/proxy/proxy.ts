@@ -56,7 +56,7 @@ const maxUpstreams = 1
 /** A proxy configuration that needs more than forwarding, converted to the configuration of a virtual server. */
 export interface VirtualServerRequest {
   readonly config: VmcpConfig
-  /** Stores the lock of the target when there is none yet. */
+  /** Stores the target's lock if there is none yet. */
   readonly lockKeeper?: LockKeeper | undefined
   /** Sections of the file, and flags, that require a virtual server. */
   readonly sections: readonly string[]
@@ -66,12 +66,12 @@ export interface VirtualServerRequest {
   /** Undefined for plain HTTP. */
   readonly tls: CertificateFiles | undefined
   readonly allowedOrigins: readonly string[]
-  /** File of an embedded authorization server. */
+  /** File for an embedded authorization server. */
   readonly authServerFile: string | undefined
   readonly debug: boolean
 }
 
-/** Features of other modules that this command uses. */
+/** Features that this command uses from other modules. */
 export interface ProxyFeatures {
   /** Serves until a signal and resolves with the exit code. Must serve every section of the file, or throw. */
   readonly virtualServer?: (request: VirtualServerRequest) => Promise<number>
@@ -154,11 +154,11 @@ async function run(
 interface ProxyPins {
   readonly flag: '--tool-lock' | '--pin-first'
   readonly locks: readonly RuntimeToolLock[]
-  /** Where a new lock is written when the target has none. */
+  /** Where to write a new lock when the target has none. */
   readonly store?: LockStorage
 }
 
-/** Returns undefined when the definitions of the target are not checked. Throws INVALID_CONFIG. */
+/** Returns undefined when the target's definitions are not checked. Throws INVALID_CONFIG. */
 async function pinsOf({ toolLock, pinFirst }: ProxyInput, name: string): Promise<ProxyPins | undefined> {
   if (toolLock !== undefined && pinFirst !== undefined)
     throw new GatehouseError('INVALID_CONFIG', {
@@ -280,7 +280,7 @@ async function serveWith(
     ...(authServer ? { authServer } : {}),
   }
   if (isWorker) {
-    // The primary process reports failures of a worker.
+    // The primary process reports worker failures.
     return runWorker(config, parts).then(
       () => exitCode.ok,
       () => exitCode.failed,

@@ -1,6 +1,6 @@
 /**
- * `gatehouse proxy --config` for a server that speaks MCP on standard streams. It serves streamable HTTP on `/mcp`, or
- * HTTP+SSE (deprecated) on `/sse` when `proxyMode` is set to it.
+ * `gatehouse proxy --config` for a server that speaks MCP on standard streams. It serves streamable HTTP on `/mcp`, or,
+ * when `proxyMode` is `sse`, the deprecated HTTP+SSE transport on `/sse`.
  *
  * With `stdio`, the program runs here, inside the container of a stdio server. With `attach`, this process runs in a
  * container next to the proxy and attaches to a container that runs its image's own entrypoint. Neither authenticates
@@ -122,7 +122,7 @@ function attachTo(
   })
 }
 
-/** Returns the environment of the container without the variables of Gatehouse. */
+/** Returns the container's environment without Gatehouse's own variables. */
 function childEnvironment(): Record<string, string> {
   const own: Record<string, string> = {}
   for (const [name, value] of Object.entries(environment())) {

@@ -1,10 +1,9 @@
 /**
  * Finds and opens the embedded authorization server of a configuration file.
  *
- * Its file is `authserver-config.yaml` in the directory of the host's file. Without the file there is no embedded
+ * Its file is `authserver-config.yaml` in the same directory as the host's file. Without the file there is no embedded
  * server; an unreadable or invalid file is an error. Changed settings take effect at the next start, changed keys
- * immediately.
- * Source: spec documents 2 and 3.
+ * immediately. Source: spec documents 2 and 3.
  */
 import { lstatSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -36,11 +35,11 @@ export interface AuthServerOptions {
   readonly log: Log
   readonly env?: Environment
   readonly maxUpstreams?: number
-  /** Event stream of the host. Default: a new stream that is written to the log. */
+  /** The host's event stream. Default: a new stream that is written to the log. */
   readonly events?: Events | undefined
   /** Store that the processes of one server share. */
   readonly shared?: Store | undefined
-  /** Audit settings of the host. */
+  /** The host's audit settings. */
   readonly audit?: VmcpConfig['audit']
 }
 

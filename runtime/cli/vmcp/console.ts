@@ -20,13 +20,13 @@ export interface ConsoleParts {
   readonly config: VmcpConfig
   readonly events: Events
   readonly log: Log
-  /** Certificate of the virtual server. Undefined when the console serves plain HTTP. */
+  /** The virtual server's certificate. Undefined when the console serves plain HTTP. */
   readonly certificate: ServedCertificate | undefined
 }
 
 /** A console that is opened after its server has started. */
 export interface PreparedConsole {
-  /** Records calls from the start of the server. */
+  /** Records calls from server startup. */
   readonly recorder: CallRecorder
   open(server: VmcpServer): Promise<RunningConsole>
 }
@@ -74,7 +74,7 @@ interface Settings extends Pick<ConsoleOptions, 'host' | 'port' | 'basePath' | '
   readonly payloads: 'none' | 'failures' | 'all'
 }
 
-/** Returns the fetch function for the issuer of the console's login. */
+/** Returns the fetch function for the console login's issuer. */
 export function consoleFetch(): Fetch {
   return makeFetch({ guard: 'operator' })
 }

@@ -1,8 +1,7 @@
 /**
- * Runs a virtual server in this process until a signal, with its embedded authorization server. Applies changes of its
- * file.
- * Source: docs/reference/specification/virtual-server.md; docs/reference/specification/external-auth.md#embeddedAuthServer,
- * embeddedAuthServer.
+ * Runs a virtual server in this process until a signal, with its embedded authorization server. Applies changes to its
+ * file. Source: docs/reference/specification/virtual-server.md;
+ * docs/reference/specification/external-auth.md#embeddedAuthServer, embeddedAuthServer.
  */
 import type { CertificateFiles } from '../../../schemas/certificate/index.ts'
 import { MergedPages, processText } from '../../../schemas/metrics/index.ts'
@@ -47,7 +46,7 @@ import { bindError } from '../../toolkit/terminal/options.ts'
 export interface ReadConfig {
   readonly config: VmcpConfig
   readonly checksum: string | undefined
-  /** Backends of the file that were removed from the configuration because of errors. */
+  /** Backends in the file that were removed from the configuration because of errors. */
   readonly excluded: readonly ExcludedBackend[]
 }
 
@@ -61,7 +60,7 @@ export interface ServedFile {
   readonly env: Environment
 }
 
-/** Which problems of a single backend are errors. With `none`, the backend is excluded instead. */
+/** Which problems with a single backend are errors. With `none`, the backend is excluded instead. */
 export type BackendErrors = 'all' | 'none'
 
 export interface CheckedConfig extends ReadConfig {
@@ -71,7 +70,7 @@ export interface CheckedConfig extends ReadConfig {
 
 /**
  * Runs every check that `serve` runs before it starts, then the checks of `more`. Throws INVALID_CONFIG with the
- * problems of both files.
+ * problems in both files.
  */
 export async function readChecked(
   file: Omit<ServedFile, 'path'>,
@@ -106,7 +105,7 @@ function factsOf(path: string, env: Environment): AuthServerFacts | undefined {
   try {
     return loadAuthServerConfig(path, env)
   } catch {
-    // The check of that file reports the error.
+    // The check for that file reports the error.
     return undefined
   }
 }
@@ -115,7 +114,7 @@ export interface ServeCommandOptions
   extends ServedFile,
     Pick<StartOptions, 'host' | 'port' | 'allowedOrigins'> {
   readonly debug: boolean
-  /** Stores locks of backends that have none yet. */
+  /** Stores locks for backends that have none yet. */
   readonly lockKeeper?: LockKeeper | undefined
   readonly version: string
   /** Undefined for plain HTTP. */
@@ -151,7 +150,7 @@ export async function serveVmcp(options: ServeCommandOptions): Promise<number> {
 interface ServeContext {
   readonly log: Log
   readonly events: Events
-  /** Undefined for the default of the server. */
+  /** Undefined: the server's default. */
   readonly graceMs: number | undefined
 }
 
@@ -249,7 +248,7 @@ async function servePrimary(
 /** Cache lifetime of the merged metrics. */
 const pageMs = 1_000
 
-/** Caches the result of `work` for `pageMs`. */
+/** Caches the result of `work` for `pageMs` milliseconds. */
 function cacheBriefly<T>(work: () => Promise<T>): () => Promise<T> {
   let cached: { readonly at: number; readonly result: Promise<T> } | undefined
   return () => {

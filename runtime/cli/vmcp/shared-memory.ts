@@ -1,6 +1,6 @@
 /**
- * Shares memory of the primary process with the workers of a virtual server, when there is no Redis. Each kind of
- * record has a separate store, so that one kind cannot evict another.
+ * Shares the primary process's memory with a virtual server's workers when there is no Redis. Each kind of record has
+ * its own store, so that one kind cannot evict another.
  */
 import { type MemoryStoreOptions, makeMemoryStore, makeRemoteStore, serveStore } from '../../store/index.ts'
 import type { Store, StoreCall } from '../../store/index.ts'
@@ -14,7 +14,7 @@ const bounds: Readonly<Record<Kind, MemoryStoreOptions>> = {
   logins: {},
 }
 
-/** The primary responds immediately. A primary that does not is treated as gone. */
+/** A live primary responds immediately. A primary that does not is treated as gone. */
 const longestMs = 10_000
 
 /** Returns the handlers of the primary. */

@@ -3,9 +3,9 @@
  * defaults filled in. Reports all errors at once.
  *
  * The file never contains secrets; it names mounted files and environment variables. Mounted files are read on every
- * use, so that rotation needs no restart. Variables keep their value for the life of the process. A missing variable or
- * file is a start-up failure. Some switches are not part of the resource and exist only as variables of this process.
- * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer;
+ * use, so that rotation needs no restart. Variables keep their value for the lifetime of the process. A missing
+ * variable or file is a start-up failure. Some switches are not part of the resource and exist only as environment
+ * variables. Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer;
  * `schemas/runtime/authserver.json`.
  */
 import { readFileSync } from 'node:fs'
@@ -36,7 +36,7 @@ import { invalidConfig, parseConfig, readConfigText } from '../common/config-fil
 import { systemReason } from '../common/system-reason.ts'
 import type { Environment } from '../proxy/env.ts'
 
-/** Variables of an authorization server, in addition to those that its file names. */
+/** Variables that an authorization server reads, in addition to those that its file names. */
 export const authServerEnvironment = {
   /** False: skip the consent page before a login at the upstream. For headless tests only. */
   consent: 'GATEHOUSE_AUTH_SERVER_CONSENT',
@@ -57,7 +57,7 @@ export function loadAuthServerConfig(path: string, env: Environment): AuthServer
   return parseAuthServerConfig(readConfigText(path), env, path)
 }
 
-/** Checks a text. Throws INVALID_CONFIG with all errors, and the source if given. */
+/** Checks configuration text. Throws INVALID_CONFIG with all errors, and the source if given. */
 export function parseAuthServerConfig(text: string, env: Environment, source?: string): AuthServerConfig {
   const file = parseConfig('authserver', text, source)
   const reader = new Reader(env)

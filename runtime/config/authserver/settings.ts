@@ -11,7 +11,8 @@ import type { ProviderId } from '../../oauth/index.ts'
 import type { RedisStoreConfig } from '../../store/index.ts'
 
 /**
- * Reads a secret on every use, so that a rotated file takes effect immediately. Throws INVALID_CONFIG without a value.
+ * Reads a secret on every use, so that a rotated file takes effect immediately. Throws INVALID_CONFIG if there is no
+ * value.
  */
 export type SecretSource = () => string
 
@@ -24,7 +25,7 @@ export interface AuthServerSecrets {
 
 export interface AuthServerConfig {
   readonly issuer: string
-  /** Base URL of the advertised authorization endpoint; affects nothing else. */
+  /** Base URL for the advertised authorization endpoint; has no other effect. */
   readonly authorizationEndpointBaseUrl?: string
   readonly insecureAllowHttp: boolean
   /** Resources for which tokens may be issued. */
@@ -38,7 +39,7 @@ export interface AuthServerConfig {
   readonly consent: boolean
   readonly accessTokenMs: number
   readonly refreshTokenMs: number
-  /** Time during which a rotated refresh token returns its successor again, while the successor is unused. */
+  /** Time during which presenting a rotated refresh token returns its successor again, if the successor is unused. */
   readonly refreshGraceMs: number
   readonly authCodeMs: number
   /** Maximum lifetime of a grant, regardless of refreshes. */

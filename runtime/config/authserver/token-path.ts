@@ -1,5 +1,5 @@
 /**
- * The path language of identityFromToken and tokenResponseMapping, which selects a value in a token response.
+ * The path language for identityFromToken and tokenResponseMapping, which selects a value in a token response.
  *
  * path  := step { ("." | "|") step }
  * step  := key | index | "@upstreamjwt"
@@ -13,7 +13,7 @@
 export type TokenPath = readonly PathStep[]
 type PathStep = { readonly key: string } | { readonly jwt: true }
 
-/** Parses a path. Returns a string with the reason when the path is invalid. */
+/** Parses a path. Returns the reason as a string when the path is invalid. */
 export function parseTokenPath(path: string): TokenPath | string {
   const parts = split(path)
   if (parts.some((part) => part === '')) return 'must not have an empty step'
@@ -82,7 +82,8 @@ export function parseKeepingDigits(json: string): unknown {
 }
 
 /**
- * Returns a user id as text: a non-empty string, or a number that was not rounded. Returns undefined for anything else.
+ * Returns a user id as a string: a non-empty string, or a number that was not rounded. Returns undefined for anything
+ * else.
  */
 export function identifierOf(value: unknown): string | undefined {
   if (typeof value === 'string') return value === '' ? undefined : value

@@ -1,10 +1,10 @@
 /**
  * Checks every rule of the authorization server's configuration that needs no network.
  *
- * Returns one sentence per error. It contains the field name from the specification, never the value of a secret. Keys
- * and secrets are checked where they are read (authserver-secrets.ts).
- * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer, Errors and Limits;
- * RFC 8414 section 2; RFC 8707 section 2.
+ * Returns one sentence per error. Each sentence contains the field name from the specification, never a secret's value.
+ * Keys and secrets are checked where they are read (authserver-secrets.ts). Source:
+ * docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer, Errors and Limits; RFC
+ * 8414 section 2; RFC 8707 section 2.
  */
 import { isIP } from 'node:net'
 import { headerNameViolation, headerValueViolation } from '../../../schemas/index.ts'
@@ -23,7 +23,9 @@ import { parseTokenPath } from './token-path.ts'
 const minute = 60_000
 const hour = 60 * minute
 
-/** Accepted lifetimes: an unlimited token amounts to a password, and a very short one locks out all users. */
+/**
+ * Accepted lifetimes: a token that never expires amounts to a password, and a very short lifetime locks out all users.
+ */
 const lifetimes = [
   ['tokenLifespans.accessTokenLifespan', 'accessTokenMs', minute, 24 * hour, '1m to 24h'],
   ['tokenLifespans.refreshTokenLifespan', 'refreshTokenMs', hour, 720 * hour, '1h to 720h'],

@@ -2,7 +2,7 @@
  * Reads a configuration file of the runtime: strict YAML, checked by its schema, with defaults filled in. Reports all
  * errors at once.
  *
- * Used for every file of `schemas/runtime/`. Does not read the variables and files that the file names.
+ * Used for every file in `schemas/runtime/`. Does not read the variables and files that the file names.
  */
 import {
   GatehouseError,
@@ -16,19 +16,19 @@ import { readYaml } from './yaml.ts'
 
 type Config<N extends RuntimeName> = NonNullable<RuntimeResult<N>['config']>
 
-/** Returns the text of a file. Throws INVALID_CONFIG with the path. */
+/** Returns a file's text. Throws INVALID_CONFIG with the path. */
 export function readConfigText(path: string): string {
   return readTextFile(path, `the configuration file ${path}`)
 }
 
-/** Checks a text by the schema with this name. Throws INVALID_CONFIG with all errors, and the source if given. */
+/** Checks text against the schema with this name. Throws INVALID_CONFIG with all errors, and the source if given. */
 export function parseConfig<N extends RuntimeName>(name: N, text: string, source?: string): Config<N> {
   const { config, violations } = validateRuntime(name, readDocument(text, source))
   if (!config) throw invalidConfig(violations, source)
   return config
 }
 
-/** Returns the only document of a text, unchecked. Throws INVALID_CONFIG for invalid YAML or several documents. */
+/** Returns the text's only document, unchecked. Throws INVALID_CONFIG for invalid YAML or several documents. */
 export function readDocument(text: string, source?: string): unknown {
   const { documents, violations } = readYaml(text)
   if (violations.length > 0) {

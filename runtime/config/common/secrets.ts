@@ -1,7 +1,7 @@
 /**
  * Reads secrets from files, from the environment, and from the two providers of named secrets.
  *
- * Values are wrapped immediately. Errors contain the path, variable or name of a secret, never a value. Only
+ * Values are wrapped immediately. Errors contain a secret's path, variable or name, never its value. Only
  * `rotatingSecret` caches a value; it checks its file again, so that a rotated secret takes effect without a restart.
  * Source: docs/reference/specification/proxy-command.md#rules, rule 3 and --remote-forward-headers-secret.
  */
@@ -15,7 +15,7 @@ import { type Environment, readVariable, variables } from '../proxy/env.ts'
 /** Larger files are rejected: they do not contain a secret. */
 const maxBytes = 65_536
 
-/** Returns the content of a secret file without surrounding white space. Throws INVALID_CONFIG with the path. */
+/** Returns the content of a secret file without surrounding whitespace. Throws INVALID_CONFIG with the path. */
 export function readSecretFile(path: string): Secret {
   let text: string
   try {
@@ -36,8 +36,8 @@ const recheckMs = 2_000
 
 /**
  * Returns a function that reads the current value of a secret file. When the file becomes unreadable or empty, the last
- * value stays in use, so that a half-finished rotation causes no outage. Throws INVALID_CONFIG when the file has no
- * value initially.
+ * value stays in use, so that a half-finished rotation causes no outage. Throws INVALID_CONFIG if the file initially
+ * has no value.
  */
 export function rotatingSecret(path: string, now: () => number = Date.now): () => Secret {
   let current = readSecretFile(path)
@@ -57,9 +57,9 @@ export function rotatingSecret(path: string, now: () => number = Date.now): () =
 /** Finds named secrets. */
 export interface SecretsProvider {
   readonly kind: 'environment' | 'file'
-  /** Throws INVALID_CONFIG with the name of the secret and the searched location. */
+  /** Throws INVALID_CONFIG with the secret's name and the searched location. */
   find(name: string): Secret
-  /** Returns the location of the secret, for watching it. Throws like `find`. */
+  /** Returns the secret's location, so that it can be watched. Throws like `find`. */
   locate(name: string): SecretLocation
 }
 
@@ -68,7 +68,7 @@ export type SecretLocation =
   | { readonly file: string; readonly variable?: undefined }
   | { readonly file?: undefined; readonly variable: string }
 
-/** Returns the provider selected by the environment. Throws INVALID_CONFIG for an unknown or incomplete one. */
+/** Returns the provider selected by the environment. Throws INVALID_CONFIG for an unknown or incomplete provider. */
 export function makeSecretsProvider(env: Environment): SecretsProvider {
   const kind = readVariable(env, variables.secretsProvider) ?? 'environment'
   if (kind === 'environment') {

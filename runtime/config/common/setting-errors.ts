@@ -58,7 +58,7 @@ export class SettingErrors {
     }
   }
 
-  /** Returns a text value. An empty value is an error: an empty variable in a script must not disable anything. */
+  /** Returns a string value. An empty value is an error: an empty variable in a script must not disable anything. */
   text(key: InputKey): string | undefined {
     const value = this.input[key]
     if (typeof value !== 'string') return undefined
@@ -150,7 +150,7 @@ export class SettingErrors {
     if (given.length > 0) this.add(given.map(flagOf).join(', '), `requires ${what}`)
   }
 
-  /** Returns an IP address or a name. Binding it later shows whether it exists. */
+  /** Returns an IP address or a name. Whether it exists only shows when it is bound. */
   host(key: InputKey): string | undefined {
     const value = this.text(key)
     if (value === undefined || isIP(value) !== 0 || hostName.test(value)) return value

@@ -4,7 +4,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import { systemReason } from './system-reason.ts'
 
 /**
- * Returns the text of a file. `subject` starts the error messages, such as "the file /etc/x". Throws INVALID_CONFIG for
+ * Returns a file's text. `subject` starts the error messages, such as "the file /etc/x". Throws INVALID_CONFIG for
  * unreadable files and for UTF-16, which PowerShell 5 writes with `>`.
  */
 export function readTextFile(path: string, subject: string): string {

@@ -2,14 +2,13 @@
  * The strict YAML reader for configuration files and manifests. It also reads JSON, which is a subset of YAML.
  *
  * Accepts YAML 1.2 with values that JSON can represent. Plain scalars and merge keys (`<<`) are read as kubectl reads
- * them, so that a document means the same here and in a cluster: `yes` and `on` are true, `0644` is octal. Files of
+ * them, so that a document means the same here and in a cluster: `yes` and `on` are true, `0644` is octal. Files from
  * other programs are read as plain YAML 1.2.
  *
  * Rejects, with the line number: syntax errors, repeated keys, keys that are not plain values or are integers that a
- * double would round, tags of other types, other YAML versions, nodes that contain themselves, and documents that are
+ * double would round, tags for other types, other YAML versions, nodes that contain themselves, and documents that are
  * too large, too deep or expand too much through aliases. The library checks repeated keys in quadratic time and writes
- * collection keys in exponential time, so both checks are made here, before a value is built.
- * Source: YAML 1.2.2.
+ * collection keys in exponential time, so both checks are made here, before a value is built. Source: YAML 1.2.2.
  */
 import { exactInteger, isRawJson, type Violation } from '../../../schemas/index.ts'
 import { otherIntegers } from '../../../schemas/yaml/index.ts'
@@ -49,7 +48,7 @@ export interface YamlRead {
   readonly violations: readonly YamlViolation[]
 }
 
-/** Several times the maximum size of a ConfigMap or an object of the API server. */
+/** Several times the maximum size of a ConfigMap or any other API server object. */
 const maxBytes = 8 * 1024 * 1024
 /** Far deeper than any manifest. */
 const maxDepth = 100
@@ -57,7 +56,7 @@ const maxDepth = 100
 const maxAliased = 100_000
 const maxViolations = 20
 
-/** Types of YAML 1.1 that kubectl does not detect in plain scalars. */
+/** YAML 1.1 types that kubectl does not detect in plain scalars. */
 const unsupportedByKubectl = /:(?:binary|omap|pairs|set|timestamp)$/
 
 const kubectlScalars = {
@@ -73,7 +72,7 @@ const kubectlScalars = {
   ],
 } as const
 
-/** Reads all documents of a text. Never throws. */
+/** Reads all documents in a YAML text. Never throws. */
 export function readYaml(text: string): YamlRead {
   const lines = new LineCounter()
   const { documents, violations } = readYamlTree(text, { lines, kubectl: true })
@@ -225,7 +224,7 @@ function exactValue({ value, source }: Scalar): unknown {
   return digits === undefined ? value : exactInteger(value, digits)
 }
 
-/** Returns the decimal form of an integer in the notation of YAML 1.1 or 1.2; undefined for other numbers. */
+/** Returns the decimal form of an integer in YAML 1.1 or 1.2 notation; undefined for other numbers. */
 function decimalDigits(source: string): string | undefined {
   const [, sign, digits = ''] = /^([-+]?)(\w+)$/.exec(source.replaceAll('_', '')) ?? []
   const octal = /^0o?(?=[0-7]+$)/.exec(digits)
@@ -234,7 +233,7 @@ function decimalDigits(source: string): string | undefined {
   return `${sign === '-' ? '-' : ''}${BigInt(text)}`
 }
 
-/** Where merge keys are supported, their value is not text. */
+/** Where merge keys are supported, their value is not a string. */
 function isMergeKey(key: unknown): boolean {
   return isScalar(key) && typeof key.value === 'symbol'
 }

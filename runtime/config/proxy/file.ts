@@ -5,9 +5,8 @@
  * file.
  *
  * The transparent proxy cannot serve features that inspect every message (policies, tool filters, rate limits, audit,
- * telemetry, webhooks). `needsVirtualServer` detects them, and from-proxy.ts converts such a file to that of a virtual
- * server with one backend.
- * Source: `schemas/runtime/proxy.json`; docs/reference/specification/proxy-command.md.
+ * telemetry, webhooks). `needsVirtualServer` detects them, and from-proxy.ts converts such a file to a virtual server
+ * file with one backend. Source: `schemas/runtime/proxy.json`; docs/reference/specification/proxy-command.md.
  */
 import { type AddressPolicy, GatehouseError, type ProxyFile } from '../../../schemas/index.ts'
 import { Secret } from '../../observe/index.ts'
@@ -74,7 +73,7 @@ function addressPolicy(value: ProxyFile['targetAddresses']): AddressPolicy | und
   return value === 'any' ? undefined : value
 }
 
-/** Converts the file to the values of the flags. */
+/** Converts the file to flag values. */
 function toFlagInput(file: ProxyFile, env: Environment): ProxyInput {
   const { headerForward, remoteAuth } = file
   const login = remoteAuth?.enabled === true || remoteAuth?.clientId !== undefined
@@ -103,7 +102,7 @@ function loginInput(remoteAuth: NonNullable<ProxyFile['remoteAuth']>, env: Envir
     remoteAuthAuthorizeUrl: remoteAuth.authorizeUrl,
     remoteAuthTokenUrl: remoteAuth.tokenUrl,
     remoteAuthClientId: remoteAuth.clientId,
-    // The file takes precedence over the variable here, while for flags a value takes precedence over a file.
+    // Here the file takes precedence over the variable, whereas for flags a value takes precedence over a file.
     remoteAuthClientSecret:
       remoteAuth.clientSecretFile === undefined
         ? fromVariable('remoteAuth.clientSecretEnv', remoteAuth.clientSecretEnv, env)

@@ -273,7 +273,7 @@ export const proxyFlags = {
   },
 } as const satisfies Record<keyof ProxyInput, FlagRow>
 
-/** Returns the flag of a value, for messages. */
+/** Returns the flag that sets a value, for messages. */
 export function flagOf(key: keyof ProxyInput): string {
   return proxyFlags[key].flag
 }

@@ -2,9 +2,8 @@
  * Authentication at the proxy's own endpoint: the --oidc-* flags.
  *
  * Setting the issuer, key set URL or introspection URL enables authentication. Any other --oidc-* flag without one of
- * them is an error, because the operator expects protection. runtime/incoming trusts hosts that the operator writes as
- * loopback.
- * Source: docs/reference/specification/proxy-command.md#incoming, "Incoming (OIDC) flags".
+ * them is an error, because the operator expects protection. runtime/incoming trusts hosts that the operator specifies
+ * as loopback. Source: docs/reference/specification/proxy-command.md#incoming, "Incoming (OIDC) flags".
  */
 import type { Secret } from '../../observe/index.ts'
 import { type Environment, variables } from './env.ts'
@@ -31,7 +30,7 @@ export interface IncomingOidc {
   readonly resource?: string | undefined
   /** From a configuration file: file with the bearer token for requests to the key set. */
   readonly jwksAuthTokenPath?: string | undefined
-  /** From a configuration file: accept only tokens of this subject. */
+  /** From a configuration file: accept only this subject's tokens. */
   readonly subject?: string | undefined
 }
 

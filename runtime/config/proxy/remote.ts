@@ -1,5 +1,5 @@
 /**
- * Authentication of the proxy at its target: none, a fixed bearer token, or an OAuth login.
+ * How the proxy authenticates to its target: none, a fixed bearer token, or an OAuth login.
  *
  * Source: docs/reference/specification/proxy-command.md#rules, rules 1 to 6 and "Outgoing (remote server) flags".
  */
@@ -39,14 +39,14 @@ export interface OAuthSettings {
   readonly callbackPort: number
   /** Undefined: from the target's metadata, else the target URI. '' sends none. */
   readonly resource: string | undefined
-  /** Undefined: chosen from the metadata of the servers. */
+  /** Undefined: chosen from the servers' metadata. */
   readonly scopes: readonly string[] | undefined
   readonly scopeParamName: string | undefined
   /** Provides defaults for settings that are not set otherwise. */
   readonly provider: ProviderId | undefined
   readonly skipBrowser: boolean
   readonly timeoutMs: number
-  /** Pace of retries after a failed renewal. */
+  /** Pace at which a failed renewal is retried. */
   readonly pace: RenewalPace
   /** Undefined: nothing is stored beyond this process. */
   readonly keep: { readonly dir: string; readonly password: Secret | undefined } | undefined
@@ -173,7 +173,7 @@ function callbackPort(violations: SettingErrors): number {
   return port
 }
 
-/** Returns the resource: an absolute URI without fragment (RFC 8707), and with a host, as MCP servers require. */
+/** Returns the resource: an absolute URI without a fragment (RFC 8707) and with a host, as MCP servers require. */
 function resource({ remoteAuthResource: value }: ProxyInput, violations: SettingErrors): string | undefined {
   if (value === undefined || value === '') return value
   const url = URL.canParse(value) ? new URL(value) : undefined

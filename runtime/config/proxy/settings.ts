@@ -58,13 +58,13 @@ export interface ProxySettings {
   readonly unauthenticated?: boolean | undefined
   readonly endpointPrefix?: string | undefined
   readonly trustProxyHeaders?: boolean | undefined
-  /** True when the target is the bridge of a stdio server, which must be able to group requests by caller. */
+  /** True when the target is a stdio server's bridge, which must be able to group requests by caller. */
   readonly identifyCallers?: boolean | undefined
   readonly sessionStorage?: RuntimeSessionStorage | undefined
   readonly metricsPort: number | undefined
   readonly workers: number
   readonly proxyEnvironment: ProxyEnvironment
-  /** Configurations that are allowed but risky, one line each. */
+  /** Allowed but risky configurations, one line each. */
   readonly warnings: readonly string[]
 }
 

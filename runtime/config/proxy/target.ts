@@ -18,7 +18,7 @@ export interface TargetAddress {
   /** Host header. */
   readonly authority: string
   readonly protocol: 'http:' | 'https:'
-  /** Query of every request, without question mark. */
+  /** Query string for every request, without the question mark. */
   readonly query: string
   /** True when the host is a loopback name or address. */
   readonly loopback: boolean

@@ -22,7 +22,7 @@ import type { Environment } from './env.ts'
 
 const lists = ['mutating', 'validating'] as const
 
-/** Maps member names of a webhook in ToolHive's files to ours. */
+/** Maps webhook member names in ToolHive's files to ours. */
 const ownMembers: Readonly<Record<string, string>> = { failure_policy: 'failurePolicy', timeout: 'timeout' }
 const tlsMembers: Readonly<Record<string, string>> = {
   ca_bundle_path: 'caBundlePath',
@@ -31,7 +31,7 @@ const tlsMembers: Readonly<Record<string, string>> = {
   insecure_skip_verify: 'insecureSkipVerify',
 }
 
-/** Returns the errors in the files and variables of a webhook: lines that start with `<field>.<member>: `. */
+/** Returns the errors in a webhook's files and variables: lines that start with `<field>.<member>: `. */
 export type CheckWebhook = (
   webhook: RuntimeWebhook,
   list: (typeof lists)[number],
@@ -118,7 +118,7 @@ class WebhookFileReader {
     return { path: renamed(path), message: renamed(message) }
   }
 
-  /** Renames only the member: file paths may contain any text. */
+  /** Renames only the member, because file paths may contain any text. */
   lineAsWritten(line: string): Violation {
     const end = line.indexOf(': ')
     const path = line.slice(0, end)

@@ -23,30 +23,30 @@ export type VmcpConfig = VmcpFile
 
 export interface ReadVmcpConfig {
   readonly config: VmcpConfig
-  /** Backends of the file with an invalid configuration. They are not part of `config`. */
+  /** Backends in the file whose configuration is invalid. They are not part of `config`. */
   readonly excluded: readonly ExcludedBackend[]
 }
 
 export interface LoadedVmcpConfig extends ReadVmcpConfig {
-  /** SHA-256 of the file's text in hex. Hooks use it to match reports to configurations. */
+  /** SHA-256 of the file's text, in hex. Hooks use it to match reports to configurations. */
   readonly checksum: string
 }
 
 /**
- * Reads and checks a file. Problems of single backends exclude these backends. Throws INVALID_CONFIG with the path and
- * all problems when any problem concerns something else.
+ * Reads and checks a file. A problem with a single backend only excludes that backend. Throws INVALID_CONFIG with the
+ * path and all problems if any problem concerns something else.
  */
 export function loadVmcpConfig(path: string): LoadedVmcpConfig {
   const text = readConfigText(path)
   return { ...readVmcpConfig(text, path), checksum: hash('sha256', text, 'hex') }
 }
 
-/** Checks a text. Throws INVALID_CONFIG with all errors, and the source if given. */
+/** Checks configuration text. Throws INVALID_CONFIG with all errors, and the source if given. */
 export function parseVmcpConfig(text: string, source?: string): VmcpConfig {
   return deepFreeze(parseConfig('vmcp', text, source))
 }
 
-/** Like `loadVmcpConfig`, for a text. */
+/** Like `loadVmcpConfig`, but for text. */
 export function readVmcpConfig(text: string, source?: string): ReadVmcpConfig {
   const document = readDocument(text, source)
   const { config, violations } = validateRuntime('vmcp', document)
@@ -114,12 +114,12 @@ export const vmcpEnvironment = {
   redisPassword: 'GATEHOUSE_SESSION_REDIS_PASSWORD',
   /** Prefix, followed by the backend's name: JSON with headers for the backend. */
   headerForward: 'GATEHOUSE_HEADER_FORWARD_',
-  /** Prefix, followed by an identifier from such a JSON: the value of one header. */
+  /** Prefix, followed by an identifier from such JSON: the value of one header. */
   headerSecret: 'GATEHOUSE_SECRET_',
   /** Key material that replicas share, for state that clients carry; base64 of at least 32 bytes. */
   stateKey: 'VMCP_SESSION_HMAC_SECRET',
   enableObo: 'GATEHOUSE_ENABLE_OBO',
-  /** Key for the embedding service of tool search, with provider compat. */
+  /** Key for tool search's embedding service, with provider compat. */
   embeddingApiKey: 'GATEHOUSE_EMBEDDING_API_KEY',
   debug: 'GATEHOUSE_DEBUG',
   /** Idle timeout of a session, as a duration. */

@@ -1,10 +1,10 @@
 /**
- * Converts a proxy's file to that of a virtual server with one backend, for proxies that must inspect every message:
+ * Converts a proxy's file to a virtual server file with one backend, for proxies that must inspect every message:
  * policies, tool filters, rate limits, audit, telemetry, webhooks, tool locks.
  *
- * Names stay as the backend has them (priority with one entry never renames). Features of the transparent proxy only
- * (its own login, a stdio target) are rejected here instead of being ignored.
- * Source: `schemas/runtime/proxy.json`, `schemas/runtime/vmcp.json`.
+ * Names stay as the backend has them (priority with one entry never renames). Features that only the transparent proxy
+ * has (its own login, a stdio target) are rejected here instead of being ignored. Source: `schemas/runtime/proxy.json`,
+ * `schemas/runtime/vmcp.json`.
  */
 import {
   envName,
@@ -19,7 +19,7 @@ import { type VmcpConfig, parseVmcpConfig, vmcpEnvironment } from './file.ts'
 
 export interface VirtualServer {
   readonly config: VmcpConfig
-  /** The environment, extended by secrets from files and headers for the backend. */
+  /** The environment, extended with secrets from files and headers for the backend. */
   readonly env: Environment
 }
 

@@ -36,7 +36,7 @@ const supported: ReadonlySet<string> = new Set<keyof ProxyInput>([
   'pinFirst',
   'webhookConfig',
 ])
-/** Flags that have an effect next to the file of a proxy that inspects every message. */
+/** Flags that have an effect in addition to the file of a proxy that inspects every message. */
 const besideFile: ReadonlySet<string> = new Set<keyof ProxyInput>([
   'config',
   'host',
@@ -50,7 +50,7 @@ const besideFile: ReadonlySet<string> = new Set<keyof ProxyInput>([
 ])
 const tokenVariable = 'GATEHOUSE_PROXY_BEARER_TOKEN'
 
-/** Throws INVALID_CONFIG with all flags that would have no effect next to such a file. */
+/** Throws INVALID_CONFIG with all flags that would have no effect in addition to such a file. */
 export function requireNoOtherFlags(input: ProxyInput, sections: readonly string[]): void {
   rejectOthers(
     input,

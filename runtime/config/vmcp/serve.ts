@@ -88,7 +88,7 @@ export function serveSettings(flags: ServeFlags, env: Environment): ServeSetting
   return { host, port, tls, sessionTtlMs, maxSessions, allowedOrigins, workers }
 }
 
-/** Returns the value together with the name of its source. */
+/** Returns the value and the name of its source. */
 function named(flag: string, typed: string | undefined, variable: string, env: Environment) {
   return typed === undefined
     ? { name: variable, value: env[variable] || undefined }

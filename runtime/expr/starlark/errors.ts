@@ -1,4 +1,4 @@
-/** Errors of scripts, with their position. The messages are for the author of the script. */
+/** Script errors with their position. The messages are for the script's author. */
 
 /** Line and column, both one-based; columns count characters. */
 export interface SourcePosition {
@@ -38,7 +38,7 @@ export class StarlarkError extends Error {
   }
 }
 
-/** A limit of the script was reached. Scripts cannot catch this error. */
+/** The script reached a limit. Scripts cannot catch this error. */
 export class LimitError extends StarlarkError {
   constructor(message: string) {
     super(message)

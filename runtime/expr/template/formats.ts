@@ -1,5 +1,5 @@
 /**
- * Formats single values for a verb of printf, with its flags.
+ * Formats single values for a printf verb with its flags.
  *
  * Source: Go fmt, "Printing"; Go strconv.Quote.
  */
@@ -19,7 +19,7 @@ export interface Flags {
 
 /** Pads to the width. */
 export function pad(text: string, { width = 0, minus, zero }: Flags): string {
-  // Widths count code points of one or two units each, so most texts need no counting.
+  // Widths count code points of one or two units each, so most strings need no counting.
   const missing = text.length < width * 2 ? width - Array.from(text).length : 0
   if (missing <= 0) return text
   if (minus) return text + ' '.repeat(missing)
@@ -132,7 +132,7 @@ function hex(value: string, verb: 'x' | 'X', { precision, space, sharp }: Flags)
   return verb === 'X' ? text.toUpperCase() : text
 }
 
-/** Returns a double-quoted text, or a backquoted one when `#` requests it and the text allows it. */
+/** Returns a double-quoted string, or a backquoted one when `#` requests it and the content allows it. */
 export function quoted(text: string, flags: Flags): string {
   const canBeRaw = flags.sharp && !text.includes('`') && !text.replaceAll('\t', '').match(unprintable)
   return pad(canBeRaw ? `\`${text}\`` : `"${escaped(text, flags.plus)}"`, flags)

@@ -1,5 +1,5 @@
 /**
- * The functions of the template language. The evaluator implements `and` and `or`, because they do not evaluate all
+ * The functions of the template language. The evaluator implements `and` and `or`, because they do not evaluate all of
  * their arguments.
  *
  * Numbers compare by value, regardless of their kind, and any whole number is a valid index. `quote` accepts any value
@@ -95,7 +95,7 @@ function escapeText(
   return result
 }
 
-/** True when the first value equals at least one of the remaining ones. */
+/** True when the first value equals at least one of the other values. */
 function eq([first, ...others]: readonly TemplateValue[], meter: TemplateMeter): boolean {
   if (others.length === 0) throw new EvaluationError('missing argument for comparison')
   return others.some((other) => isEqual(first, other, meter))
@@ -128,7 +128,7 @@ function order(a: TemplateValue, b: TemplateValue, meter: TemplateMeter): number
   throw new EvaluationError(`${isFalse ? 'incompatible types' : 'invalid type'} for comparison`)
 }
 
-/** Returns the number of bytes of a string, items of a list or members of an object. */
+/** Returns the number of bytes in a string, items in a list or members of an object. */
 function lengthOf(value: TemplateValue, meter: TemplateMeter): bigint {
   if (isList(value)) return BigInt(value.length)
   if (typeof value === 'string') {

@@ -1,5 +1,5 @@
 /**
- * Evaluates a template of a workflow to text, or a single action to its value. Pure: no clock, randomness or I/O, and
+ * Evaluates a workflow template to text, or a single action to its value. Pure: no clock, randomness or I/O, and
  * bounded work.
  *
  * Differs from Go where Go fails or prints unusable text: a field of null has no value, numbers compare by value, whole
@@ -54,7 +54,7 @@ interface Variable {
   value: TemplateValue
 }
 
-/** Value piped into a command from the previous one. */
+/** Value piped into a command from the previous command. */
 type Final = readonly [] | readonly [TemplateValue]
 
 type Jump = 'break' | 'continue' | undefined
@@ -139,7 +139,7 @@ class Run {
     return jump
   }
 
-  /** Breaks in the body end here. Breaks in the else part belong to an outer range. */
+  /** Breaks in the body stop here. Breaks in the else part belong to an outer range. */
   #range(
     value: TemplateValue,
     { pipe, body, otherwise }: { pipe: Pipe; body: readonly Node[]; otherwise: readonly Node[] },
@@ -186,7 +186,7 @@ class Run {
     return found
   }
 
-  /** Returns the value of a pipe and sets its variables, except those of a range, which sets them itself. */
+  /** Returns a pipe's value and sets its variables, except those of a range, which sets its own. */
   pipe({ variables, assigns, commands }: Pipe, dot: TemplateValue, isRange = false): TemplateValue {
     let final: Final = []
     for (const command of commands) final = [this.#command(command, dot, final)]

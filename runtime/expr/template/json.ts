@@ -2,7 +2,7 @@
  * Reads and writes JSON in templates. Integers that a float cannot represent stay exact: they become bigint, and are
  * written as numbers.
  *
- * Writes like Go: without spaces, names sorted; but without HTML escapes.
+ * Writes as Go does, without spaces and with sorted names, but without HTML escapes.
  */
 import { type TemplateMeter, MeteredOutput } from './meter.ts'
 import { EvaluationError, type TemplateValue } from './value.ts'
@@ -19,7 +19,7 @@ const maxDigits = 400
  * values; 5 million empty objects exceed a heap of 256 MB, and 10 million crashed the process.
  */
 const valueUnits = 3
-/** Cost factor of a text whose numbers are read one by one. */
+/** Cost factor for text whose numbers are read one by one. */
 const exactFactor = 2 * valueUnits
 
 /** Throws SyntaxError, EvaluationError for a number that is too long, and WorkLimitError. */
@@ -38,8 +38,7 @@ export function parseJson(text: string, meter: TemplateMeter): TemplateValue {
 }
 
 /**
- * Estimates the number of values in a JSON text by counting separators and opening brackets, including those in
- * strings.
+ * Estimates the number of values in JSON text by counting separators and opening brackets, including those in strings.
  */
 export function structureOf(text: string): number {
   let count = 0

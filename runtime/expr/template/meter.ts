@@ -1,11 +1,11 @@
 /**
- * Limits the evaluation of templates: work, text size, nesting. Operators write the templates, but the data comes from
- * callers and backends. Several expansions can share a meter.
+ * Limits template evaluation: work, text size, nesting. Operators write the templates, but the data comes from callers
+ * and backends. Several expansions can share a meter.
  */
 import { EvaluationError } from './value.ts'
 
 export interface TemplateLimits {
-  /** Maximum size of a generated text in bytes. */
+  /** Maximum size of generated text in bytes. */
   readonly maxBytes: number
   /** Maximum units of work, about 100 ns each: one per visited value, and one per 64 characters written or compared. */
   readonly maxWork: number
@@ -56,7 +56,7 @@ export class TemplateMeter {
   }
 }
 
-/** A text under construction, metered. */
+/** Text under construction, metered. */
 export class MeteredOutput {
   readonly meter: TemplateMeter
   #bytes = 0

@@ -1,6 +1,6 @@
 /**
- * Formats numbers like Go: with the shortest digits, or with a given precision, rounded half to even on the exact
- * value.
+ * Formats numbers as Go does: with the shortest digits, or with a given precision, rounding the exact value half to
+ * even.
  *
  * Source: Go strconv.FormatFloat, formats e, f and g.
  */
@@ -11,7 +11,7 @@
  */
 const largestWhole = 2 ** 53
 
-/** Formats a float as templates print it. */
+/** Formats a float as it is printed by templates. */
 export function floatText(value: number): string {
   if (Number.isInteger(value) && Math.abs(value) < largestWhole)
     return Object.is(value, -0) ? '-0' : value.toString()

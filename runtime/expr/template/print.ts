@@ -8,7 +8,7 @@ import { floatText } from './numbers.ts'
 import { isNil, type TemplateValue } from './value.ts'
 import { type ValueStyle, writeValue } from './write-value.ts'
 
-/** Output of an action without a value. */
+/** Output for an action without a value. */
 export const noValue = '<no value>'
 
 export function writeAction(value: TemplateValue, out: MeteredOutput): void {

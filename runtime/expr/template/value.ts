@@ -1,6 +1,6 @@
 /**
- * The values of templates: JSON with two kinds of numbers. `number` is a JSON float. `bigint` is an integer: a literal,
- * a count, an index, or a JSON integer that a float cannot represent exactly. `undefined` is a missing value.
+ * Template values: JSON with two kinds of numbers. `number` is a JSON float. `bigint` is an integer: a literal, a
+ * count, an index, or a JSON integer that a float cannot represent exactly. `undefined` is a missing value.
  *
  * Source: Go text/template, "Arguments", for values that come from JSON.
  */
@@ -18,7 +18,7 @@ export interface ValueObject {
   readonly [name: string]: TemplateValue
 }
 
-/** A template failed during evaluation. The text contains types and names, never values. */
+/** A template failed during evaluation. The message contains types and names, never values. */
 export class EvaluationError extends Error {
   constructor(message: string) {
     super(message)
@@ -47,7 +47,7 @@ export function truth(value: TemplateValue): boolean {
   return false
 }
 
-/** Returns the name of the type in Go. */
+/** Returns the type's name in Go. */
 export function typeName(value: TemplateValue): string {
   if (isNil(value)) return '<nil>'
   if (isList(value)) return '[]interface {}'

@@ -1,4 +1,4 @@
-/** Writes lists and objects as text, in the style of JSON or of Go. */
+/** Writes lists and objects as text, in JSON or Go style. */
 import type { MeteredOutput } from './meter.ts'
 import { isList, isObject, sortedNames, type TemplateValue } from './value.ts'
 

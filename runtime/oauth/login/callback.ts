@@ -142,7 +142,7 @@ function isMissingAddress(error: unknown): boolean {
   return code === 'EADDRNOTAVAIL' || code === 'EAFNOSUPPORT'
 }
 
-/** Returns the reason why `openCallback` rejected, for the user. */
+/** Returns the reason to show the user why `openCallback` rejected. */
 export function unavailablePort(error: unknown, port: number): string {
   if (!(error instanceof Error) || !('code' in error)) return `port ${port} is not available`
   const address = 'address' in error ? String(error.address) : ''

@@ -1,10 +1,10 @@
 /**
- * Detects, before opening the browser, whether an authorization server refuses our client.
+ * Detects, before opening the browser, whether an authorization server rejects our client.
  *
- * A server shows its refusal of an unknown client on a page, because it has no redirect URI that it can trust. The
- * login would then wait until it times out. This module therefore sends the authorization request once without a
- * browser, with random values of its own; it does not sign the user in.
- * Source: RFC 6749 section 4.1.2.1; draft-ietf-oauth-client-id-metadata-document-02 section 4.
+ * A server reports an unknown client on a page, because it has no redirect URI that it can trust. The login would then
+ * wait until it times out. This module therefore sends the authorization request once without a browser, with random
+ * values of its own; it does not sign the user in. Source: RFC 6749 section 4.1.2.1;
+ * draft-ietf-oauth-client-id-metadata-document-02 section 4.
  */
 import { type OAuthCallOptions, send } from '../call.ts'
 import { OAuthClientError } from '../client-error.ts'
@@ -22,7 +22,7 @@ const clientCodes: ReadonlySet<string> = new Set([
 ])
 
 /**
- * True when the login failed but might succeed with another client of the same server. Includes servers that report an
+ * True when the login failed but might succeed with another client at the same server. Includes servers that report an
  * invalid request instead, or reject the client's secret without a code.
  */
 export function refusesClientAtLogin(error: unknown): boolean {
@@ -35,7 +35,7 @@ function isClientError(code: string): boolean {
   return clientCodes.has(code) || code === 'invalid_request'
 }
 
-/** True when the server refuses the client of this authorization request. Does not reject. */
+/** True when the server rejects the client in this authorization request. Does not reject. */
 export async function isRefusedClient(
   request: URL,
   redirectUri: string,
@@ -54,7 +54,7 @@ export async function isRefusedClient(
     // On the server's own pages, only client error codes concern the client.
     return location.startsWith(redirectUri) ? isClientError(error) : clientCodes.has(error)
   } catch (error) {
-    // An unreachable server is no reason to prefer another client.
+    // An unreachable server is not a reason to prefer another client.
     if (error instanceof OAuthClientError || signal?.aborted) return false
     throw error
   }

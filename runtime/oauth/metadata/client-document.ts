@@ -1,9 +1,9 @@
 /**
  * Client-id metadata documents: the client_id is an https URL, and its document describes the client.
  *
- * Fetches a document and checks its identity. The authorization server checks all other members, and caches documents.
- * Redirects are refused: the document must come from the client_id itself.
- * Source: draft-ietf-oauth-client-id-metadata-document-02; MCP 2025-11-25 authorization.
+ * Fetches a document and checks its identity. The authorization server checks all other members and caches documents.
+ * Redirects are rejected: the document must come from the client_id itself. Source:
+ * draft-ietf-oauth-client-id-metadata-document-02; MCP 2025-11-25 authorization.
  */
 import { isLoopbackHost } from '../../net/index.ts'
 import { type OAuthCallOptions, type JsonRecord, readJson, requiredString, send } from '../call.ts'
@@ -11,12 +11,12 @@ import { OAuthClientError } from '../client-error.ts'
 
 const what = 'the client metadata document'
 
-/** True when the client_id can only be the URL of a metadata document. */
+/** True when the client_id can only be a metadata document URL. */
 export function isClientDocumentUrl(clientId: string): boolean {
   return clientDocumentUrlViolation(clientId) === undefined
 }
 
-/** Returns why a client_id is not a valid URL of a metadata document, or undefined when it is valid. */
+/** Returns why a client_id is not a valid metadata document URL, or undefined when it is valid. */
 export function clientDocumentUrlViolation(clientId: string): string | undefined {
   if (!URL.canParse(clientId)) return 'must be an absolute URL'
   const url = new URL(clientId)
@@ -33,8 +33,8 @@ export function clientDocumentUrlViolation(clientId: string): string | undefined
 }
 
 /**
- * Fetches and checks the document of a client_id. Rejects with OAuthClientError. The URL comes from an untrusted
- * client, so the fetch must check addresses, must not follow redirects and should cap the response at a few kilobytes.
+ * Fetches and checks a client_id's document. Rejects with OAuthClientError. The URL comes from an untrusted client, so
+ * the fetch must check addresses, must not follow redirects and should cap the response at a few kilobytes.
  */
 export async function fetchClientDocument(clientId: string, options: OAuthCallOptions): Promise<JsonRecord> {
   const problem = clientDocumentUrlViolation(clientId)

@@ -2,8 +2,8 @@
  * Finds and writes RFC 9728 protected-resource metadata.
  *
  * Tries the URL from a challenge, then the path form, then the root form. A document is accepted only when its
- * `resource` covers the target: the document of another resource must not choose our authorization server.
- * Source: RFC 9728; MCP 2025-11-25 authorization ("Protected Resource Metadata Discovery Requirements").
+ * `resource` covers the target: another resource's document must not choose our authorization server. Source: RFC 9728;
+ * MCP 2025-11-25 authorization ("Protected Resource Metadata Discovery Requirements").
  */
 import { jsonFields } from '../../../schemas/index.ts'
 import {
@@ -34,7 +34,7 @@ const what = 'the protected-resource document'
 export async function discoverResource(
   target: string,
   options: OAuthCallOptions & {
-    /** `resource_metadata` of the challenge. */
+    /** `resource_metadata` from the challenge. */
     readonly metadataUrl?: string | undefined
     /**
      * Called for each response that is not a usable document, except when it only means that no document exists (404,
@@ -48,7 +48,7 @@ export async function discoverResource(
     try {
       return await fetchResource(url, target, options)
     } catch (error) {
-      // Skip hosts without a document: they may respond with anything unusable. Do not skip a wrong document.
+      // Skip hosts without a document, which may respond with anything unusable. Do not skip a wrong document.
       if (!(error instanceof OAuthClientError) || !['absent', 'refused'].includes(error.kind)) throw error
       if (error.kind === 'refused' || error.responseStatus === undefined)
         options.onSkipped?.(url, error.message)

@@ -1,10 +1,9 @@
 /**
- * Finds the metadata of an authorization server from its issuer.
+ * Finds an authorization server's metadata from its issuer.
  *
- * Tries the well-known documents in the order of MCP and uses the first valid document of exactly this issuer (string
- * comparison without normalization: RFC 8414 section 3.3, RFC 9207 section 2.4). Does not check whether the server
- * supports what a flow needs.
- * Source: RFC 8414, OpenID Connect Discovery 1.0, MCP 2025-11-25 authorization.
+ * Tries the well-known documents in the order that MCP defines and uses the first valid document with exactly this
+ * issuer (string comparison without normalization: RFC 8414 section 3.3, RFC 9207 section 2.4). Does not check whether
+ * the server supports what a flow needs. Source: RFC 8414, OpenID Connect Discovery 1.0, MCP 2025-11-25 authorization.
  */
 import { isFields } from '../../../schemas/index.ts'
 import type { AuthorizationServer } from 'oauth4webapi'
@@ -25,7 +24,7 @@ export type ServerMetadata = AuthorizationServer
 export interface ServerDiscoveryOptions extends OAuthCallOptions {
   /** Lifts the https rule for issuer and endpoints. */
   readonly allowHttp?: boolean | undefined
-  /** A member to read from a later document of the same issuer when the first document lacks it. */
+  /** A member to read from the same issuer's later documents when the first document lacks it. */
   readonly need?: 'registration_endpoint' | 'jwks_uri' | 'introspection_endpoint' | undefined
 }
 
@@ -52,8 +51,8 @@ const lists = [
 const what = 'the metadata document of the authorization server'
 
 /**
- * Returns the metadata. Rejects with OAuthClientError: `protocol` when a document has another issuer or is malformed,
- * `unreachable` when the server did not respond properly, `absent` when none of the documents exists.
+ * Returns the metadata. Rejects with OAuthClientError: `protocol` when a document has a different issuer or is
+ * malformed, `unreachable` when the server did not respond properly, `absent` when none of the documents exists.
  */
 export async function discoverServer(
   issuer: string,
@@ -154,7 +153,10 @@ function addMissingMember(
   return need === undefined || other[need] === undefined ? first : { ...first, [need]: other[need] }
 }
 
-/** Returns the most informative error: a wrong document before an unreachable one, and that before an absent one. */
+/**
+ * Returns the most informative error: a wrong document takes precedence over an unreachable one, which takes precedence
+ * over an absent one.
+ */
 function mostInformative(violations: readonly OAuthClientError[]): OAuthClientError {
   const rank = { protocol: 0, unreachable: 1, refused: 2, absent: 3 }
   const [first] = violations.toSorted((a, b) => rank[a.kind] - rank[b.kind])
@@ -162,8 +164,8 @@ function mostInformative(violations: readonly OAuthClientError[]): OAuthClientEr
 }
 
 /**
- * Returns the conventional endpoints of a server without metadata. Only for MCP servers of revision 2025-03-26 that do
- * not publish a resource document either.
+ * Returns the conventional endpoints for a server without metadata. Only for MCP servers using revision 2025-03-26 that
+ * do not publish a resource document either.
  */
 export function conventionalServer(origin: string): ServerMetadata {
   return {
@@ -175,7 +177,9 @@ export function conventionalServer(origin: string): ServerMetadata {
   }
 }
 
-/** Returns metadata for endpoints from the configuration. `issuer` is then only a name and never compared. */
+/**
+ * Returns metadata for endpoints from the configuration. In this case `issuer` is only a name and is never compared.
+ */
 export function typedServer(authorizeUrl: string | undefined, tokenUrl: string): ServerMetadata {
   return {
     issuer: new URL(tokenUrl).origin,
@@ -184,7 +188,7 @@ export function typedServer(authorizeUrl: string | undefined, tokenUrl: string):
   }
 }
 
-/** True when the server announces PKCE with S256. MCP clients must not continue without it. */
+/** True when the server advertises PKCE with S256. MCP clients must not continue without it. */
 export function supportsS256(server: ServerMetadata): boolean {
   return server.code_challenge_methods_supported?.includes('S256') ?? false
 }

@@ -7,12 +7,12 @@
 type JsonRecord = Readonly<Record<string, unknown>>
 
 const maxLength = 300
-/** Characters of a page that are searched, so that no pattern scans a megabyte. */
+/** Number of page characters to search, so that no pattern scans a megabyte. */
 const maxRead = 4_096
 
 /**
- * Members that contain a message for people, in order of preference. Source: RFC 6749, RFC 9457, and habits of
- * providers.
+ * Members that contain a human-readable message, in order of preference. Source: RFC 6749, RFC 9457, and provider
+ * conventions.
  */
 const members = ['error_description', 'message', 'detail', 'errorSummary', 'error_message', 'title', 'reason']
 
@@ -22,7 +22,7 @@ export function wordsOf(text: string, body: JsonRecord | undefined): string | un
   return own === undefined ? undefined : peerWords(own)
 }
 
-/** Cleans one text. Returns undefined when nothing is left. */
+/** Cleans a string. Returns undefined when nothing is left. */
 export function peerWords(text: string): string | undefined {
   const line = text
     .slice(0, maxRead)

@@ -1,6 +1,6 @@
 /**
- * Classifies failed token requests by their effect on the presented grant. The proxy's login, the upstream tokens of
- * the authorization server, the strategies towards backends and the doctor share this table.
+ * Classifies failed token requests by their effect on the presented grant. This table is shared by the proxy's login,
+ * the authorization server's upstream tokens, the outgoing strategies and the doctor.
  *
  * | Refusal | Meaning | With a refresh token | With a caller's token (exchange) |
  * |---|---|---|---|
@@ -10,9 +10,9 @@
  * | request | any other refusal, including 400 or 401 without a code | drop it, sign in again | the operator must change the configuration |
  * | unclear | not a response of a token endpoint: other statuses without a code, no JSON | keep it, retry later | the operator must investigate |
  *
- * Providers use their own codes for an invalid refresh token, so every refusal with an unlisted code ends the token.
- * Presenting an invalid token again never helps, and looks like theft to servers that detect reuse.
- * Source: RFC 6749 section 5.2; RFC 8693 section 2.2.2; OpenID Connect Core section 3.1.2.6; codes of GitHub, Slack.
+ * Providers use their own codes for an invalid refresh token, so any refusal with an unlisted code ends the token.
+ * Presenting an invalid token again never helps, and looks like theft to servers that detect reuse. Source: RFC 6749
+ * section 5.2; RFC 8693 section 2.2.2; OpenID Connect Core section 3.1.2.6; codes of GitHub, Slack.
  */
 import { OAuthClientError } from '../client-error.ts'
 
@@ -72,7 +72,7 @@ export function tokenRefusal(error: unknown): TokenRefusal | undefined {
   return status === undefined || status === 400 || status === 401 ? 'request' : 'unclear'
 }
 
-/** True when the presented refresh token must not be presented again. */
+/** True when the refresh token must not be presented again. */
 export function endsRefreshToken(error: unknown): boolean {
   const refusal = tokenRefusal(error)
   return refusal === 'grant' || refusal === 'request'

@@ -2,9 +2,9 @@
  * Cross-application access: exchanges the user's ID token for an identity assertion at the provider (RFC 8693), and the
  * assertion for an access token at the target (RFC 7523).
  *
- * Checks the assertion's kind, type, audience and resource, but not its signature: it came from the provider over TLS,
- * and the target verifies it. Health checks use the client's own credentials at the target.
- * Source: docs/reference/specification/virtual-server.md (type xaa); draft-ietf-oauth-identity-assertion-authz-grant.
+ * Checks the assertion's kind, type, audience and resource, but not its signature: the assertion came from the provider
+ * over TLS, and the target verifies it. Health checks use the client's own credentials at the target. Source:
+ * docs/reference/specification/virtual-server.md (type xaa); draft-ietf-oauth-identity-assertion-authz-grant.
  */
 import { decodeJwt, decodeProtectedHeader } from 'jose'
 import {
@@ -98,7 +98,7 @@ class CrossAppFlow {
     try {
       return await jwtBearerGrant({ ...this.#target(), assertion })
     } catch (error) {
-      // The assertion is a few minutes old at most, so another login does not help when the target refuses it.
+      // The assertion is a few minutes old at most, so another login does not help when the target rejects it.
       throw credentialFailure(error, { subject: false })
     }
   }

@@ -1,4 +1,4 @@
-/** Describes the policies of a configuration for users: enforced ones first, then shadow policies. */
+/** Describes a configuration's policies for users: enforced ones first, then shadow policies. */
 import { formatViolations, type RuntimeAuthz } from '../../../schemas/index.ts'
 import { readPolicySet } from './policies.ts'
 import { hash } from 'node:crypto'
@@ -15,7 +15,7 @@ export interface DescribedPolicy {
 }
 
 export interface DescribedPolicies {
-  /** `setDigest` of decisions by the enforced policies. */
+  /** `setDigest` in decisions made by the enforced policies. */
   readonly digest: string
   readonly items: readonly DescribedPolicy[]
   /** Why the policies cannot be parsed. */

@@ -1,8 +1,8 @@
 /**
  * Handles policies that fail during evaluation: which failures affect the decision, and how they are logged.
  *
- * Each error of a policy is logged as a warning once and at debug level afterwards. The engine's message may quote the
- * caller's data, so the log contains a reworded one.
+ * Each policy error is logged once as a warning and afterwards at debug level. The engine's message may quote the
+ * caller's data, so the log contains a reworded message.
  */
 import type { EngineError } from '../../../schemas/cedar/index.ts'
 import type { Log } from '../../net/index.ts'
@@ -24,7 +24,10 @@ export class EvaluationErrors {
   readonly #policies: ReadonlyMap<string, Policy>
   readonly #log: Log
   readonly #reportFailure: ((failure: PolicyFailure) => void) | undefined
-  /** Bounded by policies times the kinds of error that `reword` knows and the attributes that policies read. */
+  /**
+   * Bounded by the number of policies times the error kinds that `reword` recognizes and the attributes that policies
+   * read.
+   */
   readonly #seen = new Set<string>()
 
   /** `reportFailure` is called once for each failure, instead of the warning. */

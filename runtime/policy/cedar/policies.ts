@@ -1,5 +1,5 @@
 /**
- * Parses the policies of a configuration into single policies with their effect, scope and reads.
+ * Parses a configuration's policies into single policies with their effect, scope and reads.
  *
  * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz.policies.
  */
@@ -16,7 +16,7 @@ import type { Violation } from '../../../schemas/index.ts'
 import { type Reads, readsOf } from './reads.ts'
 
 export interface Policy {
-  /** `policies[3]`, or `policies[3].1` for the second policy of one text. */
+  /** `policies[3]`, or `policies[3].1` for the second policy in one text. */
   readonly id: string
   readonly text: string
   readonly effect: 'permit' | 'forbid'
@@ -30,7 +30,7 @@ export interface PolicySetRead {
   readonly problems: readonly Violation[]
 }
 
-/** Never throws. A text may contain several policies; `nameOf` returns the id of a text by its position. */
+/** Never throws. A text may contain several policies; `nameOf` returns a text's id from its position. */
 export function readPolicySet(
   texts: readonly string[],
   nameOf: (index: number) => string = (index) => `policies[${index}]`,
@@ -56,7 +56,7 @@ function policyOf(id: string, text: string): Policy {
   return { id, text, effect: json.effect, reads: readsOf(json), scope: json, conditions: json.conditions }
 }
 
-/** The parts of a request that the scope of a policy is compared with. */
+/** The parts of a request with which a policy's scope is compared. */
 export interface PolicyTarget {
   readonly principal: Uid
   /** Keys of the action and its ancestors. */
@@ -64,7 +64,7 @@ export interface PolicyTarget {
   readonly resource: Uid
 }
 
-/** False when the scope of a policy certainly excludes the request; true is inconclusive. */
+/** False when a policy's scope certainly excludes the request; true is inconclusive. */
 export function mayApply({ scope }: Policy, { principal, actions, resource }: PolicyTarget): boolean {
   const { action } = scope
   if (action.op !== 'All' && !entitiesOf(action).some((entity) => actions.has(keyOf(entity)))) return false

@@ -2,9 +2,9 @@
  * Determines from the JSON form of a policy what it reads: attributes, the context as a whole, and the entities whose
  * own attributes or parents matter.
  *
- * Overestimates in doubt: an attribute is treated as read regardless of the object it is read from. Data that no policy
- * reads is not sent to the engine, and does not affect cached decisions.
- * Source: Cedar, JSON policy format.
+ * When in doubt, it overestimates: an attribute is treated as read regardless of which object it is read from. Data
+ * that no policy reads is not sent to the engine, and does not affect cached decisions. Source: Cedar, JSON policy
+ * format.
  */
 import { isFields } from '../../../schemas/index.ts'
 import { type PolicyJson, toUid, type Uid } from '../../../schemas/cedar/index.ts'
@@ -15,9 +15,9 @@ export interface Reads {
   readonly wholeContext: boolean
   /** Entities, other than those of the request, whose attributes or parents may be read. */
   readonly entities: readonly Uid[]
-  /** Total length of its patterns; the engine compares a text with each in time text × pattern. */
+  /** Total length of its patterns; matching a string takes time proportional to string × pattern. */
   readonly patternLength: number
-  /** Types of all entities that the policy names. */
+  /** Types of all entities named in the policy. */
   readonly types: ReadonlySet<string>
   /** True when it tests membership in an entity that is not a literal, such as `in principal.teams`. */
   readonly computedEntities: boolean
@@ -117,7 +117,7 @@ function visitAccess({ left, attr }: Node, found: Found): void {
   for (const name of Array.isArray(attr) ? attr : [attr]) {
     if (typeof name === 'string') found.attributes.add(name)
   }
-  // Reading an attribute of the context is not reading the whole context.
+  // Reading one attribute of the context does not read the whole context.
   if (!(isFields(left) && left['Var'] === 'context')) visit(left, found)
 }
 

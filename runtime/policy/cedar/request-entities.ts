@@ -2,9 +2,9 @@
  * Builds the engine input for one decision: principal, action and resource with their attributes, and the configured
  * entities that a policy can reach. Omits attributes that no policy reads.
  *
- * Configured attributes of an entity are merged into the request's entity. The request takes precedence, except for a
- * tool's hints, where the configuration takes precedence.
- * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz.entitiesJson.
+ * An entity's configured attributes are merged into the request's entity. The request takes precedence, except for a
+ * tool's hints, where the configuration takes precedence. Source:
+ * docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz.entitiesJson.
  */
 import { keyOf, type Uid } from '../../../schemas/cedar/index.ts'
 import { originAttributes, originUids, policyActions, type PolicyRequest, resourceOf } from '../requests.ts'
@@ -13,7 +13,7 @@ import type { PolicySubject } from '../subject.ts'
 
 export interface RequestEntitiesOptions {
   readonly configured: StaticEntities
-  /** Name of the server: the parent of everything it offers. */
+  /** The server's name: the parent of everything it offers. */
   readonly serverName: string
   /** Entities that policies read by name. */
   readonly named: readonly Uid[]
@@ -108,14 +108,14 @@ export class RequestEntities {
       },
     ])
       all.set(keyOf(entity.uid), merged(entity, configured.get(entity.uid)))
-    // The engine treats an entity without attributes and parents like an absent one.
+    // The engine treats an entity without attributes and parents as absent.
     return [...all.values()].filter(
       ({ attrs, parents, tags }) => Object.keys(attrs).length + parents.length > 0 || tags,
     )
   }
 }
 
-/** Ignores configured attributes of an origin entity. */
+/** Ignores an origin entity's configured attributes. */
 function withoutOrigin(attrs: CedarAttributes): CedarAttributes {
   if (!originAttributes.some((name) => Object.hasOwn(attrs, name))) return attrs
   const { backend: _backend, original: _original, ...rest } = attrs
@@ -126,7 +126,7 @@ function actionUid(action: PolicyAction): Uid {
   return { type: 'Action', id: action }
 }
 
-/** Merges an entity of a request with its configured attributes. */
+/** Merges a request's entity with its configured attributes. */
 function merged(entity: Entity, configured: Entity | undefined): Entity {
   if (!configured) return entity
   return {

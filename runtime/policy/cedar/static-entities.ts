@@ -1,12 +1,10 @@
 /**
- * The entities of the configuration: groups and their parents, attributes of tools, and other entities that policies
- * refer to.
+ * The configured entities: groups and their parents, attributes of tools, and other entities that policies refer to.
  *
  * The engine parses its input again for each decision, so it receives only entities that a policy can reach. A policy
- * cannot navigate from an entity to its parents, but only test membership. Parents are therefore passed as a flat list
- * of all ancestors, and not as entities.
- * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz.entitiesJson (an absent
- * entity has no parents, so `in` is false).
+ * can only test membership; it cannot navigate from an entity to its parents. Parents are therefore passed as a flat
+ * list of all ancestors, and not as entities. Source: docs/reference/specification/virtual-server.md#incomingAuth,
+ * incomingAuth.authz.entitiesJson (an absent entity has no parents, so `in` is false).
  */
 import { keyOf, readEntities, toUid, type Uid, type CedarValue } from '../../../schemas/cedar/index.ts'
 import type { Fields, Violation } from '../../../schemas/index.ts'

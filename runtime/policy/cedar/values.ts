@@ -10,15 +10,15 @@ import type { CedarValue } from '../../../schemas/cedar/index.ts'
 
 /** Objects and lists nested deeper are not converted. */
 const maxDepth = 10
-/** Longer texts are not converted. */
+/** Longer strings are not converted. */
 export const maxTextLength = 64 * 1024
-/** Limit on text length times total pattern length; the engine needs about 3 ns per unit for near matches. */
+/** Limit on string length times total pattern length; the engine takes about 3 ns per unit for near matches. */
 const maxCompared = 4_000_000
-/** Texts up to this length are always passed on. */
+/** Strings up to this length are always passed on. */
 const minText = 2048
 const minLong = -(2n ** 63n)
 const maxLong = 2n ** 63n - 1n
-/** Larger decimals do not fit into 64 bits. */
+/** Larger decimals do not fit in 64 bits. */
 const maxDecimal = 922_337_203_685_477
 
 /** Members that Cedar interprets as entities or extension values; they must not come from untrusted data. */
@@ -36,7 +36,7 @@ export class Budget {
     this.#maxText = maxText
   }
 
-  /** False when a text of this length exceeds the budget. Every value is charged, even an oversized one. */
+  /** False when a string of this length exceeds the budget. Every value is charged, even an oversized one. */
   take(length: number): boolean {
     if (length > this.#maxText) return false
     this.#characters -= length + 8
@@ -44,7 +44,7 @@ export class Budget {
   }
 }
 
-/** Returns the longest text that is passed to policies with patterns of this total length. */
+/** Returns the maximum string length passed to policies whose patterns have this total length. */
 export function longestText(patternLength: number): number {
   return Math.min(maxTextLength, Math.max(minText, Math.floor(maxCompared / Math.max(1, patternLength))))
 }
@@ -90,7 +90,7 @@ function objectToCedar(object: object, budget: Budget, depth: number): CedarValu
   return Object.fromEntries(members)
 }
 
-/** Whole numbers are Longs, others decimals rounded to four digits. */
+/** Whole numbers become Longs; other numbers become decimals rounded to four digits. */
 function numberToCedar(value: number): CedarValue | undefined {
   // Adding zero converts minus zero to zero.
   if (Number.isInteger(value)) return Number.isSafeInteger(value) ? value + 0 : undefined

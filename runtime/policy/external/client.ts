@@ -1,8 +1,8 @@
 /**
  * Queries the decision point over HTTP, one query or a batch, in the configured format.
  *
- * Credentials of the gateway are read from files that may change; the caller's token is never sent.
- * Source: docs/guides/decision-point.md.
+ * The gateway's credentials are read from files that may change; the caller's token is never sent. Source:
+ * docs/guides/decision-point.md.
  */
 import { invalidConfig } from '../../../schemas/index.ts'
 import { rotatingSecret } from '../../config/index.ts'
@@ -20,9 +20,9 @@ export interface DecisionClient {
 }
 
 interface BatchClient {
-  /** Queries per request. */
+  /** Number of queries per request. */
   readonly most: number
-  /** Returns one decision per query, undefined where it is missing. Rejects like `ask`. */
+  /** Returns one decision per query; undefined where it is missing. Rejects like `ask`. */
   ask(
     questions: readonly Question[],
     signal: AbortSignal | undefined,
@@ -30,7 +30,7 @@ interface BatchClient {
 }
 
 const maxAnswerBytes = 64 * 1024
-/** Decision points return reasons for each item. */
+/** Decision points return reasons for individual items. */
 const maxBatchBytes = 512 * 1024
 
 /** Throws INVALID_CONFIG when a file cannot be used. */

@@ -1,5 +1,5 @@
 /**
- * The wire format of queries and responses of an external decision point. The other components are independent of the
+ * The wire format for an external decision point's queries and responses. The other components are independent of the
  * format.
  */
 import type { AccessRequest } from '../requests.ts'
@@ -7,7 +7,7 @@ import type { Principal } from './question.ts'
 import { JsonObject } from '../../mcp/index.ts'
 import { DecisionFailure } from '../remote/json-post.ts'
 
-/** A query. Decisions are cached by `text`, which contains everything that they can depend on. */
+/** A query. Decisions are cached by `text`, which contains everything on which they can depend. */
 export interface Question {
   readonly text: string
   /**
@@ -18,7 +18,7 @@ export interface Question {
 }
 
 export interface QueryContext {
-  /** Part of the name of each resource. */
+  /** Part of each resource's name. */
   readonly server: string
   readonly principal: Principal
 }
@@ -30,7 +30,7 @@ export interface WireFormat {
   readonly member: string
   /** Rejects with INVALID_PARAMS for arguments that two parsers could read differently. */
   question(subject: QueryContext, request: AccessRequest): Promise<Question>
-  /** Undefined: items of lists are queried one by one. */
+  /** Undefined: list items are queried one by one. */
   readonly batch?: BatchFormat
 }
 
@@ -45,7 +45,7 @@ export interface BatchFormat {
 }
 
 /**
- * Returns the decision. Invalid JSON, or a missing, duplicate or non-boolean member, is a failure and never a decision.
+ * Returns the decision. Invalid JSON, or a missing, duplicate or non-boolean member, is a failure, never a decision.
  */
 export function readDecision(body: Buffer, member: string): boolean {
   try {

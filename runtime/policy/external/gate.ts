@@ -2,8 +2,7 @@
  * A gate that queries an external decision point about each request, and about each item of a list.
  *
  * Fails closed: a request without a decision is denied. List items without a decision are omitted. A list without any
- * decision is rejected, because an empty list would be misleading. Tools of the gateway itself are queried like all
- * others.
+ * decision is rejected, because an empty list would be misleading. The gateway's own tools are queried like all others.
  * Source: docs/guides/decision-point.md; ARCHITECTURE.md, "A tool call".
  */
 import { hash } from 'node:crypto'
@@ -24,14 +23,14 @@ import { AskedPoint, type PointEvent } from './point.ts'
 import { type Principal, principalOf } from './question.ts'
 
 export interface ExternalGateParts {
-  /** Part of the name of each resource. */
+  /** Part of each resource's name. */
   readonly serverName: string
   /** Required for primaryUpstreamProvider. */
   readonly upstreamTokens?: UpstreamTokenSource | undefined
   readonly observe: (event: PointEvent) => void
 }
 
-/** Limits for the queries of one request. */
+/** Limits on the queries for one request. */
 const maxQuestions = 100
 /** Time limit for all queries about one list, as a multiple of the response timeout. */
 const listTimeouts = 4
@@ -42,7 +41,7 @@ interface Requester {
   readonly principal: Principal
 }
 
-/** Undefined without a decision point. Throws INVALID_CONFIG when a configured file cannot be used. */
+/** Undefined if there is no decision point. Throws INVALID_CONFIG when a configured file cannot be used. */
 export function makeExternalGate(
   authz: RuntimeAuthz | undefined,
   parts: ExternalGateParts,
@@ -54,9 +53,9 @@ export function makeExternalGate(
 class ExternalGate implements Gate {
   readonly #parts: ExternalGateParts
   readonly #settings: ExternalPoint['settings']
-  /** Name of the decision maker in the audit log. */
+  /** The decision maker's name in the audit log. */
   readonly #decidedBy: ExternalPoint['type']
-  /** Upstream provider whose token provides the claims; undefined: the presented token. */
+  /** Upstream provider whose token supplies the claims; undefined: the presented token. */
   readonly #provider: string | undefined
   readonly #format: WireFormat
   readonly #point: AskedPoint
@@ -130,7 +129,7 @@ class ExternalGate implements Gate {
     return principal['sub'] === undefined ? { ...principal, sub: caller.subject } : principal
   }
 
-  /** Undefined: the required claims are unavailable, so nothing is allowed. */
+  /** Undefined if the required claims are unavailable, in which case nothing is allowed. */
   async #claimsOf(caller: Caller, signal: AbortSignal | undefined): Promise<Claims | undefined> {
     const { upstreamTokens } = this.#parts
     if (this.#provider === undefined || !upstreamTokens) return caller.claims
@@ -194,8 +193,8 @@ class ExternalGate implements Gate {
 }
 
 /**
- * Returns the queries of a request, including the arguments of prompts. Returns none for methods that are not subject
- * to authorization.
+ * Returns a request's queries, including prompt arguments. Returns none for methods that are not subject to
+ * authorization.
  */
 function questionsOf(method: string, params: JsonObject): readonly AccessRequest[] {
   const questions = accessRequestsOf(method, params) ?? []

@@ -1,7 +1,7 @@
 /**
- * Decides about the items of one list, several at a time, within the time limit of the list.
+ * Decides on the items of one list, several at a time, within the list's time limit.
  *
- * Items that fail or are too late stay undecided; gate.ts handles them.
+ * Items that fail or take too long stay undecided; gate.ts handles them.
  */
 import type { ListedItem } from '../list-filter.ts'
 import { DecisionFailure } from '../remote/json-post.ts'
@@ -12,7 +12,7 @@ const requestsAtOnce = 16
 interface ItemDecisions {
   /** Number of items in the next request, at least one. */
   readonly together: () => number
-  /** Returns one decision per item, undefined where it is missing. */
+  /** Returns one decision per item; undefined where it is missing. */
   readonly decide: (
     items: readonly ListedItem[],
     signal: AbortSignal,

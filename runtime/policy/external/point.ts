@@ -1,7 +1,6 @@
 /**
- * The external decision point for the gate: cached decisions, and results of queries for observers. Failures are never
- * cached and never become a decision.
- * Source: docs/guides/decision-point.md.
+ * The external decision point as used by the gate: caches decisions and reports query results to observers. Failures
+ * are never cached and never become a decision. Source: docs/guides/decision-point.md.
  */
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
@@ -20,7 +19,7 @@ export type PointEvent =
 type Observe = (event: PointEvent) => void
 type Batch = NonNullable<DecisionClient['batch']>
 
-/** Statuses of a decision point without the optional batch endpoint. */
+/** Statuses returned by a decision point without the optional batch endpoint. */
 const noBatch: ReadonlySet<number | undefined> = new Set([404, 405, 501])
 /** Milliseconds until batches are tried again. */
 const noBatchMs = 10 * 60_000
@@ -52,8 +51,8 @@ export class AskedPoint {
   }
 
   /**
-   * True when it allows the request; `caller` is the caller's key. Rejects with DecisionFailure, or with the signal's
-   * reason.
+   * True when the decision point allows the request; `caller` is the caller's key. Rejects with DecisionFailure, or
+   * with the signal's reason.
    */
   async decide(question: Question, caller: string, signal?: AbortSignal): Promise<boolean> {
     const held = this.#cachedDecision(question)

@@ -1,9 +1,8 @@
 /**
  * The parts of a query that all wire formats share: principal, hints and arguments.
  *
- * Arguments are sent as the backend receives them. Duplicate members are rejected, because decision point and backend
- * could read them differently.
- * Source: docs/guides/decision-point.md.
+ * Arguments are sent as the backend receives them. Duplicate members are rejected, because the decision point and the
+ * backend could read them differently. Source: docs/guides/decision-point.md.
  */
 import { GatehouseError, type RuntimeDecisionPoint } from '../../../schemas/index.ts'
 import { canonicalText, JsonError, workOn } from '../../mcp/index.ts'
@@ -42,13 +41,13 @@ export function principalOf(claims: Claims, mapping: Mapping): Principal {
   return { ...emptyMembers[mapping], ...Object.fromEntries(given) }
 }
 
-/** Returns the hints of a tool, or undefined when it has none. */
+/** Returns a tool's hints, or undefined when it has none. */
 export function knownHints({ hints = {} }: AccessRequest): ToolHints | undefined {
   const known = hintNames.filter((hint) => hints[hint] !== undefined)
   return known.length > 0 ? Object.fromEntries(known.map((hint) => [hint, hints[hint]])) : undefined
 }
 
-/** Returns the members of an object as JSON, without the braces. */
+/** Returns an object's members as JSON, without the braces. */
 export function membersText(value: object): string {
   return JSON.stringify(value).slice(1, -1)
 }

@@ -1,9 +1,8 @@
 /**
- * Queries an external decision point about recorded decisions of the audit log, and reports which would change.
+ * Queries an external decision point about decisions recorded in the audit log, and reports which would change.
  *
- * A line without the complete query is inconclusive and never guessed. The same applies to a line that was denied
- * because of a failure, and to a query that fails now.
- * Source: docs/guides/decision-point.md.
+ * A line without the complete query is inconclusive; the decision is never guessed. The same applies to a line that was
+ * denied because of a failure, and to a query that fails now. Source: docs/guides/decision-point.md.
  */
 import type { RecordedLine } from '../recorded.ts'
 import { type Replay, ReplayTally } from '../replay-tally.ts'
@@ -15,7 +14,7 @@ export interface PointReplay extends Replay {
   readonly elsewhere: number
 }
 
-/** Without `tried` no query is sent and no line is compared. */
+/** Without `tried`, no query is sent and no line is compared. */
 export async function replayAtPoint(
   { point: { settings } }: RuntimePoint,
   tried: TriedPoint | undefined,

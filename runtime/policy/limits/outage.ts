@@ -1,6 +1,6 @@
 /**
- * Calls a shared store that may be down: with a timeout, and after a failure with a pause, so that calls do not wait
- * for it each time. Reports outage and recovery; the caller decides what happens to calls meanwhile.
+ * Calls a shared store that may be down. Uses a timeout, and pauses after a failure, so that calls do not wait for the
+ * store each time. Reports outages and recovery; the caller decides what happens to calls meanwhile.
  */
 import { GatehouseError, ModuleError } from '../../../schemas/index.ts'
 import { withTimeout } from '../../net/index.ts'
@@ -41,7 +41,7 @@ export function makeOutage({ calls, timeoutMs = defaultTimeoutMs, now, observe }
 
   function isPausing(): boolean {
     const leftMs = downUntil === undefined ? 0 : downUntil - now()
-    // Longer than the pause: the clock was set back.
+    // If it is longer than the pause, the clock was set back.
     return leftMs > 0 && leftMs <= pauseMs
   }
 

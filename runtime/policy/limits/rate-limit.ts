@@ -3,7 +3,7 @@
  * tools.
  *
  * A call takes a token from every applicable bucket, or from none. On Redis this is one atomic operation on the
- * server's clock, shared by all replicas; on the memory store it is limited to this process. Users are identified by
+ * server's clock, shared by all replicas; with the memory store it is limited to this process. Users are identified by
  * issuer and subject. Only tools/call is counted.
  *
  * Runs after parsing and before authorization. When the store is unavailable, calls are not counted (or are rejected,
@@ -56,7 +56,7 @@ export interface RateLimiterOptions {
 
 /** Why a call is rejected. */
 export interface LimitRefusal {
-  /** Whole seconds, at least 1, after which all buckets have tokens again if no other call takes them. */
+  /** Whole seconds, at least 1, after which all buckets have tokens again if no other calls take them. */
   readonly retryAfterSeconds: number
   readonly scope: LimitScope
   readonly operationType: LimitedOperation
@@ -123,7 +123,7 @@ export function rateLimitError({ retryAfterSeconds }: LimitRefusal): GatehouseEr
   })
 }
 
-/** The buckets of a call, in the order: server, tool, user, user and tool. */
+/** A call's buckets, in this order: server, tool, user, user and tool. */
 function makeLimits(config: RateLimitConfig): (caller: Caller, tool: string | undefined) => readonly Limit[] {
   const shared = bucket(config.shared)
   const perUser = bucket(config.perUser)
@@ -157,7 +157,7 @@ function bucket(config: RateLimitBucket | undefined): Omit<Bucket, 'key'> | unde
   return config && { capacity: config.maxTokens, refillMs: parseDuration(config.refillPeriod) }
 }
 
-/** Returns the key of a user in stores: a digest of issuer and subject that does not identify the person. */
+/** Returns a user's key in stores: a digest of issuer and subject that does not identify the person. */
 export function userKey({ key }: Caller): string {
   return hash('sha256', key, 'base64url')
 }

@@ -1,5 +1,5 @@
 /**
- * The holder of a budget: the user, the groups or the client of a call, or all callers of the server.
+ * A budget's holder: a call's user, groups or client, or all of the server's callers.
  *
  * Keys are suitable for a store and do not identify a person. All callers without a group or client share one budget,
  * so that omitting a claim does not yield a separate one.
@@ -11,13 +11,15 @@ import type { Caller } from '../../net/index.ts'
 import { groupsOf } from '../subject.ts'
 import { userKey } from '../limits/rate-limit.ts'
 
-/** Maximum number of groups per caller with a budget. The others share the budget of callers without a group. */
+/**
+ * Maximum number of a caller's groups that get a budget. Further groups share the budget of callers without a group.
+ */
 const maxGroups = 256
 
 /** Key of the budget for callers without such a name. */
 const namelessHolder = '-'
 
-/** Key of the shared budget when the store has no space for more budgets. */
+/** Key of the shared budget used when the store has no room for more budgets. */
 export const overflowHolder = 'others'
 
 /** Returns the distinct keys of the budgets that a call of this caller uses. */

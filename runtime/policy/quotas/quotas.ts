@@ -1,11 +1,10 @@
 /**
  * Quotas on the use of tools per hour, day or month, in calls, result bytes or cost.
  *
- * Before a call, it is counted on every matching quota and budget, or on none when one of them blocks it. Bytes and
- * reported costs are known only afterwards and added without waiting. A call that was not sent is subtracted again. The
- * counters are in the store, keyed by period, so they survive restarts, reloads and clock changes. When the store is
- * unavailable, calls are not counted, as with rate limits.
- * Source: docs/guides/quotas.md.
+ * Before it is sent, a call is counted against every matching quota and budget, or against none if one of them blocks
+ * it. Bytes and reported costs are only known afterwards and are added without waiting. A call that was not sent is
+ * subtracted again. The counters are in the store, keyed by period, so they survive restarts, reloads and clock
+ * changes. When the store is unavailable, calls are not counted, as with rate limits. Source: docs/guides/quotas.md.
  */
 import { GatehouseError, type Quota } from '../../../schemas/index.ts'
 import type { Counter, CountResult, Store } from '../../store/index.ts'
@@ -30,10 +29,10 @@ export interface QuotaOptions {
   readonly observe: (event: QuotaEvent) => void
 }
 
-/** From this share, the holder of a budget and operators are notified. */
+/** Used share at which the budget's holder and operators are notified. */
 export const nearShare = 0.8
 
-/** Counters outlive their period, because late calls may be taken back and clocks differ. */
+/** Counters outlive their period, because late calls may be subtracted again and clocks differ. */
 const lateMs = 3_600_000
 
 /** A budget that a call uses. */
@@ -173,7 +172,7 @@ function shareOf(
   }
 }
 
-/** Keeps the budgets of the whole server, and replaces all others by one shared budget per quota. */
+/** Keeps the server-wide budgets, and replaces all others with one shared budget per quota. */
 function sharedOnOverflow(shares: readonly Share[], nowMs: number): readonly Share[] {
   const shared = shares.map((share) => {
     const { quota, period, counter } = share
@@ -183,7 +182,7 @@ function sharedOnOverflow(shares: readonly Share[], nowMs: number): readonly Sha
   return [...new Map(shared.map((share) => [share.counter.key, share])).values()]
 }
 
-/** Returns the amount to count before the result of the call is known. */
+/** Returns the amount to count before the call's result is known. */
 function initialAmount({ unit }: Quota, costs: Costs, { backend, tool }: QuotaCall): number {
   if (unit === 'calls') return 1
   return unit === 'cost' ? priceOf(costs, backend, tool) : 0
@@ -216,7 +215,7 @@ function stateOf({ quota, period }: Share, sum: number): QuotaState {
   }
 }
 
-/** Returns the error: JSON-RPC 429 with the state of the budget. */
+/** Returns the error: JSON-RPC 429 with the budget's state. */
 function exceededError({ period, counter }: Share, state: QuotaState, nowMs: number): GatehouseError {
   const { quota, remaining, limit, unit, resetsAt } = state
   const retryAfterSeconds = Math.max(1, Math.ceil((period.endMs - nowMs) / 1_000))

@@ -1,4 +1,4 @@
-/** Interfaces and events of the quotas. */
+/** Quota interfaces and events. */
 import type { Quota } from '../../../schemas/index.ts'
 import type { Caller } from '../../net/index.ts'
 import type { OutageEvent } from '../limits/outage.ts'
@@ -13,18 +13,18 @@ export type QuotaEvent =
   | { readonly kind: 'used'; readonly quota: Quota; readonly share: number; readonly period: Period }
   /** A call exceeded a quota. `enforced` false: it was allowed. */
   | { readonly kind: 'exceeded'; readonly quota: Quota; readonly enforced: boolean }
-  /** The memory store has no space for budgets of further callers, which then share one. */
+  /** The memory store has no room for further callers' budgets; these callers then share one. */
   | { readonly kind: 'full' }
 
-/** A call before it is sent. */
+/** A call that has not been sent yet. */
 export interface QuotaCall {
   readonly caller: Caller
   readonly backend: string
-  /** Name of the tool at its backend. */
+  /** The tool's name at its backend. */
   readonly tool: string
 }
 
-/** The outcome of a call. */
+/** A call's outcome. */
 export interface QuotaUse {
   /** False when nothing was sent to the backend. */
   readonly sent: boolean
@@ -49,7 +49,7 @@ export interface QuotaState {
 export interface Reservation {
   /** True when costs reported by the backend are counted. */
   readonly readsCost: boolean
-  /** Must be called once. Returns the blocking budgets of which at least 80 % are now used. */
+  /** Must be called once. Returns the blocking budgets of which at least 80% is now used. */
   settle(use: QuotaUse): readonly QuotaState[]
 }
 

@@ -1,4 +1,4 @@
-/** The hours, days and months of UTC that quotas are counted in. */
+/** The UTC hours, days and months in which quotas are counted. */
 import type { Quota } from '../../../schemas/index.ts'
 
 export interface Period {

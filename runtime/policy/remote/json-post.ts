@@ -2,8 +2,8 @@
  * Posts JSON to a remote decision service and reads its response: status 200, application/json, within time and size
  * limits.
  *
- * Everything else is a failure and never a decision: another status, a redirect, another content type, an oversized
- * body. The caller's token is never sent.
+ * Everything else is a failure, never a decision: another status, a redirect, another content type, an oversized body.
+ * The caller's token is never sent.
  */
 import { ModuleError, timerMs } from '../../../schemas/index.ts'
 import { FetchRefusedError, makeFetch } from '../../net/index.ts'
@@ -25,7 +25,7 @@ export type FailureReason =
   | 'busy'
   | 'list_timeout'
 
-/** No decision was made. The message contains nothing of the response except the status. */
+/** No decision was made. The message contains nothing from the response except the status. */
 export class DecisionFailure extends ModuleError {
   readonly reason: FailureReason
   /** True when the service seems to be down, independent of the query. */
@@ -57,7 +57,7 @@ export interface JsonPostSettings extends TlsFiles {
 export interface JsonPostOptions {
   /** Name of the remote service in messages. */
   readonly who: string
-  /** Configuration path of the settings, for errors. */
+  /** Configuration path to the settings, for errors. */
   readonly field: string
   readonly maxAnswerBytes: number
 }

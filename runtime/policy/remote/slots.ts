@@ -13,7 +13,7 @@ interface Waiting {
 export class QuestionSlots {
   readonly #most: number
   readonly #mostPerCaller: number
-  /** Callers with open questions, each with their count. */
+  /** Callers with open queries, each with its count. */
   readonly #open = new Map<string, number>()
   /** Waiting callers, in the order of their turns. */
   readonly #waiting = new Map<string, Waiting[]>()

@@ -11,11 +11,11 @@ export interface TlsFiles {
   readonly clientKeyPath?: string | undefined
 }
 
-/** Interval between checks of certificate files, in milliseconds. */
+/** Interval between certificate file checks, in milliseconds. */
 const lookEveryMs = 2_000
 
 /**
- * During an incomplete rotation, the previous certificates stay in use. `field` is the setting in errors. Throws
+ * During an incomplete rotation, the previous certificates stay in use. `field` names the setting in errors. Throws
  * INVALID_CONFIG when a file cannot be used initially.
  */
 export function followTls(files: TlsFiles, field: string): () => TlsMaterial {

@@ -1,6 +1,6 @@
 /**
- * Parses the response of a webhook: `{version, uid, allowed, message, reason}`, and for a mutating webhook `patch_type`
- * and `patch`.
+ * Parses a webhook's response: `{version, uid, allowed, message, reason}`, and for a mutating webhook `patch_type` and
+ * `patch`.
  *
  * Version and uid must match the request. An unreadable response is a failure, never a decision.
  * Source: docs/guides/webhooks.md.
@@ -58,7 +58,7 @@ async function patchOf(answer: JsonObject, kind: WebhookKind): Promise<readonly 
   return patch.length === 0 ? undefined : patch
 }
 
-/** Redacts a text for logs. */
+/** Redacts text for logs. */
 function redacted(text: string | undefined): string | undefined {
   return text === undefined ? undefined : redactText(text.slice(0, maxText))
 }

@@ -1,10 +1,10 @@
 /**
- * The webhooks of a server, in order: first the mutating ones, each with the changes of its predecessors, then the
+ * A server's webhooks, in order: first the mutating ones, each of which sees its predecessors' changes, then the
  * validating ones. The first denial ends the chain.
  *
  * Fails closed: without a valid response a call is rejected, unless the webhook's failurePolicy is `ignore`. Failures
- * that a caller can cause are always rejected, so that a caller cannot bypass a webhook by large or many requests.
- * Source: docs/guides/webhooks.md.
+ * that a caller can cause are always rejected, so that a caller cannot bypass a webhook with large or frequent
+ * requests. Source: docs/guides/webhooks.md.
  */
 import { GatehouseError, type RuntimeWebhook, type RuntimeWebhooks } from '../../../schemas/index.ts'
 import { JsonError, type JsonObject } from '../../mcp/index.ts'
@@ -29,7 +29,7 @@ export interface WebhookDecision {
   readonly outcome: 'allowed' | 'denied' | 'mutated' | FailureReason
   /** False: the call continues, because of `mode: audit` or `failurePolicy: ignore`. */
   readonly enforced: boolean
-  /** Reason of a denial, for operators. */
+  /** Reason for a denial, for operators. */
   readonly reason?: string | undefined
   readonly ms: number
   readonly method: string
@@ -189,7 +189,7 @@ async function requireReadableResponse({ body }: WebhookResponse): Promise<void>
   }
 }
 
-/** Returns configuration errors of webhooks: unreadable files and variables, and duplicate names. */
+/** Returns webhook configuration errors: unreadable files and variables, and duplicate names. */
 export function webhookViolations(
   settings: RuntimeWebhooks | undefined,
   secrets: WebhookSecrets,
@@ -205,7 +205,7 @@ export function webhookViolations(
   return [...doubled, ...files]
 }
 
-/** Like `webhookViolations`, for one webhook. Returns at most one line, which starts with `<field>.<member>: `. */
+/** Like `webhookViolations`, but for one webhook. Returns at most one line, which starts with `<field>.<member>: `. */
 export function webhookFileViolation(
   settings: RuntimeWebhook,
   kind: WebhookKind,

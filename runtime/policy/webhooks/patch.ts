@@ -1,10 +1,9 @@
 /**
- * Applies the JSON Patch of a webhook to a call or its response, with limits on operations, values and bytes.
+ * Applies a webhook's JSON Patch to a call or its response, with limits on operations, values and bytes.
  *
- * A patch may change arguments and `_meta` of a call, and the content of a result or error. Members that determine the
+ * A patch may change a call's arguments and `_meta`, and the content of a result or error. Members that determine the
  * target, the checks or the receiver are locked: a patch that changes one is rejected as a whole. Unchanged members
- * keep their bytes.
- * Source: RFC 6902; docs/guides/webhooks.md.
+ * keep their bytes. Source: RFC 6902; docs/guides/webhooks.md.
  */
 import jsonPatch, { type Operation } from 'fast-json-patch'
 import { exactJson, type Fields, fieldsOf, isFields, isRawJson, own } from '../../../schemas/index.ts'
@@ -18,7 +17,7 @@ const maxOperations = 500
 const maxMisfit = 200
 /** Maximum number of values in the document, which is parsed in one turn. */
 const maxValues = 50_000
-/** Members that determine the kind of a result. */
+/** Members that determine a result's kind. */
 const lockedResult = ['resultType', 'inputRequests', 'requestState']
 
 /** Returns the patched params. `document` contains `mcp_request`. Rejects with DecisionFailure. */
@@ -116,8 +115,8 @@ function run(document: unknown, patch: readonly unknown[]): unknown {
 }
 
 /**
- * Replaces copies and moves by other operations. Copied values keep their digits, and the total of the copied bytes is
- * bounded.
+ * Replaces copies and moves with other operations. Copied values keep their digits, and the total of the copied bytes
+ * is bounded.
  */
 function* inSimpleOperations(
   document: unknown,
@@ -161,7 +160,7 @@ function textOf(value: unknown): string | undefined {
   return JSON.stringify(value)
 }
 
-/** Checks the same size and depth limits as for messages of clients and backends. */
+/** Checks the same size and depth limits that apply to messages from clients and backends. */
 async function parseChecked(bytes: Buffer): Promise<JsonObject> {
   if (bytes.length > maxWebhookBytes)
     throw new DecisionFailure('patch', `the patched document has more than ${maxWebhookBytes} bytes`)

@@ -1,6 +1,6 @@
 /**
- * Builds the request to a webhook as JSON text: version, uid, time, principal, MCP request, response (in that phase)
- * and context. The client's data is included unchanged.
+ * Builds the request to a webhook as JSON text: version, uid, time, principal, MCP request, response (in the response
+ * phase) and context. The client's data is included unchanged.
  *
  * Omits the sealed state of a call that waits for input, and the caller's token.
  * Source: docs/guides/webhooks.md.
@@ -12,7 +12,7 @@ import type { Secret } from '../../observe/index.ts'
 import { DecisionFailure } from '../remote/json-post.ts'
 import type { WebhookPhase, WebhookCall, WebhookResponse } from './subject.ts'
 
-/** Version of the wire format. */
+/** Wire format version. */
 export const webhookVersion = 'v0.1.0'
 /** Maximum size of a request to a webhook and of its response. */
 export const maxWebhookBytes: number = 1024 * 1024
@@ -93,7 +93,7 @@ function principalOf({ subject, claims }: Caller): Record<string, unknown> {
   }
 }
 
-/** Returns headers by which a webhook can authenticate the sender. */
+/** Returns headers that let a webhook authenticate the sender. */
 export function signatureOf(body: Buffer, secret: Secret | undefined): Record<string, string> {
   if (!secret) return {}
   const time = String(Math.floor(Date.now() / 1000))

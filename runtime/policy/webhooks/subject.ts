@@ -1,8 +1,8 @@
 /**
  * The calls and responses that webhooks receive, and which webhooks apply to them.
  *
- * `match` contains original names at the backend, independent of the names for clients. When the target of a name is
- * unknown, the webhook is called.
+ * `match` contains original names at the backend, independent of the names that clients see. When the target of a name
+ * is unknown, the webhook is called.
  */
 import type { RuntimeWebhook } from '../../../schemas/index.ts'
 import type { JsonObject } from '../../mcp/index.ts'
@@ -24,9 +24,9 @@ export interface WebhookCall {
   readonly method: string
   readonly params: JsonObject
   readonly caller: Caller
-  /** Raw JSON of the request id, if the client sent one. */
+  /** The request id as raw JSON, if the client sent one. */
   readonly id: string | undefined
-  /** Origin of the target; undefined when unknown. */
+  /** The target's origin; undefined when unknown. */
   readonly origin: Origin | undefined
   readonly signal: AbortSignal
   /**

@@ -11,11 +11,11 @@ import { patchedParams, patchedResponse } from './patch.ts'
 import { maxWebhookBytes, questionOf, signatureOf, type WebhookPlace } from './question.ts'
 import type { WebhookCall, WebhookKind, WebhookResponse } from './subject.ts'
 
-/** The response of a webhook. */
+/** A webhook's response. */
 export interface WebhookVerdict extends Omit<WebhookAnswer, 'patch'> {
-  /** The params as changed by the webhook, in phase request; undefined when unchanged. */
+  /** The params as changed by the webhook, in the request phase; undefined when unchanged. */
   readonly params?: JsonObject | undefined
-  /** The response as changed by the webhook, in phase response. */
+  /** The response as changed by the webhook, in the response phase. */
   readonly response?: WebhookResponse | undefined
   readonly ms: number
 }
@@ -31,11 +31,11 @@ export interface WebhookPeer {
 /** Environment for the variables in the settings. */
 export interface WebhookSecrets {
   readonly env: Environment
-  /** Names the settings in errors; `webhooks.validating[<name>]` when undefined. */
+  /** Name of the settings in errors; `webhooks.validating[<name>]` when undefined. */
   readonly field?: string | undefined
 }
 
-/** A response with this status is a denial by the status alone. */
+/** A response with this status is a denial, regardless of its body. */
 const denialStatus = 422
 
 /** Throws INVALID_CONFIG when a file or a variable cannot be used. */

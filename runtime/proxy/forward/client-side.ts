@@ -5,7 +5,7 @@ import type { DispatchController } from '../../net/index.ts'
 /** Aborts a request to the target when the client disconnects. */
 export const clientGone: Error = new Error('the client disconnected')
 
-/** Throws for a head that cannot be sent. undici reports the error through onResponseError. */
+/** Throws if the head cannot be sent; undici reports the error through onResponseError. */
 export function sendHead(
   res: ServerResponse,
   status: number,

@@ -1,6 +1,6 @@
 /**
- * Keeps clients of the HTTP+SSE (deprecated) transport behind the proxy. The first event, `endpoint`, may contain an
- * absolute URL on the target's own origin, which is reduced to path and query. Other URLs stay unchanged.
+ * Keeps clients that use the deprecated HTTP+SSE transport behind the proxy. The first event, `endpoint`, may contain
+ * an absolute URL on the target's own origin, which is reduced to path and query. Other URLs stay unchanged.
  *
  * Only inspects a stream up to the first event; all later bytes pass through.
  * Source: MCP 2024-11-05, "HTTP with SSE".
@@ -10,13 +10,13 @@ const maxBytes = 65_536
 export interface EndpointRewriter {
   /** Returns the bytes to send for this chunk; empty while the first event is incomplete. */
   push(chunk: Buffer): Buffer
-  /** Returns the buffered bytes when the stream ended early. */
+  /** Returns the buffered bytes when the stream ends early. */
   end(): Buffer
 }
 
 const empty: Buffer = Buffer.alloc(0)
 
-/** `prefix` is added before the path, for clients behind an ingress that strips it. */
+/** `prefix` is prepended to the path for clients behind an ingress that strips it. */
 export function makeEndpointRewriter(targetOrigin: string, prefix = ''): EndpointRewriter {
   let held: Buffer = empty
   let done = false
@@ -26,7 +26,7 @@ export function makeEndpointRewriter(targetOrigin: string, prefix = ''): Endpoin
       held = held.length === 0 ? chunk : Buffer.concat([held, chunk])
       const { comments, to } = firstEvent(held)
       if (to === undefined && held.length <= maxBytes) {
-        // Comments keep the connection open, so they must not wait for an event.
+        // Comments keep the connection open, so forward them without waiting for an event.
         const out = held.subarray(0, comments)
         held = held.subarray(comments)
         return out

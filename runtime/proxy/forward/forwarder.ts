@@ -64,17 +64,17 @@ export interface ForwarderOptions {
   readonly log: Log
 }
 
-/** Returns the last stage of the pipeline. It rejects with GatehouseError as long as nothing was written. */
+/** Returns the last stage of the pipeline. It rejects with GatehouseError only if nothing has been written. */
 export function makeForwarder(options: ForwarderOptions): (exchange: ProxyExchange) => Promise<void> {
   return function forward(exchange) {
     return new Forwarding(options, exchange).run()
   }
 }
 
-/** Next step after a response that is withheld from the client. */
+/** Next step after withholding a response from the client. */
 type Next = 'redirect' | 'recover' | 'renew' | 'refuse' | 'refuse stream' | 'refuse redirect'
 
-/** One request with all of its attempts. */
+/** A request and all of its attempts. */
 class Forwarding implements ResponsePolicy {
   readonly #options: ForwarderOptions
   readonly #exchange: ProxyExchange
@@ -213,7 +213,7 @@ class Forwarding implements ResponsePolicy {
     return 'aside'
   }
 
-  /** Returns whether the target has lost the session; 'read' until the body has arrived. */
+  /** Returns whether the target has lost the session; returns 'read' until the body has arrived. */
   #sessionLost(status: number, headers: IncomingHttpHeaders, body: Buffer | undefined): boolean | 'read' {
     if (this.#sentId === undefined) return false
     const { message } = this.#exchange
@@ -326,7 +326,7 @@ export function ownerOf(exchange: ProxyExchange): string {
   return exchange.caller?.key ?? ''
 }
 
-/** Returns the session id of the client; '' is treated as absent. */
+/** Returns the client's session id; '' is treated as absent. */
 export function sessionIdOf(exchange: ProxyExchange): string | undefined {
   const id = exchange.req.headers[headerName.sessionId]
   return typeof id === 'string' && id !== '' ? id : undefined

@@ -1,7 +1,7 @@
 /**
- * Decides which redirects of the target the proxy follows: same authority, no downgrade from https. Redirects of MCP
- * requests to an absolute address are rejected, because a client that follows them bypasses this proxy. All others pass
- * unchanged.
+ * Decides which of the target's redirects the proxy follows: same authority, no downgrade from https. Redirects of MCP
+ * requests to an absolute address are rejected, because a client that follows one bypasses this proxy. All other
+ * redirects pass through unchanged.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { headerName } from '../../mcp/index.ts'
@@ -23,7 +23,7 @@ export function redirectPath(
   if (!URL.canParse(location, base.href)) return undefined
   const to = new URL(location, base.href)
   if (to.host !== base.host) return undefined
-  // The dispatcher uses one origin; an upgrade from http to https changes it.
+  // The dispatcher is bound to one origin, and an upgrade from http to https changes the origin.
   if (to.protocol !== target.protocol) return undefined
   return `${to.pathname}${to.search}`
 }
@@ -43,7 +43,7 @@ export function isMcpRequest(target: TargetAddress, exchange: ProxyExchange): bo
   )
 }
 
-/** Both schemes, because clients may use either, and `http:host` is only relative to an http base. */
+/** Checks both schemes, because clients may use either, and `http:host` is only relative to an http base. */
 const proxyBases = ['http://proxy.invalid', 'https://proxy.invalid']
 
 /** True when a client that follows this `Location` would send its next request to another address. */

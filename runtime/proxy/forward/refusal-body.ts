@@ -1,10 +1,10 @@
-/** Decodes the body of a rejection for any content coding that the client accepts. Bounded. */
+/** Decodes a rejection's body from any content coding that the client accepts. The decoded size is bounded. */
 import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib'
 import { maxRefusalBytes } from '../../mcp/index.ts'
 
 const limit = { maxOutputLength: maxRefusalBytes }
 
-/** Returns an empty buffer for an unknown coding, a damaged body, or one that is too large when decoded. */
+/** Returns an empty buffer if the coding is unknown, the body is damaged, or the decoded body is too large. */
 export function decodeRefusal(body: Buffer, coding: string | undefined): Buffer {
   try {
     switch (coding?.trim().toLowerCase() ?? '') {

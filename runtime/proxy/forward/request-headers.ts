@@ -1,9 +1,9 @@
 /**
  * Builds the headers for the target.
  *
- * Drops hop-by-hop headers, routing headers of the client's side, `Origin` and `Expect`. Fixed headers replace the
- * client's headers of the same name, and the outgoing credential sets its own. All others pass unchanged.
- * Source: docs/reference/specification/proxy-command.md (--remote-forward-headers), RFC 9110 section 7.6.1.
+ * Drops hop-by-hop headers, client-side routing headers, `Origin` and `Expect`. Fixed headers replace client headers of
+ * the same name, and the outgoing credential sets its own. All other headers pass through unchanged. Source:
+ * docs/reference/specification/proxy-command.md (--remote-forward-headers), RFC 9110 section 7.6.1.
  */
 import { forwarded, hopByHop } from '../../../schemas/index.ts'
 import { connectionHeaderNames } from '../../net/index.ts'
@@ -15,11 +15,11 @@ import { callerHeader, callerDigest } from '../stdio-server/bridge.ts'
 export interface HeaderRules {
   /** Lower-case names of client headers that are not copied. */
   readonly drop: ReadonlySet<string>
-  /** Header lines (name, value, …) of every request. */
+  /** Header lines (name, value, …) sent with every request. */
   readonly add: readonly string[]
   /** Lower-case names of the fixed headers. */
   readonly injected: ReadonlySet<string>
-  /** Adds a header that identifies the caller for the target. */
+  /** Adds a header that identifies the caller to the target. */
   readonly identifyCallers: boolean
   readonly target: TargetAddress
 }
@@ -28,9 +28,9 @@ export interface HeaderOptions {
   readonly target: TargetAddress
   /** Fixed, validated headers; they override the credential. */
   readonly inject: readonly { readonly name: string; readonly value: string }[]
-  /** Lower-case names of the headers that the credential may set. The client's headers of these names are dropped. */
+  /** Lower-case names of the headers that the credential may set. Client headers with these names are dropped. */
   readonly credentialNames: readonly string[]
-  /** False drops the client's `Authorization`, which was for this proxy. */
+  /** False drops the client's `Authorization`, which was meant for this proxy. */
   readonly passAuthorization: boolean
   /** Lower-case names of additional client headers to drop. */
   readonly strip: readonly string[]
@@ -61,7 +61,7 @@ export function makeHeaderRules(options: HeaderOptions): HeaderRules {
   return { drop, add, injected, identifyCallers: options.identifyCallers, target: options.target }
 }
 
-/** Returns the header lines (name, value, …) of one request. `sessionId` is the target's session id. */
+/** Returns the header lines (name, value, …) for one request. `sessionId` is the target's session id. */
 export function requestHeaders(
   rules: HeaderRules,
   exchange: ProxyExchange,

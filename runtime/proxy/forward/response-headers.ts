@@ -23,7 +23,7 @@ export function responseHeaders(
   const cors = res.hasHeader('access-control-allow-origin')
   const named = connectionHeaderNames(headers.connection)
   for (const name of Object.keys(headers)) {
-    // `Trailer` announces the trailers, which are forwarded as well.
+    // Keep `Trailer`: it lists the trailers, which are forwarded as well.
     if (hopByHop.has(name) && name !== 'trailer') continue
     if (named.length > 0 && named.includes(name)) continue
     if (name === 'www-authenticate' && rules.hideChallenge) continue

@@ -1,10 +1,10 @@
 /**
- * Relays one response of the target to the client in chunks, as undici's dispatch handler.
+ * Relays one response from the target to the client in chunks, as undici's dispatch handler.
  *
  * A response is either committed (head written, body streamed with back-pressure, trailers included) or set aside for
  * the forwarder (redirect, lost session, rejected credential), which drops its body. Nothing is buffered beyond the two
- * sockets, except the short body of a rejection whose text must be read. When the target aborts a response, the
- * client's response is aborted as well and never completed.
+ * sockets, except for the short body of a rejection whose text must be read. When the target aborts a response, the
+ * client's response is aborted too, never completed.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Duplex } from 'node:stream'
@@ -22,10 +22,10 @@ import type { ProxyExchange } from '../model/exchange.ts'
 import { firstValue, type ResponseRules, responseHeaders } from './response-headers.ts'
 import { acceptUpgrade } from './upgrade.ts'
 
-/** What to do with a response: send it to the client, withhold it, or read its body before the decision. */
+/** What to do with a response: send it to the client, withhold it, or read its body before deciding. */
 export type RelayDecision = 'show' | 'aside' | 'read'
 
-/** Decisions of the forwarder about a response. */
+/** The forwarder's decisions about a response. */
 export interface ResponsePolicy {
   /**
    * Called when the head of a final response has arrived, before anything is written. Called again with the body after
@@ -33,7 +33,7 @@ export interface ResponsePolicy {
    */
   decide(status: number, headers: IncomingHttpHeaders, body?: Buffer): RelayDecision
   readonly rules: ResponseRules
-  /** Receives the bytes of a response before the client does. */
+  /** Receives a response's bytes before the client does. */
   readonly watchEvents?: ((chunk: Buffer) => void) | undefined
   /** The target's origin. Absolute `endpoint` events on it are reduced to a path. */
   readonly targetOrigin: string
@@ -53,7 +53,7 @@ interface Held {
 /** Head of a response that was set aside. Undefined when the client got a response or disconnected. */
 export type DiscardedResponse = { readonly status: number; readonly headers: IncomingHttpHeaders } | undefined
 
-/** A dropped body is read up to this size to keep the connection usable. Larger bodies close it. */
+/** A dropped body up to this size is read, which keeps the connection usable. A larger body closes the connection. */
 const maxDropped = 65_536
 
 const discarded = new Error('the response was discarded')
@@ -70,7 +70,7 @@ export class ResponseRelay implements DispatchHandler {
   #state: 'waiting' | 'reading' | 'committed' | 'aside' | 'done' = 'waiting'
   #held: Held | undefined
   #dropped = 0
-  /** Length of the body; undefined when the target did not send it. */
+  /** Length of the body; undefined when the target did not declare it. */
   #length: number | undefined
   /** True when the client has received the whole body before the target's response ends. */
   #ended = false
@@ -159,7 +159,7 @@ export class ResponseRelay implements DispatchHandler {
       this.#length = Number(headers['content-length'])
       return
     }
-    // Send the head of a stream without waiting for its first byte. One tick lets both share a packet.
+    // Send the head of a stream without waiting for its first byte. Waiting one tick lets both share a packet.
     process.nextTick(flushHead, res)
     if (firstValue(headers['content-type'])?.startsWith('text/event-stream') !== true) return
     this.#exchange.streamed = true
@@ -167,8 +167,7 @@ export class ResponseRelay implements DispatchHandler {
     if (this.#controller) this.#controller.rawHeaders = null
     if (isEndless(this.#exchange)) registerCallerStream(this.#exchange, () => this.#endStream())
     else registerStream(res, () => this.#endStream())
-    // Only clients of the HTTP+SSE (deprecated) transport wait for an endpoint. Newer clients have a session or use
-    // POST.
+    // Only clients of the deprecated HTTP+SSE transport wait for an endpoint. Newer clients have a session or use POST.
     if (req.method === 'GET' && !req.headers['mcp-session-id'] && !headers['content-encoding']) {
       this.#rewriter = makeEndpointRewriter(this.#policy.targetOrigin, this.#policy.endpointPrefix)
     }
@@ -248,7 +247,7 @@ export class ResponseRelay implements DispatchHandler {
 const listen = 'subscriptions/listen'
 
 /**
- * True for a stream that does not end with a response. The stream of a call may outlive the token, so that the call can
+ * True for a stream that does not end with a response. A call's stream may outlive the token, so that the call can
  * finish.
  */
 function isEndless(exchange: ProxyExchange): boolean {

@@ -16,7 +16,7 @@ export function targetPath(
 const streamPaths: ReadonlySet<string> = new Set(['/sse', '/sse/', '/'])
 
 /**
- * A target with a path has one endpoint. The HTTP+SSE (deprecated) transport has a second one, which its stream
+ * A target with a path has one endpoint. The deprecated HTTP+SSE transport has a second endpoint, which its stream
  * announces.
  */
 function ownPath(target: TargetAddress, method: string | undefined, path: string): string {

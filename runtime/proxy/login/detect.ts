@@ -1,12 +1,12 @@
 /**
  * Detects whether the target requires authentication by sending requests without credentials.
  *
- * Requests go to the MCP endpoint, then to the root; a target with a configured path only gets them there. They are a
- * GET, then a POST of `initialize`, then a POST of `tools/list`, because some servers accept an unauthenticated
- * handshake. The era follows the response to `initialize`, and an opened session is deleted immediately. Only a 401
- * with a Bearer challenge, or a protected-resource document, means that authentication is required. A target that does
- * not respond is unknown, which differs from open.
- * Source: docs/reference/specification/proxy-command.md#rules, rule 1; MCP 2025-11-25 authorization.
+ * Requests go to the MCP endpoint, then to the root; a target with a configured path only receives them there. The
+ * sequence is a GET, a POST of `initialize`, then a POST of `tools/list`, because some servers accept an
+ * unauthenticated handshake. The protocol era follows from the response to `initialize`, and an opened session is
+ * deleted immediately. Only a 401 with a Bearer challenge, or a protected-resource document, means that authentication
+ * is required. A target that does not respond is unknown, which differs from open. Source:
+ * docs/reference/specification/proxy-command.md#rules, rule 1; MCP 2025-11-25 authorization.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { TargetAddress } from '../../config/index.ts'
@@ -23,7 +23,7 @@ import {
 
 export interface Detection {
   readonly kind: 'open' | 'protected' | 'unknown'
-  /** The URL that was requested, or would be. */
+  /** The URL that was or would be requested. */
   readonly url: string
   readonly challenge: Challenge | undefined
 }
@@ -110,7 +110,7 @@ function isSuccess({ status }: TargetResponse): boolean {
   return status >= 200 && status < 300
 }
 
-/** Returns the Bearer challenge of a rejection. `OAuth` is an older name of the same scheme. */
+/** Returns the Bearer challenge of a rejection. `OAuth` is an older name for the same scheme. */
 function bearerChallenge(status: number, headers: IncomingHttpHeaders): Challenge | undefined {
   if (status !== 401 && status !== 403) return undefined
   const challenges = parseChallenges(headers['www-authenticate'])
@@ -153,7 +153,7 @@ async function hasDocument(url: string, fetch: Fetch, signal: AbortSignal): Prom
     const document = await discoverResource(url, { fetch, signal })
     return document !== undefined && document.authorizationServers.length > 0
   } catch (error) {
-    // Treat a document that does not arrive in time like a missing one: the target is open.
+    // Treat a document that does not arrive in time as missing: the target is open.
     if (error instanceof OAuthClientError || signal.aborted) return false
     throw error
   }

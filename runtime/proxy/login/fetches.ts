@@ -1,6 +1,6 @@
 /**
- * The fetch function of the login. URLs from the operator are unrestricted; URLs from servers (challenges, metadata,
- * redirects to other hosts) must not resolve to private addresses.
+ * The fetch function used by the login. URLs from the operator are unrestricted; URLs from servers (challenges,
+ * metadata, redirects to other hosts) must not resolve to private addresses.
  *
  * The restriction does not apply when the target itself is private, because its authorization server is probably
  * private too.

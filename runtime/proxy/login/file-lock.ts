@@ -1,13 +1,13 @@
 /**
- * Keeps work from running twice at a time: in this process, and in other processes of the same user.
+ * Keeps work from running twice at the same time, in this process or in the same user's other processes.
  *
  * The lock between processes is a file that exists while its holder works.
  *
  * The file is considered abandoned when its process no longer runs on this machine, or when a waiting process has seen
- * the same holder for too long. Times are measured by the waiting process alone, because the clock may be set and a
- * network file system has its own. When the file cannot be created (a read-only directory), the work runs without a
- * lock: nothing is shared in that case. Anything but a readable file at its path is an error, because no holder of the
- * lock would ever remove it. An error of the file system that may pass is retried.
+ * the same holder for too long. Times are measured by the waiting process alone, because the clock may be changed and a
+ * network file system has its own clock. When the file cannot be created (a read-only directory), the work runs without
+ * a lock, because nothing is shared in that case. Anything other than a readable file at the lock's path is an error,
+ * because no holder of the lock would ever remove it. File system errors that may be temporary are retried.
  */
 import { randomUUID } from 'node:crypto'
 import { lstatSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -19,7 +19,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 /** Longer than any token request takes. */
 const abandonedMs = 60_000
 const pauseMs = 50
-/** Too many open files, or an interruption of a network file system. */
+/** Too many open files, or a network file system interruption. */
 const passingErrors: ReadonlySet<unknown> = new Set([
   'EAGAIN',
   'EBUSY',
@@ -31,15 +31,18 @@ const passingErrors: ReadonlySet<unknown> = new Set([
 ])
 
 export interface LockWaiting {
-  /** A holder that was seen for longer is considered dead. Default: longer than any token request takes. */
+  /**
+   * A holder that keeps the lock for longer than this, as seen by the waiting process, is considered dead. Default:
+   * longer than any token request takes.
+   */
   readonly longestMs?: number | undefined
   /** Called once when another process holds the lock. */
   readonly onWait?: (() => void) | undefined
 }
 
 /**
- * Calls `run` when no other process holds the lock. Rejects with the signal's reason if it aborts while waiting, and with
- * BACKEND_AUTH_FAILED when the path is no readable file, or when an error of the file system does not pass.
+ * Calls `run` when no other process holds the lock. Rejects with the signal's reason if it aborts while waiting, and
+ * with BACKEND_AUTH_FAILED when the path is not a readable file, or when a file system error persists.
  */
 export async function withFileLock<T>(
   path: string,
@@ -86,11 +89,11 @@ function create(path: string, owner: string): boolean {
 
 /**
  * Returns undefined when the file no longer exists or cannot be read at the moment. Throws BACKEND_AUTH_FAILED when the
- * path is no readable file.
+ * path is not a readable file.
  */
 function ownerOf(path: string): string | undefined {
   try {
-    // Reading a pipe would block the process, and a link would lead to another file.
+    // Reading a pipe would block the process, and a link would point to another file.
     if (!lstatSync(path).isFile()) throw new Error('not a regular file')
     return readFileSync(path, 'utf8')
   } catch (cause) {
@@ -111,7 +114,9 @@ function codeOf(error: unknown): unknown {
   return error instanceof Error && 'code' in error ? error.code : undefined
 }
 
-/** Removes the file unless another process owns it by now. A file that cannot be removed is abandoned later. */
+/**
+ * Removes the file unless another process owns it by now. A file that cannot be removed is later treated as abandoned.
+ */
 function remove(path: string, owner: string): void {
   try {
     if (ownerOf(path) === owner) rmSync(path, { force: true })
@@ -121,8 +126,8 @@ function remove(path: string, owner: string): void {
 }
 
 /**
- * Removes the lock of `abandoned`. Processes do so one at a time, because the second one would otherwise remove the
- * lock that the first one has acquired since. The guard of a process that ended meanwhile is removed first.
+ * Removes the lock held by `abandoned`. Processes do so one at a time; otherwise the second one would remove the lock
+ * that the first one has acquired since. A guard left by a process that has ended is removed first.
  */
 function removeAbandoned(
   path: string,
@@ -139,7 +144,7 @@ function removeAbandoned(
   remove(guard, owner)
 }
 
-/** False when the owner was a process of this machine that has ended. True for an unknown owner. */
+/** False when the owner was a process on this machine that has ended. True for an unknown owner. */
 function isRunning(owner = ''): boolean {
   const [id = '', host] = owner.split(' ')
   const pid = Number(id)
@@ -152,7 +157,7 @@ function isRunning(owner = ''): boolean {
   }
 }
 
-/** Runs one kind of work at a time. Callers that request the same kind share its result. */
+/** Runs one kind of work at a time. Concurrent callers that request the same kind share the result. */
 export class ExclusiveWork<Kind extends string> {
   #flight: { readonly kind: Kind; readonly done: Promise<void> } | undefined
 

@@ -3,8 +3,8 @@
  *
  * Configured endpoints or a configured issuer are used unchanged. Otherwise the order is: the target's
  * protected-resource document (from the challenge or the well-known locations), the realm of the challenge, metadata at
- * the target's own origin, and the endpoints of the oldest convention. The search fails when a document is for another
- * resource, or when the server's metadata does not announce PKCE with S256, even for a configured issuer.
+ * the target's own origin, and the default endpoints of the oldest specification. The search fails when a document is
+ * for another resource, or when the server's metadata does not advertise PKCE with S256, even for a configured issuer.
  * Source: docs/reference/specification/proxy-command.md#rules, rules 1, 2 and 5; MCP 2025-11-25 authorization; MCP
  * 2025-03-26 (fallbacks).
  */
@@ -34,7 +34,7 @@ export interface Located {
   /** RFC 8707 indicator to send. */
   readonly resource: string | undefined
   readonly scopes: readonly string[]
-  /** Provider-specific parameters of the authorization request. */
+  /** Provider-specific parameters for the authorization request. */
   readonly authorizeParams?: Readonly<Record<string, string>>
 }
 
@@ -170,8 +170,8 @@ async function firstUsable(issuers: readonly string[], options: LocateOptions): 
 
 /**
  * Discovers the server of an issuer without a path in both forms, with and without the slash after the host. They are
- * the same URL, and resources often contain another form than the server's metadata. All later comparisons use the
- * issuer of the metadata.
+ * the same URL, and resources often use a different form from the server's metadata. All later comparisons use the
+ * issuer from the metadata.
  */
 async function discoverIssuer(issuer: string, { fetch, signal }: LocateOptions): Promise<ServerMetadata> {
   const discovery = { fetch, signal, need: 'registration_endpoint' } as const
@@ -187,7 +187,7 @@ async function discoverIssuer(issuer: string, { fetch, signal }: LocateOptions):
   }
 }
 
-/** Ignores a missing document but rethrows errors of an invalid one. */
+/** Ignores a missing document but rethrows errors from an invalid one. */
 function absentOnly(error: unknown): undefined {
   if (error instanceof OAuthClientError && (error.kind === 'absent' || error.kind === 'refused'))
     return undefined
@@ -204,7 +204,7 @@ function isIssuerLike(realm: string): boolean {
   )
 }
 
-/** MCP 2025-11-25 authorization: a client that finds no S256 in the metadata must not continue. */
+/** MCP 2025-11-25 authorization: a client that does not find S256 in the metadata must not continue. */
 function requirePkce(server: ServerMetadata, { provider }: OAuthSettings): void {
   if (supportsS256(server)) return
   const listed = server.code_challenge_methods_supported

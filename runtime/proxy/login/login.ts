@@ -1,15 +1,14 @@
 /**
  * The proxy's own login at its target over its whole lifetime: detects that it is needed, signs in, renews the token
- * ahead of expiry or when the target refuses it, requests more scopes when the target asks for them, and persists the
+ * ahead of expiry or when the target rejects it, requests more scopes when the target asks for them, and persists the
  * login for the next start.
  *
  * Only one renewal or login runs at a time; all callers wait for the same one. When a renewal fails temporarily, the
- * token stays in use until it expires. A refused renewal ends the login, and the refresh token is not presented again.
- * Several processes may share one persisted login: they renew it one at a time, and each adopts what another process
- * has renewed. Interactive logins after the first are limited, so that a broken target cannot open browser windows
- * repeatedly.
- * Source: docs/reference/specification/proxy-command.md#outgoing, "Outgoing"; MCP 2025-11-25 authorization ("Scope
- * Challenge Handling").
+ * token stays in use until it expires. A rejected renewal ends the login, and the refresh token is not used again.
+ * Several processes may share one persisted login: they renew it one at a time, and each adopts renewals made by the
+ * others. Interactive logins after the first are limited, so that a broken target cannot open browser windows
+ * repeatedly. Source: docs/reference/specification/proxy-command.md#outgoing, "Outgoing"; MCP 2025-11-25 authorization
+ * ("Scope Challenge Handling").
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { TargetAddress } from '../../config/index.ts'
@@ -50,7 +49,7 @@ export interface LoginParts extends SignInParts {
 /** A background renewal starts this long before expiry. */
 const aheadMs = 60_000
 const freshMs = 30_000
-/** Pause before the next request to the authorization server after a refusal that a retry would not change. */
+/** Pause before the next request to the authorization server after a rejection that a retry would not change. */
 const refusalPauseMs = 10_000
 const minBetweenLoginsMs = 60_000
 const longestTimerMs = 86_400_000
@@ -67,7 +66,7 @@ export class TargetLogin implements TokenSource {
   #failure: GatehouseError | undefined
   /** The login that ended, stored because another process may sign in again. */
   #lost: KeptLogin | undefined
-  /** Set when a renewal was refused although the login may still be valid. */
+  /** Set when a renewal was rejected although the login may still be valid. */
   #refusal: { readonly error: GatehouseError; readonly untilMs: number } | undefined
   readonly #flights = new ExclusiveWork<'login' | 'renew' | 'step-up'>()
   #timer: NodeJS.Timeout | undefined
@@ -105,7 +104,7 @@ export class TargetLogin implements TokenSource {
     this.#open = true
   }
 
-  /** Signs in, or adopts the login of another process that is signing in. */
+  /** Signs in, or adopts the login from another process that is signing in. */
   #signInOnce(url: string, challenge: Challenge | undefined): Promise<void> {
     const { persisted, signal, settings, notify } = this.#parts
     const name = this.#name
@@ -151,9 +150,9 @@ export class TargetLogin implements TokenSource {
   }
 
   /**
-   * Returns the access token, or undefined when the target requires none. Throws BACKEND_UNAVAILABLE (with
-   * Retry-After) while a login runs or the authorization server is unavailable, and BACKEND_AUTH_FAILED when the
-   * operator must sign in again.
+   * Returns the access token, or undefined when the target requires none. Throws BACKEND_UNAVAILABLE (with Retry-After)
+   * while a login is in progress or the authorization server is unavailable, and BACKEND_AUTH_FAILED when the operator
+   * must sign in again.
    */
   token(): string | undefined | Promise<string | undefined> {
     const session = this.#session
@@ -167,7 +166,7 @@ export class TargetLogin implements TokenSource {
     return this.#session?.tokens.expiresAt
   }
 
-  /** The ID token of the login, if any. */
+  /** The login's ID token, if any. */
   get idToken(): string | undefined {
     return this.#session?.tokens.idToken
   }
@@ -336,7 +335,7 @@ export class TargetLogin implements TokenSource {
 
   #adopt(signedIn: KeptLogin): void {
     const before = signedIn.savedAtMs ?? this.#lost?.savedAtMs ?? 0
-    // The clock may have been set back, and the later state of a login must be the greater one.
+    // The clock may have been set back, but a later state must have the greater time.
     const session = { ...signedIn, savedAtMs: Math.max(this.#parts.now(), before + 1) }
     this.#session = session
     this.#refusal = undefined
@@ -356,7 +355,7 @@ export class TargetLogin implements TokenSource {
     this.#timer.unref()
   }
 
-  /** Retries failures for a while. A request that needs the token retries at once and reports the failure. */
+  /** Retries failures for a while. A request that needs the token retries immediately and reports the failure. */
   async #renewInBackground(session: KeptLogin, failures = 0, since = this.#parts.now()): Promise<void> {
     const { pace } = this.#parts.settings
     try {

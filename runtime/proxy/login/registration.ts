@@ -3,11 +3,11 @@
  * registration of its own, by issuer, redirect URI and scopes. A server may reject the document or lose a registration;
  * then the next option is tried.
  *
- * The secret of a registration may expire. If the server supports managing registrations, it is renewed a day earlier,
- * which keeps the client and therefore the login. The management URL must have the origin of the registration endpoint,
- * so that the management token never goes elsewhere.
- * Source: docs/reference/specification/proxy-command.md#rules, rules 2 and 4; RFC 7591, RFC 7592; reference behaviour
- * of persisted registrations.
+ * A registration's secret may expire. If the server supports managing registrations, the secret is renewed a day before
+ * it expires, which keeps the client and therefore the login. The management URL must have the origin of the
+ * registration endpoint, so that the management token never goes elsewhere. Source:
+ * docs/reference/specification/proxy-command.md#rules, rules 2 and 4; RFC 7591, RFC 7592; reference behaviour of
+ * persisted registrations.
  */
 import { GatehouseError, isFields } from '../../../schemas/index.ts'
 import type { OAuthSettings } from '../../config/index.ts'
@@ -50,21 +50,21 @@ export interface LoginClient {
 }
 
 const renewAheadMs = 86_400_000
-/** A secret that expires sooner is not used for a new login. */
+/** A secret that expires sooner than this is not used for a new login. */
 const usableMs = 60_000
 
-/** One of the possible clients at the server. */
+/** A client that may be used at the server. */
 export interface ClientCandidate extends LoginClient {
-  /** True when another client follows, in case the server does not know or accept this one. */
+  /** True when another client can be tried if the server does not know or accept this one. */
   readonly hasFallback: boolean
 }
 
-/** A refused metadata document is skipped for this long. */
+/** A rejected metadata document is skipped for this long. */
 const documentPauseMs = 86_400_000
 
 /**
  * Yields the possible clients for this server, the preferred one first. Requesting the next one means that the server
- * refused the previous one. The last one has no fallback. Rejects with OAuthClientError, or with GatehouseError when
+ * rejected the previous one. The last one has no fallback. Rejects with OAuthClientError, or with GatehouseError when
  * no client is possible.
  */
 export async function* clientCandidates(

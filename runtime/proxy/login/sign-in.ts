@@ -1,10 +1,9 @@
 /**
  * One interactive login: authorization code with PKCE, through the user's browser and the local callback server.
  *
- * Prints the URL for the user; errors contain the next step. Does not retry. Also contains the token request of a
- * renewal.
- * Source: docs/reference/specification/proxy-command.md#rules, rules 2 and 4, --remote-auth-*; RFC 6749, 7636, 7591,
- * 8252, 8707, 9207.
+ * Prints the URL for the user; errors state the next step. Does not retry. Also contains the token request of a
+ * renewal. Source: docs/reference/specification/proxy-command.md#rules, rules 2 and 4, --remote-auth-*; RFC 6749, 7636,
+ * 7591, 8252, 8707, 9207.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import {
@@ -113,7 +112,7 @@ function authorizationRequest(
   })
 }
 
-/** A registered client can use any port; a configured client only the port of its registration. */
+/** A dynamically registered client can use any port; a configured client can only use its registered port. */
 async function openPort({ settings, log, notify }: SignInParts): Promise<Callback> {
   try {
     return await openCallback(settings.callbackPort, log)
@@ -147,7 +146,7 @@ async function codeFlow(
       if (!timeout.aborted || parts.signal.aborted) throw error
       const detail = `the login was not completed within ${settings.timeoutMs / 1000}s (--remote-auth-timeout)`
       if (!candidate.hasFallback) throw new GatehouseError('BACKEND_AUTH_FAILED', { detail })
-      // Many servers report a refused client on a page that cannot be distinguished from others.
+      // Many servers report a rejected client on a page that looks like any other page.
       giveUpClient(candidate, located, parts)
       throw new GatehouseError('BACKEND_AUTH_FAILED', {
         detail:

@@ -4,14 +4,14 @@
  */
 
 const maxInWindow = 3
-/** Requesting the same scopes again helps at most once, when the user had deselected one. */
+/** Requesting the same scopes again helps at most once: if the user had deselected one. */
 const maxRepeats = 1
 const windowMs = 600_000
 
 export class StepUps {
   readonly #now: () => number
   #count = 0
-  /** Number of consecutive step-ups that requested no new scope. */
+  /** Number of consecutive step-ups that did not request a new scope. */
   #repeats = 0
   #lastAt = Number.NEGATIVE_INFINITY
 
@@ -19,7 +19,7 @@ export class StepUps {
     this.#now = now
   }
 
-  /** True when no further step-up is allowed. `isRepeat` means that the target requires no new scope. */
+  /** True when no further step-up is allowed. `isRepeat`: the target does not require a new scope. */
   isExhausted(isRepeat: boolean): boolean {
     if (this.#now() - this.#lastAt >= windowMs) return false
     return this.#count >= maxInWindow || (isRepeat && this.#repeats >= maxRepeats)

@@ -2,8 +2,8 @@
  * Authenticates the proxy to its target with its own login or a strategy of runtime/outgoing (fixed bearer token, token
  * exchange and others).
  *
- * A credential adds header lines to an attempt after everything else about it is final. It is renewed when the target
- * rejects it. Headers that are injected by configuration override it.
+ * A credential adds header lines to an attempt once everything else about the attempt is final. It is renewed when the
+ * target rejects it. Headers that are injected by configuration override it.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type Caller, localIssuer, makeCaller } from '../../net/index.ts'
@@ -11,7 +11,7 @@ import { type Challenge, findChallenge, parseChallenges } from '../../oauth/inde
 import type { OutgoingRequest, CredentialStrategy } from '../../outgoing/index.ts'
 import type { ProxyExchange } from './exchange.ts'
 
-/** Source of the login's token: the login itself, or the process that owns it. */
+/** Source of the login token: the login itself, or the process that owns it. */
 export interface TokenSource {
   /** Returns undefined when the target requires no token. Throws GatehouseError when no token is available. */
   token(): string | undefined | Promise<string | undefined>
@@ -28,12 +28,12 @@ export interface TokenSource {
 type HeaderValue = string | string[] | undefined
 
 export interface TargetCredential {
-  /** Lower-case names of the headers that it sets. The client's headers of these names are never forwarded. */
+  /** Lower-case names of the headers that the credential sets. Client headers with these names are never forwarded. */
   readonly headerNames: readonly string[]
   /** True when the proxy owns the credential, so that clients must not see the target's challenges. */
   readonly ownsAuthorization: boolean
   /**
-   * Returns the header lines (name, value, …) of the attempt, which `request` describes on demand. Throws
+   * Returns the header lines (name, value, …) for the attempt, which `request` describes on demand. Throws
    * GatehouseError when no credential is available; the request is then not sent.
    */
   lines(

@@ -6,7 +6,7 @@
 import { hash } from 'node:crypto'
 
 const maxIds = 512
-/** Longer ids do not fit into a header. */
+/** Longer ids do not fit in a header. */
 const maxLineBytes = 8 * 1024
 /** Longer ids are stored as a hash. */
 const maxPlainLength = 128
@@ -60,7 +60,7 @@ function keyOf(id: string): string {
   return id.length <= maxPlainLength ? `=${id}` : `#${hash('sha256', id, 'base64url')}`
 }
 
-/** Returns as much of a line as is needed to recognize an id; ignores the rest of a line that is not one. */
+/** Returns as much of a line as is needed to recognize an id; ignores the rest of any other line. */
 function start(before: Buffer, more: Buffer): Buffer {
   const isOver = before.length > maxLineBytes || (before.length > 0 && before[0] !== firstByte)
   if (isOver || more.length === 0) return before

@@ -1,5 +1,5 @@
 /**
- * The proxy's state of an exchange: the JSON-RPC message in the body, its session, and what the outgoing credential
+ * The proxy's state for an exchange: the JSON-RPC message in the body, its session, and what the outgoing credential
  * adds.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -9,7 +9,7 @@ import { Exchange } from '../../net/index.ts'
 import type { OutgoingRequest } from '../../outgoing/index.ts'
 import type { ProxiedSession } from './session.ts'
 
-/** The raw socket of an upgrade request, and the bytes that were already read after its headers. */
+/** The raw socket of an upgrade request, and any bytes already read after its headers. */
 export interface Upgrade {
   readonly socket: Duplex
   readonly head: Buffer

@@ -1,12 +1,12 @@
 /** One session of the session era, as one caller uses it through this proxy. */
 import type { EventIds } from './event-ids.ts'
 
-/** Requests that set state at the server, keyed by the watched resource or the log level. */
+/** Requests that set state on the server, keyed by the watched resource or the log level. */
 export type ProxiedSessionState = Map<string, Buffer>
 
 /**
- * Outcome of a recovery: the session has an id at the target again, the target opens no session, or the target could
- * not be reached.
+ * Outcome of a recovery: the session has an id at the target again, the target did not open a session, or the target
+ * could not be reached.
  */
 export type Recovery = 'recovered' | 'refused' | 'unreachable'
 

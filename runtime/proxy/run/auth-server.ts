@@ -15,7 +15,7 @@ import type { StrategyConfig } from '../../outgoing/index.ts'
 /** Client credentials that are dropped when the server strips them. */
 export const strippedHeaders: readonly string[] = ['authorization', 'cookie', 'proxy-authorization']
 
-/** Returns the conflicts of these settings with an embedded server, as "field: rule" lines. */
+/** Returns the conflicts between these settings and an embedded server, as "field: rule" lines. */
 export function authServerViolations(config: ProxySettings, server: AuthServerFacts): readonly string[] {
   return [...incomingViolations(config, server), ...outgoingViolations(config, server)]
 }

@@ -92,7 +92,7 @@ function keyFetches(
   }
 }
 
-/** Only accepts the tokens of one subject. */
+/** Only accepts one subject's tokens. */
 function onlySubject(authenticator: Authenticator, subject: string): Authenticator {
   function check(caller: Caller): Caller {
     if (caller.subject === subject) return caller

@@ -26,7 +26,7 @@ import { persistInDirectory, persistNothing } from '../login/persisted.ts'
 import { TargetLogin } from '../login/login.ts'
 import type { RunParts } from './run-parts.ts'
 
-/** Names of internal secrets, which no environment variable can have. */
+/** Names of internal secrets, chosen so that no environment variable can have them. */
 const bearerName = '#bearer'
 const exchangeName = '#exchange'
 /** Provider name of the proxy's own login. */

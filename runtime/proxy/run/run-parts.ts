@@ -1,4 +1,4 @@
-/** Dependencies of a running proxy in addition to its settings. */
+/** A running proxy's dependencies in addition to its settings. */
 import type { Authenticator, EmbeddedAuthServer } from '../../incoming/index.ts'
 import type { ConnectionSource, Log } from '../../net/index.ts'
 import type { Events } from '../../observe/index.ts'
@@ -9,7 +9,7 @@ import type { SharedSessions } from '../session/sessions.ts'
 
 export interface RunParts {
   readonly log: Log
-  /** Version of this program, for its metrics. */
+  /** This program's version, for its metrics. */
   readonly version?: string
   /** The event stream of this process. */
   readonly events?: Events
@@ -21,7 +21,7 @@ export interface RunParts {
   readonly secret?: (name: string) => string | undefined
   /** Enables on-behalf-of exchange. Default: off. */
   readonly enableObo?: boolean
-  /** External source of the login's token; the proxy then creates no login. */
+  /** External source of the login token; the proxy then creates no login. */
   readonly tokens?: TokenSource
   /** Sessions shared with other processes. Default: from the configuration. */
   readonly sessions?: SharedSessions
@@ -37,7 +37,7 @@ export interface RunParts {
   readonly incoming?: (address: ProxyAddress) => Authenticator | Promise<Authenticator>
   /** Issues the tokens that this proxy accepts. Its creator closes it. */
   readonly authServer?: EmbeddedAuthServer
-  /** External host names of this proxy; may change at any time. */
+  /** This proxy's external host names; may change at any time. */
   readonly allowedHosts?: ReadonlySet<string>
   /** Maximum size of a request body. Default: the limit of every listener. */
   readonly maxBodyBytes?: number

@@ -83,7 +83,7 @@ export async function runProxy(config: ProxySettings, parts: RunParts): Promise<
       credential: made.credential,
       login: made.login,
       inject: config.inject,
-      // An exchanged token replaces the client's, whatever header it uses.
+      // An exchanged token replaces the client's token, whichever header it uses.
       passAuthorization:
         config.exchange === undefined && (config.passAuthorization || (!config.oidc && !parts.incoming)),
       headersTimeoutMs: config.requestTimeoutMs,
@@ -137,7 +137,7 @@ function publicHosts({ resourceUrl }: ProxySettings): ReadonlySet<string> {
   return new Set(resourceUrl === undefined ? [] : [unbracket(new URL(resourceUrl).hostname).toLowerCase()])
 }
 
-/** Returns the metrics of the embedded authorization server and of the served certificate. */
+/** Returns the metrics for the embedded authorization server and the served certificate. */
 function moreMetrics(
   { authServer, events }: RunParts,
   certificate: ServedCertificate | undefined,

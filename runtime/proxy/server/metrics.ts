@@ -57,7 +57,7 @@ const buckets: readonly number[] = proxyMetrics.proxyRequestDuration.bounds
 export interface ProxyMetrics {
   readonly observe: RequestObserver
   counts(): Counts
-  /** Returns the exposition text. */
+  /** Returns the metrics in exposition format. */
   render(): string
 }
 
@@ -100,7 +100,7 @@ export function makeProxyMetrics(version = unknownVersion, more: () => string = 
   return { observe, counts, render: () => more() + mergedMetrics([counts()], { version, workers: 1 }) }
 }
 
-/** Returns how many records still need each older HMAC secret of the embedded authorization server. */
+/** Returns how many records still need each of the embedded authorization server's older HMAC secrets. */
 export function secretUseMetrics(uses: readonly SecretUse[] = []): string {
   if (uses.length === 0) return ''
   return metricText(
@@ -112,7 +112,7 @@ export function secretUseMetrics(uses: readonly SecretUse[] = []): string {
   )
 }
 
-/** Counts events of the embedded authorization server. The returned function formats them. */
+/** Counts the embedded authorization server's events. The returned function formats them. */
 export function authServerMetrics(events: Events): () => string {
   const counts = new Map<string, number>()
   events.listen(({ type, fields }) => {
@@ -125,11 +125,11 @@ export function authServerMetrics(events: Events): () => string {
 
 export interface MergeOptions {
   readonly version?: string | undefined
-  /** Number of processes of this proxy. */
+  /** Number of processes that this proxy runs. */
   readonly workers: number
 }
 
-/** Returns the exposition text of the summed counts of several processes. */
+/** Returns the summed counts of several processes in exposition format. */
 export function mergedMetrics(
   all: readonly Counts[],
   { version = unknownVersion, workers }: MergeOptions,

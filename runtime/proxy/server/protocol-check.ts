@@ -25,7 +25,7 @@ import type { TargetAddress } from '../../config/index.ts'
 const supported: readonly string[] = [statelessVersion]
 
 /**
- * Rejects other methods than POST for the stateless revision and for targets with the `stateless` setting. Only reads
+ * Rejects methods other than POST for the stateless revision and for targets with the `stateless` setting. Only reads
  * headers, so it can run before authentication.
  */
 export function refuseStatelessMethod(
@@ -49,7 +49,7 @@ export function checkBody(exchange: ProxyExchange, target: TargetAddress): void 
     })
   }
   const header = req.headers[headerName.protocolVersion]
-  // Without either signal, the request belongs to the session era and is not inspected.
+  // Without either signal, the request belongs to the session era, so do not inspect it.
   if (header !== statelessVersion && !body.includes(reservedMetaPrefix)) return
   const { message } = exchange
   if (message?.kind !== 'request' || isSsePost(exchange, target)) return
@@ -64,9 +64,9 @@ export function checkBody(exchange: ProxyExchange, target: TargetAddress): void 
 const sseSession = /(?:^|&)session_?id=/i
 
 /**
- * True for a POST of the HTTP+SSE (deprecated) transport. It defines no revision headers, and the response belongs on
- * the stream, so the message is forwarded unchanged. When the target's transport is not configured, the session
- * parameter identifies the endpoint.
+ * True for a POST in the deprecated HTTP+SSE transport. It defines no revision headers, and the response belongs on the
+ * stream, so the message is forwarded unchanged. When the target's transport is not configured, the session parameter
+ * identifies the endpoint.
  */
 function isSsePost({ query }: ProxyExchange, { transport }: TargetAddress): boolean {
   return transport === undefined ? sseSession.test(query) : transport === 'sse'
@@ -74,8 +74,8 @@ function isSsePost({ query }: ProxyExchange, { transport }: TargetAddress): bool
 
 /**
  * Looks up the request's session. With `strict`, only the caller that opened a session may use it; other callers get
- * the response for an unknown session without a request to the target. Otherwise (no authentication), the target checks
- * unknown ids, so that sessions survive a restart of this proxy.
+ * the same response as for an unknown session, and the target receives no request. Otherwise (no authentication), the
+ * target checks unknown ids, so that sessions survive a restart of this proxy.
  */
 export function makeSessionGate(
   sessions: ProxiedSessionTable,

@@ -18,8 +18,8 @@ const always: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Returns the pipeline's final error handler. It never exposes a cause. Other errors than GatehouseError are logged and
- * become 500.
+ * Returns the pipeline's final error handler. It never exposes a cause. Errors other than GatehouseError are logged and
+ * become 500 responses.
  */
 export function makeRecover(
   log: Log,

@@ -51,7 +51,7 @@ export function makeRequestLog(
   }
 }
 
-/** The usual start of a message: `method` first, or after `jsonrpc` and `id`. */
+/** Usual start of a message: `method` comes first, or after `jsonrpc` and `id`. */
 const methodFirst =
   /^\{(?:"jsonrpc":"2\.0",|"id":(?:\d{1,20}|"[\w-]{1,64}"),){0,2}"method":"([\w/.$-]{1,64})"[,}]/
 const maxOpening = 256

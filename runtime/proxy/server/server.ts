@@ -57,8 +57,8 @@ export interface ProxyOptions {
   /** Lower-case host names, in addition to loopback, that a loopback listener accepts; may change at any time. */
   readonly allowedHosts?: ReadonlySet<string>
   /**
-   * Protects this proxy's endpoint. Created once the port is known; requests get 503 until then. When absent, every
-   * client that reaches the port may use it.
+   * Protects this proxy's endpoint. Created once the port is known; requests get 503 until then. If absent, any client
+   * that can reach the port may use it.
    */
   readonly incoming?: ((address: ProxyAddress) => Authenticator | Promise<Authenticator>) | undefined
   readonly credential?: TargetCredential | undefined
@@ -75,7 +75,7 @@ export interface ProxyOptions {
   readonly headersTimeoutMs?: number
   /** True when the target only accepts POST. Default false. */
   readonly stateless?: boolean | undefined
-  /** Path prefix of this proxy as clients see it, for the HTTP+SSE (deprecated) transport's `endpoint` event. */
+  /** Path prefix of this proxy as clients see it, for the deprecated HTTP+SSE transport's `endpoint` event. */
   readonly endpointPrefix?: string | undefined
   /** Sends a header to the target that identifies the caller; requires `incoming`. Default false. */
   readonly identifyCallers?: boolean | undefined
@@ -86,7 +86,7 @@ export interface ProxyOptions {
   /** Source of connections, instead of a bound address. */
   readonly connections?: ConnectionSource | undefined
   readonly sessions?: SessionTableOptions
-  /** Overrides limits of the overload protection (tests). */
+  /** Overrides the overload protection's limits (tests). */
   readonly load?: Partial<LoadLimits>
   /** Called for every finished request. */
   readonly observe?: RequestObserver
@@ -221,7 +221,7 @@ function logOverload(log: Log, { isOn, rejected }: Overload): void {
     })
 }
 
-/** Rejects requests that the next server could parse differently, or that would echo the injected credential. */
+/** Rejects requests that the next server could parse differently or that would echo the injected credential. */
 function refuseOddRequests({ req, path }: ProxyExchange): void {
   if (req.method === 'TRACE') throw new GatehouseError('METHOD_NOT_ALLOWED')
   if (path.charCodeAt(0) !== 0x2f)

@@ -23,9 +23,9 @@ export interface RecoveryRequest {
   readonly dispatcher: Dispatcher
   readonly origin: string
   readonly path: string
-  /** Header lines of the failed request. Lines that depend on its body or session are replaced. */
+  /** The failed request's header lines. Lines that depend on its body or session are replaced. */
   readonly headers: readonly string[]
-  /** The target's id that turned out to be unknown. */
+  /** The session id that the target no longer recognizes. */
   readonly lostId: string
   readonly timeoutMs: number
 }
@@ -66,7 +66,7 @@ async function reopen(session: ProxiedSession, initBody: Buffer, request: Recove
   const version = new JsonObject(result).text('protocolVersion')
   const own = ['Mcp-Session-Id', id, ...(version === undefined ? [] : ['MCP-Protocol-Version', version])]
   const confirmed = await post(request, notificationMessage('notifications/initialized'), own)
-  // A success status completes a notification, whatever its body contains.
+  // A success status completes a notification, regardless of the body.
   confirmed.body.on('error', () => {}).destroy()
   if (confirmed.statusCode >= 300) return false
   await Promise.all([...session.state.values()].map((body) => setAgain(request, body, own)))
@@ -115,7 +115,7 @@ function post(
 }
 
 /**
- * Returns the raw result of a response: from its body, or from the first result or error of an event stream. Undefined
+ * Returns the raw result of a response: from its body, or from the first result or error in an event stream. Undefined
  * without a result. Rejects when the response is too large.
  */
 async function readResult({ headers, body }: Dispatcher.ResponseData): Promise<Buffer | undefined> {

@@ -1,5 +1,5 @@
 /**
- * State that a client sets at its server for the lifetime of a session: watched resources and the log level. A new
+ * State that a client sets on its server for the lifetime of a session: watched resources and the log level. A new
  * session at the target lacks it, so a recovery sends the same requests again.
  *
  * Limited in number and bytes. Beyond the limits, the client must set the state again after the target restarts.
@@ -38,7 +38,7 @@ function keyOf(message: Message): string | undefined {
     const uri = paramsOf(message).text('uri')
     return uri === undefined ? undefined : `uri ${uri}`
   } catch {
-    // A field occurs twice, so the message is ambiguous here. The target has accepted it.
+    // A field occurs twice, so the message is ambiguous here, although the target has accepted it.
     return undefined
   }
 }

@@ -1,4 +1,4 @@
-/** Stores sessions of the proxy in a store that replicas share (Redis). */
+/** Stores the proxy's sessions in a store that replicas share (Redis). */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Store } from '../../store/index.ts'
 import type { ProxiedSessionRecord, SharedSessions } from './sessions.ts'

@@ -14,12 +14,12 @@ import { EventIds } from '../model/event-ids.ts'
 import type { ProxiedSession } from '../model/session.ts'
 import { noteState, stateBytes } from './session-state.ts'
 
-/** A session as stored outside of this process. */
+/** A session as stored outside this process. */
 export interface ProxiedSessionRecord {
   readonly upstreamId: string
   /** UTF-8 text of the initialize request. */
   readonly initBody?: string | undefined
-  /** State that the client has set since: its key and the text of the request. */
+  /** State that the client has set since, as pairs of a key and the request text. */
   readonly state?: readonly (readonly [string, string])[] | undefined
 }
 
@@ -56,7 +56,7 @@ export interface SessionTableOptions {
   /** Milliseconds, monotonic. */
   readonly now?: () => number
   readonly shared?: SharedSessions | undefined
-  /** Address of the target. Separates shared sessions from those of proxies in front of other targets. */
+  /** The target's address. Separates shared sessions from those that belong to other targets' proxies. */
   readonly target?: string | undefined
 }
 

@@ -1,9 +1,8 @@
 /**
- * Detects with the first message which HTTP transport a server uses.
+ * Uses the first message to detect which HTTP transport a server uses.
  *
- * An address that ends in `/sse` is tried with the HTTP+SSE (deprecated) transport first. Any other address gets a
- * POST. When the server rejects it like one without streamable HTTP (400, 404, 405, without JSON-RPC), HTTP+SSE is
- * tried.
+ * An address that ends in `/sse` is tried with the deprecated HTTP+SSE transport first. Any other address gets a POST.
+ * If the response indicates a server without streamable HTTP (400, 404 or 405, not JSON-RPC), HTTP+SSE is tried.
  * Source: MCP 2025-11-25, transports, "Backwards Compatibility".
  */
 import { GatehouseError } from '../../../schemas/index.ts'

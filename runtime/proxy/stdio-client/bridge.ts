@@ -1,5 +1,5 @@
 /**
- * The raw bridge of `proxy stdio`: sends each input line to the server and writes each message of the server as one
+ * The raw bridge of `proxy stdio`: sends each input line to the server and writes each message from the server as one
  * output line, unchanged.
  *
  * Requests run concurrently, but none overtakes `initialize` and `notifications/initialized`. When the server has lost
@@ -47,9 +47,9 @@ export interface ClientBridgeOptions {
   readonly log: Log
   /** Ends the bridge without waiting for responses. */
   readonly signal: AbortSignal
-  /** How long to wait for pending responses after the end of the input. */
+  /** How long to wait for pending responses after the input ends. */
   readonly drainMs: number
-  /** Translates for a server of the other era. Without it, all messages are forwarded unchanged. */
+  /** Translates messages for a server of the other protocol era. If absent, all messages are forwarded unchanged. */
   readonly eras?: EraTranslation
 }
 
@@ -75,7 +75,7 @@ export class RawBridge {
   #generation = 0
   readonly #pace = new LossPace()
   #nextOwnId = 1
-  /** Set after the first response of the server. */
+  /** Set after the server's first response. */
   #reached = false
   /** True when the first message did not reach the server, which ended the bridge. */
   unreachable = false
@@ -108,7 +108,7 @@ export class RawBridge {
     } finally {
       signal.removeEventListener('abort', stop)
       this.#stop.abort()
-      // Conversations of the other era answer their own requests.
+      // Conversations in the other era answer their own requests.
       await this.#options.eras?.close()
       await this.#inFlight.cutOff(this.#endReason)
       await this.#transport.close()
@@ -216,7 +216,7 @@ export class RawBridge {
     return promise
   }
 
-  /** Answers a request that the end of the bridge cuts off with an error. A cancelled request gets no response. */
+  /** Answers a request with an error when the end of the bridge cuts it off. A cancelled request gets no response. */
   async #answerAborted({ id }: Message, { reason }: AbortSignal): Promise<void> {
     if (reason === this.#endReason) await this.#write(errorMessage(id, reason))
   }
@@ -247,7 +247,7 @@ export class RawBridge {
     return failure
   }
 
-  /** Records data of an answered request that later messages need. */
+  /** Records data from an answered request that later messages need. */
   async #note(message: Message, response: Message, era: Era): Promise<void> {
     if (!response.result) return
     if (message.method === 'initialize') {

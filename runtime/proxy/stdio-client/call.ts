@@ -38,11 +38,11 @@ export interface BridgedCall {
 /** Thrown when the server no longer knows the session. The call was not processed. */
 export class BridgedSessionLost extends ModuleError {}
 
-/** Callbacks of a transport in addition to the responses to calls. */
+/** Callbacks that a transport invokes for anything other than responses to calls. */
 export interface TransportEvents {
   /** Receives messages that the server sends on its own. */
   readonly onMessage: (message: Message) => Promise<void>
-  /** Called when the session is lost without a request. */
+  /** Called when the session is lost while no request is in flight. */
   readonly onLost: () => void
 }
 
@@ -56,13 +56,13 @@ export interface BridgeTransport {
   listen(): void
   /** Drops a lost session without notifying the server. */
   forget(): void
-  /** Ends the session at the server, if it is reachable, and all streams. */
+  /** Ends the session at the server, if the server is reachable, and closes all streams. */
   close(): Promise<void>
 }
 
 /**
- * Returns the era of a message. Notifications do not declare it, so they use that of the last request, `before`. Throws
- * MessageError for ambiguous params.
+ * Returns a message's protocol era. Notifications do not declare it, so they use the era of the last request, `before`.
+ * Throws MessageError for ambiguous params.
  */
 export function eraOfMessage(message: Message, before: Era): Era {
   if (message.kind === 'result' || message.kind === 'error') return 'session'

@@ -37,7 +37,7 @@ export interface EraTranslationOptions {
   readonly log: Log
 }
 
-/** Maximum number of concurrent sessions at the server for one client. */
+/** Maximum number of concurrent sessions that one client may have at the server. */
 const maxLinks = 32
 const ownInfo = '{"name":"gatehouse","version":"0.0.0"}'
 const never = new AbortController().signal
@@ -53,7 +53,7 @@ export class EraTranslation {
     this.#options = options
   }
 
-  /** Translates a message of the client if necessary. Returns undefined when it is forwarded unchanged. */
+  /** Translates a message from the client if necessary. Returns undefined when it is forwarded unchanged. */
   carry(message: Message, era: Era, signal: AbortSignal = never): Promise<void> | undefined {
     if (era === 'session') return this.#session?.fromClient(message)
     if (!this.#stateless || message.kind !== 'request') return undefined
@@ -182,7 +182,7 @@ function requestOf(message: Message): StatelessRequest {
   return { id: message.id ?? '', method: message.method, params, meta, scope: '' }
 }
 
-/** True for an error that a server of the stateless era would not return for this request. */
+/** True for an error that a stateless-era server would not return for this request. */
 function mayBeForeign(method: string, error: JsonObject): boolean {
   const era = eraOfError(error)
   if (era) return era === 'session'

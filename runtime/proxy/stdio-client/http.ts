@@ -1,6 +1,6 @@
 /**
  * HTTP client of the bridge. Sends one request to the server's address (or another one on its origin), and reads the
- * response as a bounded body or as JSON-RPC messages of an event stream.
+ * response as a bounded body or as JSON-RPC messages from an event stream.
  *
  * Only JSON-RPC messages leave this module, because the client's end must not see anything else.
  */
@@ -34,7 +34,7 @@ export const longestRetryMs = 30_000
 export interface HttpOptions {
   readonly dispatcher: Dispatcher
   readonly endpoint: URL
-  /** Header lines (name, value, …) of every request. */
+  /** Header lines (name, value, …) sent with every request. */
   readonly headers: readonly string[]
   readonly log: Log
 }
@@ -131,7 +131,7 @@ export class Http {
     }
   }
 
-  /** Returns the messages of an event or a body in order. Anything else is logged and skipped. */
+  /** Returns the messages in an event or a body, in order. Anything else is logged and skipped. */
   async messagesIn(body: Buffer | Promise<Buffer>): Promise<readonly Message[]> {
     const data = await body
     try {
@@ -162,7 +162,7 @@ function rejectCompressed(response: RawResponse): void {
   throw failure
 }
 
-/** Aborts a response that may never end. */
+/** Aborts a response that might never end. */
 export function abandon({ body }: RawResponse): void {
   // Destroying a body emits an error.
   body.on('error', () => {}).destroy()
@@ -202,8 +202,8 @@ export function isEventStream({ headers }: { readonly headers: IncomingHttpHeade
 }
 
 /**
- * Detects an error of the proxy itself, which did not reach the server. It uses JSON-RPC for messages and problem
- * details for other requests.
+ * Detects an error from the proxy itself, where the request did not reach the server. The proxy uses JSON-RPC for
+ * messages and problem details for other requests.
  */
 export function unreachable(status: number, body: Buffer): GatehouseError | undefined {
   const code = status === 502 ? 'BACKEND_UNREACHABLE' : status === 504 ? 'BACKEND_TIMEOUT' : undefined

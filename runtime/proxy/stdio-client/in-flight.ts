@@ -1,14 +1,13 @@
 /**
- * Tracks messages in flight: requests by id, so that they can be cancelled, and all others by number. Both are
- * bounded, so that neither side can fill the memory of the bridge: further requests are rejected, and further
- * notifications wait.
+ * Tracks messages in flight: requests by id, so that they can be cancelled, and all others by number. Both are bounded,
+ * so that neither side can fill the bridge's memory: further requests are rejected, and further notifications wait.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Era, Message } from '../../mcp/index.ts'
 import { maxMessageBytes } from './http.ts'
 
 const maxRequests = 1_000
-/** Leaves space for the largest message in addition to others. */
+/** Leaves room for the largest message alongside others. */
 const maxRequestBytes = 2 * maxMessageBytes
 const maxOthers = 100
 /** How long responses may take when the bridge ends. */
@@ -68,7 +67,7 @@ export class BridgedRequests {
   }
 
   /**
-   * Aborts all requests, with `reason` for those that the client has not cancelled. Resolves when they have been
+   * Aborts all requests, using `reason` for those that the client has not cancelled. Resolves when they have been
    * answered, or after one second.
    */
   async cutOff(reason: Error): Promise<void> {

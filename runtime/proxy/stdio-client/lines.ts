@@ -11,8 +11,8 @@ const cr = 0x0d
 const empty: Buffer = Buffer.alloc(0)
 
 /**
- * Yields the lines of the stream without their ends, skipping empty lines. A line above `maxBytes` is dropped while it
- * arrives and yielded as an `Oversize`.
+ * Yields the lines of the stream without their ends, skipping empty lines. A line longer than `maxBytes` is dropped as
+ * it arrives and yielded as an `Oversize`.
  */
 export async function* readLines(input: Readable, maxBytes: number): AsyncGenerator<Buffer | Oversize> {
   let line = new PartialLine(maxBytes)
@@ -31,7 +31,7 @@ export async function* readLines(input: Readable, maxBytes: number): AsyncGenera
   if (last) yield last
 }
 
-/** The received part of one line. */
+/** The part of a line received so far. */
 class PartialLine {
   readonly #maxBytes: number
   #parts: Buffer[] = []

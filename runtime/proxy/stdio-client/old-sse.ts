@@ -1,5 +1,5 @@
 /**
- * The HTTP+SSE (deprecated) transport: one GET stream carries all responses, and its first event contains the URL for
+ * The deprecated HTTP+SSE transport: one GET stream carries all responses, and its first event contains the URL for
  * POST.
  *
  * That URL must be on the server's own origin. When the stream ends, the session ends: pending requests fail, and the
@@ -36,7 +36,7 @@ interface Waiting {
 
 interface Connection {
   readonly endpoint: Promise<URL>
-  /** By raw JSON-RPC id. */
+  /** Keyed by raw JSON-RPC id. */
   readonly waiting: Map<string, Waiting>
   readonly end: AbortController
 }

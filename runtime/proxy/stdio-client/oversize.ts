@@ -1,5 +1,5 @@
 /**
- * An input line that is too long: its start and its end, where clients write the id.
+ * The start and the end of an input line that is too long, which is where clients write the id.
  *
  * The error for a request needs its id, because its sender would otherwise wait. The id is searched for in the buffered
  * parts, and only accepted where the surrounding text proves that it is a field of the message itself.
@@ -17,7 +17,7 @@ export class Oversize {
     this.tail = tail
   }
 
-  /** The raw JSON id of the message; undefined when it is at neither end. */
+  /** The message's raw JSON id; undefined when it is at neither end. */
   get id(): string | undefined {
     return (
       idAtStart.exec(this.head.toString('latin1'))?.[1] ?? idAtEnd.exec(this.tail.toString('latin1'))?.[1]

@@ -1,8 +1,7 @@
 /**
- * Connects a client of the session era to an MCP server that is a program: starts it and forwards JSON-RPC lines in
- * both directions until one side ends. When the program rejects `initialize` and supports the stateless era, messages
- * are translated.
- * Source: MCP 2025-11-25 and 2026-07-28, stdio.
+ * Connects a session-era client to an MCP server that is a program: starts it and forwards JSON-RPC lines in both
+ * directions until one side ends. When the program rejects `initialize` and supports the stateless era, messages are
+ * translated. Source: MCP 2025-11-25 and 2026-07-28, stdio.
  */
 import type { Readable, Writable } from 'node:stream'
 import { InitializeFallback, linkEnded, resultMessage, scanMessage, type Message } from '../../mcp/index.ts'
@@ -17,7 +16,7 @@ export interface ProgramOptions extends PeerCommand {
   readonly input: Readable
   readonly output: Writable
   readonly log: Log
-  /** Raw JSON of this program's own `Implementation`. */
+  /** This program's own `Implementation` as raw JSON. */
   readonly info: string
   /** Receives each line that the program writes to standard error. */
   readonly onLine: (line: string) => void
@@ -25,7 +24,7 @@ export interface ProgramOptions extends PeerCommand {
   readonly signal: AbortSignal
 }
 
-/** Resolves with the reason after the program has ended, on its own or because the input ended. */
+/** Resolves with the reason after the program has ended, either by itself or because the input ended. */
 export async function runProgram(options: ProgramOptions): Promise<string> {
   const program = new Program(options)
   return program.run()

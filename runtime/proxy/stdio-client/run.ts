@@ -22,13 +22,13 @@ import { makeLineWriter } from './lines.ts'
 import { refuseRequests } from './refuse-requests.ts'
 
 export interface StdioOptions extends RunParts {
-  /** Settings for the server; `targetUri` has its origin and query. */
+  /** Settings for the server; `targetUri` contains its origin and query. */
   readonly config: ProxySettings
   /** Path of the MCP endpoint. */
   readonly path: string
   readonly input: Readable
   readonly output: Writable
-  /** How long to wait for pending responses after the end of the input. Default 30 s. */
+  /** How long to wait for pending responses after the input ends. Default 30 s. */
   readonly drainMs?: number
 }
 
@@ -44,7 +44,7 @@ export async function runStdio(options: StdioOptions): Promise<boolean> {
     { ...config, host: '127.0.0.1', port: 0 },
     { ...options, incoming: () => onlyWith(token), maxBodyBytes: maxMessageBytes },
   )
-  // The proxy enforces the time limit of the server.
+  // The proxy enforces the server's time limit.
   const dispatcher = makeDispatcher({ origin: proxy.url, headersTimeoutMs: 0 })
   try {
     await proxy.ready.catch(async (error: unknown) => {
@@ -74,7 +74,7 @@ export async function runStdio(options: StdioOptions): Promise<boolean> {
   }
 }
 
-/** Only accepts requests with the token, which only this process has. */
+/** Only accepts requests that carry the token, which only this process has. */
 function onlyWith(token: string): Authenticator {
   const expected = Buffer.from(`Bearer ${token}`)
   const caller = anonymousCaller()

@@ -2,9 +2,9 @@
  * Streamable HTTP: each message is a POST with a JSON response or an event stream. A GET stream carries messages that
  * the server sends on its own.
  *
- * Stores the session id and the negotiated revision. A broken response stream of the session era is resumed with
- * `Last-Event-ID`. So is the GET stream, as long as the session exists.
- * Source: MCP 2025-11-25 and 2026-07-28, transports, "Streamable HTTP".
+ * Stores the session id and the negotiated revision. In the session era, a broken response stream is resumed with
+ * `Last-Event-ID`, and so is the GET stream while the session exists. Source: MCP 2025-11-25 and 2026-07-28,
+ * transports, "Streamable HTTP".
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -45,7 +45,7 @@ const maxIdleResumes = 5
 /** How long a stream may stay open after its response. */
 const lingerMs = 2_000
 /**
- * Statuses below 500 for a rejected GET stream that may be temporary. 409: the server still considers the previous
+ * Statuses below 500 that may be a temporary rejection of the GET stream. 409: the server still considers the previous
  * stream open.
  */
 const temporaryRefusals: ReadonlySet<number> = new Set([401, 408, 409, 425, 429])
@@ -58,7 +58,7 @@ export class StreamableTransport implements BridgeTransport {
   #sessionId: string | undefined
   #version: string | undefined
   #listening: AbortController | undefined
-  /** Shared by all sessions, because a stream may end together with its session repeatedly. */
+  /** Shared by all sessions, because a stream may repeatedly end together with its session. */
   readonly #pace = new StreamPace({
     onNotKept: () => this.#http.log.warn('the server closes its event stream as soon as it is opened'),
   })
@@ -83,7 +83,7 @@ export class StreamableTransport implements BridgeTransport {
     if (response.statusCode >= 300) return this.#refused(call, response, sentId, signal)
     const id = response.headers[headerName.sessionId]
     if (message.method === 'initialize' && typeof id === 'string') this.#sessionId = id
-    // A success status completes a notification, whatever its body contains.
+    // A success status completes a notification, regardless of the body.
     if (message.kind !== 'request') return drop(response)
     if (isEventStream(response)) return this.#readStream(call, response, signal, done)
     await this.#readWhole(call, response, signal)
@@ -245,7 +245,7 @@ export class StreamableTransport implements BridgeTransport {
         )
           return this.#events.onLost()
         if (response.statusCode < 500 && !temporaryRefusals.has(response.statusCode)) {
-          // The server has no such stream. If it may only have dropped the event, try once more without the id.
+          // The server has no such stream. If it might only have dropped the event, try once more without the id.
           if (from === undefined) return
           position = newPosition()
         }
@@ -294,7 +294,7 @@ export class StreamableTransport implements BridgeTransport {
   }
 }
 
-/** Parses the JSON-RPC error of a rejection. */
+/** Parses the JSON-RPC error in a rejection. */
 function errorIn(body: Buffer): Message | undefined {
   try {
     const message = scanMessage(body)

@@ -1,13 +1,13 @@
 /**
- * Serves an MCP server that uses standard input and output: as streamable HTTP on `/mcp`, or over HTTP+SSE (deprecated)
- * on `/sse` and `/messages`.
+ * Serves an MCP server that uses standard input and output: as streamable HTTP on `/mcp`, or over the deprecated
+ * HTTP+SSE transport on `/sse` and `/messages`.
  *
  * Each client session has its own server process, as the stdio transport intends. One more process is started in
  * advance, so that a new session does not wait. A server that runs elsewhere is one process that sessions share
  * (attached/). The number of sessions is limited, and idle sessions end. Stateless clients share processes. Clients and
- * programs may use either era; messages between different eras are translated. Over HTTP+SSE, a session lasts as long
- * as its stream, and its messages only go to that stream.
- * Source: MCP 2025-11-25 and 2026-07-28, transports; MCP 2024-11-05, "HTTP with SSE"; MCPServer `proxyMode`.
+ * programs may use either protocol era; messages are translated between eras. Over HTTP+SSE, a session lasts as long as
+ * its stream, and its messages only go to that stream. Source: MCP 2025-11-25 and 2026-07-28, transports; MCP
+ * 2024-11-05, "HTTP with SSE"; MCPServer `proxyMode`.
  */
 import { setInterval } from 'node:timers'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -51,9 +51,9 @@ import { ServedStatelessSide } from './stateless-side.ts'
 import { hash } from 'node:crypto'
 
 /**
- * The header that identifies callers for the bridge, in lower case, so that it never mixes their processes. It contains
- * a digest of the caller and is only set when the configuration marks the target as such a bridge. A client's own
- * header of that name is never forwarded.
+ * The header, in lower case, that identifies callers to the bridge, so that the bridge never mixes their processes. It
+ * contains a digest of the caller and is only set when the configuration marks the target as such a bridge. A client's
+ * own header with that name is never forwarded.
  */
 export const callerHeader = 'x-gatehouse-caller'
 
@@ -72,9 +72,9 @@ export interface BridgeOptions {
   /** Idle time after which a session ends, in milliseconds. */
   readonly sessionTtlMs?: number
   readonly now?: () => number
-  /** Version of this program, sent to servers. */
+  /** This program's version, sent to servers. */
   readonly version?: string
-  /** Timeout for `server/discover`, after a server rejected `initialize`. Default 10 s. */
+  /** Timeout for `server/discover` after a server has rejected `initialize`. Default 10 s. */
   readonly probeMs?: number
 }
 
@@ -88,7 +88,10 @@ export interface ServerBridgeOptions extends BridgeOptions, PeerCommand {
   readonly onEnded?: (why: string, output: readonly string[]) => void
   /** True when errors for clients contain the last lines that a server printed before it ended. Default false. */
   readonly showOutput?: boolean
-  /** False starts only the first process in advance, so that a new session waits for a start. Default true. */
+  /**
+   * False starts only the first process in advance, so that each new session waits for its process to start. Default
+   * true.
+   */
   readonly ahead?: boolean
 }
 
@@ -98,7 +101,7 @@ export interface StdioBridge {
   readonly port: number
   /** Resolves with the reason when the server cannot be started at all. */
   readonly failed: Promise<string>
-  /** Start time of a server that has not responded yet, in milliseconds since the epoch; undefined otherwise. */
+  /** Start time of a server that has not responded yet, in milliseconds since the epoch; otherwise undefined. */
   readonly startingSince?: number | undefined
   /** The server's own message when it last refused to open a session. */
   readonly refusal?: string | undefined
@@ -116,20 +119,22 @@ class BridgeExchange extends Exchange {
 
 const evictMs = 60_000
 
-/** Serves a program, a process for each session. Rejects with the system's error when the port cannot be bound. */
+/** Serves a program with one process per session. Rejects with the system's error when the port cannot be bound. */
 export function startStdioBridge(options: ServerBridgeOptions): Promise<StdioBridge> {
   const { onLine = () => undefined, now = Date.now } = options
   return startBridge(new Processes({ ...options, onLine, now }), options)
 }
 
-/** Serves the conversations of a source. Rejects when the port cannot be bound or the source cannot be started. */
+/**
+ * Serves the conversations that a source opens. Rejects when the port cannot be bound or the source cannot be started.
+ */
 export async function startBridge(source: ServerSource, options: BridgeOptions): Promise<StdioBridge> {
   const bridge = new Bridge(source, options)
   const listener = await listen({ ...options, handler: bridge.handler() })
   try {
     return bridge.serveOn(listener)
   } catch (error) {
-    // Invalid or too long arguments throw immediately.
+    // Invalid or overlong arguments throw immediately.
     await listener.close({ graceMs: 0 })
     throw error
   }
@@ -162,7 +167,7 @@ class Bridge {
     this.#stateless = new ServedStatelessSide({
       openings: this.#openings,
       info: this.#info,
-      // Limits both eras, so that neither can take the other's last process.
+      // Limits both protocol eras, so that neither can take the other's last process.
       maxProcesses: () =>
         Math.max(1, Math.min(Math.floor(this.#maxSessions / 2), this.#maxSessions - this.#sessions.size)),
       now: this.#now,
@@ -250,7 +255,7 @@ class Bridge {
     x.res.end()
   }
 
-  /** Opens a session that ends with its stream, because the server could not reach the client otherwise. */
+  /** Opens a session that ends with its stream, because the server has no other way to reach the client. */
   #openOld({ req, res }: BridgeExchange): void {
     refuseWithoutEvents({ req })
     const session = this.#begin()

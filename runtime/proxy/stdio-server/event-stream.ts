@@ -1,11 +1,11 @@
-/** Event streams of the bridge. */
+/** The bridge's event streams. */
 import type { ServerResponse } from 'node:http'
 import { eventStreamType } from '../../mcp/index.ts'
 import { registerStream, writeParts } from '../../net/index.ts'
 
 /** Maximum number of unread bytes. A client that exceeds it is disconnected. */
 const maxUnread = 16 * 1024 * 1024
-/** Idle streams send this periodically, so that intermediaries keep the connection open. */
+/** Sent periodically on idle streams, so that intermediaries keep the connection open. */
 const keepAliveMs = 30_000
 const keepAlive = ': keep-alive\n\n'
 

@@ -1,7 +1,7 @@
 /**
- * The response to a stateless POST: JSON when nothing comes before the response, otherwise an event stream that ends
- * with it. A client that does not read is cut.
- * Source: MCP 2026-07-28, streamable HTTP, "Receiving Messages".
+ * The response to a stateless POST: JSON when nothing precedes the response, otherwise an event stream that ends with
+ * the response. A client that does not read is disconnected. Source: MCP 2026-07-28, streamable HTTP, "Receiving
+ * Messages".
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import {
@@ -64,7 +64,7 @@ export class HttpReply implements StatelessReply {
     res.end()
   }
 
-  /** Without a response the client takes the stream for broken, and may open another. */
+  /** Without a response, the client treats the stream as broken and may open another. */
   drop(): void {
     this.#stop()
     if (this.#res.headersSent) this.#res.end()

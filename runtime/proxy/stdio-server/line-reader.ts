@@ -1,6 +1,6 @@
 /**
- * Splits the output of a server into lines, one message each, and passes them on one at a time. Reading pauses while
- * a line that needs many turns of the event loop is processed.
+ * Splits a server's output into lines, one message each, and passes them on one at a time. Reading pauses while a line
+ * that needs many turns of the event loop is processed.
  *
  * A line that is too long is dropped; reading continues with the next line.
  * Source: MCP 2025-11-25, transports, "stdio".
@@ -11,13 +11,13 @@ import { inTurns, joined, largeBytes, TurnQueue } from '../../mcp/index.ts'
 export const maxLineBytes = 64 * 1024 * 1024
 /** Longest line of log output; a longer line is shortened. */
 const maxLogLineBytes = 64 * 1024
-/** Bytes kept from each end of a line that is too long. */
+/** Number of bytes kept from each end of a line that is too long. */
 const endBytes = 512
 const lf = 0x0a
 
 export interface LineHandlers {
   readonly onLine: (line: Buffer) => void | Promise<void>
-  /** A line is too long, or could not be handled. */
+  /** Called when a line is too long or could not be handled. */
   readonly onOverflow: () => void
   /** The first and the last bytes of a line that was too long, when it has ended. */
   readonly onSkipped?: (ends: Buffer) => void
@@ -52,12 +52,12 @@ export class LineReader {
     this.#add(chunk.subarray(from))
   }
 
-  /** Passes on a last line without a line break, after the output has ended. */
+  /** Passes on a last line that has no line break, after the output has ended. */
   end(): void {
     this.#end()
   }
 
-  /** Passes on no more lines. */
+  /** Stops passing on lines. */
   close(): void {
     this.#lines.close()
   }

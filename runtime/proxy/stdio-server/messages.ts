@@ -1,6 +1,6 @@
 /**
- * Parses the lines of a server into messages. A line that is not a JSON-RPC message, such as a banner or a usage
- * text, is never treated as a message: it is passed on as log output.
+ * Parses a server's lines into messages. A line that is not a JSON-RPC message, such as a banner or usage text, is
+ * never treated as a message: it is passed on as log output.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { errorMessage, type Message, readServerMessage, responseIdIn, scanMessage } from '../../mcp/index.ts'
@@ -15,7 +15,7 @@ export interface MessageHandlers {
 const maxTextBytes = 2_000
 
 /**
- * Returns the line handler of one process. The handler never throws or rejects. A response that cannot be read becomes
+ * Returns the line handler for one process. The handler never throws or rejects. A response that cannot be read becomes
  * an error, so that its client does not wait forever.
  */
 export function messagesOf(

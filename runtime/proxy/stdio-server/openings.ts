@@ -3,9 +3,8 @@
  * or the client disconnected before it used the conversation.
  *
  * A client that stops waiting, such as a health check, never ends or duplicates a starting process. The process stays,
- * and the next client with the same `initialize` continues with it. The number of unused conversations is limited. One
- * ends when it is idle or when its server takes too long to start.
- * Source: MCP 2025-11-25, lifecycle.
+ * and the next client with the same `initialize` continues with it. The number of unused conversations is limited. A
+ * conversation ends when it is idle or when its server takes too long to start. Source: MCP 2025-11-25, lifecycle.
  */
 import {
   errorMessage,
@@ -25,12 +24,15 @@ import { GatehouseError } from '../../../schemas/index.ts'
 const maxAnswered = 2
 /** Maximum number of unused conversations whose server is still starting. */
 const maxStarting = 8
-/** A server that has not responded after this time is abandoned. Until then, it may be installing a package. */
+/**
+ * A server that has not responded after this time is abandoned. The limit is long because the server may be installing
+ * a package.
+ */
 const maxStartMs = 10 * 60_000
 
 type OnMessage = (message: Message) => void
 
-/** Returns true when a conversation that started with the params `other` can replace one with the params `wanted`. */
+/** Returns true when a conversation started with the params `other` can replace one with the params `wanted`. */
 export type IsSame = (other: Buffer, wanted: Buffer) => boolean
 
 /** The server's response to `initialize`. */
@@ -59,7 +61,7 @@ export class Openings {
     this.#now = now
   }
 
-  /** True while a conversation that has its response waits for a client. */
+  /** True while a conversation that has received its response waits for a client. */
   get hasUnused(): boolean {
     return [...this.#unused].some(({ answer }) => answer !== undefined)
   }
@@ -181,9 +183,9 @@ class Opening {
   readonly link: ServerLink
   /** Resolves with the response, or undefined when the conversation ends first. */
   readonly answered: Promise<Message | undefined>
-  /** Like `answered`, but also resolves with undefined when the server is abandoned. */
+  /** Like `answered`, but also resolves with undefined if the server is abandoned. */
   readonly settled: Promise<Message | undefined>
-  /** True while only `initialize` was sent. */
+  /** True while only `initialize` has been sent. */
   isAlone = true
   answer: Message | undefined
   /** Receives all messages after the response; undefined when there is no client. */
@@ -224,7 +226,7 @@ class Opening {
     else if (message.kind === 'request') this.#respond(message)
   }
 
-  /** Answers requests of the server while there is no client. */
+  /** Answers requests from the server while there is no client. */
   #respond({ id, method }: Message): void {
     this.link.send(
       method === 'ping'
@@ -251,14 +253,14 @@ interface OpeningOwner {
   readonly take: OpenLink
 }
 
-/** The link of one client. */
+/** One client's link. */
 class OpeningLink implements ServerLink {
   readonly ended: Promise<string>
   readonly #owner: OpeningOwner
   readonly #onMessage: OnMessage
   readonly #ended = Promise.withResolvers<string>()
   #link: ServerLink | undefined
-  /** Set while only `initialize` was sent. */
+  /** Set while only `initialize` has been sent. */
   #opening: Opening | undefined
   #isClosed = false
 
@@ -272,7 +274,7 @@ class OpeningLink implements ServerLink {
     // The client has disconnected, so its responses to server requests are no longer needed.
     if (this.#isClosed) return
     if (!this.#link) return this.#begin(bytes)
-    // A starting server would read the cancellation first, and `initialize` cannot be cancelled.
+    // A starting server would read the cancellation, and `initialize` cannot be cancelled.
     if (this.#opening && !this.#opening.answer && scanMessage(bytes).method === cancelled) return
     if (this.#opening) this.#opening.isAlone = false
     this.#opening = undefined
@@ -286,7 +288,7 @@ class OpeningLink implements ServerLink {
         const opening = this.#owner.claim(message)
         this.#opening = opening
         this.#link = opening.link
-        // When the response cannot be delivered, the client gets the error for a server that has ended.
+        // If the response cannot be delivered, the client gets the error for a server that has ended.
         opening.serve(message.id, this.#onMessage).catch(() => void opening.link.close())
       } else {
         this.#link = this.#owner.take(this.#onMessage)

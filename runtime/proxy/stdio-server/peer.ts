@@ -20,7 +20,7 @@ export interface PeerCommand {
 }
 
 export interface StdioPeer {
-  /** Writes one message. Line breaks in it are JSON white space and become spaces. */
+  /** Writes one message. Line breaks in it are JSON whitespace and become spaces. */
   send(message: Buffer): void
   /**
    * Resolves with the reason when no more messages can be exchanged: the server has ended, or has closed one of the
@@ -32,7 +32,7 @@ export interface StdioPeer {
 }
 
 const graceMs = 2000
-/** How long output is still read after the server has ended: a child process may keep the pipe open. */
+/** How long to keep reading output after the server has ended; a child process may keep the pipe open. */
 const drainMs = 1000
 
 /**

@@ -1,10 +1,10 @@
 /**
- * The processes of one stdio server. Each carries one conversation, and one is started ahead so that no client waits
- * for a start. With `ahead: false`, which saves memory, only the first process is started ahead.
+ * One stdio server's processes. Each carries one conversation, and one is started ahead so that no client waits for a
+ * process to start. With `ahead: false`, which saves memory, only the first process is started ahead.
  *
- * When the last process has ended and none has ever responded, the command does not work. Otherwise a failed start
- * only affects its own client, and the next start waits for a growing pause.
- * Source: MCP 2025-11-25 and 2026-07-28, stdio.
+ * If the last process has ended and none has ever responded, the command is considered broken. Otherwise a failed start
+ * only affects its own client, and the next start is delayed by a growing pause. Source: MCP 2025-11-25 and 2026-07-28,
+ * stdio.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Message, OpenLink, ServerLink } from '../../mcp/index.ts'
@@ -28,7 +28,7 @@ export interface ServerSource {
   start(): void
   /** Stops opening conversations. */
   close(): Promise<void>
-  /** Ends conversations that their users have abandoned. */
+  /** Ends conversations that their clients have abandoned. */
   closeAll(): Promise<void>
 }
 
@@ -143,7 +143,7 @@ export class Processes implements ServerSource {
     if (!this.#closed) this.#spare ??= this.#startOne()
   }
 
-  /** Starts no more processes and ends the spare one. Processes in use belong to their users. */
+  /** Starts no more processes and ends the spare one. Processes in use are closed by their callers. */
   async close(): Promise<void> {
     this.#closed = true
     this.#failed.resolve('stopped')
@@ -160,7 +160,7 @@ class ServerProcess implements ServerLink {
   onMessage: ((message: Message) => void) | undefined
   /** Resolves with the exit code or signal, or with the stream that the server has closed. */
   readonly exited: Promise<string>
-  /** Resolves with the reason for clients, which may contain output. */
+  /** Resolves with the failure reason to show to clients; it may contain program output. */
   readonly ended: Promise<string>
   readonly startedAt: number
   isClosing = false
@@ -168,7 +168,7 @@ class ServerProcess implements ServerLink {
   hasSpoken = false
   readonly #peer: StdioPeer
   readonly #onSpoken: () => void
-  /** Its last lines of log output. */
+  /** The last lines of its log output. */
   output: readonly string[] = []
 
   constructor(options: ProcessesOptions, onSpoken: () => void) {

@@ -2,11 +2,11 @@
  * One client session over HTTP with its own stdio server process.
  *
  * A POST request waits here for its response. Standard output does not show which request a notification or a server
- * request belongs to. Progress goes to the request with its token, everything else to the newest pending request, or to
- * the standing stream when none is pending. Without either, a limited number is buffered for the next stream. Over
- * HTTP+SSE (deprecated), everything goes to the one stream that the client opened. A client that does not read is
- * disconnected. When a program rejects `initialize` and supports the stateless era, its messages are translated.
- * Source: MCP 2025-11-25, transports; MCP 2024-11-05, "HTTP with SSE"; MCP 2026-07-28, stdio.
+ * request belongs to. Progress goes to the request with the matching token, everything else to the newest pending
+ * request, or to the standing stream when none is pending. Without either, a limited number is buffered for the next
+ * stream. Over deprecated HTTP+SSE, everything goes to the one stream that the client opened. A client that does not
+ * read is disconnected. When a program rejects `initialize` and supports the stateless era, its messages are
+ * translated. Source: MCP 2025-11-25, transports; MCP 2024-11-05, "HTTP with SSE"; MCP 2026-07-28, stdio.
  */
 import type { ServerResponse } from 'node:http'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -31,8 +31,8 @@ import { beginStream, pushEvent } from './event-stream.ts'
 /** Number of messages buffered while no standing stream is open; the oldest are dropped first. */
 const maxBuffered = 100
 /**
- * Maximum number of requests over HTTP+SSE (deprecated) that get an error when the server ends. Others just end with
- * the stream.
+ * Maximum number of requests over the deprecated HTTP+SSE transport that get an error when the server ends. Other
+ * requests just end with the stream.
  */
 const maxOnStream = 1_000
 
@@ -45,7 +45,7 @@ interface Waiting {
 export interface BridgeSessionOptions {
   readonly open: OpenLink
   readonly log: Log
-  /** Raw JSON of this program's own `Implementation`. */
+  /** This program's own `Implementation` as raw JSON. */
   readonly info: string
   readonly now: number
 }
@@ -56,7 +56,7 @@ export class BridgeSession {
   lastUsed: number
   readonly #options: BridgeSessionOptions
   readonly #link: ServerLink
-  /** By raw JSON-RPC id, in order of arrival. */
+  /** Keyed by raw JSON-RPC id, in order of arrival. */
   readonly #waiting = new Map<string, Waiting>()
   #stream: ServerResponse | undefined
   /** True for HTTP+SSE, where responses are also sent on the stream. */
@@ -92,7 +92,7 @@ export class BridgeSession {
     return this.#waiting.size > 0 || this.#stream !== undefined
   }
 
-  /** Sends a message of the client. Its response, if any, is sent on the stream. */
+  /** Sends a message from the client. Its response, if any, is sent on the stream. */
   send(message: Message): void {
     this.#carrier.fromClient(message)
     if (this.#streamOnly && message.kind === 'request' && this.#onStream.size < maxOnStream)
@@ -100,14 +100,14 @@ export class BridgeSession {
   }
 
   /**
-   * Responds "method not found" on the stream, on behalf of the server. The HTTP+SSE (deprecated) transport has no
+   * Responds "method not found" on the stream, on behalf of the server. The deprecated HTTP+SSE transport has no
    * stateless revision, and some servers fail on a request before `initialize`.
    */
   refuse({ id }: Message): void {
     if (id !== undefined) this.#push(this.#stream, [errorMessage(id, new GatehouseError('METHOD_NOT_FOUND'))])
   }
 
-  /** Sends a request of the client. Resolves when its response is complete or the client has disconnected. */
+  /** Sends a request from the client. Resolves when its response is complete or the client has disconnected. */
   request(message: Message, res: ServerResponse): Promise<void> {
     const { id } = message
     if (id === undefined) throw new GatehouseError('INVALID_REQUEST')
@@ -162,7 +162,7 @@ export class BridgeSession {
     this.#stream?.end()
   }
 
-  /** Handles a message for the client that the translation created. */
+  /** Handles a message for the client that was created by the translation. */
   #toClient(bytes: Buffer, about: string | undefined): void {
     const related = about === undefined ? undefined : this.#waiting.get(about)?.res
     this.#deliver(scanMessage(bytes), related)
@@ -208,7 +208,7 @@ export class BridgeSession {
     done()
   }
 
-  /** Delivers a notification or a request of the server. */
+  /** Delivers a notification or a request from the server. */
   #relay(message: Message, related: ServerResponse | undefined): void {
     const target = related ?? (this.#carrier.isTranslated ? undefined : this.#targetOf(message))
     if (target) {

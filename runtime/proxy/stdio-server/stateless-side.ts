@@ -1,9 +1,9 @@
 /**
- * Serves stateless clients of a stdio server: detects the program's era once, then forwards requests to it, translated
- * if needed.
+ * Serves stateless clients of a stdio server: detects the program's protocol era once, then forwards requests to it,
+ * translated if needed.
  *
- * Clients of one scope share processes; the scope is the caller as identified by the proxy in front.
- * Source: MCP 2025-11-25, lifecycle; MCP 2026-07-28, stdio "Backward Compatibility", versioning.
+ * Clients in one scope share processes; the scope is the caller as identified by the proxy in front. Source: MCP
+ * 2025-11-25, lifecycle; MCP 2026-07-28, stdio "Backward Compatibility", versioning.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import {
@@ -26,17 +26,17 @@ import type { Openings } from './openings.ts'
 
 export interface ServedStatelessSideOptions {
   readonly openings: Openings
-  /** Raw JSON of this program's own `Implementation`, because these processes serve many clients. */
+  /** This program's own `Implementation` as raw JSON, because these processes serve many clients. */
   readonly info: string
   /** Maximum number of processes for stateless clients. */
   readonly maxProcesses: () => number
   readonly now: () => number
   readonly log: Log
-  /** Timeout for `server/discover`, after a server rejected `initialize`. Default 10 s. */
+  /** Timeout for `server/discover` after a server has rejected `initialize`. Default 10 s. */
   readonly probeMs?: number | undefined
 }
 
-/** Scope of the process that was used for the detection: requests without a caller. */
+/** Scope of the process used for detection: requests without a caller. */
 const commonScope = ''
 /** A longer `clientInfo` is not forwarded to the server. */
 const maxInfoBytes = 4096
@@ -45,7 +45,7 @@ const maxRefusalText = 500
 
 type Handler = StatelessTranslator | StatelessRelay
 
-/** A request that waits until the era is known. */
+/** A request that waits until the protocol era is known. */
 interface WaitingRequest {
   readonly resolve: (handler: Handler) => void
   readonly reject: (error: unknown) => void
@@ -58,7 +58,7 @@ export class ServedStatelessSide {
   #isFinding = false
   #known: Handler | undefined
   #introduction: SessionServer | undefined
-  /** Error message of a server that supports neither era; undefined once the era is known. */
+  /** Error message from a server that supports neither protocol era; undefined once the era is known. */
   refusal: string | undefined
 
   constructor(options: ServedStatelessSideOptions) {
@@ -70,7 +70,7 @@ export class ServedStatelessSide {
     return this.#known?.size ?? 0
   }
 
-  /** Executes a request and sends its response. Rejects when the era of the server cannot be determined. */
+  /** Executes a request and sends its response. Rejects when the server's protocol era cannot be determined. */
   async request(request: StatelessRequest, reply: StatelessReply): Promise<void> {
     const handler = this.#known ?? (await this.#awaitKnown(request, reply.gone))
     await handler?.request(request, reply)
@@ -110,9 +110,9 @@ export class ServedStatelessSide {
   }
 
   /**
-   * Sends `initialize` first: every server of the session era responds to it, and a server of the stateless era
-   * rejects it and keeps running. With the opposite order, servers of the session era might end or not respond. There
-   * is no deadline, because the server may still be starting.
+   * Sends `initialize` first: every session-era server responds to it, and a stateless-era server rejects it and keeps
+   * running. In the opposite order, session-era servers might exit or not respond. There is no deadline, because the
+   * server may still be starting.
    */
   async #decide(clientInfo: Buffer | undefined): Promise<Handler> {
     const { openings, info, maxProcesses, now, log, probeMs } = this.#options
@@ -128,7 +128,7 @@ export class ServedStatelessSide {
         now,
         log,
         infoFor: () => info,
-        // Does not use a process that the next session could use.
+        // Do not take a process that the next session could use.
         introduction: () => (openings.hasUnused ? this.#introduction : undefined),
       })
     }
@@ -161,7 +161,7 @@ function refusalText({ error }: Message): string {
   return visibleText(text.slice(0, maxRefusalText))
 }
 
-/** Compares params without the client's name, because stateless clients share processes. */
+/** Compares params apart from the client's name, because stateless clients share processes. */
 function hasSameCapabilities(other: Buffer, wanted: Buffer): boolean {
   const [one, two] = [new JsonObject(other), new JsonObject(wanted)]
   return (['protocolVersion', 'capabilities', '_meta'] as const).every(

@@ -42,12 +42,12 @@ export class Watchdog {
     this.#groups.delete(pid)
     this.#tell(`- ${pid}\n`)
     if (this.#groups.size > 0) return
-    // No group is left; the next one starts another shell.
+    // No group is left; the next group starts another shell.
     this.#shell?.stdin?.end()
     this.#shell = undefined
   }
 
-  /** A shell that was ended externally is replaced with the next group. */
+  /** A shell that was killed externally is replaced when the next group starts. */
   #start(): void {
     if (process.platform === 'win32') return
     const shell = spawn('/bin/sh', ['-c', script], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] })
@@ -56,7 +56,7 @@ export class Watchdog {
     }
     shell.on('error', over).on('exit', over)
     shell.stdin.on('error', over)
-    // Does not keep this process running.
+    // Do not keep this process running.
     shell.unref()
     if (shell.stdin instanceof Socket) shell.stdin.unref()
     this.#shell = shell

@@ -1,6 +1,6 @@
 /**
- * The authenticator of a tunnel. It is replaced when the tunnel comes up under another URL, which is the resource of
- * tokens and is shown to clients.
+ * The authenticator of a tunnel. It is replaced when the tunnel comes up under another URL, because tokens are issued
+ * for that URL and clients see it.
  */
 import type { Authenticator } from '../../incoming/index.ts'
 
@@ -21,7 +21,7 @@ export function exchangeable(first: Authenticator): ExchangeableAuthenticator {
     exchange(next) {
       const before = current
       current = next
-      // A key set that is being fetched for a request in flight only fails that request.
+      // If a key set is still being fetched, only the request that waits for it fails.
       void before.close().catch(() => undefined)
     },
   }

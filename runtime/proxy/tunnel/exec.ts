@@ -1,5 +1,5 @@
 /**
- * A tunnel by any program: its arguments contain the proxy's address, and its output contains the public URL.
+ * A tunnel provided by any program that takes the proxy's address as an argument and prints the public URL.
  *
  * The arguments are a list, not parsed by a shell. The token from the environment is passed in the configured variable,
  * never as an argument.
@@ -14,7 +14,7 @@ export interface ExecSettings {
   readonly command: readonly string[]
   /** The first group, or the whole match, is the public URL. Searched in both outputs of the program. */
   readonly urlPattern: RegExp
-  /** Variable in which the program gets the token. */
+  /** Environment variable that passes the token to the program. */
   readonly authTokenEnv: string | undefined
 }
 

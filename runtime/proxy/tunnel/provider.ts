@@ -25,7 +25,7 @@ export interface TunnelProvider {
 
 const firstWaitMs = 1_000
 const longestWaitMs = 60_000
-/** A run of at least this duration resets the delay. */
+/** A run that lasts at least this long resets the delay. */
 const goodRunMs = 30_000
 
 /** Repeats `attempt` until `signal` fires: immediately after it resolves, and with growing delays while it throws. */

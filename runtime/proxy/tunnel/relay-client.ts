@@ -24,11 +24,14 @@ export const subprotocol = 'gatehouse-tunnel.v1'
 /** A valid DNS label. */
 export const hostnamePattern = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 
-/** Interval of the relay's pings on idle connections. A client treats a connection as dead after twice this silence. */
+/**
+ * Interval between the relay's pings on idle connections. A client treats a connection as dead after twice this
+ * interval without data.
+ */
 export const pingEveryMs = 20_000
 
 export interface RelaySettings {
-  /** URL of the relay with the scheme ws, wss, http or https. */
+  /** The relay's URL, with the scheme ws, wss, http or https. */
   readonly url: string
   readonly hostname: string | undefined
   readonly authToken: () => Secret
@@ -36,7 +39,7 @@ export interface RelaySettings {
   readonly proxy: ProxyEnvironment | undefined
 }
 
-/** Number of idle connections at the relay. */
+/** Number of idle connections kept open at the relay. */
 const idleConnections = 4
 
 export function relayProvider(settings: RelaySettings): TunnelProvider {
@@ -125,7 +128,7 @@ function join(stream: Duplex, { port, signal }: Slot): void {
   stream.on('error', stop)
   stream.on('close', () => {
     signal.removeEventListener('abort', stop)
-    // Deliver the remaining bytes from the relay; no response is expected any more.
+    // Deliver the remaining bytes from the relay; no further response is expected.
     local.destroySoon()
   })
   local.on('close', () => {

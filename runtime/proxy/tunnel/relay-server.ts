@@ -34,7 +34,7 @@ export interface RelayOptions {
   readonly maxRequests?: number
   /** How long a name stays reserved without any connection. */
   readonly freeAfterMs?: number
-  /** Interval of the pings that check connections. */
+  /** Interval between the pings that check connections. */
   readonly pingEveryMs?: number
 }
 

@@ -2,7 +2,7 @@
  * One name at the relay: its client's connections, and the requests that use them.
  *
  * Idle connections, requests in flight and waiting requests are limited. A connection that does not respond to three
- * pings is dropped, so that a machine without power does not keep a name reserved.
+ * pings is dropped, so that a machine that has lost power does not keep a name reserved.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
@@ -32,7 +32,7 @@ interface Waiting {
 }
 
 const maxIdle = 16
-/** How long a request waits for a connection of the client. */
+/** How long a request waits for a client connection. */
 const waitMs = 5_000
 /** Number of unanswered pings after which a connection is dead. */
 const deadAfterPings = 3
@@ -86,7 +86,7 @@ export class RelayTunnel {
     })
   }
 
-  /** Adds a connection of the client that is ready for use. */
+  /** Adds a client connection that is ready for use. */
   add(stream: WebSocketStream): void {
     if (this.#closed) {
       stream.destroy()

@@ -2,9 +2,8 @@
  * `proxy tunnel`: the proxy on a loopback port, with a provider that makes it reachable from outside.
  *
  * The whole pipeline protects the target. Without incoming authentication, the tunnel only opens with an explicit flag.
- * Once known, the public name is added to the allowed hosts, and it is the resource of tokens unless --resource-url
- * sets another one.
- * Source: docs/reference/specification/proxy-command.md (`proxy tunnel`).
+ * Once known, the public name is added to the allowed hosts, and it is the resource of the tokens unless --resource-url
+ * sets another one. Source: docs/reference/specification/proxy-command.md (`proxy tunnel`).
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { ProxySettings } from '../../config/index.ts'

@@ -1,6 +1,6 @@
 /**
  * The settings of a tunnel provider, from `--tunnel-provider` and the JSON of `--provider-args`. Reports all errors,
- * including unknown keys and wrong types. Starts nothing, which --dry-run relies on.
+ * including unknown keys and wrong types. Starts nothing; --dry-run relies on that.
  */
 import { accessSync, constants } from 'node:fs'
 import { GatehouseError, nearest } from '../../../schemas/index.ts'
@@ -137,7 +137,7 @@ interface TextRule {
   readonly rule?: string
 }
 
-/** Reads and removes fields of the object and records errors. Remaining fields are unknown. */
+/** Reads and removes fields of the object and records errors. Any remaining fields are unknown. */
 class Reader {
   readonly violations: string[] = []
   readonly #values: Map<string, unknown>

@@ -36,7 +36,7 @@ const fixedOptions = [
   'ServerAliveCountMax=3',
 ]
 
-/** Returns the arguments of ssh for a local port. */
+/** Returns the ssh arguments for a local port. */
 function sshArguments(settings: SshSettings, localPort: number): string[] {
   const { host, user, port, remoteBind, identityFile } = settings
   return [
@@ -71,7 +71,7 @@ export function sshProvider(settings: SshSettings, env: Environment, program = '
         const args = sshArguments(settings, port)
         await runChild({ program, args, env: foreignEnvironment(env), signal, onLine }).catch(
           (cause: unknown) => {
-            // The last line of ssh is the reason why it ended.
+            // The last line that ssh prints is the reason why it ended.
             const reason = cause instanceof Error ? cause.message : String(cause)
             throw new Error(last === '' ? reason : `${reason}: ${last}`, { cause })
           },
@@ -88,7 +88,7 @@ export function sshProvider(settings: SshSettings, env: Environment, program = '
   }
 }
 
-/** Irrelevant lines of -v. */
+/** Irrelevant lines of `-v` output. */
 const chatter = /^(?:debug|OpenSSH_|Authenticated to |Transferred: |Bytes per second: )/
 
 function authorityOf(host: string): string {

@@ -42,7 +42,7 @@ export class WebSocketStream extends Duplex {
     this.#socket = socket
     this.#masks = role === 'client'
     socket.on('data', (chunk: Buffer) => this.#receive(chunk))
-    // An end without a close frame is a broken connection, after which a server's socket would stay half open.
+    // An end without a close frame means a broken connection; a server's socket would otherwise stay half open.
     socket.on('end', () => {
       if (!this.#ended) this.destroy()
     })

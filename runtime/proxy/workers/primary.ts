@@ -1,6 +1,6 @@
 /**
- * The process that manages the workers of a proxy and their shared parts: the login, the sessions and the metrics port.
- * It serves no requests itself.
+ * The process that manages a proxy's workers and their shared parts: the login, the sessions and the metrics port. It
+ * serves no requests itself.
  */
 import { LRUCache } from 'lru-cache'
 import type { ServedCertificate } from '../../../schemas/certificate/index.ts'
@@ -21,7 +21,7 @@ import { isRecord } from './worker.ts'
 
 const maxSessions = 100_000
 
-/** Starts `config.workers` processes with this process's arguments. Rejects when the first ones cannot serve. */
+/** Starts `config.workers` processes with this process's arguments. Rejects when the first processes cannot serve. */
 export async function runPrimary(config: ProxySettings, parts: RunParts): Promise<RunningCommand> {
   for (const warning of config.warnings) parts.log.warn(warning)
   if (!config.oidc)

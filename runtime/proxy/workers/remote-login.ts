@@ -4,7 +4,7 @@ import type { Challenge } from '../../oauth/index.ts'
 import { type WorkerChannel } from '../../process/index.ts'
 import type { TokenSource } from '../model/credential.ts'
 
-/** State of the login for workers. Only sent between our own processes. */
+/** The login state for workers. Only sent between our own processes. */
 export interface LoginState {
   readonly token?: string | undefined
   readonly idToken?: string | undefined

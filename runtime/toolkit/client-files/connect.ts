@@ -1,4 +1,4 @@
-/** Options for a change of the gateway's entry in a client's file, and temporary entries while a server runs. */
+/** Options for changing the gateway's entry in a client's file, and temporary entries while a server runs. */
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { invalidConfig } from '../../../schemas/index.ts'
@@ -24,12 +24,12 @@ export interface EntryOptions {
   readonly profile?: string
   readonly replace: boolean
   readonly dryRun: boolean
-  /** Write while the client is running. */
+  /** Write even while the client is running. */
   readonly whileRunning: boolean
 }
 
 export interface AddOptions extends EntryOptions {
-  /** Create the client's folder when it does not exist. */
+  /** Create the client's folder if it does not exist. */
   readonly create: boolean
   readonly url?: string
   readonly server?: string

@@ -1,8 +1,8 @@
 /**
  * Reads a client's file and replaces it atomically.
  *
- * Follows symbolic links and replaces their target. Rejects files that replacing would damage: files of other users,
- * files with several hard links, read-only files, and special files.
+ * Follows symbolic links and replaces their target. Rejects files that would be damaged by replacing them: files that
+ * belong to other users, files with several hard links, read-only files, and special files.
  */
 import {
   closeSync,
@@ -30,7 +30,7 @@ import { maxFileBytes } from '../clients/index.ts'
 import { systemReason } from '../../config/index.ts'
 
 export interface FileOnDisk {
-  /** Path with its links resolved. */
+  /** Path with symbolic links resolved. */
   readonly target: string
   /** Undefined when the file does not exist. */
   readonly bytes: Buffer | undefined
@@ -98,7 +98,7 @@ export async function replaceFile(
   const temporary = join(folder, `.${basename(target)}.gatehouse-${process.pid}.tmp`)
   try {
     mkdirSync(folder, { recursive: true })
-    // Remove files of an interrupted run.
+    // Remove files left by an interrupted run.
     for (const name of leftovers(folder, basename(target))) rmSync(join(folder, name), { force: true })
     writeDurably(temporary, bytes, stats)
     step('written')
@@ -135,7 +135,7 @@ export function writeDurably(path: string, bytes: Uint8Array, stats?: Stats): vo
   }
 }
 
-/** Restores mode and group. When the group cannot be restored, the new group gets no permissions. */
+/** Restores the mode and the group. If the group cannot be restored, the new group gets no permissions. */
 function restorePermissions(file: number, { mode, uid, gid }: Stats): void {
   let allowed = 0o777
   try {
@@ -189,6 +189,6 @@ export function flushFolder(folder: string): void {
     fsyncSync(handle)
     closeSync(handle)
   } catch {
-    // Some systems cannot flush a folder. The rename is done in any case.
+    // Some systems cannot flush a folder, but the rename is already done.
   }
 }

@@ -1,4 +1,4 @@
-/** The host that client paths depend on, and the folder of our records. */
+/** The host that client paths depend on, and the folder that contains our records. */
 import { readdirSync } from 'node:fs'
 import { homedir, userInfo } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -29,7 +29,7 @@ function platformOf(platform: string): Platform {
   return 'linux'
 }
 
-/** Returns the folder of records and backups. Only its owner can read it. */
+/** Returns the folder for records and backups. Only its owner can read it. */
 export function recordsFolder({ home, env }: Host): string {
   const base = readVariable(env, variables.stateHome) ?? join(home, '.local/state')
   return join(readVariable(env, variables.stateDir) ?? join(base, 'gatehouse'), 'clients')

@@ -27,11 +27,11 @@ import { type FileRecord, hashOfBytes, hashOfEntry, Records } from './records.ts
 
 export interface FileOperation {
   readonly location: Location
-  /** Name of the entry. */
+  /** Entry name. */
   readonly name: string
-  /** Folder of records. */
+  /** Folder that contains the records. */
   readonly records: string
-  /** Also changes an entry of this name that Gatehouse did not write, or that was changed since. */
+  /** Also changes an entry with this name that Gatehouse did not write or that has changed since. */
   readonly replace: boolean
   /** Computes the edit without writing it. */
   readonly dryRun: boolean
@@ -55,12 +55,12 @@ export interface OperationResult {
 
 /** The computed result of an operation. */
 interface Plan {
-  /** Undefined when the file is to be removed. */
+  /** Undefined when the file should be removed. */
   readonly text: FileText | undefined
   readonly changes: readonly TextChange[]
-  /** All records to keep, without the record of this operation. */
+  /** All records to keep, excluding this operation's record. */
   readonly records: readonly FileRecord[]
-  /** Record of this operation. Undefined for undo. */
+  /** This operation's record. Undefined for undo. */
   readonly record?: FileRecord
 }
 
@@ -103,9 +103,7 @@ export function removeEntry(operation: FileOperation): Promise<OperationResult> 
   })
 }
 
-/**
- * Undoes the last operation on the entry: restores the whole file, or only the entry when the file was changed since.
- */
+/** Undoes the last operation on the entry: restores the whole file, or only the entry if the file has changed since. */
 export function undoOperation(operation: FileOperation): Promise<OperationResult> {
   return run(operation, (current) => {
     const { text, path, records, hash } = current
@@ -171,7 +169,7 @@ async function run(
   )
 }
 
-/** Converts an error of the records folder to INVALID_CONFIG. The client's file is unchanged then. */
+/** Converts an error in the records folder to INVALID_CONFIG. In that case the client's file is unchanged. */
 async function withRecordErrors<T>(folder: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
@@ -182,8 +180,8 @@ async function withRecordErrors<T>(folder: string, work: () => Promise<T>): Prom
 }
 
 /**
- * Undoes our consecutive additions and restores the file from before the first, byte for byte. Returns undefined when
- * another program changed the file since.
+ * Undoes our consecutive additions and restores the file from before the first, byte for byte. Returns undefined if
+ * another program has changed the file since.
  */
 function planRewind(operation: FileOperation, current: Current): Plan | undefined {
   const { text, path, records } = current
@@ -218,7 +216,7 @@ function planStepBack(text: FileText, record: FileRecord, records: readonly File
   return { text: record.before === null ? undefined : before, changes, records }
 }
 
-/** `after` is the hash of the resulting file, when it differs from the hash of the edited text. */
+/** `after` is the resulting file's hash if it differs from the hash of the edited text. */
 function makePlan(
   { location, now }: FileOperation,
   { text, path, records, hash }: Current,

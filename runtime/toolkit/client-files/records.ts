@@ -1,8 +1,8 @@
 /**
  * Records the operations on each client's file for undo: changes, hashes before and after, and backups.
  *
- * The state directory contains one file per client's file, readable by its owner only, with the last ten operations. A
- * record is written before the file is replaced. It takes effect when the file has the recorded hash.
+ * For each client file, the state directory contains a file with the last ten operations, readable only by its owner. A
+ * record is written before the file is replaced. It takes effect once the file has the recorded hash.
  */
 import { createHash } from 'node:crypto'
 import {
@@ -50,7 +50,7 @@ export function hashOfEntry(entry: unknown): string {
   return createHash('sha256').update(canonicalJson(entry)).digest('hex')
 }
 
-/** The records of one client's file. */
+/** The records for one client file. */
 export class Records {
   readonly #folder: string
   readonly #id: string
@@ -79,7 +79,7 @@ export class Records {
     renameSync(draft, this.#path('json'))
   }
 
-  /** Writes a backup and returns its path. Keeps the last ten. */
+  /** Writes a backup and returns its path. Keeps the last ten backups. */
   backup(bytes: Uint8Array, at: Date): string {
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 })
     const path = this.#path(`${at.toISOString().replaceAll(/[:.]/g, '-')}.bak`)
@@ -91,7 +91,7 @@ export class Records {
     return path
   }
 
-  /** Runs `work` under a lock against other Gatehouse processes. */
+  /** Runs `work` under a lock that excludes other Gatehouse processes. */
   async locked<T>(work: () => Promise<T>): Promise<T> {
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 })
     const lock = this.#path('lock')

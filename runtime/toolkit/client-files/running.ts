@@ -1,8 +1,8 @@
 /**
  * Detects running clients that write their file from memory and would overwrite a change.
  *
- * On Linux, only processes with the same home folder matter, because others use another file. When processes cannot be
- * listed, none is detected.
+ * On Linux, only processes with the same home folder matter, because other processes use a different file. If processes
+ * cannot be listed, none are detected.
  */
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'

@@ -1,6 +1,6 @@
 /**
- * Writes a folder of manifests: all files or none. Replaces existing files only with `force`. Secrets are readable by
- * their owner only and ignored by Git.
+ * Writes a folder of manifests: either all files or none. Replaces existing files only with `force`. Secrets are
+ * readable only by their owner and ignored by Git.
  */
 import {
   chmodSync,
@@ -18,7 +18,7 @@ import { systemReason } from '../../config/index.ts'
 import type { FolderFile } from '../clients/index.ts'
 
 export interface Saved {
-  /** Names of the files that were written, without unchanged files. */
+  /** Names of the files that were written, excluding unchanged files. */
   readonly written: readonly string[]
   /** Unused files with secrets from an earlier run. */
   readonly stale: readonly string[]
@@ -26,7 +26,7 @@ export interface Saved {
 
 const secretNames = ['secrets.yaml', 'secrets.env']
 
-/** Throws INVALID_CONFIG when a file with other contents exists and `force` is false. */
+/** Throws INVALID_CONFIG when a file with different contents exists and `force` is false. */
 export function saveFolder(
   folder: string,
   files: readonly FolderFile[],

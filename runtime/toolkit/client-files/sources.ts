@@ -1,4 +1,4 @@
-/** Reads servers for `import` and `run --from` from files of clients, named files, and standard input. */
+/** Reads servers for `import` and `run --from` from client files, named files, and standard input. */
 import { invalidConfig } from '../../../schemas/index.ts'
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -20,7 +20,7 @@ import { unknownClient } from './choose.ts'
 import { readFileOnDisk } from './file.ts'
 import { shortPath } from './host.ts'
 
-/** A file with its entries, or the error that it could not be read with. */
+/** A file with its entries, or the error that prevented reading it. */
 export interface Source {
   readonly client: ClientId | 'plain' | undefined
   readonly file: string
@@ -29,8 +29,8 @@ export interface Source {
 }
 
 /**
- * Returns the files for the words of a command, or without words the files of all clients. Throws INVALID_CONFIG for a
- * word that is neither a client nor a file.
+ * Returns the files for the words in a command, or the files of all clients if there are no words. Throws
+ * INVALID_CONFIG for a word that is neither a client nor a file.
  */
 export async function readSources(
   words: readonly string[],

@@ -1,4 +1,4 @@
-/** Conditions of a resource in a cluster, and whether its status is current. */
+/** A cluster resource's conditions, and whether its status is current. */
 import type { JsonRecord } from '../../oauth/index.ts'
 import { reasonRow } from '../../../schemas/reasons/index.ts'
 import { at, listAt, textAt } from './objects.ts'
@@ -42,7 +42,7 @@ export function conditionsOf(object: JsonRecord): readonly ResourceCondition[] {
   }))
 }
 
-/** True when the table of reasons contains the reason. Some conditions are good while they are False. */
+/** True when the table of reasons contains the reason. Some conditions are healthy while they are False. */
 export function isProblem({ type, status, reason }: ResourceCondition): boolean {
   if (type === 'Reconciling' || type === 'Stalled')
     return status === 'True' && reasonRow(reason) !== undefined

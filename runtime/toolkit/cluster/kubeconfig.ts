@@ -1,4 +1,4 @@
-/** Access to the Kubernetes API of a kubeconfig context. Loads the Kubernetes client and the hooks on demand. */
+/** Access to a kubeconfig context's Kubernetes API. Loads the Kubernetes client and the hooks on demand. */
 import type { ClusterResponse, ResourcePath } from '../../../hooks/index.ts'
 import { type Fields, fieldsOf, invalidConfig, isFields, listOf } from '../../../schemas/index.ts'
 import type { ReadFailure } from './objects.ts'
@@ -10,7 +10,7 @@ export interface ClusterAccess {
   readonly getMetadata: (resource: ResourcePath) => Promise<ClusterResponse>
   /** Name of the context. */
   readonly context: string
-  /** Namespace of the context. */
+  /** The context's namespace. */
   readonly namespace: string | undefined
   /** URL of the API server, for messages. */
   readonly server: string
@@ -23,7 +23,7 @@ export interface ClusterChoice {
   readonly subject: string
   /** Error message when there is no kubeconfig. */
   readonly absent?: string
-  /** Path of the kubeconfig. Default: from KUBECONFIG, or in the home folder. */
+  /** Path of the kubeconfig file. Default: from KUBECONFIG, or in the home folder. */
   readonly kubeconfig?: string | undefined
 }
 

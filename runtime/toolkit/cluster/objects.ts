@@ -1,4 +1,4 @@
-/** Reads any object of a cluster by its path. A missing permission is a result, not an error. */
+/** Reads any object in a cluster by its path. A missing permission is a result, not an error. */
 import { isFields } from '../../../schemas/index.ts'
 import type { JsonRecord } from '../../oauth/index.ts'
 
@@ -21,7 +21,7 @@ export function itemsOf(list: JsonRecord): readonly JsonRecord[] {
   return Array.isArray(items) ? items.filter(isFields) : []
 }
 
-/** Returns the value at a path of names. */
+/** Returns the value at a path of member names. */
 export function at(value: unknown, ...names: readonly string[]): unknown {
   return names.reduce<unknown>((inner, name) => (isFields(inner) ? inner[name] : undefined), value)
 }

@@ -97,8 +97,8 @@ const portCount = 12_000
 const maxTries = 50
 
 /**
- * Returns a free loopback port outside of the dynamic range. The program that will listen there may need seconds to
- * start; meanwhile the system must not assign the port to another program.
+ * Returns a free loopback port outside the dynamic range. The program that will listen there may need seconds to start;
+ * meanwhile the system must not assign the port to another program.
  */
 async function freePort(taken: readonly number[]): Promise<number> {
   for (let tries = 0; tries < maxTries; tries++) {

@@ -2,8 +2,8 @@
  * Plans the local process of one workload: its command, environment and port.
  *
  * A container with the runtime image runs this program with the container's arguments. Any other container runs the
- * command in the annotation `gatehouse.dev/local-command` of its owner instead of image and args. `$(NAME)` in the
- * command expands to a variable of the container.
+ * command in its owner's `gatehouse.dev/local-command` annotation instead of the image and args. `$(NAME)` in the
+ * command expands to one of the container's variables.
  */
 import { join } from 'node:path'
 import { hashOf, localCommandAnnotation } from '../../../schemas/index.ts'
@@ -16,7 +16,7 @@ import { environmentOf, localPaths, type Mounts, writeVolumes } from './volumes.
 
 export interface ProcessPlan {
   readonly argv: readonly string[]
-  /** Number of leading words that start this program. 0 when the command is another program. */
+  /** Number of leading words that start this program. 0 when the command starts another program. */
   readonly ownWords: number
   readonly env: Readonly<Record<string, string>>
   readonly port: number
@@ -30,7 +30,7 @@ export interface ProcessPlan {
   readonly bridgeMode: 'streamable-http' | 'sse'
   /** URL of this server's web console, with its launch token. Undefined without a console. */
   readonly consoleUrl: string | undefined
-  /** A change requires a restart of the process. Changed files do not change it. */
+  /** A change to this value requires a process restart. Changed files do not change it. */
   readonly fingerprint: string
 }
 
@@ -41,10 +41,10 @@ export interface PlanContext {
   readonly runtimeImage: string
   /** Command that runs this program: `node path/to/gatehouse`. */
   readonly self: readonly string[]
-  /** Folder for locks of backends that have none yet. */
+  /** Folder for the locks of backends that have none yet. */
   readonly pinFirst?: string | undefined
   readonly baseEnv: Readonly<Record<string, string>>
-  /** Token that grants access to the consoles of this session. */
+  /** Token that grants access to this session's consoles. */
   readonly consoleToken: string
   /** Files and folders of the manifests, as absolute paths. Empty when approvals cannot be written to files. */
   readonly manifests: readonly string[]
@@ -53,7 +53,7 @@ export interface PlanContext {
 /** Placeholder for the console port, which is not a container port in this mode. */
 const consolePort = 0
 
-/** Returns the plan of a Deployment or StatefulSet, or the reason why it cannot run here. */
+/** Returns the plan for a Deployment or StatefulSet, or the reason why it cannot run here. */
 export async function planOf(
   workload: LocalObject,
   parent: LocalObject,
@@ -91,7 +91,7 @@ export async function planOf(
   return { ...plan, fingerprint: hashOf([plan, template.metadata?.annotations ?? {}]) }
 }
 
-/** Returns the console of a virtual server, which listens on this machine only. */
+/** Returns a virtual server's console, which listens on this machine only. */
 async function consoleOf(
   workload: LocalObject,
   parent: LocalObject,

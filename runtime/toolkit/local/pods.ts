@@ -46,9 +46,9 @@ export function replicasOf(object: LocalObject): number {
 }
 
 /**
- * Expands a value, command word or argument of a container like the kubelet: `$(NAME)` becomes the value of a variable
- * and `$$` becomes `$`. Unknown names and all other text stay unchanged.
- * Source: Kubernetes core/v1, EnvVar.value, Container.command and args.
+ * Expands a container's value, command word or argument as the kubelet does: `$(NAME)` becomes the value of a variable
+ * and `$$` becomes `$`. Unknown names and all other text stay unchanged. Source: Kubernetes core/v1, EnvVar.value,
+ * Container.command and args.
  */
 export function expand(text: string, known: Readonly<Record<string, string>>): string {
   return text.replaceAll(/\$(?:(\$)|\(([^)]*)\))/g, (whole, escaped: string | undefined, name: string) => {

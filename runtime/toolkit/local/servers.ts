@@ -1,6 +1,7 @@
 /**
- * Reads policies from manifests, from the file of a virtual server, from a document with the fields of `authz`, or from
- * plain Cedar text. The hooks render manifests, so that references and shared policies are resolved as in a cluster.
+ * Reads policies from manifests, from a virtual server's file, from a document with the fields of `authz`, or from
+ * plain Cedar text. The hooks render manifests, so that references and shared policies are resolved as they are in a
+ * cluster.
  */
 import { type Fields, isFields, invalidConfig } from '../../../schemas/index.ts'
 import { parseVmcpConfig, readTextFile, type VmcpConfig } from '../../config/index.ts'

@@ -21,14 +21,14 @@ export interface SessionOptions {
   readonly port: number
   readonly runtimeImage: string
   readonly self: readonly string[]
-  /** Folder for locks of backends that have none yet. */
+  /** Folder for the locks of backends that have none yet. */
   readonly pinFirst?: string | undefined
   readonly baseEnv: Readonly<Record<string, string>>
   /** Private folder for rendered files. */
   readonly folder: string
   readonly onChange: (session: DevSession) => void
   readonly onLine: (workload: LocalObject, parent: LocalObject, line: string) => void
-  /** Called with an internal error while applying a change. The session continues. */
+  /** Called with an internal error that occurs while applying a change. The session continues. */
   readonly onError: (error: unknown) => void
   /** Files and folders of the manifests. The console writes approvals into them. Default none. */
   readonly manifests?: readonly string[]
@@ -118,7 +118,7 @@ export class DevSession {
     return this.#queue
   }
 
-  /** Schedules one more step, unless one is already waiting. */
+  /** Schedules another step unless one is already waiting. */
   #notify(): void {
     if (this.#stepWaiting || this.#stopped) return
     this.#stepWaiting = true
@@ -218,7 +218,7 @@ export class DevSession {
     this.#retry = setTimeout(() => this.#notify(), retryMs).unref()
   }
 
-  /** Writes process states to the workloads' status, like a kubelet and the Deployment controller. */
+  /** Writes process states to the workloads' status, as the kubelet and the Deployment controller do. */
   #report(): void {
     for (const { workload } of this.#wanted()) {
       const ready = this.#runners.get(objectKey(workload))?.state.phase === 'ready' ? 1 : 0
@@ -234,7 +234,7 @@ export class DevSession {
   }
 }
 
-/** Returns the status of a Deployment or StatefulSet with `ready` of one replica ready. */
+/** Returns the status of a one-replica Deployment or StatefulSet with `ready` ready replicas. */
 export function workloadStatus(workload: LocalObject, ready: number): Record<string, unknown> {
   return {
     observedGeneration: workload.metadata.generation ?? 1,
@@ -246,7 +246,7 @@ export function workloadStatus(workload: LocalObject, ready: number): Record<str
   }
 }
 
-/** The system does not allow writing, because of a full disk or a read-only folder. */
+/** The system does not allow writing, for example because the disk is full or the folder is read-only. */
 export class UnwritableFile extends ModuleError {
   constructor(folder: string, code: string) {
     super(`cannot write to ${folder} (${code}); free space there, or set TMPDIR to another folder`)

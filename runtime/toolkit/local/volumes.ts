@@ -17,7 +17,7 @@ import {
   expand,
 } from './pods.ts'
 
-/** Maps mount paths of the pod to local folders. */
+/** Maps the pod's mount paths to local folders. */
 export type Mounts = ReadonlyMap<string, string>
 
 /** Writes the volumes that `container` mounts below `folder`. `localise` rewrites addresses in text files. */
@@ -45,7 +45,7 @@ export function writeVolumes(
   return mounts
 }
 
-/** Replaces pod paths with local ones in a single pass, because a local path can start like another pod path. */
+/** Replaces pod paths with local paths in a single pass, because a local path can start like another pod path. */
 export function localPaths(text: string, mounts: Mounts): string {
   if (mounts.size === 0) return text
   const longestFirst = [...mounts.keys()].sort((a, b) => b.length - a.length).map(escapeRegExp)
@@ -54,8 +54,7 @@ export function localPaths(text: string, mounts: Mounts): string {
 }
 
 /**
- * Returns the environment of a container without unset optional references. Throws when a required reference is
- * missing.
+ * Returns a container's environment, excluding unset optional references. Throws when a required reference is missing.
  */
 export function environmentOf(
   container: LocalContainer,

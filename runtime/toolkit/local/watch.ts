@@ -1,7 +1,7 @@
 /** Watches manifest files, including files that editors replace and folders that are created later. */
 import { watch } from 'chokidar'
 
-/** Quiet time after the last change before files are read. */
+/** Quiet period after the last change before files are read. */
 const settleMs = 150
 
 export interface FileWatchOptions {

@@ -7,7 +7,7 @@ export interface CheckedManifest {
   readonly manifest: Manifest
   readonly violations: readonly Violation[]
   readonly warnings: readonly string[]
-  /** Secrets and ConfigMaps that the document refers to and that are not in the input. */
+  /** Secrets and ConfigMaps to which the document refers and which are not in the input. */
   readonly unchecked: readonly Unchecked[]
 }
 
@@ -18,18 +18,18 @@ interface Unchecked {
 
 const nothing = { violations: [], warnings: [], unchecked: [] }
 
-/** Validates one resource, like the webhook. */
+/** Validates one resource as the webhook does. */
 export type ValidateResource = (doc: unknown) => {
   readonly violations: readonly Violation[]
   readonly warnings: readonly string[]
 }
 
-/** Returns the hooks' check of the references of a document to other documents. */
+/** Returns the hooks' check of a document's references to other documents. */
 export type ReferenceCheck = (
   docs: readonly unknown[],
 ) => (doc: unknown) => Pick<CheckedManifest, 'violations' | 'warnings' | 'unchecked'>
 
-/** Returns `Kind/name` like kubectl, with placeholders for missing fields. */
+/** Returns `Kind/name` as kubectl prints it, with placeholders for missing fields. */
 export function nameOf(manifest: Manifest): string {
   const { kind, metadata } = manifest.doc as { kind?: unknown; metadata?: { name?: unknown } | null }
   const name = typeof metadata?.name === 'string' ? metadata.name : '(no name)'
@@ -53,8 +53,8 @@ export interface CheckParts {
 }
 
 /**
- * Validates every document of this project, detects duplicates of kind, namespace and name, and checks references. A
- * document that belongs to sets is compared with documents of the same sets and of no set.
+ * Validates all of this project's documents, detects duplicate combinations of kind, namespace and name, and checks
+ * references. A document that belongs to sets is compared with documents in the same sets and in no set.
  */
 export function checkManifests(
   manifests: readonly Manifest[],

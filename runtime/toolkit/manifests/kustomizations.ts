@@ -22,8 +22,8 @@ export function readKustomizations(paths: readonly string[]): Kustomization[] {
 }
 
 /**
- * Returns the names of the objects that kustomizations generate, without content, which can come from files outside of
- * the input. Throws INVALID_CONFIG.
+ * Returns the names of the objects that kustomizations generate, without content, which can come from files outside the
+ * input. Throws INVALID_CONFIG.
  */
 export function generatedNames(paths: readonly string[]): { readonly file: string; readonly doc: Fields }[] {
   return readKustomizations(paths).flatMap(({ file, content }) => {
@@ -61,7 +61,7 @@ function read(file: string): Kustomization {
 }
 
 /**
- * Returns the sets of a file: the same object for files of the same sets, and an empty set for a file outside of every
+ * Returns a file's sets: the same object for files of the same sets, and an empty set for a file outside every
  * kustomization.
  */
 export type SetsOf = (file: string) => ReadonlySet<string>

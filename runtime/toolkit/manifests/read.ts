@@ -1,7 +1,7 @@
 /**
  * Reads Kubernetes manifests from files, folders and standard input.
  *
- * Keeps file and line of every document for messages. Reads folders recursively in name order, and skips hidden files,
+ * Keeps every document's file and line for messages. Reads folders recursively in name order, and skips hidden files,
  * kustomizations, and files that are not YAML or JSON. Does not validate the documents.
  */
 import { type Dirent, readdirSync, type Stats, statSync } from 'node:fs'
@@ -34,7 +34,7 @@ export function readManifests(paths: readonly string[], stdin: () => string): Ma
       path === '-'
         ? documentsOf('-', stdin(), errors)
         : manifestFiles(path).flatMap((file) => documentsOf(file, readTextFile(file, `${file}:`), errors))
-    // Empty input is an error: the program in front of a pipe may have failed.
+    // Empty input is an error, because the program that feeds the pipe may have failed.
     if (documents.length === 0 && errors.length === found) errors.push(`${path}: contains no documents`)
     return documents
   })
@@ -42,7 +42,7 @@ export function readManifests(paths: readonly string[], stdin: () => string): Ma
   return manifests
 }
 
-/** Returns the manifest files of a path, sorted. Throws when the path does not exist or contains no manifest. */
+/** Returns the manifest files at a path, sorted. Throws when the path does not exist or contains no manifest. */
 function manifestFiles(path: string): string[] {
   const kind = statusOf(path)
   if (!kind) throw invalidConfig(`${path}: no such file or folder`)
@@ -79,7 +79,7 @@ function entriesOf(folder: string): Dirent[] {
   }
 }
 
-/** Returns all documents of a text. Throws INVALID_CONFIG with file and line of every invalid document. */
+/** Returns all documents in a text. Throws INVALID_CONFIG with the file and line of every invalid document. */
 export function parseManifests(file: string, text: string): Manifest[] {
   const errors: string[] = []
   const manifests = documentsOf(file, text, errors)

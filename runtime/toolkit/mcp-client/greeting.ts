@@ -1,6 +1,6 @@
 /**
- * Checks whether an MCP server answers at an address: sends `initialize`, and `server/discover` for a server of the
- * stateless era. Reads an event stream only until the response.
+ * Checks whether an MCP server answers at an address: sends `initialize`, and `server/discover` for a stateless-era
+ * server. Reads an event stream only until the response.
  */
 import { isFields } from '../../../schemas/index.ts'
 import { headerName, metaKey } from '../../mcp/index.ts'

@@ -19,7 +19,7 @@ import type { Peers } from './peers.ts'
 
 export interface McpReply {
   readonly reply: ProbeReply
-  /** Result of the JSON-RPC response, if any. */
+  /** The JSON-RPC response's result, if any. */
   readonly result?: JsonRecord
   readonly error?: { readonly code: unknown; readonly message: unknown }
 }
@@ -61,7 +61,7 @@ export async function askMcp(
     method: 'POST',
     headers: headersOf(request),
     body: JSON.stringify(bodyOf(request)),
-    // A success status completes a notification, whatever its body contains.
+    // A success status completes a notification, regardless of the body.
     ...(request.notification && { bodyMs: 0 }),
     until(chunk) {
       try {
@@ -83,7 +83,7 @@ export async function askMcp(
   }
 }
 
-/** Returns the response in a text. Accepts a byte order mark and a list that contains only the response. */
+/** Returns the response contained in text. Accepts a byte order mark and a list that contains only the response. */
 function responseIn(text: string): JsonRecord | undefined {
   const json = text.replace(/^\ufeff/, '').trim()
   const message = jsonFields(json.startsWith('[') && json.endsWith(']') ? json.slice(1, -1) : json)
@@ -96,7 +96,7 @@ export function explanation({ body }: ProbeReply): string | undefined {
   return wordsOf(text, jsonFields(text))
 }
 
-/** Returns an observation with the explanation of the server, when there is one. */
+/** Returns an observation with the server's explanation, if there is one. */
 export function withWords(observed: string, words: string | undefined): string {
   return words === undefined ? observed : `${observed}: ${words}`
 }

@@ -1,7 +1,7 @@
 /**
- * Connections of an examination. URLs from the operator are always allowed. URLs from a server must not have internal
- * addresses; if the target itself is private, only metadata services and similar addresses are rejected. All
- * connections use the HTTP proxy of the environment.
+ * Connections used by an examination. URLs from the operator are always allowed. URLs from a server must not resolve to
+ * internal addresses; if the target itself is private, only metadata services and similar addresses are rejected. All
+ * connections use the HTTP proxy from the environment.
  */
 import { type LookupAddress, lookup as systemLookup } from 'node:dns'
 import { isIP } from 'node:net'
@@ -24,7 +24,7 @@ import type { NetworkFailure } from '../../net/index.ts'
 export interface PeerOptions {
   readonly target: URL
   readonly timeoutMs: number
-  /** PEM certificates to trust in addition to those of the system. */
+  /** PEM certificates to trust in addition to the system's. */
   readonly ca?: string | undefined
   readonly proxy?: ProxyEnvironment | undefined
   /** Replaces the system's resolver (tests). */
@@ -41,9 +41,9 @@ export interface Peers {
   ): Promise<ProbeReply | NetworkFailure>
   /** The same connections as a fetch function, for OAuth. */
   readonly fetch: Fetch
-  /** Returns the addresses of a URL that are allowed to be dialled. Undefined when an HTTP proxy resolves the name. */
+  /** Returns a URL's addresses that may be dialled. Undefined when an HTTP proxy resolves the name. */
   addresses(url: URL): Promise<readonly LookupAddress[] | NetworkFailure | undefined>
-  /** True when an address from a server is allowed to be dialled. */
+  /** True when an address from a server may be dialled. */
   mayDial(url: URL, address: string): boolean
   close(): Promise<void>
 }

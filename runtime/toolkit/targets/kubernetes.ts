@@ -1,5 +1,5 @@
 /**
- * Finds the address of an MCP server in the cluster of the current kubeconfig by resource name.
+ * Finds an MCP server's address by resource name in the current kubeconfig's cluster.
  *
  * Looks for a VirtualMCPServer, MCPServer, MCPRemoteProxy or MCPServerEntry, and returns its `status.url`, or the
  * entry's `spec.remoteUrl`. A name that several kinds use is an error; `kind/name` selects one. Loads the Kubernetes

@@ -22,7 +22,7 @@ export function addProxyFlags(command: Command, only: (row: FlagRow) => boolean 
   }
 }
 
-/** Returns the help section for the variables of the proxy command. */
+/** Returns the help section for the proxy command's variables. */
 export function environmentHelp(): string {
   const rows = Object.values(variables).map(({ name, meaning }) => `  ${name}\n      ${meaning}`)
   return `\nEnvironment:\n${rows.join('\n')}\n`

@@ -1,6 +1,6 @@
 /**
  * Names and URLs of the servers that `gatehouse dev` and `gatehouse run` run on this machine. Each session writes them
- * to a file in its temporary folder. Ignores folders of other users, who can create folders with the same names.
+ * to a file in its temporary folder. Ignores other users' folders, because they can create folders with the same names.
  */
 import { lstatSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -21,7 +21,7 @@ interface Session {
 const fileName = 'servers.json'
 const prefixes = ['gatehouse-dev-', 'gatehouse-run-'] as const
 
-/** State of a workload in a session. */
+/** A workload's state in a session. */
 interface Workload {
   readonly parent: LocalObject
   readonly phase: string
@@ -62,12 +62,12 @@ function pathOf({ status }: LocalObject): string {
   return typeof url === 'string' && URL.canParse(url) ? new URL(url).pathname : '/mcp'
 }
 
-/** Returns all running servers, those of the newest session first. */
+/** Returns all running servers, with those in the newest session first. */
 export function runningServers(): readonly RunningServer[] {
   return sessionFolders(prefixes).flatMap(({ folder }) => serversIn(folder))
 }
 
-/** Returns the session folders of this user, newest first. */
+/** Returns this user's session folders, newest first. */
 export function sessionFolders(names: readonly string[]): readonly Session[] {
   const own = process.getuid?.()
   return readdirSync(tmpdir())
@@ -94,7 +94,9 @@ function serversIn(folder: string): readonly RunningServer[] {
   }
 }
 
-/** Removes the folders of killed sessions, with their output and their rendered files, which contain Secrets. */
+/**
+ * Removes the folders left by killed sessions, including their output and their rendered files, which contain Secrets.
+ */
 export function removeAbandoned(): void {
   for (const { folder } of sessionFolders(prefixes)) {
     try {

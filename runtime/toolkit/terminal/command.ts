@@ -1,5 +1,5 @@
 /**
- * The commander class of every command. Its help fits the terminal, and switches accept a value (`--debug=true`) as in
+ * The Commander class for every command. Its help fits the terminal, and switches accept a value (`--debug=true`) as in
  * Go programs.
  */
 import { Argument, Command, Help, type Option } from 'commander'
@@ -133,7 +133,7 @@ class CliHelp extends Help {
     return isTrivial(option.defaultValue) ? option.description : super.optionDescription(option)
   }
 
-  /** Joins the lines of long descriptions, so that they wrap at the width of the terminal. */
+  /** Joins the lines of long descriptions, so that they wrap at the terminal's width. */
   override commandDescription(command: Command): string {
     return super.commandDescription(command).replace(/(?<![.:])\n/g, ' ')
   }

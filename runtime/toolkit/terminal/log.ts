@@ -50,7 +50,7 @@ export function isDebugging(): boolean {
 export interface CommandLogOptions {
   /** Name of the program that writes the log. */
   readonly name: string
-  /** Level without `--log-level`. */
+  /** Level used if `--log-level` is not set. */
   readonly level: LogLevelName
 }
 

@@ -1,4 +1,4 @@
-/** Values of command-line options: parsers, repeatable options, and the rejection of options without effect. */
+/** Command-line option values: parsers, repeatable options, and rejection of options that have no effect. */
 import { readFileSync } from 'node:fs'
 import { type Command, InvalidArgumentError, type Option } from 'commander'
 import { exactJson, type Fields, invalidConfig, isFields } from '../../../schemas/index.ts'
@@ -58,7 +58,7 @@ function isGiven(command: Command, attribute: string): boolean {
   return command.getOptionValueSource(attribute) === 'cli'
 }
 
-/** An option, whether it has an effect in combination with the others, and the message if it has none. */
+/** An option, whether it has an effect in combination with the others, and the message if it does not. */
 export type IdleRow = readonly [attribute: string, isUsed: boolean, what: string]
 
 /** Throws INVALID_CONFIG with every option that is set but has no effect. */

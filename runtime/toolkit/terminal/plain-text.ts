@@ -1,5 +1,5 @@
 /**
- * Makes texts of servers, programs and documents safe to print: removes control characters, which could move the
+ * Makes text from servers, programs and documents safe to print: removes control characters, which could move the
  * cursor, hide earlier output or write to the clipboard, and other hidden characters.
  */
 import { StringDecoder } from 'node:string_decoder'

@@ -1,5 +1,5 @@
 /**
- * Shared behavior of all programs: root command, error output and exit codes.
+ * Behavior shared by all programs: root command, error output and exit codes.
  *
  * Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 failed authentication.
  */
@@ -55,7 +55,7 @@ export async function runProgram(program: Command): Promise<void> {
 async function codeOf(error: unknown): Promise<number> {
   // Commander has already printed its message. Help and version end with code 0.
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCode.ok : exitCode.usage
-  // The message can contain text of a server or document.
+  // The message can contain text from a server or document.
   printError(`Error: ${forTerminal(error instanceof Error ? error.message : String(error))}`)
   if (!(error instanceof GatehouseError)) return exitCode.failed
   if (error.code === 'UNAUTHENTICATED') return exitCode.authentication

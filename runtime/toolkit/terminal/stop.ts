@@ -5,7 +5,7 @@ import { exitCode } from './output.ts'
 
 export const stopMessage = 'stop'
 
-/** Maps the abort signal of a command to the process signal that stopped it. */
+/** Maps a command's abort signal to the process signal that stopped it. */
 const received = new WeakMap<AbortSignal, NodeJS.Signals>()
 
 /** Resolves at the first request to stop. A second request exits immediately. */

@@ -1,6 +1,6 @@
 import manifest from '../../../package.json' with { type: 'json' }
-/** Version of this build, from package.json; inlined by the bundler. */
+/** This build's version, from package.json; inlined by the bundler. */
 export const version: string = manifest.version
 
-/** Runtime image of this version. */
+/** This version's runtime image. */
 export const runtimeImage = `ghcr.io/gatehouse-dev/gatehouse:${version}`

@@ -200,7 +200,7 @@ function asJson(row: ClientStatus, responses: ReadonlyMap<string, string>) {
   }
 }
 
-/** Hides path and query of an entry that Gatehouse did not write, because they can contain a secret. */
+/** Hides the path and query of an entry that Gatehouse did not write, because they can contain a secret. */
 function shownUrl({ state, url }: ClientStatus): string | undefined {
   return url === undefined || state !== 'differs' ? url : new URL(url).origin
 }

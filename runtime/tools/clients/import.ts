@@ -1,6 +1,6 @@
 /**
- * `gatehouse import`: converts servers of MCP clients to manifests. Starts and downloads nothing, and changes no
- * client's file.
+ * `gatehouse import`: converts the servers of MCP clients to manifests. Starts and downloads nothing, and does not
+ * change any client's file.
  */
 import { invalidConfig, own } from '../../../schemas/index.ts'
 import { resolve } from 'node:path'

@@ -1,5 +1,5 @@
 /**
- * The report of `import`: per file and server the outcome, the reasons, and the next steps. Contains names, never
+ * The report of `import`: the outcome, the reasons and the next steps for each file and server. Contains names, never
  * values.
  */
 import {

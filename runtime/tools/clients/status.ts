@@ -14,8 +14,8 @@ import { readFileOnDisk } from '../../toolkit/client-files/file.ts'
 import { hashOfEntry, Records } from '../../toolkit/client-files/records.ts'
 
 /**
- * absent: no entry. connected: the entry that Gatehouse wrote. differs: an entry of this name with other contents.
- * shadowed: another file of the client takes precedence. unreadable: the file cannot be parsed.
+ * absent: no entry. connected: the entry that Gatehouse wrote. differs: an entry with this name but different contents.
+ * shadowed: another of the client's files takes precedence. unreadable: the file cannot be parsed.
  */
 export type EntryState = 'absent' | 'connected' | 'differs' | 'shadowed' | 'unreadable'
 
@@ -25,7 +25,7 @@ export interface ClientStatus {
   readonly file: string
   readonly exists: boolean
   readonly state: EntryState
-  /** Names of the servers in the file. */
+  /** Server names in the file. */
   readonly servers: readonly string[]
   /** URL in the entry, if any. */
   readonly url: string | undefined

@@ -1,6 +1,6 @@
 /**
- * Findings from the Warning Events of an object, its workloads and pods: newest first, without duplicates. Events of
- * the last hour are warnings.
+ * Findings from the Warning Events of an object and its workloads and pods: newest first, without duplicates. Events
+ * from the last hour are warnings.
  */
 import { type Fields, fieldsOf } from '../../../schemas/index.ts'
 import type { ObjectFacts } from './facts.ts'

@@ -22,13 +22,13 @@ export interface ObjectFacts extends NamedObject {
   readonly namespace: string
   readonly object: Fields
   readonly references: readonly ReadReference[]
-  /** Other members of the group. Undefined for kinds without a group. */
+  /** Other members of the group. Undefined for kinds that have no group. */
   readonly members: readonly { readonly kind: string; readonly object: Fields }[] | undefined
-  /** Workloads of the object, with their pods. */
+  /** The object's workloads with their pods. */
   readonly workloads: readonly Workload[]
   /** Missing permissions, such as `list pods`. */
   readonly withoutRight: readonly string[]
-  /** Warning Events of the namespace, including those of other objects. */
+  /** Warning Events in the namespace, including those about other objects. */
   readonly events: readonly Fields[]
 }
 
@@ -108,7 +108,7 @@ async function readMembers(
   return lists.flat()
 }
 
-/** Returns the workloads of an object with their pods. */
+/** Returns an object's workloads with their pods. */
 export async function ownWorkloads(
   cluster: ClusterView,
   object: Fields,
@@ -142,7 +142,7 @@ function isOwned(child: Fields, owner: Fields): boolean {
   return listAt(child, 'metadata', 'ownerReferences').some((reference) => reference['uid'] === uid)
 }
 
-/** Returns the selector of a workload as a query parameter. */
+/** Returns a workload's selector as a query parameter. */
 export function selectorOf(workload: Fields): string {
   return Object.entries(fieldsOf(at(workload, 'spec', 'selector', 'matchLabels')))
     .map(([key, value]) => `${key}=${String(value)}`)

@@ -1,4 +1,4 @@
-/** A finding of `why`. */
+/** A finding reported by `why`. */
 import { plainReason, reasonRow } from '../../../schemas/reasons/index.ts'
 
 export interface WhyFinding {

@@ -1,4 +1,4 @@
-/** Runs kubectl with the cluster flags of this program. kubectl finds the cluster on its own. */
+/** Runs kubectl with this program's cluster flags. kubectl locates the cluster itself. */
 import { type ChildProcess, spawn, type StdioOptions } from 'node:child_process'
 import { constants } from 'node:os'
 import { GatehouseError } from '../../../schemas/index.ts'

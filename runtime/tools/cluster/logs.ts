@@ -1,4 +1,4 @@
-/** `gatehouse cluster logs` prints the logs of every pod of an object with `kubectl logs`. */
+/** `gatehouse cluster logs` prints the logs of all of an object's pods with `kubectl logs`. */
 import { type Fields, GatehouseError, invalidConfig } from '../../../schemas/index.ts'
 import { exitCode, printError } from '../../toolkit/terminal/output.ts'
 import { outputWriter } from '../../toolkit/terminal/plain-text.ts'
@@ -15,7 +15,7 @@ export interface LogsFlags extends ClusterFlags {
   readonly server: boolean
 }
 
-/** Returns the exit code of kubectl, or the first nonzero one of several. */
+/** Returns kubectl's exit code, or the first nonzero exit code if it runs several times. */
 export async function clusterLogs(word: string, flags: LogsFlags): Promise<number> {
   const named = parseNamed(word)
   if (flags.server && named.kind.kind !== 'MCPServer')

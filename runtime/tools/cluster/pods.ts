@@ -1,5 +1,5 @@
 /**
- * Finds the problem of a pod from its status. Omits termination messages of containers, because they can contain
+ * Determines a pod's problem from its status. Omits containers' termination messages, because they can contain
  * arbitrary output.
  *
  * Source: Kubernetes core/v1, PodStatus and ContainerStatus.
@@ -14,7 +14,7 @@ export interface PodProblem {
   readonly message: string
   /** Container whose logs contain more details. */
   readonly container?: string
-  /** True when the problem may pass without intervention. */
+  /** True when the problem may resolve itself. */
   readonly isPassing?: boolean
 }
 

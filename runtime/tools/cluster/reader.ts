@@ -12,7 +12,7 @@ import {
 import type { ResourcePath } from '../../../hooks/index.ts'
 import { type ClusterAccess, clusterAccess, failureOf, pagesOf } from '../../toolkit/cluster/kubeconfig.ts'
 
-/** Flags of all cluster commands. */
+/** Flags shared by all cluster commands. */
 export interface ClusterFlags {
   readonly namespace?: string
   readonly context?: string
@@ -34,7 +34,7 @@ export interface ClusterView {
   pages(resource: ResourcePath): AsyncGenerator<readonly Fields[] | Unread>
 }
 
-/** Maximum number of objects of a kind that are read for one object. */
+/** Maximum number of objects of one kind to read for one object. */
 const maxListed = 2_000
 
 export async function openCluster({ namespace, context, kubeconfig }: ClusterFlags): Promise<ClusterView> {

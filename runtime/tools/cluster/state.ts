@@ -1,5 +1,5 @@
 /**
- * Derives the state of an object of gatehouse.dev from its status: whether it is ready, why not, and the progress of a
+ * Derives the state of a gatehouse.dev object from its status: whether it is ready, why not, and the progress of a
  * rollout.
  */
 import type { Fields } from '../../../schemas/index.ts'
@@ -18,7 +18,7 @@ export interface ObjectState {
   /** CamelCase. */
   readonly reason: string
   readonly message: string
-  /** `stalled` when waiting will not help. Pods of the previous version may still serve. */
+  /** `stalled` when waiting will not help. Pods of the previous version may still be serving. */
   readonly rollout: 'none' | 'in progress' | 'stalled'
 }
 
@@ -48,7 +48,8 @@ export function problemsOf(object: Fields): readonly ResourceCondition[] {
 }
 
 /**
- * True when a condition is not the cause of Ready=False. Ready ignores some conditions, for example that of a route.
+ * True when a condition is not the cause of Ready=False. Ready ignores some conditions, for example a route's
+ * condition.
  */
 function isUnrelated({ reason, message }: ResourceCondition, ready: ResourceCondition | undefined): boolean {
   if (ready?.status !== 'False') return false

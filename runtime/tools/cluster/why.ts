@@ -56,7 +56,7 @@ function readyText({ ready, reason, rollout }: ObjectState): string {
   return [readyTexts[ready], ...more].join(', ')
 }
 
-/** Selects the cause: the first failed finding, but a failed pod rather than the workload that waits for it. */
+/** Selects the cause: the first failed finding, but prefers a failed pod to the workload that waits for it. */
 export function conclude(state: ObjectState, findings: readonly WhyFinding[]): Conclusion {
   const failed = findings.filter(({ result }) => result === 'failed')
   const inWorkload =

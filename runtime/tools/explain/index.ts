@@ -1,7 +1,7 @@
 /**
  * Explains whether a caller can use an item of a virtual server, stage by stage in the order of a call: name, conflict,
- * filter, pin, policy, limits, quotas, credential, backend. Works on plain data of a running or configured server, and
- * makes no requests.
+ * filter, pin, policy, limits, quotas, credential, backend. Works on plain data from a running or configured server,
+ * and makes no requests.
  */
 import { pinRefusal } from '../../observe/index.ts'
 import {
@@ -148,7 +148,7 @@ function pinSteps({ locked }: Snapshot, { refused, backend }: ExplainedItem): Ex
   ]
 }
 
-/** Webhooks are not called: their response depends on the arguments and can change. */
+/** Webhooks are not called, because their response depends on the arguments and can change. */
 function webhookSteps(
   { webhooks }: Snapshot,
   { action }: ExplainQuestion,
@@ -208,7 +208,7 @@ async function policySteps(
     { stage: 'policy', verdict: call.decision === 'permitted' ? 'pass' : 'stop', ...policyText(call) },
   ]
   if (args === undefined) return steps
-  // Lists have no arguments, so a policy that reads arguments can hide a callable tool.
+  // List requests have no tool arguments, so a policy that reads arguments can hide a callable tool.
   const list = await explainDecision(policies, about)
   if ((list.decision === 'permitted') === (call.decision === 'permitted')) return steps
   const listed = list.decision === 'permitted' ? 'it is listed' : 'it is not listed'

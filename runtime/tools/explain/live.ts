@@ -1,5 +1,5 @@
 /**
- * Asks a running server through its console, which authenticates the caller. The token is only sent to this machine,
+ * Queries a running server through its console, which authenticates the caller. The token is only sent to this machine,
  * and never to the target of a redirect.
  */
 import { GatehouseError, isFields, invalidConfig } from '../../../schemas/index.ts'

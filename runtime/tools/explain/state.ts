@@ -1,4 +1,4 @@
-/** Reads the state of backends from a file: their tools and their health. */
+/** Reads the backends' state from a file: their tools and their health. */
 import {
   type Fields,
   formatViolations,

@@ -8,7 +8,7 @@ export interface ExplainedItem {
   readonly action: Action
   /** Name in policies and settings. Also the name for clients, unless there is an alias. */
   readonly name: string
-  /** Name for clients, when `name` is too long for them. */
+  /** Name that clients see when `name` is too long for them. */
   readonly alias?: string | undefined
   /** Empty for a workflow. */
   readonly backend: string
@@ -23,7 +23,7 @@ export interface ExplainedItem {
 export interface ExplainedBackend {
   readonly name: string
   readonly health: 'healthy' | 'degraded' | 'unhealthy' | 'unauthenticated' | 'unknown'
-  /** RFC 3339 time of the last change of health. */
+  /** RFC 3339 time of the last health change. */
   readonly since?: string | undefined
   /** Description of the last error. */
   readonly error?: string | undefined
@@ -31,7 +31,7 @@ export interface ExplainedBackend {
   readonly authType: string
   /** Why the backend is excluded. */
   readonly excluded?: readonly string[] | undefined
-  /** False when the items of the backend are unknown. */
+  /** False when the backend's items are unknown. */
   readonly listed: boolean
 }
 
@@ -40,21 +40,21 @@ export interface Snapshot {
   readonly items: readonly ExplainedItem[]
   /** Names that could not be offered unchanged. */
   readonly conflicts: readonly { readonly name: string; readonly message: string }[]
-  /** Tools of the server itself. */
+  /** The server's own tools. */
   readonly own: readonly string[]
   readonly backends: readonly ExplainedBackend[]
   /** Undefined when all callers are allowed. */
   readonly policies?: PolicySet | undefined
-  /** Decides about each request instead of policies. */
+  /** Decides on each request instead of the policies. */
   readonly decisionPoint?: RuntimePoint | undefined
-  /** Called before policies are evaluated, and for results. */
+  /** Called before policies are evaluated, and on results. */
   readonly webhooks?: RuntimeWebhooks | undefined
   /** Describes the guardrails for a call, one line each. */
   readonly guardrails?: (
     action: Action,
     origin: { readonly backend: string; readonly original: string },
   ) => readonly string[]
-  /** Returns the name of the item for a URI: the resource itself or a template. */
+  /** Returns the item name for a URI: the resource itself or a template. */
   readonly resourceKey: (uri: string) => string | undefined
   /** Upstream provider whose claims the policies read instead of the token's. */
   readonly claimsOf?: string | undefined
@@ -64,7 +64,7 @@ export interface Snapshot {
   readonly quotas: readonly Quota[]
   /** Costs in micro-units, by backend/tool or backend. */
   readonly costs: Readonly<Record<string, number>>
-  /** Used share of the fullest budget of each quota, by name. Empty when no usage is counted. */
+  /** The used share of each quota's fullest budget, by quota name. Empty when no usage is counted. */
   readonly quotaShares: Readonly<Record<string, number>>
   /** True when clients see the search tools instead of all other tools. */
   readonly searchOnly: boolean
@@ -75,11 +75,11 @@ export interface Snapshot {
 export interface ExplainQuestion {
   /** Claims of the caller in question. */
   readonly claims: Readonly<Record<string, unknown>>
-  /** Name of the caller when the claims have no `sub`. */
+  /** The caller's name when the claims have no `sub`. */
   readonly subject?: string | undefined
   readonly action: Action
   readonly name: string
-  /** Arguments of a call. */
+  /** Call arguments. */
   readonly arguments?: unknown
 }
 
@@ -105,9 +105,9 @@ export interface ExplainedStep {
 }
 
 export interface Explanation {
-  /** `undecided` when an external decision point decides and was not asked. */
+  /** `undecided` when an external decision point decides and was not called. */
   readonly decision: 'allow' | 'deny' | 'not_found' | 'undecided'
-  /** Backend and original name of the item. */
+  /** The item's backend and original name. */
   readonly target?: { readonly backend: string; readonly original: string } | undefined
   readonly steps: readonly ExplainedStep[]
 }

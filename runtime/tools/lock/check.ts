@@ -52,7 +52,7 @@ function driftLines({ kind, name, state, parts, renamedFrom, diff }: PinDetail):
   return [`  ${what} ${state}${more}${before}`, ...lines]
 }
 
-/** A backend that could not be compared. */
+/** Set for a backend that could not be compared. */
 export interface UnlistedBackend {
   readonly backend: string
   readonly message: string

@@ -1,6 +1,6 @@
 /**
- * `gatehouse lock` writes the definitions of backends as MCPToolLocks for review in git, and checks backends against
- * their locks.
+ * `gatehouse lock` writes backends' definitions as MCPToolLocks for review in git, and checks backends against their
+ * locks.
  *
  * Before writing, it lists each backend twice, because a lock cannot cover definitions that vary between lists.
  */
@@ -199,7 +199,7 @@ function lockProblem({ name }: LockTarget, spec: ToolLockSpec): string | undefin
   return violations.length > 0 ? formatViolations(violations) : undefined
 }
 
-/** Reports invalid items, which a server of ours would not list and a lock omits. */
+/** Reports invalid items, which our servers would not list and which a lock omits. */
 function reportOmitted({ violations }: Pair[1]): void {
   for (const { message } of violations.problems) printError(visibleText(message))
 }

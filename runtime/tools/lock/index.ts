@@ -21,7 +21,7 @@ type Stored = ReturnType<LockKeeper['keep']>
 
 const ending = '.lock.yaml'
 const fileName = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/
-/** Limit of file systems, without the ending. */
+/** File system limit, without the extension. */
 const maxFileName = 255 - ending.length
 
 /** Stores and loads locks. */
@@ -34,7 +34,8 @@ export interface LockStorage extends LockKeeper {
 }
 
 /**
- * Stores the lock of one backend in a file. Throws INVALID_CONFIG when the file is not its lock, or cannot be written.
+ * Stores a backend's lock in a file. Throws INVALID_CONFIG when the file is not that backend's lock or cannot be
+ * written.
  */
 export function lockFile(path: string, name: string): LockStorage {
   if (path === '' || path === '-' || /[/\\]$/.test(path))
@@ -70,7 +71,7 @@ class LockFolder implements LockStorage {
   }
 
   /**
-   * Ignores files of backends that are not in this configuration: they belong to other servers or earlier
+   * Ignores files for backends that are not in this configuration: they belong to other servers or earlier
    * configurations.
    */
   with(config: VmcpConfig): VmcpConfig {
@@ -132,7 +133,7 @@ const kindsOfWorkloads: Readonly<Record<string, BackendKind>> = {
   server_entry: 'MCPServerEntry',
 }
 
-/** Returns the kinds of the backends from metadata that the hooks write. Hand-written files lack it. */
+/** Returns the backends' kinds from metadata that the hooks write. Hand-written files lack it. */
 function kindsOf({ backends = [] }: VmcpConfig): Map<string, BackendKind> {
   return new Map(
     backends.flatMap(({ name, metadata }) => {

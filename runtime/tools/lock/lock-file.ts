@@ -1,9 +1,9 @@
 /**
- * Reads the file of a lock, and writes it once. The text is verified by parsing before it is written. Formatting a lock
- * of a thousand tools takes seconds, so a running server uses a thread (`writer.ts`).
+ * Reads a lock's file, and writes it once. The text is verified by parsing before it is written. Formatting a lock of a
+ * thousand tools takes seconds, so a running server uses a thread (`writer.ts`).
  *
- * The file is written atomically and durably: it is written and synchronized under a temporary name, then linked. When
- * several programs see a backend first, only one of them writes its lock.
+ * The file is written atomically and durably: it is written and synchronized under a temporary name, then linked. If
+ * several programs see a new backend at the same time, only one of them writes its lock.
  */
 import { randomUUID } from 'node:crypto'
 import { rmSync } from 'node:fs'
@@ -27,7 +27,7 @@ import { type BackendKind, locksIn } from './targets.ts'
 
 export interface StoredLock {
   readonly locks: readonly RuntimeToolLock[]
-  /** Changes with the content of the file. */
+  /** Changes whenever the file's content does. */
   readonly stamp: string
 }
 

@@ -1,4 +1,4 @@
-/** Writes the definitions of a backend as a manifest in which every character is visible to a reviewer. */
+/** Writes a backend's definitions as a manifest in which every character is visible to a reviewer. */
 import { quotedForKubectl } from '../../../schemas/yaml/index.ts'
 import { isDeepStrictEqual } from 'node:util'
 import { Document, isScalar, Scalar, type ToStringOptions, visit } from 'yaml'
@@ -37,7 +37,7 @@ export function offeredIn({ server, tools, prompts, templates }: Listing): Locka
   }
 }
 
-/** Returns the spec of a lock. Keeps settings, notes and variants of the previous lock where they still apply. */
+/** Returns the spec of a lock. Keeps the previous lock's settings, notes and variants where they still apply. */
 export function lockSpec(
   target: LockTarget,
   offered: LockableItems,
@@ -129,7 +129,7 @@ export function yamlText(document: Document): string {
     },
   })
   const text = textOfDocument(document, {})
-  // The library drops leading spaces of continuation lines in quoted scalars.
+  // The library drops leading spaces from continuation lines in quoted scalars.
   const isWhole = isDeepStrictEqual(readYaml(text).documents[0]?.value, document.toJS())
   return isWhole ? text : textOfDocument(document, { doubleQuotedMinMultiLineLength: Infinity })
 }

@@ -26,7 +26,7 @@ export interface LockTarget {
 
 export interface LockInputs {
   readonly targets: readonly LockTarget[]
-  /** Names of backends without an address that is reachable from this machine. */
+  /** Names of backends that have no address reachable from this machine. */
   readonly unreachable: readonly string[]
   /** Locks in the manifests. */
   readonly locks: readonly ToolLockSpec[]
@@ -34,7 +34,7 @@ export interface LockInputs {
 
 const memberKinds = ['MCPServer', 'MCPRemoteProxy', 'MCPServerEntry'] as const
 
-/** `urls` maps names of backends to addresses. Throws INVALID_CONFIG for an invalid lock. */
+/** `urls` maps backend names to addresses. Throws INVALID_CONFIG for an invalid lock. */
 export function targetsOf(
   manifests: readonly Manifest[],
   urls: ReadonlyMap<string, string>,
@@ -71,7 +71,9 @@ export function locksIn(
   })
 }
 
-/** Returns the kind of a backend that is only in a flag, from its lock. Throws INVALID_CONFIG when locks disagree. */
+/**
+ * For a backend given only in a flag, returns the kind recorded in its lock. Throws INVALID_CONFIG when locks disagree.
+ */
 function kindOf(name: string, locks: readonly ToolLockSpec[]): BackendKind {
   const kinds = new Set(
     locks.flatMap(({ backendRef }) => (backendRef.name === name ? [backendRef.kind] : [])),
@@ -96,10 +98,10 @@ function targetOf(
   return { kind, name, url, transport: isSse ? 'sse' : 'streamable-http' }
 }
 
-/** Variable with the value of the Authorization header for backends. */
+/** Variable that contains the Authorization header for backends. */
 export const authorizationVariable = 'GATEHOUSE_LOCK_AUTHORIZATION'
 
-/** Returns a configuration that only serves to list the targets. Throws INVALID_CONFIG. */
+/** Returns a configuration used only to list the targets. Throws INVALID_CONFIG. */
 export function surveyConfig(
   targets: readonly LockTarget[],
   { credentials }: { readonly credentials: boolean },

@@ -1,4 +1,4 @@
-/** Reads objects of toolhive.stacklok.dev from a cluster, page by page. Writes nothing. */
+/** Reads toolhive.stacklok.dev objects from a cluster, page by page. Writes nothing. */
 import type { ResourcePath } from '../../../hooks/index.ts'
 import { type Fields, fieldsOf, invalidConfig } from '../../../schemas/index.ts'
 import { type ClusterAccess, clusterAccess, pagesOf } from '../../toolkit/cluster/kubeconfig.ts'
@@ -24,7 +24,10 @@ const plurals: Readonly<Record<string, string>> = {
   MCPRegistry: 'mcpregistries',
 }
 
-/** Returns the objects of all namespaces, or of one. Throws INVALID_CONFIG when the cluster has none of the kinds. */
+/**
+ * Returns the objects in all namespaces, or in one namespace. Throws INVALID_CONFIG when the cluster has none of the
+ * kinds.
+ */
 export async function readCluster(
   wanted: string | true,
   namespace: string | undefined,

@@ -1,8 +1,8 @@
 /**
  * Converts a set of documents, each according to its form, and reports the outcome of each.
  *
- * Objects that the conversion adds go into the file of their document; Secrets go into a separate file. Documents of
- * other API groups stay unchanged.
+ * Objects that the conversion adds are written to the same file as their document; Secrets are written to a separate
+ * file. Documents in other API groups stay unchanged.
  */
 import { basename, extname } from 'node:path'
 import { apiVersion, type Fields, fieldsOf, own, validateRuntime } from '../../../schemas/index.ts'
@@ -31,7 +31,7 @@ export interface MigratedDocument {
   readonly subject: string
   readonly outcome: MigrationOutcome
   readonly rows: readonly (MigrationRow & { readonly line: number })[]
-  /** `Kind/name` of the objects that are written for it. Can be empty. */
+  /** `Kind/name` of the objects written for it. May be empty. */
   readonly made: readonly string[]
 }
 
@@ -176,7 +176,7 @@ function isVmcpFile(doc: Fields): boolean {
   return ('groupRef' in doc || 'group' in doc) && sections.some((section) => section in doc)
 }
 
-/** Converts a configuration file of a virtual server, which differs from ours in a few names only. */
+/** Converts a configuration file of a virtual server, which differs from ours only in a few names. */
 function convertVmcpFile(doc: Fields, tools: ReadonlyMap<string, string>): MigrationDraft {
   const draft = new MigrationDraft(doc)
   draft.rename('group', 'groupRef')

@@ -1,5 +1,5 @@
 /**
- * The report of `import toolhive`: per file and document the outcome, with differences and reasons. Never contains
+ * The report of `import toolhive`: the outcome, differences and reasons for each file and document. Never contains
  * values.
  */
 import type { painter } from '../../toolkit/terminal/output.ts'

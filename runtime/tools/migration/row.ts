@@ -1,7 +1,7 @@
 /** The conversion result of one field or document. */
 
 /**
- * renamed: same meaning under another name. differs: converted, with a different behavior. lost: dropped, which changes
+ * renamed: same meaning under another name. differs: converted, but behaves differently. lost: dropped, which changes
  * the behavior of the object. refused: a protection would be lost, so the object is not written.
  */
 export type FieldEffect = 'renamed' | 'differs' | 'lost' | 'refused'
@@ -15,12 +15,12 @@ export interface MigrationRow {
 }
 
 /**
- * converted: completely. differs, partly: see the rows. unchanged: of another API group. skipped: the gateway does not
- * need it. not converted: not written.
+ * converted: completely. differs, partly: see the rows. unchanged: belongs to another API group. skipped: the gateway
+ * does not need it. not converted: not written.
  */
 export type MigrationOutcome = 'converted' | 'differs' | 'partly' | 'unchanged' | 'skipped' | 'not converted'
 
-/** Returns the outcome of a document with these rows. */
+/** Returns the outcome for a document with these rows. */
 export function outcomeOf(rows: readonly MigrationRow[]): MigrationOutcome {
   const effects = new Set(rows.map(({ effect }) => effect))
   if (effects.has('refused')) return 'not converted'

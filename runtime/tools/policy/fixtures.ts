@@ -22,7 +22,7 @@ type Kind = keyof typeof actions
 
 const hintNames = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint']
 
-/** Throws INVALID_CONFIG with every mistake, its file and line. */
+/** Throws INVALID_CONFIG with every mistake and its file and line. */
 export function readFixtures(paths: readonly string[]): readonly Fixtures[] {
   const manifests = readManifests(paths, () => standardText('-f'))
   const read = manifests.map((manifest) => readFixture(manifest))

@@ -81,7 +81,7 @@ export function reportExplanation(explained: DecisionExplanation): string {
 }
 
 export interface ReplayReport extends Omit<Replay, 'flips'> {
-  /** Lines that an external decision point decides and that were not asked. */
+  /** Lines that an external decision point decides, but about which it was not queried. */
   readonly elsewhere?: number
   readonly flips: readonly (Flip & { readonly expected: boolean })[]
 }

@@ -1,4 +1,4 @@
-/** Converts the arguments of `gatehouse run` to entries, like those of a client's file. */
+/** Converts the arguments of `gatehouse run` to entries like those in a client's file. */
 import { invalidConfig, own } from '../../../schemas/index.ts'
 import {
   type ClientEntry,

@@ -1,8 +1,8 @@
 /**
  * `gatehouse run`: one or several MCP servers behind one address, without manifests.
  *
- * Creates in memory the manifests that `import` would write, and runs them like `dev`, on the loopback interface,
- * without authentication. Standard output has one line, the address; all other output goes to standard error.
+ * Creates the manifests that `import` would write in memory, and runs them like `dev`, on the loopback interface,
+ * without authentication. Standard output contains one line, the address; all other output goes to standard error.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -151,7 +151,7 @@ async function serve(conversion: Conversion, options: Serving): Promise<number> 
     onChange: () => {},
     onLine: (workload, parent, line) => {
       const { name } = parent.metadata
-      // Ignore the lines of our own proxy in front of the server.
+      // Ignore lines from our own proxy in front of the server.
       const isOwn = podTemplateOf(workload)?.spec.containers[0]?.image === runtimeImage
       if (!isOwn) lines.set(name, [...(lines.get(name) ?? []).slice(1 - maxLines), line])
       show(workload.metadata.name, line)

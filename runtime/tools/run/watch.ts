@@ -2,7 +2,7 @@
  * Watches the servers of `gatehouse run`: reports the address, which servers answer, and each change.
  *
  * Reports the address when all servers answer or have failed, or a few seconds after the virtual server listens. A
- * client that connects earlier misses tools.
+ * client that connects earlier would miss tools.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { clientAddressesOf } from '../../toolkit/local/screen/client-addresses.ts'
@@ -19,7 +19,7 @@ export type End =
 export interface Missing {
   readonly name: string
   readonly why: string
-  /** Last lines of its program's output. */
+  /** The last lines of its program's output. */
   readonly lines: readonly string[]
   /** Exit code of its program. */
   readonly code: number | undefined
@@ -54,7 +54,7 @@ interface ServerHistory {
   /** Last reported sentence. */
   reported?: string
   answered: boolean
-  /** Number of restarts of its process. */
+  /** Number of times its process has restarted. */
   restarts: number
 }
 

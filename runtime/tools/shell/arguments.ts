@@ -1,5 +1,5 @@
 /**
- * Parses the arguments of a tool or prompt: JSON (`--args`, `--args-file`, `-` for standard input) and the pairs
+ * Parses the arguments for a tool or prompt: JSON (`--args`, `--args-file`, `-` for standard input) and the pairs
  * `name=value` and `name:=JSON`. Pairs override JSON. JSON is forwarded unchanged, so that large integers keep their
  * precision.
  */
@@ -99,8 +99,8 @@ function checkedJson(name: string, text: string): string {
 }
 
 /**
- * Returns the JSON text of a value: a string when the schema accepts strings or restricts no type. Otherwise the text
- * must be JSON of a type that the schema accepts.
+ * Returns the JSON text of a value: a string when the schema accepts strings or does not restrict the type. Otherwise
+ * the text must be JSON of a type that the schema accepts.
  */
 function typedValue(name: string, text: string, types: readonly SchemaType[]): string {
   if (types.length === 0 || types.includes('string')) return JSON.stringify(text)

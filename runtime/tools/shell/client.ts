@@ -1,11 +1,10 @@
 /**
- * The MCP client of the commands `tools`, `resources` and `prompts`: one session-era conversation over two line
- * streams. The carrier of the streams translates for servers of the stateless era.
+ * The MCP client behind the commands `tools`, `resources` and `prompts`: one session-era conversation over two line
+ * streams. The component that carries the streams translates for stateless-era servers.
  *
- * A request ends with its response, with the conversation, when the user interrupts it, or when nothing about it has
- * arrived for `timeoutMs`. Progress and log messages go to callbacks. Elicitations are answered; other server requests
- * are rejected.
- * Source: MCP 2025-11-25, lifecycle, progress, elicitation.
+ * A request ends with its response, with the conversation, when the user interrupts it, or when nothing related to it
+ * has arrived for `timeoutMs`. Progress and log messages go to callbacks. Elicitations are answered; other server
+ * requests are rejected. Source: MCP 2025-11-25, lifecycle, progress, elicitation.
  */
 import type { PassThrough } from 'node:stream'
 import { createInterface } from 'node:readline'

@@ -108,7 +108,7 @@ function capital(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1)
 }
 
-/** Rejects options about the connection to a server when a command is started instead. */
+/** Rejects server connection options when a command is started instead. */
 function refuseWithout(action: Command, words: readonly string[]): void {
   const hasCommand = process.argv.includes('--')
   const ofServers = action.options.filter(({ helpGroupHeading }) => helpGroupHeading !== undefined)

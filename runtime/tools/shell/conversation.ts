@@ -1,6 +1,6 @@
 /**
- * Opens a conversation with a server and ends it: through the transparent proxy, which handles transports, eras and
- * logins, or with a command that it starts.
+ * Opens a conversation with a server and ends it: through the transparent proxy, which handles transports, protocol
+ * eras and logins, or with a command that it starts.
  */
 import { PassThrough } from 'node:stream'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -33,7 +33,7 @@ export type Server =
 
 export interface ConversationOptions {
   readonly server: Server
-  /** The proxy's flags about the connection to the server. */
+  /** The proxy's flags for the connection to the server. */
   readonly input: ProxyInput
   readonly verbose: boolean
   readonly log: RootLog
@@ -43,7 +43,9 @@ export interface ConversationOptions {
 /** Number of output lines to print when a command exits unexpectedly. */
 const maxLines = 20
 
-/** Opens a conversation, calls `work` with its client, and ends the conversation. Throws the errors of `work`. */
+/**
+ * Opens a conversation, calls `work` with its client, and ends the conversation. Throws the errors that `work` throws.
+ */
 export async function converse<T>(
   options: ConversationOptions,
   work: (client: McpClient) => Promise<T>,

@@ -107,7 +107,7 @@ export interface FormValue {
   readonly problem?: string
 }
 
-/** Converts typed text to a value of the field. '' selects the default, or no value. */
+/** Converts typed text to a value for the field. '' selects the default, or no value. */
 export function valueFor(field: Field, text: string): FormValue {
   if (text === '') {
     if (field.byDefault !== undefined) return { value: field.byDefault }

@@ -1,5 +1,5 @@
 /**
- * The operations of `tools`, `resources` and `prompts` over an open conversation. They print the result. JSON is
+ * The operations that `tools`, `resources` and `prompts` run over an open conversation. They print the result. JSON is
  * printed as the server sent it, with control and hidden characters escaped.
  */
 import { isFields, invalidConfig, nearest, visibleJson } from '../../../schemas/index.ts'

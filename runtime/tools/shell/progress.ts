@@ -2,7 +2,7 @@
 import type { CallProgress } from './client.ts'
 import { oneLine } from '../../toolkit/terminal/plain-text.ts'
 
-/** The part of standard error that is used. */
+/** The parts of the standard error stream that are used. */
 export interface ProgressOutput {
   readonly isTTY?: boolean
   readonly columns?: number

@@ -32,7 +32,7 @@ export interface Operands {
   readonly words: readonly string[]
   /** Names of the required operands after TARGET. */
   readonly needed: readonly string[]
-  /** True when name=value pairs can follow. */
+  /** True when name=value pairs may follow. */
   readonly pairs: boolean
 }
 

@@ -1,7 +1,6 @@
 /**
- * Formats lists and results of servers as text. Does no I/O. The caller removes characters that are unsafe on a
- * terminal.
- * Source: MCP 2025-11-25, tools, resources, prompts.
+ * Formats lists and results from servers as text. Performs no I/O. The caller removes characters that are unsafe on a
+ * terminal. Source: MCP 2025-11-25, tools, resources, prompts.
  */
 import { isFields } from '../../../schemas/index.ts'
 

@@ -1,4 +1,4 @@
-/** `x.name`: the methods of the built-in types. */
+/** `x.name`: the built-in types' methods. */
 import { dictMethods, listMethods } from './methods-collections.ts'
 import { stringMethods } from './methods-string.ts'
 import { Bytes, TextView } from '../values/scalars.ts'
@@ -36,7 +36,7 @@ function table<Receiver>(methods: Methods<Receiver>, receiver: Receiver) {
   }
 }
 
-/** Returns the attribute names of a value, sorted. */
+/** Returns a value's attribute names, sorted. */
 export function attributeNames(value: StarlarkValue): string[] {
   return [...methodsOf(value).names].sort()
 }
@@ -61,7 +61,7 @@ export function getAttribute(value: StarlarkValue, name: string, meter: ScriptMe
   throw new StarlarkError(`${typeOf(value)} has no .${name} field or method${hint}`)
 }
 
-/** Users of other languages read dict entries like this. */
+/** Users of other languages access dict entries this way. */
 function indexHint(value: StarlarkValue, name: string): string {
   return value instanceof Dict ? `; entries are read with ["${name}"]` : ''
 }

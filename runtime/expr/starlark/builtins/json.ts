@@ -1,8 +1,8 @@
 /**
  * Converts JSON to script values and back, both as bytes (text.ts).
  *
- * Reading: an integral number becomes an int of any size, so that ids keep all their digits. `1.0` becomes the int 1
- * while that is exact. Writing: values without a JSON form cause an error.
+ * When reading, an integral number becomes an int of any size, so that ids keep all their digits. `1.0` becomes the int
+ * 1 while that is exact. When writing, values that have no JSON representation cause an error.
  */
 import { Float, isInt, Range } from '../values/scalars.ts'
 import { Dict, List, type StarlarkValue, Tuple, typeOf } from '../values/values.ts'
@@ -182,15 +182,15 @@ const controlEscapes: Readonly<Record<string, string>> = {
   '\t': '\\t',
 }
 
-/** Returns a JSON text as a JSON string. */
+/** Returns JSON text as a JSON string. */
 export function jsonString(json: string, meter: ScriptMeter): string {
   meter.allocate(sizeOf.text + json.length)
   return `"${inSlices(json, (slice) => slice.replaceAll(/["\\]/g, '\\$&'), meter)}"`
 }
 
 /**
- * Returns the JSON of a value. Throws StarlarkError for values without a JSON form: functions, bytes, nan, cycles, and
- * dicts with keys that are not strings.
+ * Returns the JSON of a value. Throws StarlarkError for values that have no JSON representation: functions, bytes, nan,
+ * cycles, and dicts with keys that are not strings.
  */
 export function writeJson(value: StarlarkValue, meter: ScriptMeter): string {
   return write(value, meter, [])

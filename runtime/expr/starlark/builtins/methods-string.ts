@@ -62,7 +62,7 @@ function stripMethod(sides: 'both' | 'left' | 'right'): TextMethod {
   }
 }
 
-/** Returns the position of a text between two positions, or -1 when it does not occur. */
+/** Returns the position of a string between two positions, or -1 when it does not occur. */
 function find(text: string, call: NativeCall, { last }: { readonly last: boolean }): number {
   const [sub, start = null, end = null] = positional(call, 1, 3)
   const wanted = asText(call, sub, 'sub')
@@ -76,7 +76,7 @@ function find(text: string, call: NativeCall, { last }: { readonly last: boolean
 
 interface FindOptions {
   readonly last: boolean
-  /** True when a missing text is an error. */
+  /** True when not finding the string is an error. */
   readonly required: boolean
 }
 
@@ -165,14 +165,14 @@ function replace(text: string, call: NativeCall): string {
   return parts.join(to)
 }
 
-/** Returns the number of code points of a text. */
+/** Returns the number of code points in a string. */
 function pointCount(text: string, { meter }: NativeCall): number {
   if (isAscii(text)) return text.length
   meter.elements(text.length)
   return pointsOf(text).length
 }
 
-/** Splits a text at a number of occurrences. An empty separator matches between all code points. */
+/** Splits a string at a limited number of occurrences. An empty separator matches between all code points. */
 function splitParts(text: string, cut: string, times: number, call: NativeCall): string[] {
   if (cut === '') {
     if (times <= 0) return [text]

@@ -48,7 +48,7 @@ export const reflectionFunctions: Readonly<Record<string, (call: NativeCall) => 
   },
 }
 
-/** Joins the arguments as texts with `sep`. */
+/** Converts the arguments to strings and joins them with `sep`. */
 function joined(call: NativeCall): string {
   const [sep = ' '] = unpack({ ...call, args: [] }, 'sep?')
   const text = call.args.map((value) => str(value, call.meter)).join(asText(call, sep, 'sep'))

@@ -1,4 +1,4 @@
-/** Splits texts at white space, separators and line ends, and strips their ends. */
+/** Splits strings at whitespace, separators and line endings, and strips their ends. */
 import type { ScriptMeter } from '../vm/meter.ts'
 import { spaces } from '../values/letters.ts'
 import { isAscii, pointsOf } from '../values/text.ts'
@@ -44,24 +44,24 @@ function splitRight(text: string, by: string, most: number, meter: ScriptMeter):
   return parts.toReversed()
 }
 
-/** Maximum number of bytes of a white-space character. */
+/** Maximum number of bytes in a whitespace character. */
 const longestSpace = 3
 
-/** Returns the length of the white-space character at `at`, or 0. */
+/** Returns the length of the whitespace character at `at`, or 0. */
 function spaceAt(text: string, at: number): number {
   const most = text.charCodeAt(at) < 0x80 ? 1 : longestSpace
   for (let length = 1; length <= most; length++) if (spaces.has(text.slice(at, at + length))) return length
   return 0
 }
 
-/** Returns the length of the white-space character that ends before `end`, or 0. */
+/** Returns the length of the whitespace character that ends before `end`, or 0. */
 function spaceBefore(text: string, end: number): number {
   const most = text.charCodeAt(end - 1) < 0x80 ? 1 : longestSpace
   for (let length = 1; length <= most; length++) if (spaces.has(text.slice(end - length, end))) return length
   return 0
 }
 
-/** Splits at runs of white space, ignoring those at the ends. */
+/** Splits at runs of whitespace, ignoring those at the ends. */
 function splitAtSpace(text: string, most: number, fromRight: boolean, meter: ScriptMeter): string[] {
   const parts: string[] = []
   let [from, to] = [0, text.length]
@@ -87,7 +87,7 @@ function splitAtSpace(text: string, most: number, fromRight: boolean, meter: Scr
   return fromRight ? parts.toReversed() : parts
 }
 
-/** Returns a range without white space at its ends. */
+/** Returns a range without whitespace at its ends. */
 function withoutSpace(text: string, start: number, end: number, sides: Sides): [from: number, to: number] {
   let [from, to] = [start, end]
   if (sides !== 'right')
@@ -118,7 +118,7 @@ function linesIn(text: string): number {
   return count
 }
 
-/** Strips `letters` from the ends; an empty text strips white space. */
+/** Strips `letters` from the ends; an empty string strips whitespace. */
 export function strip(text: string, letters: string, sides: Sides, meter: ScriptMeter): string {
   meter.search(text.length, 1)
   if (letters === '') return text.slice(...withoutSpace(text, 0, text.length, sides))

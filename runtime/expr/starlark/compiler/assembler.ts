@@ -1,4 +1,4 @@
-/** Assembles the instructions of a function: resolves forward jumps and builds the tables of constants. */
+/** Assembles a function's instructions: resolves forward jumps and builds the tables of constants. */
 import type { FunctionNode } from '../syntax/ast.ts'
 import type { CallShape, Bytecode } from './code.ts'
 import type { SourcePosition } from '../errors.ts'
@@ -21,7 +21,7 @@ export class Assembler {
   readonly #compileFunction: (fn: FunctionNode) => Bytecode
   #place: SourcePosition = { line: 1, column: 1 }
 
-  /** `compileFunction` compiles the functions within the function. */
+  /** `compileFunction` compiles nested functions. */
   constructor(compileFunction: (fn: FunctionNode) => Bytecode) {
     this.#compileFunction = compileFunction
   }

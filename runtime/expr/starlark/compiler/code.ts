@@ -1,8 +1,8 @@
 /**
- * The instructions of the machine, and the representation of a compiled function.
+ * The machine's instructions, and the representation of a compiled function.
  *
- * A stack machine: instructions take their operands from the stack of the frame and push their results. Each
- * instruction has one argument and costs one step.
+ * A stack machine: instructions take their operands from the frame's stack and push their results. Each instruction has
+ * one argument and costs one step.
  */
 import type { VariableBinding } from '../syntax/ast.ts'
 import type { SourcePosition } from '../errors.ts'
@@ -29,12 +29,12 @@ export const opcode = {
   tuple: 16,
   dict: 17,
   /**
-   * Stack: dict, key, value. `setUnique` adds an entry of a dict literal and rejects repeated keys; `setEntry` adds one
-   * of a comprehension.
+   * Stack: dict, key, value. `setUnique` adds a dict literal entry and rejects repeated keys; `setEntry` adds a
+   * comprehension entry.
    */
   setUnique: 18,
   setEntry: 19,
-  /** Stack: list, value. Adds an item of a comprehension. */
+  /** Stack: list, value. Adds a comprehension item. */
   append: 20,
   /** Argument: index into `functions`. The defaults are on the stack. */
   closure: 21,
@@ -90,7 +90,7 @@ export type Operator = (typeof operatorTable)[number]
 
 export const unaryOperators = ['-', '+', '~'] as const
 
-/** Layout of the arguments of a call on the stack: positional, named, then `*` and `**`. */
+/** Stack layout of a call's arguments: positional, named, then `*` and `**`. */
 export interface CallShape {
   readonly positional: number
   readonly names: readonly string[]
@@ -101,15 +101,15 @@ export interface CallShape {
 export interface Bytecode {
   readonly name: string
   readonly position: SourcePosition
-  /** Pairs of instruction and argument. */
+  /** Pairs of an instruction and its argument. */
   readonly ops: Int32Array
-  /** Line and column of each pair. */
+  /** The line and column of each pair. */
   readonly places: Int32Array
   readonly constants: readonly Scalar[]
   readonly names: readonly string[]
   readonly functions: readonly Bytecode[]
   readonly calls: readonly CallShape[]
-  /** Names of the variables, parameters first. */
+  /** Variable names, parameters first. */
   readonly variables: readonly string[]
   /** Variables stored in cells. */
   readonly cells: readonly number[]

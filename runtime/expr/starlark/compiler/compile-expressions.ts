@@ -135,7 +135,7 @@ function compileEntry({ key, value, line, column }: DictEntry, out: Assembler, o
   out.emit(op)
 }
 
-/** Compiles the loops of a comprehension. The list or dict stays on the stack. */
+/** Compiles a comprehension's loops. The list or dict stays on the stack. */
 function compileClauses(body: Expression | DictEntry, clauses: readonly Clause[], out: Assembler): void {
   const [clause, ...rest] = clauses
   if (!clause) {

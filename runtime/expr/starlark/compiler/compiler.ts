@@ -13,7 +13,7 @@ export interface CompiledScript {
 }
 
 /**
- * Parses and compiles a script. `globals` are the names defined outside of it, including those of the language. Throws
+ * Parses and compiles a script. `globals` are the names defined outside it, including the language's own. Throws
  * StarlarkError with the position of the error.
  */
 export function compile(source: string, globals: ReadonlySet<string>): CompiledScript {

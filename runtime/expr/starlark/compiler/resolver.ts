@@ -1,10 +1,9 @@
 /**
- * Resolves each name of a script before it runs, and rejects undefined names.
+ * Resolves each name in a script before it runs, and rejects undefined names.
  *
  * A name that is assigned anywhere in a function is a variable of that function. A comprehension has its own names.
- * Other names are looked up in the enclosing functions, then in the globals of host and language. All errors are
- * reported at once.
- * Source: Starlark specification, "Name binding and variables".
+ * Other names are looked up in the enclosing functions, then among the host's and the language's globals. All errors
+ * are reported at once. Source: Starlark specification, "Name binding and variables".
  */
 import type {
   ArgumentNode,
@@ -61,7 +60,7 @@ class FunctionScope {
   }
 }
 
-/** Resolves a script in place. `globals` are the names defined outside of it. Throws StarlarkError. */
+/** Resolves a script in place. `globals` are the names defined outside it. Throws StarlarkError. */
 export function resolve(script: FunctionNode, globals: ReadonlySet<string>): void {
   const violations: { message: string; place: SourcePosition }[] = []
   const failure: Failure = (message, place) => {
@@ -102,7 +101,7 @@ class Resolver {
     fn.scope = owner
   }
 
-  /** Declares the names that the statements of a function assign, excluding inner functions. */
+  /** Declares the names that a function's statements assign, excluding inner functions. */
   #declareAll(statements: readonly StatementNode[], block: Block): void {
     for (const statement of statements) {
       switch (statement.kind) {

@@ -24,7 +24,7 @@ function simplify(name: string): string {
   return name.toLowerCase().replaceAll('_', '')
 }
 
-/** Returns the number of insertions, deletions and substitutions. */
+/** Returns the number of insertions, deletions and substitutions needed. */
 function distance(x: string, y: string): number {
   let row = Array.from({ length: y.length + 1 }, (_, i) => i)
   for (let i = 1; i <= x.length; i++) {

@@ -1,7 +1,7 @@
 /** The syntax tree of a script. The resolver stores its results in the tree. */
 import type { SourcePosition } from '../errors.ts'
 
-/** A variable of a function. All its references share one object. */
+/** A function's variable. All references to it share one object. */
 export interface DeclaredVariable {
   readonly name: string
   /** Index among the function's variables. */
@@ -43,7 +43,7 @@ export interface Parameter extends SourcePosition {
   readonly fallback: Expression | undefined
 }
 
-/** Results of the resolver for a function. */
+/** The resolver's results for a function. */
 export interface FunctionVariables {
   readonly variables: DeclaredVariable[]
   /** Cells of the enclosing function that this function captures. */

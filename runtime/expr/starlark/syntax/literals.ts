@@ -85,7 +85,7 @@ function pointEscape(inner: string, at: number, digits: RegExp): [string, number
 /** Int literals with more digits are rejected. */
 const maxDigits = 10_000
 
-/** Returns the value of an int literal including its prefix, or undefined when it is invalid. */
+/** Returns the value of an int literal, including its prefix, or undefined when it is invalid. */
 export function readInt(text: string): bigint | undefined {
   if (text.length > maxDigits || !/^(?:0[xX][0-9a-fA-F]+|0[oO][0-7]+|0[bB][01]+|0+|[1-9]\d*)$/.test(text))
     return undefined

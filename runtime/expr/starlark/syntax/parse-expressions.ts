@@ -66,7 +66,7 @@ export function readTest(tokens: TokenReader): Expression {
   })
 }
 
-/** Reads a test without a conditional expression: the condition of a comprehension. */
+/** Reads a test without a conditional expression: a comprehension's condition. */
 function readSimpleTest(tokens: TokenReader): Expression {
   return tokens.nested(() =>
     tokens.is('lambda') ? readLambda(tokens, { conditional: false }) : readBinary(tokens, 0),
@@ -270,7 +270,7 @@ function readClauses(tokens: TokenReader, end: string): Clause[] {
   return clauses
 }
 
-/** Reads the variables of a loop. */
+/** Reads a loop's variables. */
 export function readTargets(tokens: TokenReader): Expression {
   const first = readPrimary(tokens)
   if (!tokens.is(',')) return first

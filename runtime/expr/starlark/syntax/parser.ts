@@ -48,7 +48,7 @@ function readStatement(tokens: TokenReader, into: StatementNode[]): void {
   }
 }
 
-/** Reads the statements of a line, separated by semicolons. */
+/** Reads the statements on a line, separated by semicolons. */
 function readSimpleLine(tokens: TokenReader, into: StatementNode[]): void {
   do {
     if (tokens.is('newline', 'end of file')) break
@@ -91,7 +91,7 @@ function readAssignment(tokens: TokenReader): StatementNode {
   return { kind: 'assign', op: kind === '=' ? kind : kind.slice(0, -1), target, value, line, column }
 }
 
-/** Reads an indented block, or the statements on the line of the colon. */
+/** Reads an indented block, or the statements on the same line as the colon. */
 function readBody(tokens: TokenReader): StatementNode[] {
   return tokens.nested(() => {
     tokens.expect(':')

@@ -65,7 +65,7 @@ export class TokenReader {
     return result
   }
 
-  /** Checks the length of a chain, whose tree is as deep as the chain is long. */
+  /** Checks the length of a chain, because its tree is as deep as the chain is long. */
   checkLength(length: number): void {
     if (length > maxDepth * 4)
       throw this.failure('the expression is too long; use a variable for a part of it')

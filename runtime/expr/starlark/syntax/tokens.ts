@@ -1,4 +1,4 @@
-/** The token types of the scanner. Source: Starlark specification, "Lexical elements". */
+/** The scanner's token types. Source: Starlark specification, "Lexical elements". */
 import type { SourcePosition } from '../errors.ts'
 
 export const keywordTable: ReadonlySet<string> = new Set([
@@ -41,7 +41,7 @@ export const reserved: Readonly<Record<string, string>> = {
   yield: 'return a list',
 }
 
-/** Longest first, so that the first match is the right one. */
+/** Longest first, so that the first match is the correct one. */
 export const punctuationMarks: readonly string[] = [
   '//=',
   '>>=',

@@ -1,6 +1,6 @@
 /**
- * Iterates over sequences. A list or dict cannot change during an iteration, so every iteration must be closed.
- * Source: Starlark specification, "Iterables".
+ * Iterates over sequences. A list or dict cannot change while it is being iterated over, so every iteration must be
+ * closed. Source: Starlark specification, "Iterables".
  */
 import { Range, TextView } from './scalars.ts'
 import { Dict, List, type StarlarkValue, Tuple, typeOf } from './values.ts'

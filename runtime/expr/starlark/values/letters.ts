@@ -1,5 +1,5 @@
 /**
- * Upper, lower and title case of texts in bytes, and tests on them. Letters are converted one by one, so that no letter
+ * Upper, lower and title case for byte strings, and tests on them. Letters are converted one by one, so that no letter
  * becomes two.
  */
 import { decode, encode, isAscii } from './text.ts'
@@ -10,7 +10,7 @@ const lowerLetter = /\p{Ll}/u
 const anyLetter = /\p{L}/u
 const digit = /\p{Nd}/u
 
-/** White space of the Go dialect: each character as its bytes. */
+/** Whitespace in the Go dialect: each character as its bytes. */
 export const spaces: ReadonlySet<string> = new Set(
   Array.from(
     '\t\n\v\f\r \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f' +
@@ -19,7 +19,7 @@ export const spaces: ReadonlySet<string> = new Set(
   ),
 )
 
-/** Title forms of the three Unicode letters that are written as two letters. */
+/** Title case forms of the three Unicode letters that are written as two letters. */
 const titleCases: Readonly<Record<string, string>> = {
   Ǆ: 'ǅ',
   ǆ: 'ǅ',
@@ -85,7 +85,7 @@ const isLetter = (letter: string): boolean => anyLetter.test(letter)
 const isDigit = (letter: string): boolean => digit.test(letter)
 const isSpace = (letter: string): boolean => spaces.has(encode(letter))
 
-/** True when the text has letters with a case, and all of them have this case. */
+/** True when the string has cased letters, and all of them have this case. */
 const cased =
   (pattern: RegExp): LetterTest =>
   (letters) => {

@@ -26,7 +26,7 @@ export function toFloat(value: Int): number {
   return number
 }
 
-/** Returns the number of a float or int operand, or undefined for other values. */
+/** Returns a float or int operand as a number, or undefined for other values. */
 function floatOperand(value: StarlarkValue): number | undefined {
   if (value instanceof Float) return value.value
   return isInt(value) ? toFloat(value) : undefined
@@ -160,7 +160,8 @@ export function truncate({ value }: Float): Int {
 }
 
 /**
- * Formats a float with `%g`, `%e` or `%f`. `g` uses the shortest unambiguous digits, and always a point or an exponent.
+ * Formats a float with `%g`, `%e` or `%f`. `g` uses the shortest unambiguous digits and always includes a point or an
+ * exponent.
  */
 export function formatFloat(value: number, verb: 'g' | 'e' | 'f' = 'g'): string {
   if (Number.isNaN(value)) return 'nan'

@@ -150,7 +150,7 @@ function counted(meter: ScriptMeter): true {
   return true
 }
 
-/** An unhashable value is in no dict. */
+/** An unhashable value cannot be in a dict. */
 function inDict(x: StarlarkValue, dict: Dict, meter: ScriptMeter): boolean {
   if (x instanceof List || x instanceof Dict || x instanceof Range) return false
   return dict.get(x, meter) !== undefined

@@ -2,9 +2,8 @@
  * Values that contain no other values. None, bool, small int and string are JavaScript's null, boolean, integral number
  * and string (one character per byte, see text.ts).
  *
- * An int is a number in the safe range and a bigint outside of it, never both. A float is a `Float`, to distinguish it
- * from an int.
- * Source: Starlark specification, "Data types".
+ * An int is a number within the safe range and a bigint outside it, never both. A float is a `Float`, to distinguish it
+ * from an int. Source: Starlark specification, "Data types".
  */
 export class Float {
   readonly value: number
@@ -40,7 +39,7 @@ export class Range {
   }
 }
 
-/** Result of `elems`, `codepoints` and similar methods: a text as a sequence. */
+/** Result of `elems`, `codepoints` and similar methods: a string as a sequence. */
 export class TextView {
   readonly text: string
   readonly method: 'elems' | 'elem_ords' | 'codepoints' | 'codepoint_ords'

@@ -1,8 +1,8 @@
-/** Truth and length of values. */
+/** The truth and length of values. */
 import { Bytes, Float, Range, TextView } from './scalars.ts'
 import { List, type StarlarkValue, Tuple } from './values.ts'
 
-/** Returns the truth value in conditions. */
+/** Returns a value's truth in conditions. */
 export function truth(value: StarlarkValue): boolean {
   if (value === null || typeof value === 'boolean') return value === true
   if (typeof value === 'number') return value !== 0

@@ -1,5 +1,5 @@
 /**
- * Strings of scripts. As in the Go dialect, a string is a sequence of bytes, normally UTF-8. It is represented by a
+ * Script strings. As in the Go dialect, a string is a sequence of bytes, normally UTF-8. It is represented by a
  * JavaScript string with one character per byte, so that indexing, slicing and comparing operate on bytes.
  *
  * `encode` and `decode` convert at the boundary; no other code may mix the two kinds of string.
@@ -72,11 +72,11 @@ function pointAt(bytes: string, at: number): { point: number; length: number } {
   return valid ? { point, length } : invalid
 }
 
-/** Native functions over a whole text temporarily use many times its memory, so they receive it in slices. */
+/** Native functions applied to a whole string temporarily use many times its memory, so they receive it in slices. */
 const sliceLength = 32 * 1024
 const maxPointBytes = 4
 
-/** Transforms a text slice by slice, without splitting code points. Charges the growth. */
+/** Transforms a string slice by slice, without splitting code points. Charges the growth. */
 export function inSlices(bytes: string, change: (slice: string) => string, meter: ScriptMeter): string {
   if (bytes.length <= sliceLength) return chargeGrowth(bytes, change(bytes), meter)
   const parts: string[] = []
@@ -96,7 +96,7 @@ function chargeGrowth(before: string, after: string, meter: ScriptMeter): string
   return after
 }
 
-/** Returns the text with U+FFFD for invalid UTF-8. */
+/** Returns the string with U+FFFD instead of invalid UTF-8. */
 export function repaired(bytes: string): string {
   if (isValid(bytes)) return bytes
   const parts: string[] = []
@@ -126,7 +126,7 @@ const escapeTable: Readonly<Record<string, string>> = {
 /** Characters that must be escaped. */
 const unprintable = /["\\]|[^ \p{L}\p{M}\p{N}\p{P}\p{S}]/gu
 
-/** Returns the literal of a text. `asBytes`: of bytes. */
+/** Returns the literal for a string. `asBytes`: for bytes. */
 export function quote(
   bytes: string,
   meter: ScriptMeter,

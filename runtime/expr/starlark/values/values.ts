@@ -1,4 +1,4 @@
-/** The values of scripts. Sequences, dicts and functions share a file, because their types refer to each other. */
+/** Script values. Sequences, dicts and functions share a file, because their types refer to each other. */
 import type { Bytecode } from '../compiler/code.ts'
 import { StarlarkError } from '../errors.ts'
 import { type ScriptMeter, sizeOf } from '../vm/meter.ts'
@@ -15,13 +15,13 @@ export class Tuple {
 
 export class List {
   items: StarlarkValue[]
-  /** Number of active iterations over the list; it must not change meanwhile. */
+  /** Number of active iterations over the list; it must not change while there are any. */
   iterating = 0
   constructor(items: StarlarkValue[]) {
     this.items = items
   }
 
-  /** Throws when the list cannot be changed now. */
+  /** Throws if the list cannot currently be changed. */
   writable(verb: string): StarlarkValue[] {
     if (this.iterating > 0) throw new StarlarkError(`cannot ${verb} list during iteration`)
     return this.items
@@ -31,19 +31,18 @@ export class List {
 /** Key of a dict entry in the underlying Map. */
 type Key = null | boolean | number | bigint | string | object
 
-/** Maximum nesting depth of a tuple that is a key. */
+/** Maximum nesting depth of a tuple used as a key. */
 const maxDepth = 100
 
 /**
  * Maps values to values in insertion order. Equal keys (including 1 and 1.0) share an entry, because they map to the
- * same JavaScript key: numbers and texts map to themselves, tuples to a text that starts with a character greater than
- * any byte.
- * Source: Starlark specification, "Dictionaries", "Hashing".
+ * same JavaScript key: numbers and strings map to themselves, tuples to a string that starts with a character greater
+ * than any byte. Source: Starlark specification, "Dictionaries", "Hashing".
  */
 export class Dict {
   readonly type = 'dict'
   readonly #entries = new Map<Key, [StarlarkValue, StarlarkValue]>()
-  /** Number of active iterations over the dict; keys must not be added or removed meanwhile. */
+  /** Number of active iterations over the dict; keys must not be added or removed while there are any. */
   iterating = 0
 
   get size(): number {
@@ -173,7 +172,7 @@ export class Func {
   readonly type = 'function'
   readonly code: Bytecode
   readonly name: string
-  /** Defaults of the last parameters that can have one. Undefined: the parameter is required. */
+  /** Defaults for the last parameters that can have one. Undefined: the parameter is required. */
   readonly defaults: readonly (StarlarkValue | undefined)[]
   readonly free: readonly Cell[]
   constructor(code: Bytecode, defaults: readonly (StarlarkValue | undefined)[], free: readonly Cell[]) {
@@ -196,7 +195,7 @@ export interface NativeCall {
   readonly print: (line: string) => void
 }
 
-/** A request of a built-in function to the machine. The function continues with the response. */
+/** A request from a built-in function to the machine. The function continues with the response. */
 export type TaskEffect =
   | { readonly kind: 'call'; readonly callee: StarlarkValue; readonly args: readonly StarlarkValue[] }
   /** An external operation: `begin` starts it and calls `settle` once. */
@@ -210,7 +209,7 @@ export type ScriptWork = Generator<TaskEffect, StarlarkValue, StarlarkValue>
 export class Builtin {
   readonly type = 'builtin_function_or_method'
   readonly name: string
-  /** Type of the receiver of a method. */
+  /** Type of a method's receiver. */
   readonly receiver: string | undefined
   readonly run: (call: NativeCall) => StarlarkValue | ScriptWork
   constructor(name: string, run: (call: NativeCall) => StarlarkValue | ScriptWork, receiver?: string) {

@@ -1,6 +1,6 @@
 /**
- * Binds the arguments of a call to the parameters of a script function.
- * Source: Starlark specification, "Functions", "Function and method calls".
+ * Binds a call's arguments to a script function's parameters. Source: Starlark specification, "Functions", "Function
+ * and method calls".
  */
 import { Cell, Dict, type Func, type Named, type StarlarkValue, Tuple } from '../values/values.ts'
 import { StarlarkError } from '../errors.ts'
@@ -9,7 +9,7 @@ import { likely } from '../compiler/spelling.ts'
 
 export type VariableSlot = StarlarkValue | Cell | undefined
 
-/** Returns the variables of a new frame. Throws when the arguments do not match the parameters. */
+/** Returns a new frame's variables. Throws when the arguments do not match the parameters. */
 export function bind(
   fn: Func,
   args: readonly StarlarkValue[],
@@ -53,7 +53,7 @@ function takePositional(
   }
 }
 
-/** Indexes of parameters, by name. */
+/** Parameter indexes by name. */
 const positions = new WeakMap<Func['code'], ReadonlyMap<string, number>>()
 
 /** Star parameters are numbered in the order of declaration; named arguments never fill them. */

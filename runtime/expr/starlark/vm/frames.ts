@@ -1,9 +1,9 @@
-/** The call frames of a task: script functions and built-in functions. */
+/** A task's call frames: script functions and built-in functions. */
 import type { VariableSlot } from './bind.ts'
 import type { Func, StarlarkValue, ScriptWork } from '../values/values.ts'
 import type { Iteration } from '../values/iterate.ts'
 
-/** The frame of a script function. */
+/** A script function's frame. */
 export class Frame {
   readonly fn: Func
   readonly variables: VariableSlot[]
@@ -20,7 +20,7 @@ export class Frame {
   }
 }
 
-/** The frame of a built-in function that waits for the response to a request. */
+/** The frame of a built-in function that is waiting for the response to a request. */
 export class NativeFrame {
   readonly work: ScriptWork
   constructor(work: ScriptWork) {

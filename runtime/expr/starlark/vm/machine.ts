@@ -1,10 +1,9 @@
 /**
  * Executes compiled functions. Frames are on the heap, so a run can suspend at any call that waits and resume later,
- * and no script can exhaust the stack of the host.
+ * and no script can exhaust the host's stack.
  *
- * `run` executes until the task ends or waits. The scheduler handles the effects that a task waits for (scheduler.ts).
- * Functions must not call themselves, directly or indirectly.
- * Source: Starlark specification, "Function definitions".
+ * `run` executes until the task ends or waits. The scheduler handles the effects for which a task waits (scheduler.ts).
+ * Functions must not call themselves, directly or indirectly. Source: Starlark specification, "Function definitions".
  */
 import { isCallable } from '../builtins/arguments.ts'
 import { getAttribute } from '../builtins/attributes.ts'
@@ -35,7 +34,7 @@ import { getIndex, setIndex, slice } from '../values/subscript.ts'
 import { Frame, NativeFrame } from './frames.ts'
 import type { ScriptTask } from './task.ts'
 
-/** Result of running a task: it ended, or waits for an effect. */
+/** Result of running a task: it has ended, or is waiting for an effect. */
 export type TaskProgress =
   | { readonly kind: 'done'; readonly value: StarlarkValue }
   | Exclude<TaskEffect, { kind: 'call' }>
@@ -347,7 +346,7 @@ function addPositional(args: StarlarkValue[], list: StarlarkValue, meter: Script
   for (const item of elementsOf(list, meter, '*')) args.push(item)
 }
 
-/** Pushes the elements on the stack, the first one on top. */
+/** Pushes the elements onto the stack, with the first one on top. */
 function unpackInto(stack: StarlarkValue[], value: StarlarkValue, count: number, meter: ScriptMeter): void {
   if (!isSequence(value)) throw new StarlarkError(`got ${typeOf(value)} in sequence assignment`)
   const items = elementsOf(value, meter, 'unpack')
@@ -359,7 +358,7 @@ function unpackInto(stack: StarlarkValue[], value: StarlarkValue, count: number,
   for (let i = length - 1; i >= 0; i--) stack.push(items[i] ?? null)
 }
 
-/** Returns the function of a whole script. */
+/** Returns the function for a whole script. */
 export function scriptFunction(code: Bytecode): Func {
   return new Func(code, [], [])
 }

@@ -28,7 +28,7 @@ export const sizeOf = {
   function: 112,
 } as const
 
-/** Characters that a native search visits in the time of one step. */
+/** Number of characters that a native search visits in the time that one step takes. */
 const textPerStep = 256
 const searchPerStep = 16_384
 const sharedPerByte = 64
@@ -56,15 +56,16 @@ export class ScriptMeter {
     if (this.bytes > this.maxBytes) throw new LimitError('Starlark computation cancelled: out of memory')
   }
 
-  /** Charges a new text. */
+  /** Charges a new string. */
   text(length: number): void {
     this.allocate(sizeOf.text + length)
     this.step(Math.floor(length / textPerStep))
   }
 
   /**
-   * Charges a concatenation. V8 shares the longer text instead of copying it, so building a text piece by piece costs
-   * about as much as the pieces. The charge for the shared text pays for the copy that V8 makes when the text is read.
+   * Charges a concatenation. V8 shares the longer string instead of copying it, so building a string piece by piece
+   * costs about as much as the pieces. The charge for the shared string pays for the copy that V8 makes when the string
+   * is read.
    */
   joined(a: number, b: number): void {
     const [shorter, longer] = [Math.min(a, b), Math.max(a, b)]
@@ -83,7 +84,10 @@ export class ScriptMeter {
     this.allocate(length === 0 ? sizeOf.firstElement + sizeOf.element : sizeOf.element)
   }
 
-  /** Charges a search for a text in another. In the worst case native search takes the product of the lengths. */
+  /**
+   * Charges a search for one string in another. In the worst case, native search takes time proportional to the product
+   * of the lengths.
+   */
   search(length: number, needle: number): void {
     this.step(Math.floor(length / textPerStep) + Math.floor((length * needle) / searchPerStep))
   }

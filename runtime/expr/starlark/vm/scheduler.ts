@@ -17,7 +17,7 @@ export interface SchedulerOptions extends StarlarkLimits {
   /** Maximum number of waits in flight. */
   readonly maxWaits: number
   /**
-   * Names available to the script in addition to those of the language. Script variables of the same name start with
+   * Names available to the script in addition to those of the language. Script variables with the same name start with
    * these values.
    */
   readonly globals: ReadonlyMap<string, StarlarkValue>
@@ -51,7 +51,7 @@ class Execution {
   readonly #ended: (outcome: Settled) => void
   readonly #ready: Ready[] = []
   readonly #running = new Map<ScriptTask, (outcome: Settled) => void>()
-  /** Waits that are queued until another one ends. */
+  /** Waits that are queued until another wait ends. */
   readonly #queue: (() => void)[] = []
   readonly #given: ReadonlyMap<string, StarlarkValue>
   #waits = 0
@@ -116,7 +116,7 @@ class Execution {
     this.#ended(outcome)
   }
 
-  /** Runs every runnable task, one after the other. */
+  /** Runs every runnable task, one after another. */
   #drain(): void {
     if (this.#busy) return
     this.#busy = true

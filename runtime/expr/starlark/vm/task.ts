@@ -7,11 +7,11 @@ import type { StarlarkValue } from '../values/values.ts'
 export class ScriptTask {
   readonly frames: (Frame | NativeFrame)[] = []
   readonly parent: ScriptTask | undefined
-  /** Orders the output of tasks: positions of the starting calls, from the script inwards. */
+  /** Orders task output: the positions of the starting calls, from the script inwards. */
   readonly path: readonly number[]
-  /** Number of printed lines and started tasks so far. */
+  /** Number of lines printed and tasks started so far. */
   printed = 0
-  /** Immediate result of a built-in function. */
+  /** A built-in function's immediate result. */
   entry: StarlarkValue | undefined
 
   constructor(parent: ScriptTask | undefined, path: readonly number[]) {
@@ -51,7 +51,7 @@ function placeOf({ fn, at }: Frame): Trace {
   return { name: fn.name, line: fn.code.places[pair] ?? 1, column: fn.code.places[pair + 1] ?? 1 }
 }
 
-/** Converts errors that are not the script's: stack overflows, and internal errors. */
+/** Converts errors that the script did not cause: stack overflows and internal errors. */
 function toScriptError(error: unknown): StarlarkError {
   const isBound = error instanceof RangeError
   const failure = new StarlarkError(isBound ? 'value is nested too deeply or too large' : 'internal error')

@@ -2,8 +2,8 @@
  * Keeps this proxy attached to the container that runs the server as long as the proxy runs: waits for the container,
  * attaches, and reattaches when the streams break or the container restarts.
  *
- * A stream may stay open after its container is gone, so the pod is checked periodically. Each problem is reported once
- * in log and record with the next step.
+ * A stream may stay open after its container is gone, so the pod is checked periodically. Each problem is reported
+ * once, with the next step, in the log and the record.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -32,13 +32,13 @@ export interface ConnectionOptions {
   readonly events: Events
   /** Receives each line of the server's standard error. */
   readonly onLine: (line: string) => void
-  /** Interval at which pod and record are checked while attached. */
+  /** Interval at which the pod and the record are checked while attached. */
   readonly lookMs: number
   /** How long to wait for a container that is not running. Default 1 s. */
   readonly retryMs?: number | undefined
 }
 
-/** Reason why an attachment ended. */
+/** Why an attachment ended. */
 interface End {
   readonly cause: AttachmentEnd
   /** For the log and the record. */
@@ -72,7 +72,7 @@ export class Connection {
   readonly #retryMs: number
   #running: Promise<void> | undefined
   #report: AttachReport | undefined
-  /** The last attached run of the server. */
+  /** The server run that was last attached. */
   #known: string | undefined
 
   constructor(options: ConnectionOptions) {
@@ -275,7 +275,7 @@ export class Connection {
 }
 
 const restarted: End = { cause: 'server_restarted', why: 'the container restarted' }
-/** Reasons that mean that the attached container no longer runs. */
+/** Reasons that mean the attached container is no longer running. */
 const gone: ReadonlySet<string> = new Set([
   'PodNotFound',
   'PodTerminating',

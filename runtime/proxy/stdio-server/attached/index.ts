@@ -1,6 +1,6 @@
 /**
- * The bridge to a stdio server in its own container, whose streams are reached through the Kubernetes API. All sessions
- * share the one process. A small listener serves readiness and metrics.
+ * The bridge to a stdio server in its own container, reached through the Kubernetes API. All sessions share the one
+ * process. A small listener serves readiness and metrics.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ContainerName, ClusterApi } from '../../../kube/index.ts'
@@ -22,21 +22,21 @@ import { AttachRecord } from './record.ts'
 import { SharedServer } from './shared-server.ts'
 
 export interface AttachedBridgeOptions extends BridgeOptions {
-  /** Name of the server, for metrics. */
+  /** The server's name, for metrics. */
   readonly name: string
   /** Receives events about the server. Default: only the metrics do. */
   readonly events?: Events | undefined
   readonly api: ClusterApi
   readonly target: ContainerName
-  /** ConfigMap in the target's namespace that this proxy writes its record to. */
+  /** ConfigMap in the target's namespace to which this proxy writes its record. */
   readonly report: string
-  /** Name of this proxy's pod. */
+  /** This proxy's pod name. */
   readonly pod: string
   /** Address for `/health`, `/readyz` and `/metrics`; undefined disables them. */
   readonly health?: { readonly host: string; readonly port: number } | undefined
   readonly onLine: (line: string) => void
   readonly waitMs?: number | undefined
-  /** Interval at which pod and record are checked while attached. Default 30 s. */
+  /** Interval at which the pod and the record are checked while attached. Default 30 s. */
   readonly lookMs?: number | undefined
   readonly retryMs?: number | undefined
 }
@@ -48,7 +48,7 @@ export interface AttachedBridge extends StdioBridge {
   drained(graceMs: number): Promise<void>
 }
 
-/** A session does not need its own process here. */
+/** Sessions do not need their own process here. */
 const maxSessions = 1_000
 
 /** Starts serving, even before the server is available. Rejects with the system's error when a port cannot be bound. */

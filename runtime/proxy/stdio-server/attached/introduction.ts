@@ -1,6 +1,6 @@
 /**
- * The introduction of a process that many clients share: requested once per run of the process, and returned to every
- * client that opens a session.
+ * The introduction of a process that many clients share. It is requested once per run of the process and returned to
+ * every client that opens a session.
  *
  * The request is made in this program's name, without sampling, elicitation and roots, because such server requests
  * would not belong to a specific client. An earlier writer may have left an incomplete line before the request, so an
@@ -22,16 +22,17 @@ import {
 
 export interface Introduction {
   readonly era: 'session' | 'stateless'
-  /** Raw JSON of the InitializeResult or the DiscoverResult. */
+  /** The InitializeResult or the DiscoverResult as raw JSON. */
   readonly result: string
 }
 
-/** Delays of the two repetitions. */
+/** Delays before the two repeated requests. */
 const repeatAfterMs = [5_000, 30_000] as const
 
 /**
- * Requests the introduction of a process. `known` is an earlier introduction of the same run; then only a ping is sent,
- * because some servers reject a second `initialize`. Rejects when the connection ends or the server opens no session.
+ * Requests the introduction of a process. `known` is an earlier introduction from the same run; if given, only a ping
+ * is sent, because some servers reject a second `initialize`. Rejects when the connection ends or the server does not
+ * open a session.
  */
 export async function introduce(
   requester: LinkRequester,
@@ -54,7 +55,7 @@ export async function introduce(
   return { era: 'stateless', result: discovered.toString() }
 }
 
-/** Resolves with the first result of any repetition. Resolves with an error only when no repetition is pending. */
+/** Resolves with the first result from any attempt. Resolves with an error only when no attempt is pending. */
 function askUntilAnswered(requester: LinkRequester, method: string, params: string): Promise<LinkOutcome> {
   return new Promise((resolve, reject) => {
     let open = 0

@@ -13,13 +13,13 @@ import {
 import type { Events } from '../../../observe/index.ts'
 
 export interface AttachMetricsOptions {
-  /** Name of the server. */
+  /** The server's name. */
   readonly server: string
   readonly version: string
   readonly events: Events
   readonly now: () => {
     readonly up: boolean
-    /** Requests that were sent to the server, and those that wait for it. */
+    /** Requests sent to the server, and requests waiting for it. */
     readonly withServer: number
     readonly waiting: number
   }

@@ -3,8 +3,8 @@
  * introduction. The hooks derive conditions from it, and the next proxy continues from it.
  *
  * Two proxies that write to one process would corrupt each other's lines. The record is therefore a lease: its holder
- * keeps it until it releases it or stops writing for a while. A later proxy waits, for example during a rollout.
- * Failures to read or write the record do not stop the proxy.
+ * keeps it until it releases it or stops writing for a while. A later proxy waits, for example during a rollout. A
+ * failure to read or write the record does not stop the proxy.
  */
 import { type Fields, fieldsOf } from '../../../../schemas/index.ts'
 import { type ClusterApi, corePath, getObject, mergeInto } from '../../../kube/index.ts'
@@ -25,9 +25,9 @@ export interface AttachRecordOptions {
   readonly api: ClusterApi
   readonly namespace: string
   readonly configMap: string
-  /** Name of this proxy's pod. */
+  /** This proxy's pod name. */
   readonly holder: string
-  /** Interval of `isOurs` calls while this proxy holds the record. */
+  /** Interval between `isOurs` calls while this proxy holds the record. */
   readonly lookMs: number
   readonly log: Log
 }
@@ -50,7 +50,7 @@ export class AttachRecord {
   #lost = 0
   #written = { text: '', at: 0 }
   #writing: Promise<unknown> = Promise.resolve()
-  /** Another holder's record as last seen, and since when it is unchanged. */
+  /** Another holder's record as last seen, and the time since which it has not changed. */
   #other: { readonly text: string; readonly since: number } | undefined
   #isOurs = false
   #warned = false
@@ -60,7 +60,7 @@ export class AttachRecord {
     this.#path = corePath(options.namespace, 'configmaps', options.configMap)
   }
 
-  /** Returns the introduction of this run of the server, from this proxy or an earlier one. */
+  /** Returns the introduction for this run of the server, from this proxy or an earlier one. */
   introductionOf(run: string): Introduction | undefined {
     return this.#known?.run === run ? this.#known.introduction : undefined
   }

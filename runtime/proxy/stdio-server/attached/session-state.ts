@@ -16,7 +16,7 @@ import {
 } from '../../../mcp/index.ts'
 import type { SharedLink } from './shared-link.ts'
 
-/** Limit over all clients. */
+/** Limit across all clients. */
 const maxSubscriptions = 10_000
 
 export class SharedSessionState {
@@ -29,7 +29,7 @@ export class SharedSessionState {
     this.#requester = requester
   }
 
-  /** Handles a request about shared state and answers it. Returns false for other requests. Throws MessageError. */
+  /** Handles and answers a request about shared state. Returns false for other requests. Throws MessageError. */
   take(link: SharedLink, message: Message): boolean {
     const { method } = message
     if (method === 'logging/setLevel') void this.#setLevel(link, message, paramsOf(message).text('level'))
@@ -132,7 +132,7 @@ function isResult(answer: Buffer): boolean {
   return new JsonObject(answer).raw('result') !== undefined
 }
 
-/** True when a server that logs from `level` on also logs everything from `other` on. */
+/** True when a server that logs at `level` and above also logs everything at `other` and above. */
 function isAtMost(level: string, other: string): boolean {
   return logLevels.indexOf(level) <= logLevels.indexOf(other)
 }

@@ -4,7 +4,7 @@
  */
 import { type Message, scanMessage, type ServerLink, linkEnded } from '../../../mcp/index.ts'
 
-/** The functions of the server that a link needs. */
+/** The server functions that a link needs. */
 export interface LinkOwner {
   fromClient(link: SharedLink, message: Message): void
   left(link: SharedLink): void
@@ -36,7 +36,7 @@ export class SharedLink implements ServerLink {
     this.#owner.fromClient(this, scanMessage(message))
   }
 
-  /** Delivers a message of the server. */
+  /** Delivers a message from the server. */
   hand(message: Message): void {
     if (this.#over === undefined) this.#onMessage(message)
   }

@@ -3,11 +3,10 @@
  * which survives a restart of the process.
  *
  * Requests that are pending when the streams break get an error and are never sent again, because they may have been
- * executed. Later requests wait until the process is back. Ids have a random part, so that responses to an earlier or
- * another writer are not delivered. Server messages without a request go to the affected clients: changed lists to all,
- * updates to subscribers, and log messages to the only waiting client. Server requests are rejected, because they do
- * not belong to a specific client.
- * Source: MCP 2025-11-25 and 2026-07-28, stdio.
+ * executed. Later requests wait until the process is back. Ids have a random part, so that responses meant for an
+ * earlier or different writer are not delivered. Server messages without a request go to the affected clients: changed
+ * lists to all, updates to subscribers, and log messages to the waiting client if there is only one. Server requests
+ * are rejected, because they do not belong to a specific client. Source: MCP 2025-11-25 and 2026-07-28, stdio.
  */
 import { randomBytes } from 'node:crypto'
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -49,15 +48,15 @@ export interface Wire {
 
 export interface SharedServerOptions {
   readonly log: Log
-  /** Raw JSON of this program's own `Implementation`. */
+  /** This program's own `Implementation` as raw JSON. */
   readonly info: string
-  /** How long a request may wait for an unavailable server. Default 30 s. */
+  /** How long a request may wait while the server is unavailable. Default 30 s. */
   readonly waitMs?: number | undefined
   /** Called with the number of requests that were lost with the process, and the reason. */
   readonly onLost?: ((count: number, why: string) => void) | undefined
 }
 
-/** A request that was sent to the server. */
+/** A request sent to the server. */
 interface Sent {
   readonly link: SharedLink
   readonly clientId: string
@@ -77,7 +76,7 @@ export class SharedServer implements LinkOwner {
   readonly #prefix = `gatehouse-${randomBytes(6).toString('hex')}-`
   readonly #requester: LinkRequester
   readonly #links = new Set<SharedLink>()
-  /** By the raw id that the server knows. */
+  /** Keyed by the raw id that the server knows. */
   readonly #sent = new Map<string, Sent>()
   readonly #waiting: WaitingRequests
   readonly #state: SharedSessionState
@@ -86,7 +85,7 @@ export class SharedServer implements LinkOwner {
   #introduction: Introduction | undefined
   #initialized: JsonObject | undefined
   #isReady = false
-  /** Number of responses to requests that this proxy never sent. */
+  /** Number of responses to requests this proxy never sent. */
   foreign = 0
 
   constructor(options: SharedServerOptions) {
@@ -96,7 +95,7 @@ export class SharedServer implements LinkOwner {
     this.#state = new SharedSessionState(this.#requester)
   }
 
-  /** Reason why requests wait, for clients. */
+  /** Why requests are waiting, for clients. */
   notReady = 'it is starting'
 
   get isReady(): boolean {
@@ -107,7 +106,7 @@ export class SharedServer implements LinkOwner {
     return this.#sent.size
   }
 
-  /** Number of requests that wait for the server. */
+  /** Number of requests waiting for the server. */
   get waiting(): number {
     return this.#waiting.size
   }
@@ -119,7 +118,7 @@ export class SharedServer implements LinkOwner {
   }
 
   /**
-   * Called when the process can be written to. `known` is an earlier introduction of this run. Resolves with the
+   * Called when the process can be written to. `known` is an earlier introduction from this run. Resolves with the
    * introduction when requests are sent again. Rejects when the introduction is invalid or the process ends.
    */
   async attached(wire: Wire, known: Introduction | undefined): Promise<Introduction> {
@@ -256,7 +255,7 @@ export class SharedServer implements LinkOwner {
     return sent
   }
 
-  /** Handles every message of the server. */
+  /** Handles every message from the server. */
   fromServer(message: Message): void {
     if (message.method === '') this.#response(message)
     else if (message.kind === 'request') this.#refuse(message)
@@ -283,7 +282,7 @@ export class SharedServer implements LinkOwner {
     else this.#options.log.warn('the server could not parse a line; its sender is unknown')
   }
 
-  /** Rejects requests of the server, because several clients share it. */
+  /** Rejects requests from the server, because several clients share it. */
   #refuse({ id = '', method }: Message): void {
     const isPing = method === 'ping'
     const error = new GatehouseError('METHOD_NOT_FOUND', { detail: 'several clients share this server' })
@@ -324,7 +323,7 @@ export class SharedServer implements LinkOwner {
     }
   }
 
-  /** Announces changed lists, because a restarted process may offer other items. */
+  /** Announces changed lists, because a restarted process may offer different items. */
   #announceChanges(): void {
     for (const kind of announcedLists(this.#initialized?.object('capabilities')))
       for (const link of this.#links) link.answer(notificationMessage(listChangedMethod(kind)))
@@ -341,8 +340,8 @@ export class SharedServer implements LinkOwner {
 }
 
 /**
- * Returns the response of the server with the client's ids instead of `id`, or BACKEND_PROTOCOL when the result cannot
- * be read.
+ * Returns the server's response with the client's ids instead of `id`, or BACKEND_PROTOCOL when the result cannot be
+ * read.
  */
 function responseFor({ clientId, isSubscription }: Sent, id: string, message: Message): Message {
   try {

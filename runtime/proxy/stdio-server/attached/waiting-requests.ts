@@ -24,7 +24,7 @@ export class WaitingRequests {
   readonly #why: () => string
   #bytes = 0
 
-  /** `why` returns the reason of the server's absence, for clients. */
+  /** `why` returns the reason for the server's absence, for clients. */
   constructor(waitMs: number, why: () => string) {
     this.#waitMs = waitMs
     this.#why = why

@@ -26,16 +26,16 @@ export interface FileRow {
 
 export type EntryTransport = 'streamable-http' | 'sse'
 
-/** `auto` follows clients that try both transports: HTTP+SSE (deprecated) only for a path that ends in `/sse`. */
+/** `auto` behaves like clients that try both transports: deprecated HTTP+SSE only for a path that ends in `/sse`. */
 export type WrittenTransport = EntryTransport | 'auto'
 
 /** Names of the fields in an entry. */
 export interface EntryForm {
   readonly command: 'command' | 'cmd'
   readonly env: 'env' | 'envs' | 'environment'
-  /** Field with a list of variables that the server inherits from the client. */
+  /** Field that lists the variables that the server inherits from the client. */
   readonly envNames?: string
-  /** True when headers of a remote server may refer to variables of its entry, as `$V` or `${V}`. */
+  /** True when a remote server's headers may refer to variables in its entry, as `$V` or `${V}`. */
   readonly headersUseEnv?: true
   /** Fields that can contain the URL, with the transport that each implies without a type. */
   readonly urls: Readonly<Record<string, WrittenTransport>>
@@ -43,9 +43,9 @@ export interface EntryForm {
   readonly headers: 'headers' | 'http_headers'
   /** Field that maps header names to variables. */
   readonly headerVariables?: string
-  /** Field with the name of the variable that contains a bearer token. */
+  /** Field that names the variable containing a bearer token. */
   readonly bearerVariable?: string
-  /** Fields with the lists of enabled and disabled tools. */
+  /** Fields that list the enabled and disabled tools. */
   readonly allow?: string
   readonly deny?: string
   /** True when an empty `allow` list offers every tool. By default it offers none. */
@@ -54,7 +54,7 @@ export interface EntryForm {
   readonly own: readonly string[]
 }
 
-/** Syntax of references to variables. `dollar` accepts `$V` and `${V}`. */
+/** Syntax of variable references. `dollar` accepts `$V` and `${V}`. */
 export type VariableSyntax = 'none' | 'braces' | 'dollar' | 'prefixed' | 'bare-braces'
 
 export interface ClientRow {
@@ -73,7 +73,7 @@ export interface ClientRow {
   /** Returns the entry that starts a program. Undefined when the client's files are only read. */
   readonly program?: (command: string, args: readonly string[]) => Readonly<Record<string, unknown>>
   readonly reservedNames?: readonly string[]
-  /** Instruction for the user to apply the change. */
+  /** Instruction that tells the user how to apply the change. */
   readonly pickUp: string
   /** Processes that write their file from memory. The file is not edited while one is running. */
   readonly rewrittenBy?: readonly string[]

@@ -335,11 +335,11 @@ export function clientRow(id: ClientId): ClientRow {
   return clients[id]
 }
 
-/** Form for files of unknown clients. Accepts every field name that a known client uses for the same purpose. */
+/** Form for unknown clients' files. Accepts every field name that a known client uses for the same purpose. */
 export const plainForm: EntryForm = {
   ...common,
   urls: { url: 'auto', httpUrl: 'streamable-http', serverUrl: 'auto', uri: 'streamable-http' },
 }
 
-/** Paths of server maps in files of unknown clients. */
+/** Paths of server maps in unknown clients' files. */
 export const plainKeys: readonly (readonly string[])[] = [['mcpServers'], ['servers']]

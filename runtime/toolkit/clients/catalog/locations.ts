@@ -18,7 +18,7 @@ export interface Host {
 export interface Location {
   readonly client: ClientId
   readonly scope: FileScope
-  /** Id of the profile, for scope `profile`. */
+  /** Profile id, for scope `profile`. */
   readonly profile: string | undefined
   readonly file: string
   /** Keys from the top of the document to the server map. */
@@ -26,7 +26,7 @@ export interface Location {
   readonly row: FileRow
 }
 
-/** Returns all locations of a client, the preferred one of each scope first. */
+/** Returns all of a client's locations, with the preferred one for each scope first. */
 export function locationsOf(id: ClientId, host: Host): readonly Location[] {
   const client: ClientRow = clientRow(id)
   return client.files
@@ -64,7 +64,7 @@ function expand(template: string, host: Host): readonly { file: string; star: st
     }))
 }
 
-/** Replaces placeholders in braces once, because a value can contain braces. */
+/** Replaces placeholders in braces only once, because a value can contain braces. */
 function fill(template: string, host: Host): string {
   return template.replaceAll(/\{([^{}]+)\}/g, (_all, name: string) => {
     const [, variable, below = ''] = /^\$(\w+):(.*)$/.exec(name) ?? []
@@ -93,7 +93,7 @@ function folder(name: string, host: Host): string {
   return found
 }
 
-/** An empty variable is treated as unset. A relative value is too, because it would depend on the working folder. */
+/** An empty variable is treated as unset. So is a relative value, because it would depend on the working folder. */
 function set(env: Host['env'], name: string): string | undefined {
   const value = env[name]
   return value !== undefined && /^([/\\]|[A-Za-z]:)/.test(value) ? value : undefined

@@ -1,5 +1,5 @@
 /**
- * Prints an edit as a unified diff that masks all values of the file.
+ * Prints an edit as a unified diff that masks all values in the file.
  *
  * Only an inserted entry of the gateway is printed in full. Everything else, including comments, can contain tokens:
  * other entries, and the text that a removal or an undo restores.
@@ -28,7 +28,7 @@ export function maskedDiff(
     .replaceAll(/\t?\r?$/gm, '')
 }
 
-/** Matches names in JSON, YAML and TOML. Does not match base64 padding at the end of a line of a longer text. */
+/** Matches names in JSON, YAML and TOML. Does not match base64 padding at the end of a line in longer text. */
 const names = /^[\s{,]*(?:"[\w.@/ -]*"\s*:|[\w.-]+:(?=\s|$)|[\w.-]+\s*=(?=\s*[^\s=]))\s*/
 
 /** Keeps the indent, name and brackets of a line, and replaces the rest with `…`. */

@@ -1,5 +1,5 @@
 /**
- * Replaces secrets in the arguments of a program with variables.
+ * Replaces secrets in a program's arguments with variables.
  *
  * Kubernetes expands `$(NAME)` in a podTemplateSpec, and `gatehouse dev` in a local command, so a secret argument
  * becomes a variable from a Secret. Recognizes flags, assignments, headers, URLs and known tokens.
@@ -9,11 +9,11 @@ import { literalOf, type Reference, type Value } from '../entries/value.ts'
 import { isSecretName, secretInUrl, tokenIn } from './secrets.ts'
 
 export interface ConvertedArguments {
-  /** The arguments with `$(NAME)` instead of secrets. A literal `$(` is escapeReferences. */
+  /** The arguments with `$(NAME)` instead of secrets. A literal `$(` is escaped; see escapeReferences. */
   readonly args: readonly string[]
   /** The unchanged arguments, when they contain no secret. */
   readonly literal: readonly string[] | undefined
-  /** Variables that the arguments refer to, with their values. */
+  /** Variables to which the arguments refer, with their values. */
   readonly variables: ReadonlyMap<string, Value>
   /** One-based positions of the arguments with a secret. */
   readonly positions: readonly number[]
@@ -41,7 +41,7 @@ export function convertArguments(
   return { args: converted, literal, variables, positions }
 }
 
-/** Converts a reference to `$(NAME)` for a variable of the server with the same value. */
+/** Converts a reference to `$(NAME)` if the server has a variable with the same value. */
 function variableReference(
   part: string | Reference,
   variables: Map<string, Value>,
@@ -62,7 +62,7 @@ export function escapeReferences(text: string): string {
 interface SecretRange {
   readonly start: number
   readonly end: number
-  /** Suggested name of the variable. */
+  /** Suggested variable name. */
   readonly name: string | undefined
 }
 
@@ -96,7 +96,7 @@ function withoutName(found: { start: number; end: number } | undefined): SecretR
   return found && { ...found, name: undefined }
 }
 
-/** A URL with a secret becomes a variable as a whole, because its parts can be encoded. */
+/** A URL that contains a secret becomes one variable, because its parts may be encoded. */
 function urlSecret(text: string, from: number): SecretRange | undefined {
   const url = text.slice(from)
   if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(url) || !URL.canParse(url)) return undefined

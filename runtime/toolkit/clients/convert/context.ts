@@ -1,4 +1,4 @@
-/** The state for the conversion of one entry. */
+/** The state used while converting one entry. */
 import { ModuleError } from '../../../../schemas/index.ts'
 import { literalOf, fillValue, type Reference, referencesIn, type Value } from '../entries/value.ts'
 import type { ConvertOptions } from './options.ts'
@@ -69,7 +69,7 @@ export class ConversionContext {
     return key
   }
 
-  /** Removes some or all of the values of this entry. */
+  /** Removes some or all of this entry's values. */
   forget(keys: readonly SecretKey[] = this.keys): void {
     this.#secrets.forget(keys)
     const removed = new Set(keys)

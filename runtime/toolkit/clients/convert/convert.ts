@@ -1,5 +1,5 @@
 /**
- * Converts servers of clients to manifests: a group, a virtual server in front of it, and one member per server.
+ * Converts clients' servers to manifests: a group, a virtual server in front of it, and one member per server.
  *
  * Validates each manifest with the webhook's code. The output is deterministic. Pure: starts, downloads and writes
  * nothing.
@@ -25,7 +25,7 @@ export interface ConvertedEntry {
   readonly outcome: ConversionOutcome
   /** `Kind/name` of the object for the entry. */
   readonly object: string | undefined
-  /** Keys of Secrets that contain values of the entry. */
+  /** Keys of Secrets that contain the entry's values. */
   readonly secrets: readonly string[]
   /** Reasons and remarks. Never contains values. */
   readonly notes: readonly string[]
@@ -33,7 +33,7 @@ export interface ConvertedEntry {
 
 export interface Conversion {
   readonly entries: readonly ConvertedEntry[]
-  /** Members by name, without the group and the virtual server. */
+  /** Members by name, excluding the group and the virtual server. */
   readonly members: readonly ConvertedManifest[]
   /** The group and the virtual server. Empty when there are no members. */
   readonly entrance: readonly ConvertedManifest[]
@@ -105,7 +105,7 @@ export function convertEntries(entries: readonly ClientEntry[], options: Convert
   }
 }
 
-/** Returns a key that is equal for entries that only differ in name and location. */
+/** Returns a key that is the same for entries that differ only in name and location. */
 function contentOf({ target, allow }: ClientEntry): string {
   return canonicalJson(JSON.parse(JSON.stringify([target, allow ?? null], mapsAsLists)))
 }

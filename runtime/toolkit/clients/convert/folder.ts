@@ -7,14 +7,14 @@ import type { ConvertedManifest } from './secret-store.ts'
 export interface FolderFile {
   readonly name: string
   readonly text: string
-  /** Contains secrets: readable by its owner only, and ignored by Git. */
+  /** Contains secrets: readable only by its owner and ignored by Git. */
   readonly secret: boolean
 }
 
 const secretsManifest = 'secrets.yaml'
 const secretsVariables = 'secrets.env'
 
-/** Returns the files in name order. Throws INVALID_CONFIG when a secret does not fit in a file with variables. */
+/** Returns the files in name order. Throws INVALID_CONFIG when a secret cannot be written to a variables file. */
 export function folderFiles(conversion: Conversion): readonly FolderFile[] {
   const { members, entrance, secrets } = conversion
   const open = [
@@ -34,7 +34,7 @@ export function folderFiles(conversion: Conversion): readonly FolderFile[] {
         {
           name: secrets.variables.secret,
           envs: [secretsVariables],
-          // kustomize does not rewrite references in our kinds, so the name must have no hash.
+          // kustomize does not rewrite references in our kinds, so the name must not have a hash.
           options: { disableNameSuffixHash: true },
         },
       ],

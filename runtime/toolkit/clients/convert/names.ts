@@ -22,10 +22,10 @@ export function objectName(name: string): string {
 /** Unique names for the objects of one conversion. */
 export class ObjectNames {
   readonly #used = new Set<string>()
-  /** Number that each name received last. Later searches start there, so many equal names take linear time. */
+  /** The last number given to each name. Later searches start there, so many equal names take linear time. */
   readonly #lastNumber = new Map<string, number>()
 
-  /** Claims and returns the first free name of `name`, `name-2`, `name-3` …. */
+  /** Claims and returns the first free name among `name`, `name-2`, `name-3` …. */
   claim(name: string): string {
     for (let n = this.#lastNumber.get(name) ?? 1; ; n++) {
       const suffix = n === 1 ? '' : `-${n}`

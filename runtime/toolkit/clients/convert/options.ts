@@ -8,14 +8,14 @@ export interface ConvertOptions {
   readonly group: string
   /** Description of the group. */
   readonly description: string
-  /** Authentication of clients: anonymous for `gatehouse dev`, or OIDC for a cluster. */
+  /** Client authentication: anonymous for `gatehouse dev`, or OIDC for a cluster. */
   readonly incoming:
     | { readonly type: 'anonymous' }
     | { readonly type: 'oidc'; readonly config: string; readonly audience: string }
   readonly secrets: SecretForm
   /** Variables that are never treated as secrets. */
   readonly plain: ReadonlySet<string>
-  /** Images by name of the server or of its object. */
+  /** Images by the name of the server or its object. */
   readonly images: ReadonlyMap<string, string>
   /** Keeps secrets in arguments and URLs, where every reader can see them. */
   readonly keepSecretArgs: boolean

@@ -47,7 +47,7 @@ type Header = {
 }
 
 /**
- * Repairs violations where possible and adds notes: allows a private address, and drops headers that must not be
+ * Fixes violations where possible and adds notes: allows a private address, and drops headers that must not be
  * forwarded.
  */
 function repairViolations(

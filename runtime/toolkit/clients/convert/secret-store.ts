@@ -1,6 +1,6 @@
 /**
- * Collects the secrets of an import and assigns their keys: in a Secret per server, or in one shared Secret with its
- * values in a file with variables.
+ * Collects the secrets of an import and assigns their keys: in one Secret per server, or in one shared Secret whose
+ * values are in a variables file.
  */
 import { envName } from '../../../../schemas/index.ts'
 import { literalOf, type Reference, referencesIn, type Value } from '../entries/value.ts'
@@ -28,13 +28,13 @@ export type SecretForm = 'manifest' | 'env'
 
 /** A value that is still unknown. */
 export interface MissingValue extends SecretKey {
-  /** Variables or inputs that the value is made of. */
+  /** Variables or inputs that make up the value. */
   readonly variables: readonly string[]
 }
 
 export interface CollectedSecrets {
   readonly manifests: readonly ConvertedManifest[]
-  /** Name of the Secret and lines of the file with variables, for form `env`. */
+  /** Secret name and the lines of the variables file, for form `env`. */
   readonly variables: { readonly secret: string; readonly values: ReadonlyMap<string, string> } | undefined
   readonly missing: readonly MissingValue[]
 }
@@ -45,7 +45,7 @@ export class SecretStore {
   readonly #values = new Map<string, Map<string, string>>()
   readonly #missing: MissingValue[] = []
 
-  /** `group` is the name prefix of the shared Secret of form `env`. */
+  /** `group` is the name prefix of the shared Secret in form `env`. */
   constructor(form: SecretForm, group: string) {
     this.#form = form
     this.#shared = `${group}-secrets`
@@ -63,7 +63,7 @@ export class SecretStore {
     return { name, key }
   }
 
-  /** Removes the values of a server that is not converted. */
+  /** Removes the values for a server that is not converted. */
   forget(keys: readonly SecretKey[]): void {
     for (const { name, key } of keys) {
       this.#values.get(name)?.delete(key)
@@ -102,7 +102,7 @@ function shownReference({ name }: Reference): string {
   return `\${${name}}`
 }
 
-/** Secret keys have at most 253 characters. The limit leaves space for the number from `freeKey`. */
+/** Secret keys have at most 253 characters. The limit leaves room for the number from `freeKey`. */
 function keyOf(name: string): string {
   return name.replaceAll(/[^-._a-zA-Z0-9]/g, '_').slice(0, 240) || 'value'
 }

@@ -1,6 +1,9 @@
-/** Decides which values are secrets. In doubt, a value is a secret, because the opposite mistake leaks it. */
+/**
+ * Decides which values are secrets. When in doubt, a value is treated as a secret, because the opposite mistake would
+ * leak it.
+ */
 
-/** Parts of names that mark every value as secret. */
+/** Name parts that mark any value as secret. */
 const words = [
   'TOKEN',
   'SECRET',
@@ -18,7 +21,7 @@ const words = [
   'DATABASEURL',
 ] as const
 
-/** Prefixes of tokens of well-known services, and JSON Web Tokens. */
+/** Token prefixes of well-known services, and of JSON Web Tokens. */
 const tokens =
   /(?:gh[pousr]_|github_pat_|glpat-|sk-|sk_|pk_|rk_|xox[abeoprs]-|xapp-|AKIA|ASIA|AIza|ya29\.|eyJ[\w-]+\.|npm_|hf_|pypi-|dop_v1_|shpat_|lin_api_|ntn_|secret_|figd_|tvly-|-----BEGIN )[\w./+=-]{6,}/
 
@@ -30,7 +33,7 @@ export function isSecretName(name: string): boolean {
   return words.some((word) => plain.includes(word))
 }
 
-/** Returns the range of a known kind of token in a text. */
+/** Returns the range of a known kind of token in a string. */
 export function tokenIn(text: string): { readonly start: number; readonly end: number } | undefined {
   const match = tokens.exec(text)
   return match ? { start: match.index, end: match.index + match[0].length } : undefined

@@ -45,7 +45,7 @@ export function serverDraft(program: EntryProgram, context: ConversionContext): 
     })
   }
   const cluster = clusterForm(program, context, literal ?? args)
-  // Arguments of the resource are literal. Arguments of a pod can refer to variables.
+  // A resource's arguments are literal. A pod's arguments can refer to variables.
   const pod = {
     ...(cluster.command && { command: cluster.command }),
     ...(!literal && { args: cluster.args }),
@@ -109,7 +109,7 @@ interface ClusterForm {
   readonly notes: readonly Note[]
 }
 
-/** Returns image and arguments for a cluster. `args` are the converted arguments of the program. */
+/** Returns the image and arguments for a cluster. `args` are the program's converted arguments. */
 function clusterForm(
   program: EntryProgram,
   context: ConversionContext,
@@ -165,7 +165,7 @@ function volumesOf(container: NonNullable<EntryProgram['container']>, { options 
   })
 }
 
-/** Returns a note when arguments refer to folders of this machine. */
+/** Returns a note when arguments refer to folders on this machine. */
 function pathNotes(args: readonly string[], { container }: EntryProgram): Note[] {
   const isLocal = !container && args.some((arg) => /^(?:[~.]?\.?[/\\]|[A-Za-z]:[/\\]|\.$|~$)/.test(arg))
   if (!isLocal) return []

@@ -41,7 +41,7 @@ function tomlValue(text: string, file: string): unknown {
   }
 }
 
-/** Returns the document of a YAML text with offsets, or undefined for an empty file. Throws INVALID_CONFIG. */
+/** Parses YAML text into a document with offsets; returns undefined for an empty file. Throws INVALID_CONFIG. */
 export function yamlDocument(text: string, file: string): Document | undefined {
   const { documents, violations } = readYamlTree(text)
   const [violation] = violations
@@ -53,7 +53,7 @@ export function yamlDocument(text: string, file: string): Document | undefined {
   return document
 }
 
-/** Converts parser errors, including a stack overflow of a recursive parser, to INVALID_CONFIG. */
+/** Converts parser errors, including a stack overflow in a recursive parser, to INVALID_CONFIG. */
 function bounded<T>(parse: () => T, file: string): T {
   try {
     return parse()

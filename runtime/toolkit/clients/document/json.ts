@@ -1,8 +1,7 @@
 /**
  * Parses JSON with comments and trailing commas, which most clients accept, to a tree with offsets and to plain values.
  *
- * Also accepts comments in files of strict clients, because no edit adds or removes comments. An empty file has no
- * tree.
+ * Also accepts comments in strict clients' files, because no edit adds or removes comments. An empty file has no tree.
  */
 import { createScanner, type Node, type ParseError, parseTree } from 'jsonc-parser'
 import { exactInteger } from '../../../../schemas/index.ts'
@@ -44,7 +43,7 @@ const messages: Readonly<Record<number, string>> = {
   16: 'this character is not allowed in a string',
 }
 
-/** Returns the tree of a JSON text, or undefined for a text without values. Throws INVALID_CONFIG. */
+/** Parses JSON text into a tree; returns undefined for text without values. Throws INVALID_CONFIG. */
 export function jsonTree(text: string, file: string): Node | undefined {
   if (isEmptyJson(text)) return undefined
   checkDepth(text, file)
@@ -76,8 +75,8 @@ function checkDepth(text: string, file: string): void {
 }
 
 /**
- * Returns the plain value of a node, or raw JSON for an integer that a double would round. The last of several members
- * with the same name takes precedence, as in every JSON parser.
+ * Returns the plain value of a node, or raw JSON for an integer that a double would round. If several members have the
+ * same name, the last one takes precedence, as in every JSON parser.
  */
 export function jsonValue(node: Node | undefined, text: string): unknown {
   if (node === undefined) return undefined

@@ -1,5 +1,5 @@
 /**
- * Lossless text of a client's file: conversion between bytes and text, line ends, and positions.
+ * Lossless handling of a client file's text: conversion between bytes and text, line endings, and positions.
  *
  * Only accepts UTF-8 of at most 8 MiB, with or without a byte order mark.
  */
@@ -32,7 +32,7 @@ export function encodeText({ text, bom }: FileText): Buffer {
   return Buffer.from(bom ? `\ufeff${text}` : text, 'utf8')
 }
 
-/** Returns the line end of the first line. */
+/** Returns the line ending used by the first line. */
 export function lineEndOf(text: string): '\n' | '\r\n' {
   const at = text.indexOf('\n')
   return at > 0 && text[at - 1] === '\r' ? '\r\n' : '\n'

@@ -21,7 +21,10 @@ export interface DiffPiece {
   readonly origin: 'unchanged' | 'removed' | 'inserted'
 }
 
-/** Returns the pieces of both texts in order. Throws RangeError when a change does not match the text. */
+/**
+ * Returns the pieces of the original and the changed text in order. Throws RangeError when a change does not match the
+ * text.
+ */
 export function piecesOf(text: string, changes: readonly TextChange[]): readonly DiffPiece[] {
   const pieces: DiffPiece[] = []
   let at = 0

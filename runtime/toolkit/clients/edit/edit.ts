@@ -1,5 +1,5 @@
 /**
- * Sets or removes one entry of a client's file and verifies that nothing else changed.
+ * Sets or removes one entry in a client's file and verifies that nothing else changed.
  *
  * Splices the text at the entry, then parses the result. The result must equal the original document except for the
  * entry; otherwise the edit is rejected. Pure: reads and writes no file.
@@ -31,7 +31,7 @@ export interface Edit {
 
 type Entry = Readonly<Record<string, unknown>>
 
-/** Sets the entry, in place if it exists. Throws INVALID_CONFIG when that is not safe. */
+/** Sets the entry, replacing it in place if it exists. Throws INVALID_CONFIG when that is not safe. */
 export function putEntry(target: EditTarget, entry: Entry): Edit {
   const { format, text, path, file } = target
   const before = parseDocument(format, text, file)
@@ -63,7 +63,7 @@ export function dropEntry(target: EditTarget, emptied = 0): Edit {
   return verifyEdit(target, changes, without)
 }
 
-/** Returns the value at a path of a parsed document, or undefined. */
+/** Returns the value at a path in a parsed document, or undefined. */
 export function entryAt(document: unknown, path: readonly string[]): unknown {
   return path.reduce<unknown>(
     (at, name) => (isFields(at) && Object.hasOwn(at, name) ? at[name] : undefined),
@@ -104,7 +104,7 @@ function withoutEntry(document: unknown, path: readonly string[]): unknown {
   return { ...document, [name]: withoutEntry(document[name], rest) }
 }
 
-/** Removes empty maps on the path to the entry, because clients treat an empty map like a missing one. */
+/** Removes empty maps on the path to the entry, because clients treat an empty map as a missing one. */
 function withoutEmptyMaps(document: unknown, path: readonly string[]): unknown {
   let result = plain(document)
   for (let depth = path.length - 1; depth > 0; depth--) {

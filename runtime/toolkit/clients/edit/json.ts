@@ -1,5 +1,5 @@
 /**
- * Inserts or removes one member of a JSON text with comments by splicing.
+ * Inserts or removes one member in JSON text with comments by splicing.
  *
  * A new member is inserted after the last value, its comma and the comments on its line, in the style of its neighbours
  * (indent, one line or several, trailing comma). Removal keeps every comment. `edit.ts` verifies the result.
@@ -36,7 +36,7 @@ export function dropJson(text: string, path: readonly string[], file: string): T
 interface PathMatch {
   /** The innermost existing object on the path. */
   readonly parent: Node
-  /** Keys below the parent. Only one when just the last is missing. */
+  /** Keys below the parent. Contains a single key when only the last one is missing. */
   readonly rest: readonly string[]
   /** The member at the end of the path, if it exists. */
   readonly member: Node | undefined

@@ -1,8 +1,7 @@
 /**
- * Finds the offsets of table headers and key-value pairs in a TOML text.
+ * Finds the offsets of table headers and key-value pairs in TOML text.
  *
- * Expects a valid text: it finds the ends of strings, lists and inline tables without checking them. Source: TOML
- * 1.0.0.
+ * Expects valid text: it finds the ends of strings, lists and inline tables without checking them. Source: TOML 1.0.0.
  */
 
 /** A `[header]` or a `key = value`, from the start of its line to the end of its value. */
@@ -73,7 +72,7 @@ function dottedName(text: string, from: number): { path: string[]; end: number }
 
 function unquoted(quoted: string): string {
   if (quoted.startsWith("'")) return quoted.slice(1, -1)
-  // Basic strings have the escapes of JSON and two others.
+  // Basic strings have JSON's escapes and two others.
   const json = quoted
     .replaceAll(/\\U([0-9a-fA-F]{8})/g, (_all, hex: string) => {
       return JSON.stringify(String.fromCodePoint(Number.parseInt(hex, 16))).slice(1, -1)

@@ -1,5 +1,5 @@
 /**
- * Inserts one table into a TOML text, or removes it with its sub-tables, by splicing whole lines.
+ * Inserts one table into TOML text, or removes it with its sub-tables, by splicing whole lines.
  *
  * A new table is appended, so that no other table changes its meaning. Rejects a server map that is written inline or
  * with dotted keys, because a header would be invalid there. `edit.ts` verifies the result.

@@ -1,5 +1,5 @@
 /**
- * Inserts or removes one member of a map in a YAML text by splicing whole lines.
+ * Inserts or removes one member of a map in YAML text by splicing whole lines.
  *
  * Only edits maps in block style. A new member is inserted after the last one. `edit.ts` verifies the result.
  */
@@ -82,7 +82,7 @@ function follow(text: string, root: YAMLMap, path: readonly string[], file: stri
   return { map, rest: [], pair: undefined, indent: '' }
 }
 
-/** Returns the offset of the line after a key without a value. */
+/** Returns the offset of the line that follows a key without a value. */
 function afterKey(text: string, root: YAMLMap, path: readonly string[]): number {
   const pair = root.items.find(({ key }) => isScalar(key) && key.value === path[0])
   return pair ? nextLine(text, offsetOf(pair)) : text.length

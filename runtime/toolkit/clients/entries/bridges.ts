@@ -64,7 +64,7 @@ const bridges: Readonly<Record<string, Bridge>> = {
   },
 }
 
-/** Names of the transports in the flags of bridges. */
+/** Transport names as used in bridge flags. */
 const transports: Readonly<Record<string, EntryTransport>> = {
   'http-first': 'streamable-http',
   'http-only': 'streamable-http',
@@ -136,7 +136,7 @@ function readFlags(args: readonly Value[], bridge: Bridge): Flags | undefined {
   return flags
 }
 
-/** Resolves `${NAME}` in a header from the program's environment, like the bridges. */
+/** Resolves `${NAME}` in a header from the program's environment, as the bridges do. */
 function fromEnvironment(value: Value, { env }: EntryProgram): Value {
   const read = value.flatMap((part) => (typeof part === 'string' ? parseValue(part, 'braces') : [part]))
   return fillValue(read, ({ kind, name }) => (kind === 'env' ? env.get(name) : undefined))

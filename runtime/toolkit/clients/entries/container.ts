@@ -77,7 +77,7 @@ export function unwrapContainer(program: EntryProgram): Unwrapped<EntryProgram> 
 
 interface FlagWord {
   readonly flag: string
-  /** Value, when it is part of the flag's word. */
+  /** The value, when it is part of the flag's word. */
   readonly attached: Value | undefined
 }
 
@@ -121,7 +121,7 @@ interface Flag {
 
 class ContainerFlags {
   readonly env: Map<string, Value>
-  /** Words of the command before the image. They refer to variables, whose values are in `env`. */
+  /** Words of the command before the image. They refer to variables whose values are in `env`. */
   readonly words: Value[] = []
   readonly volumes: EntryContainer['volumes'][number][] = []
   readonly notes: Note[] = []

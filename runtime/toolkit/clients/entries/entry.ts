@@ -1,4 +1,4 @@
-/** A server of a client, in a form common to all clients. */
+/** A client's server, in a form common to all clients. */
 import type { FileScope, EntryTransport } from '../catalog/client-row.ts'
 import type { ClientId } from '../catalog/clients.ts'
 import { type Reference, referencesIn, type Value } from './value.ts'
@@ -15,7 +15,7 @@ export interface ClientEntry {
 }
 
 export interface EntrySource {
-  /** `plain` for a file of an unknown client. */
+  /** `plain` for an unknown client's file. */
   readonly client: ClientId | 'plain'
   readonly scope: FileScope | 'file'
   readonly file: string

@@ -28,7 +28,7 @@ export class EntryMembers {
     return this.peek(name)
   }
 
-  /** Also reads the words that YAML 1.1 and people use for true and false. */
+  /** Also accepts the words that YAML 1.1 and people use for true and false. */
   boolean(name: string): boolean | undefined {
     const value = this.peek(name)
     const isTrue = /^(?:true|yes|on)$/i.test(String(value))
@@ -61,7 +61,7 @@ export class EntryMembers {
     return names.every((item) => item !== undefined) ? names : this.#wrong(name, 'a list of names')
   }
 
-  /** Returns strings by name, without null members. Empty when the field is absent. */
+  /** Returns strings by name, excluding null members. Empty when the field is absent. */
   textMap(name: string): ReadonlyMap<string, string> {
     const value = this.take(name)
     if (value === undefined || value === null) return new Map()
@@ -89,7 +89,7 @@ export class EntryMembers {
     if (isSet) this.#notes.push({ field, text, loses })
   }
 
-  /** Notes that a field has an undocumented form with only one possible meaning. */
+  /** Adds a note that a field has an undocumented form with only one possible meaning. */
   noteRepair(field: string, text: string): void {
     this.#notes.push({ field, text, loses: false })
   }

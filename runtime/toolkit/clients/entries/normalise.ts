@@ -1,7 +1,7 @@
 /**
  * Converts an entry of a client's server map to the common form.
  *
- * Every field is either converted, named in a note, or empty. Notes never contain values.
+ * Every field is converted, named in a note, or empty. Notes never contain values.
  */
 import { own, isFields } from '../../../../schemas/index.ts'
 import type { EntryForm, EntryTransport } from '../catalog/client-row.ts'
@@ -124,7 +124,7 @@ function lineWords(argv: readonly Value[], members: EntryMembers): readonly Valu
   return words
 }
 
-/** Returns the variables of an entry: literal values, or references to the client's environment. */
+/** Returns an entry's variables: literal values, or references to the client's environment. */
 function environmentOf(
   members: EntryMembers,
   form: EntryForm,
@@ -140,7 +140,7 @@ function environmentOf(
   return env
 }
 
-/** Returns the words of a command, which is a list or a text next to `args`. */
+/** Returns the words of a command, which is a list, or a string next to `args`. */
 function argvOf(members: EntryMembers, name: string): readonly string[] {
   if (Array.isArray(members.peek(name))) return members.texts(name) ?? []
   return [members.text(name) ?? '', ...(members.texts('args') ?? [])]

@@ -1,4 +1,4 @@
-/** Finds the package of a program: from a package runner (npx, uvx, …) or from the program's name. */
+/** Finds a program's package: from a package runner (npx, uvx, …) or from the program's name. */
 import { basename } from 'node:path'
 import type { EntryProgram } from './entry.ts'
 import { literalOf, type Value } from './value.ts'

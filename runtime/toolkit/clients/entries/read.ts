@@ -1,7 +1,7 @@
 /**
- * Reads all servers in a file of a client.
+ * Reads all servers in a client's file.
  *
- * Detects the client from the path, then from the contents. A file of an unknown client is read for `mcpServers`.
+ * Detects the client from the path, then from the contents. An unknown client's file is searched for `mcpServers`.
  */
 import { isFields } from '../../../../schemas/index.ts'
 import type { EntryForm, FileScope } from '../catalog/client-row.ts'
@@ -18,9 +18,9 @@ export interface ClientFile {
   /** Path, for messages and for detecting the client. */
   readonly file: string
   readonly text: string
-  /** Client whose form the entries have. Undefined to detect it. */
+  /** Client whose format the entries use. Undefined to detect it. */
   readonly client?: ClientId | 'plain' | undefined
-  /** Scope of the file in the client. Undefined when the user named the file. */
+  /** The file's scope in the client. Undefined when the user named the file. */
   readonly scope?: FileScope | 'file' | undefined
   readonly profile?: string | undefined
 }
@@ -141,7 +141,7 @@ function keysOf(client: ClientId | 'plain', document: unknown): readonly (readon
   return [key, ...special]
 }
 
-/** Returns the servers of single projects, which are in the user's file. */
+/** Returns servers for individual projects, which are in the user's file. */
 function projectMaps(document: Readonly<Record<string, unknown>>, source: EntrySource): readonly ServerMap[] {
   const projects = document['projects']
   if (!isFields(projects)) return []

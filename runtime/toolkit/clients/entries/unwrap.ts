@@ -42,7 +42,7 @@ function withoutShell(program: EntryProgram): EntryProgram {
   return !command || needsShell ? program : withoutShell({ ...program, command, args })
 }
 
-/** Removes each caret outside of quotes, which escapes the next character. */
+/** Removes each caret outside quotes, where it escapes the next character. */
 function withoutCarets(value: Value): Value {
   return value.map((part) => (typeof part === 'string' ? part.replaceAll(/("[^"]*")|\^(.)/g, '$1$2') : part))
 }

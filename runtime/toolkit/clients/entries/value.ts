@@ -1,9 +1,9 @@
-/** A text with references to variables, parsed in the client's syntax. Anything else in the text is literal. */
+/** A string with references to variables, parsed in the client's syntax. Anything else in the string is literal. */
 import type { VariableSyntax } from '../catalog/client-row.ts'
 
 export interface Reference {
   /**
-   * env: a variable of the client's environment. input: a value that the user enters. file: the contents of a file.
+   * env: a variable in the client's environment. input: a value that the user enters. file: the contents of a file.
    * place: a value that only the client can resolve, such as the open folder.
    */
   readonly kind: 'env' | 'input' | 'file' | 'home' | 'place'
@@ -15,7 +15,7 @@ export interface Reference {
 /** Literal strings and references in order. */
 export type Value = readonly (string | Reference)[]
 
-/** `any` is for files of unknown clients. It combines the syntaxes that do not conflict. */
+/** `any` is for unknown clients' files. It combines the syntaxes that do not conflict. */
 export type ReadSyntax = VariableSyntax | 'any'
 
 const braces = String.raw`\$\{(?<env>[A-Za-z_]\w*)(?::-(?<fallback>[^}]*))?\}`
@@ -55,7 +55,7 @@ function referenceOf(groups: Readonly<Record<string, string | undefined>>): Refe
   return { kind: 'env', name: env ?? bare ?? name, ...(fallback !== undefined && { fallback }) }
 }
 
-/** Returns the text if it contains no reference. */
+/** Returns the text if it does not contain a reference. */
 export function literalOf(value: Value): string | undefined {
   return value.every((part) => typeof part === 'string') ? value.join('') : undefined
 }
@@ -93,8 +93,8 @@ export function fillValue(value: Value, lookup: (reference: Reference) => Value 
 }
 
 /**
- * Returns the words of a command line in a single text, such as `npx -y package`. A text that begins with a path is one
- * word, because a path may contain blanks.
+ * Returns the words of a command line in a single string, such as `npx -y package`. A string that begins with a path is
+ * one word, because a path may contain blanks.
  */
 export function commandWords(value: Value): readonly Value[] {
   const [first] = value
@@ -113,7 +113,7 @@ export function commandWords(value: Value): readonly Value[] {
     for (const [piece] of part.matchAll(/"|\s+|[^"\s]+/g)) {
       if (piece === '"') {
         isQuoted = !isQuoted
-        // Quotes without text are an empty word.
+        // Empty quotes are an empty word.
         words.at(-1)?.push('')
       } else if (!isQuoted && piece.trim() === '') words.push([])
       else words.at(-1)?.push(piece)

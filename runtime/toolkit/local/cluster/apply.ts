@@ -1,6 +1,6 @@
 /**
- * Three-way apply of a desired child to the live object, like Metacontroller's dynamic apply: removes fields that were
- * applied before and are no longer desired, sets desired fields, and keeps all other fields.
+ * Applies a desired child to the live object with a three-way merge, like Metacontroller's dynamic apply: removes
+ * fields that were previously applied and are no longer desired, sets desired fields, and keeps all other fields.
  *
  * Replaces lists of objects as a whole, because only the hooks write children of the local cluster.
  */

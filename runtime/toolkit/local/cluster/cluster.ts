@@ -1,5 +1,5 @@
 /**
- * A cluster in memory: stores the manifests, runs the hooks like Metacontroller, and stores their children.
+ * An in-memory cluster: stores the manifests, runs the hooks as Metacontroller does, and stores their children.
  *
  * It does not run or schedule workloads, validate schemas (the caller does) or persist anything. Semantics follow
  * Metacontroller v4: it calls `customize` once per generation, selects related objects by the returned rules, deletes
@@ -25,7 +25,7 @@ export interface Hooks {
   byKind(kind: string): Hook | undefined
 }
 
-/** Maximum number of rounds until the responses of the hooks must be stable. */
+/** Maximum number of rounds within which the hooks' responses must become stable. */
 const maxRounds = 40
 
 export class LocalCluster {
@@ -80,7 +80,7 @@ export class LocalCluster {
     return changed
   }
 
-  /** Writes the status of a workload, like a kubelet. Returns whether it changed. */
+  /** Writes a workload's status, as a kubelet does. Returns whether it changed. */
   setStatus(object: LocalObject, status: Record<string, unknown>): boolean {
     const live = this.#objects.get(objectKey(object))
     if (!live || isDeepStrictEqual(live.status, status)) return false
@@ -201,7 +201,7 @@ function ownerReference(parent: LocalObject) {
   }
 }
 
-/** Groups objects like a v2 hook request. Kinds in `always` appear even when they are empty. */
+/** Groups objects as in a v2 hook request. Kinds in `always` appear even when they are empty. */
 function groups(
   objects: readonly LocalObject[],
   always: readonly { readonly apiVersion: string; readonly kind: string }[] = [],
@@ -217,7 +217,7 @@ function groups(
 
 export interface LocalHooks {
   readonly hooks: Hooks
-  /** Validates like the webhook, except for rules that only apply to pods. */
+  /** Validates as the webhook does, except for rules that only apply to pods. */
   readonly validate: ValidateResource
 }
 

@@ -28,8 +28,8 @@ const coreKinds: Readonly<Record<string, string>> = {
 }
 
 /**
- * True when the rule of a parent selects the object. A hook only gets objects of the parent's namespace. Throws
- * INTERNAL for a rule that Metacontroller rejects.
+ * True when a parent's rule selects the object. A hook only gets objects in the parent's namespace. Throws INTERNAL for
+ * a rule that Metacontroller rejects.
  */
 export function matchesRule(
   object: LocalObject,

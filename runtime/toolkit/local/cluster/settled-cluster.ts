@@ -1,4 +1,4 @@
-/** Runs the hooks on manifests offline, in a cluster in memory whose workloads are always ready. */
+/** Runs the hooks on manifests offline, in an in-memory cluster whose workloads are always ready. */
 import { LocalCluster } from './cluster.ts'
 import type { LocalObject } from '../../manifests/objects.ts'
 import { checkManifests, describeViolations } from '../../manifests/check.ts'
@@ -10,7 +10,7 @@ import { workloadStatus } from '../session.ts'
 
 export type SettledCluster =
   | { readonly cluster: LocalCluster; readonly invalid?: undefined }
-  /** Problems of the manifests, as text. */
+  /** Problems with the manifests, as text. */
   | { readonly cluster?: undefined; readonly invalid: string }
 
 /** Rejects with INVALID_CONFIG when a path cannot be read. `option` is the flag that named the paths. */
@@ -26,7 +26,7 @@ export async function settledCluster(
     references: hooks.referenceCheck,
   })
   if (checked.some(({ violations }) => violations.length > 0)) return { invalid: describeViolations(checked) }
-  // Include HTTPRoutes. The condition ExposureReady shows when an installation lacks them.
+  // Include HTTPRoutes. The ExposureReady condition shows when an installation lacks them.
   const settings = hooks.hookSettings({ runtimeImage: image, version, gatewayApi: true })
   const cluster = new LocalCluster(hooks.makeHooks(settings), () => new Date(0))
   cluster.declare(manifests.map(({ doc }) => doc as LocalObject))

@@ -1,9 +1,9 @@
 /**
- * Writes the output of local processes to files, one per resource, in the folder of the session. `gatehouse logs` reads
+ * Writes the output of local processes to files, one per resource, in the session's folder. `gatehouse logs` reads
  * them.
  *
- * The output can contain secrets, so only the owner can read the files, and the session deletes them at its end. A file
- * that exceeds `maxBytes` is renamed to `NAME.log.1`.
+ * The output can contain secrets, so only the owner can read the files, and the session deletes them when it ends. A
+ * file that exceeds `maxBytes` is renamed to `NAME.log.1`.
  */
 import { closeSync, mkdirSync, openSync, renameSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
@@ -21,7 +21,7 @@ export class LogFiles {
   readonly #files = new Map<string, OpenFile>()
   #isBroken = false
 
-  /** Calls `onError` once, at the first write error, and stops writing. */
+  /** Calls `onError` once, on the first write error, and stops writing. */
   constructor(folder: string, onError: (error: unknown) => void) {
     this.folder = folder
     this.#onError = onError

@@ -1,4 +1,4 @@
-/** Readiness checks of a local process: a TCP connection, or its readiness path. */
+/** Readiness checks for a local process: a TCP connection, or its readiness path. */
 import { connect } from 'node:net'
 
 /** Maximum length of a displayed response. */

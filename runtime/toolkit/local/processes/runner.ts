@@ -18,11 +18,11 @@ import { canRunInThread, startThread } from './thread.ts'
 
 export interface RunnerState {
   readonly phase: 'starting' | 'ready' | 'failed'
-  /** Reason for the failure, or the unmet readiness condition after the start deadline. */
+  /** The failure reason, or the readiness condition that was not met by the start deadline. */
   readonly why?: string
   /** Last lines of its output. */
   readonly lines?: readonly string[]
-  /** Number of restarts after an unexpected exit. */
+  /** Number of restarts after unexpected exits. */
   readonly restarts: number
   /** Reason for the last exit, with the last line of output. */
   readonly lastEnd?: string
@@ -33,13 +33,13 @@ export interface RunnerCallbacks {
   readonly onLine: (line: string) => void
 }
 
-/** Lines of output stored for the message when a process fails. */
+/** Number of output lines kept for the message when a process fails. */
 const maxLines = 20
 const graceMs = 3000
 const probeEveryMs = 100
 /** How long a port can stay in use after its process has ended. */
 const releaseMs = 3000
-/** After a process was ready for this long, backoff starts from the beginning. */
+/** Once a process has been ready for this long, backoff starts over. */
 const stableMs = 10_000
 const backoffMs = [500, 1000, 2000, 4000, 8000, 15000] as const
 
@@ -55,7 +55,7 @@ export class ProcessRunner {
   #lines: string[] = []
   #readySince: number | undefined
 
-  /** After `startMs`, a process that is not ready is reported. */
+  /** A process that is not ready after `startMs` is reported. */
   constructor(plan: ProcessPlan, startMs: number, callbacks: RunnerCallbacks) {
     this.plan = plan
     this.#startMs = startMs
@@ -83,7 +83,7 @@ export class ProcessRunner {
     }
   }
 
-  /** Returns undefined once the port is free, or an error message when another program keeps using it. */
+  /** Returns undefined once the port is free, or an error message if another program keeps using it. */
   async #awaitPort(): Promise<string | undefined> {
     const { port, isEntrance } = this.plan
     const until = performance.now() + releaseMs

@@ -1,7 +1,7 @@
 /**
- * Runs this program in a worker thread instead of a separate process. The proxies and virtual servers of a session
- * share one process, one loaded program and one set of system threads. Each has a separate heap, event loop,
- * environment and output, and can end or run out of memory alone.
+ * Runs this program in a worker thread instead of a separate process. A session's proxies and virtual servers share one
+ * process, one loaded program and one set of system threads. Each has a separate heap, event loop, environment and
+ * output, and can end or run out of memory without affecting the others.
  *
  * A message asks the thread to stop; runtime/toolkit/terminal/stop.ts treats it like a signal.
  */
@@ -12,7 +12,7 @@ import { Worker } from 'node:worker_threads'
 import { stopMessage } from '../../terminal/stop.ts'
 import type { LocalProcess, ProcessSpec } from './process.ts'
 
-/** Variables that take effect only at the start of a process. */
+/** Variables that take effect only at process start. */
 const processVariables = /^(NODE_|UV_|SSL_CERT_|TZ$|LD_|LANG$|LC_)/
 
 /**

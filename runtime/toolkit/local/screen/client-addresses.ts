@@ -1,9 +1,9 @@
 /**
- * The virtual servers of a session as their clients see them: address, readiness, and each backend's health from the
- * running server's `/status`.
+ * A session's virtual servers as their clients see them: address, readiness, and each backend's health from the running
+ * server's `/status`.
  *
- * An address is ready when all of its backends respond, because a client that connects earlier misses tools. A backend
- * that never responds delays it by at most ten seconds after the start of the last workload.
+ * An address is ready when all of its backends respond, because a client that connects earlier would miss tools. A
+ * backend that never responds delays readiness by at most ten seconds after the last workload has started.
  */
 import { withDetail } from '../../../observe/index.ts'
 import type { LocalCluster } from '../cluster/cluster.ts'

@@ -1,4 +1,4 @@
-/** Draws a session: one drawing at a time, and the latest state last. */
+/** Draws a session, one drawing at a time, always ending with the latest state. */
 import { clientAddressesOf, type DisplayedSession } from './client-addresses.ts'
 import type { LocalObject } from '../../manifests/objects.ts'
 import { resourceRows } from './resources.ts'
@@ -14,7 +14,7 @@ export interface DisplayOptions {
 }
 
 export class Display {
-  /** Problems of the latest edit; '' when it is applied. */
+  /** Problems with the latest edit; '' once it has been applied. */
   problems = ''
   /** Summary of the latest edit; '' before the first edit. */
   #edit = ''
@@ -28,7 +28,7 @@ export class Display {
     this.#options = options
   }
 
-  /** Records an applied edit. Ignores edits without an effect, such as a changed comment. */
+  /** Records an applied edit. Ignores edits that have no effect, such as a changed comment. */
   noteEdit(changed: readonly LocalObject[]): void {
     if (changed.length === 0) return
     const names = changed.slice(0, namedObjects).map(({ kind, metadata }) => `${kind} ${metadata.name}`)

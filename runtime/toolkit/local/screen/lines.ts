@@ -15,7 +15,7 @@ import { environment } from '../../../config/index.ts'
 import { printError } from '../../terminal/output.ts'
 import { forTerminal } from '../../terminal/plain-text.ts'
 
-/** Flags about the output of processes. */
+/** Flags that control process output. */
 export interface ProcessLogs {
   readonly verbose: boolean
   readonly logFormat?: LogFormat
@@ -23,7 +23,7 @@ export interface ProcessLogs {
   readonly logLevel?: LogLevelName
 }
 
-/** Returns the function that prints a line of a process if `--verbose` is set. */
+/** Returns the function that prints a line of process output if `--verbose` is set. */
 export function verboseLine(options: ProcessLogs): (name: string, line: string) => void {
   const shown = lineWriter({
     format: logFormatFor(options.logFormat, process.stderr),

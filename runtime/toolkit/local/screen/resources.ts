@@ -91,7 +91,7 @@ const notErrors: ReadonlySet<string> = new Set([
   'StdioReplicaCapped',
 ])
 
-/** Reasons with which the condition Valid may only summarize the others. */
+/** Reasons for which the Valid condition may merely summarize the others. */
 const summaries: ReadonlySet<string> = new Set(['ConfigInvalid', 'ReferencesNotReady'])
 
 function conditionFinding(object: LocalObject, views: readonly WorkloadView[]): Finding | undefined {
@@ -119,7 +119,7 @@ function nextStep({ reason, message }: Condition): string {
   return /^(?:Invalid|ConversionFailed|BackendsExcluded)/.test(reason) ? 'correct the named resource' : ''
 }
 
-/** Returns the finding of the processes behind a resource. Undefined when all are ready, or there are none. */
+/** Returns the finding about the processes behind a resource. Undefined when all are ready, or there are none. */
 function processFinding(views: readonly WorkloadView[]): Finding | undefined {
   const worst = (['failed', 'not runnable', 'starting'] as const).flatMap((phase) =>
     // Prefer a workload with a reason over one that waits for it.
@@ -138,7 +138,7 @@ function processFinding(views: readonly WorkloadView[]): Finding | undefined {
   return { state: 'failed', text, lines }
 }
 
-/** Describes a stdio server that runs, but returned an error for a session or has not responded yet. */
+/** Describes a stdio server that is running but returned an error for a session or has not responded yet. */
 function stdioFinding(views: readonly WorkloadView[]): Finding | undefined {
   const refused = views.find(({ refusal }) => refusal !== undefined)
   if (refused) {

@@ -12,7 +12,7 @@ import { roundSecondsSince, secondsSince } from './lines.ts'
 
 export interface Screen {
   readonly title: string
-  /** Problems of the latest edit, which is not applied; '' if there are none. */
+  /** Problems with the latest edit, which is then not applied; '' if there are none. */
   readonly problems: string
   /** Summary of the latest applied edit; '' before the first edit. */
   readonly edit: string
@@ -133,7 +133,7 @@ export class ScreenWriter {
     )
   }
 
-  /** Prints a text when it differs from the last text with the same id. */
+  /** Prints text if it differs from the last text with the same id. */
   #printChange(id: string, text: string): void {
     if ((this.#printed.get(id) ?? '') === text) return
     this.#printed.set(id, text)

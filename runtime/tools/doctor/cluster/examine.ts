@@ -1,6 +1,6 @@
 /**
- * Examines a cluster: definitions, admission webhook and its certificates, hooks, Metacontroller, and the resources.
- * Reads only. Objects that the caller has no permission to read are reported as unknown.
+ * Examines a cluster: definitions, the admission webhook and its certificates, the hooks, Metacontroller, and the
+ * resources. Read-only. Objects that the caller has no permission to read are reported as unknown.
  */
 import { X509Certificate } from 'node:crypto'
 import { apiGroup, apiVersion, kinds } from '../../../../schemas/index.ts'
@@ -23,7 +23,7 @@ export interface ClusterExamination {
   /** Name of the context. */
   readonly context: string
   readonly read: ClusterReader
-  /** Version of this program. The URLs of the hooks contain theirs. */
+  /** This program's version. The hooks' URLs contain the hooks' version. */
   readonly version: string
 }
 
@@ -86,7 +86,7 @@ async function checkWebhook(facts: ClusterFacts): Promise<CheckOutcome> {
   return checkAuthorities(bundles)
 }
 
-/** Checks the latest end of each bundle, because during a rotation the bundle also contains the old authority. */
+/** Checks the latest expiry in each bundle, because during a rotation the bundle also contains the old authority. */
 function checkAuthorities(bundles: readonly string[]): CheckOutcome {
   const ends = bundles.map((bundle) =>
     Math.max(...certificatesIn(bundle).map((certificate) => Date.parse(certificate.validTo)), 0),
@@ -128,7 +128,9 @@ function isServing(deployment: JsonRecord): boolean {
   return isTrue(deployment, 'Available') && typeof count === 'number' && count > 0
 }
 
-/** Returns a problem of the private Metacontroller in the hooks' namespace. A shared Metacontroller is not checked. */
+/**
+ * Returns a problem with the private Metacontroller in the hooks' namespace. A shared Metacontroller is not checked.
+ */
 async function stoppedMetacontroller({ read, webhook }: ClusterFacts): Promise<string | undefined> {
   const [first] = listAt(webhook, 'webhooks')
   const namespace = textAt(first, 'clientConfig', 'service', 'namespace')

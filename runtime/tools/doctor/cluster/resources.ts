@@ -1,4 +1,4 @@
-/** Checks the resources of gatehouse.dev in a cluster: whether they are reconciled, and their conditions. */
+/** Checks the gatehouse.dev resources in a cluster: whether they are reconciled, and their conditions. */
 import { apiGroup, apiVersion, type Kind, kinds } from '../../../../schemas/index.ts'
 import type { JsonRecord } from '../../../oauth/index.ts'
 import { ok, type CheckOutcome, failed, warning } from '../report/finding.ts'
@@ -11,7 +11,7 @@ export interface ClusterResource {
   readonly object: JsonRecord
 }
 
-/** Resources that could be read, and kinds that could not. */
+/** Resources that could be read, and kinds that could not be read. */
 export interface ReadResources {
   readonly resources: readonly ClusterResource[]
   readonly unread: readonly string[]

@@ -1,6 +1,6 @@
 /**
- * Checks the file of an MCP client: its syntax, whether each entry can work, and the servers behind the entries. A
- * token in the header of an entry is only sent to that entry's URL, like the client does.
+ * Checks an MCP client's file: its syntax, whether each entry can work, and the servers behind the entries. A token in
+ * an entry's header is only sent to that entry's URL, as the client would do.
  */
 import { own, invalidConfig } from '../../../../schemas/index.ts'
 import {
@@ -45,7 +45,7 @@ export async function* clientTargets(
   }
 }
 
-/** Rejects an entry name that occurs in several files, because the entries can refer to different servers. */
+/** Rejects an entry name that occurs in several files, because the entries may refer to different servers. */
 function refuseSeveral(sources: readonly Source[], named: string, host: Host): void {
   const files = sources
     .filter(({ entries }) => entries.some(({ enabled, target }) => enabled && target.kind === 'remote'))
@@ -103,7 +103,7 @@ function entryOutcome(entry: ClientEntry, host: Host): CheckOutcome {
     : failed('client-file.program', `${entry.name}: no program ${command}`)
 }
 
-/** Resolves variables from the environment. Undefined when only the client can resolve a part. */
+/** Resolves variables from the environment. Undefined when only the client can resolve part of the entry. */
 function resolveValue(value: Value, { env, home }: Host): string | undefined {
   const parts = value.map((part) => {
     if (typeof part === 'string') return part

@@ -42,7 +42,7 @@ export async function doctor(url: string | undefined, flags: DoctorFlags, comman
   const examined: Examined[] = []
   const paint = painter({ colour: process.stdout.isTTY && process.stdout.hasColors() })
   for await (const result of examine(url, flags)) {
-    // Print each result immediately, because an unresponsive host takes long.
+    // Print each result immediately, because checking an unresponsive host takes a long time.
     if (flags.output === 'text')
       print(`${examined.length > 0 ? '\n' : ''}${reportLines(result, paint).join('\n')}`)
     examined.push(result)

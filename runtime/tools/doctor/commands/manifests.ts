@@ -1,6 +1,6 @@
 /**
- * Validates manifests like the webhook, then checks all remote backends and issuers in them. Names inside a cluster are
- * reported as skipped.
+ * Validates manifests as the webhook does, then checks all remote backends and issuers in them. Names inside a cluster
+ * are reported as skipped.
  */
 import { formatViolations, isFields } from '../../../../schemas/index.ts'
 import { checkManifests, nameOf } from '../../../toolkit/manifests/check.ts'
@@ -66,7 +66,7 @@ function endpointsOf(manifests: readonly Manifest[]): readonly DialledEndpoint[]
   }
   for (const { doc } of manifests) {
     const spec = isFields(doc['spec']) ? doc['spec'] : {}
-    // Skip the issuer of an embedded authorization server: it is the gateway itself, which may not run yet.
+    // Skip the issuer of an embedded authorization server: it is the gateway itself, which may not be running yet.
     if (doc['kind'] === 'MCPOIDCConfig' && isFields(spec['inline'])) add(spec['inline']['issuer'], 'issuer')
     visit(spec, 0, (name, value) => {
       const depth = fields[name]

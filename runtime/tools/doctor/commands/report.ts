@@ -1,4 +1,4 @@
-/** The report of `gatehouse doctor`: as text, with rows per hop and fixes for failures, or as JSON. */
+/** The report of `gatehouse doctor`: as text, with rows for each hop and fixes for failures, or as JSON. */
 import type { painter } from '../../../toolkit/terminal/output.ts'
 import { version } from '../../../toolkit/terminal/version.ts'
 import type { Finding, Result } from '../report/finding.ts'
@@ -81,7 +81,7 @@ export function reportLines(
   return [...lines, '', counts.map(([result, count]) => `${count} ${result}`).join(', ')]
 }
 
-/** Results ok and skipped share one line per hop. Other results have separate lines. */
+/** The results ok and skipped share one line per hop. Other results have separate lines. */
 function hopLines(findings: readonly Finding[], paint: ReturnType<typeof painter>): readonly string[] {
   const hops = [...new Set(findings.map(({ hop }) => hop))]
   const width = Math.max(...hops.map((hop) => hop.length))

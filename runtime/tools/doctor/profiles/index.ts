@@ -1,5 +1,5 @@
 /**
- * Identity providers that are recognized by their issuer, with their quirks and fixes. A new provider needs a file and
+ * Identity providers that are recognized by their issuer, with their quirks and fixes. A new provider needs a file, and
  * a line here. docs/reference/doctor.md lists the quirks.
  */
 import { atlassian } from './atlassian.ts'

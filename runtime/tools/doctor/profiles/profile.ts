@@ -9,13 +9,13 @@ export interface Profile {
   readonly host?: RegExp
   /** Matches the path of an issuer, for self-hosted providers. */
   readonly path?: RegExp
-  /** Documentation page of the provider. */
+  /** The provider's documentation page. */
   readonly docs: string
   /** Facts for operators, one per line. */
   readonly quirks: readonly string[]
   /** Fixes for this provider, by code. */
   readonly fixes: Partial<Readonly<Record<FindingCode, string>>>
-  /** Texts in its pages and redirects, with their meaning. */
+  /** Text that appears in its pages and redirects, with its meaning. */
   readonly errors?: readonly KnownError[]
 }
 

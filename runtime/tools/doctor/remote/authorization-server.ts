@@ -110,7 +110,7 @@ export async function checkEndpoints({ server, target }: RemoteFacts): Promise<C
   for (const name of ['authorization_endpoint', 'token_endpoint', 'registration_endpoint', 'jwks_uri']) {
     const value = text(server, name)
     if (value === undefined) continue
-    // A plain http server on a private network may also have plain endpoints.
+    // A plain http server on a private network may also have plain http endpoints.
     const violation = endpointViolation(value, target.protocol === 'http:')
     if (violation !== undefined) return failed('endpoints.insecure', `${name} ${violation}: ${value}`)
   }

@@ -20,7 +20,7 @@ const byError: Readonly<Record<string, FindingCode>> = {
   unauthorized_client: 'client.unknown',
 }
 
-/** Errors that occur only after all relevant checks of the server. */
+/** Errors that the server returns only after all relevant checks have passed. */
 const harmless = new Set(['login_required', 'interaction_required', 'consent_required', 'access_denied'])
 
 export async function checkClient(facts: RemoteFacts): Promise<CheckOutcome> {

@@ -125,7 +125,7 @@ function looksLikeMcp(reply: ProbeReply): boolean {
 const warnMs = 5_000
 const failMs = 60_000
 
-/** `Date` has whole seconds. Half a second is added to estimate the middle. */
+/** `Date` has a resolution of one second. Half a second is added to estimate the middle. */
 export function checkClock(
   reply: ProbeReply | undefined,
   code: 'clock.skew' | 'issuer-clock.skew',
@@ -135,7 +135,7 @@ export function checkClock(
   if (reply === undefined || Number.isNaN(theirs)) return ok('the server sends no Date')
   const skewMs = theirs - reply.at
   const seconds = Math.round(Math.abs(skewMs) / 1000)
-  // A cached response has the time at which it was created.
+  // A cached response carries the time at which it was created.
   if (header(reply, 'age') !== undefined) return ok('not compared: the response was cached')
   if (Math.abs(skewMs) < warnMs + reply.roundTripMs) return ok(`${seconds} s apart`)
   const seen = `the server’s clock is ${seconds} s ${skewMs > 0 ? 'ahead of' : 'behind'} this machine’s`

@@ -91,7 +91,7 @@ const endpoint: readonly Row[] = [
   { id: 'challenge', hop: 'MCP endpoint', needs: ['endpoint'], object: target, run: checkChallenge },
 ]
 
-/** Skips a check when the server requires no login. */
+/** Skips a check when the server does not require a login. */
 function skipIfOpen(row: Row): Row {
   return {
     ...row,
@@ -121,7 +121,7 @@ const login: readonly Row[] = (
   ] as const
 ).map(([id, hop, needs, object, run]) => skipIfOpen({ id, hop, needs, object, run }))
 
-/** Checks for --login. They replace the check of a registered client. */
+/** Checks for --login. They replace the registered client check. */
 const signIn: readonly Row[] = (
   [
     ['login-client', 'login', ['endpoints', 'issuer', 'flow', 'registration'], issuer, checkLoginClient],
@@ -146,7 +146,7 @@ const session: readonly Row[] = [
   { id: 'stream', hop: 'stream', needs: ['initialize'], object: target, run: checkStream },
 ]
 
-/** Checks for a backend of a gateway, which has its own credential: only whether it can be reached. */
+/** Checks for a gateway's backend, which has its own credential: only whether it can be reached. */
 const backendChecks: readonly Row[] = [
   ...network,
   ...endpoint.filter(({ id }) => id === 'endpoint' || id === 'clock'),
@@ -167,7 +167,7 @@ const issuerChecks: readonly Row[] = [
     .map((row) => (row.id === 'issuer-document' ? { ...row, needs: ['tls'] } : row)),
 ]
 
-/** Scope of the checks: the whole path of a client, a backend behind a gateway, or only an issuer. */
+/** Scope of the checks: a client's whole path, a backend behind a gateway, or only an issuer. */
 type Depth = 'client' | 'backend' | 'issuer'
 
 const checksOf: Readonly<Record<Depth, readonly Row[]>> = {
@@ -193,13 +193,13 @@ export interface ExamineOptions extends Partial<RemoteOptions> {
   readonly login?: SignInOptions | undefined
   /** Default: `client`. */
   readonly depth?: Depth | undefined
-  /** Issuer as the document contains it, for depth `issuer`. */
+  /** Issuer as it appears in the document, for depth `issuer`. */
   readonly issuer?: string | undefined
   /** Timeout of each request and connection. Default 10 s. */
   readonly timeoutMs?: number | undefined
   readonly ca?: string | undefined
   readonly proxy?: ProxyEnvironment | undefined
-  /** Id of the provider, instead of detection by issuer. */
+  /** Provider id, instead of detection by issuer. */
   readonly provider?: string | undefined
   /** Replaces the system's resolver (tests). */
   readonly lookup?: LookupAll | undefined
@@ -208,7 +208,7 @@ export interface ExamineOptions extends Partial<RemoteOptions> {
 
 export interface Examination {
   readonly findings: readonly Finding[]
-  /** The identity provider, when it is a known one. */
+  /** The identity provider, if it is known. */
   readonly profile: Profile | undefined
 }
 
@@ -265,7 +265,7 @@ export async function examineRemote(options: ExamineOptions): Promise<Examinatio
 }
 
 function fixOf(profile: Profile | undefined, code: string) {
-  // Both codes have the same fix for a provider.
+  // Both codes have the same fix for a given provider.
   const shown = code === 'refresh.not-issued' ? 'refresh.none' : code
   const text = profile?.fixes[shown as keyof typeof profile.fixes]
   return profile === undefined || text === undefined ? undefined : { text, docs: profile.docs }

@@ -1,4 +1,4 @@
-/** Facts that the checks of a remote server collect. Each check can read the facts of earlier checks. */
+/** Facts collected by the remote server checks. Each check can read facts from earlier checks. */
 import type { LookupAddress } from 'node:dns'
 import { isLoopbackHost } from '../../../net/index.ts'
 import { canonicalResource, type Challenge, type JsonRecord } from '../../../oauth/index.ts'
@@ -13,7 +13,7 @@ export interface RemoteOptions {
   readonly clientId?: string | undefined
   /** Default: the redirect URI of `gatehouse proxy`. */
   readonly redirectUri?: string | undefined
-  /** Registers a client, and deletes it if the server supports that. */
+  /** Registers a client, then deletes it if the server supports that. */
   readonly register: boolean
   /** Origin of a browser client. */
   readonly origin?: string | undefined
@@ -26,7 +26,7 @@ export interface RemoteFacts {
   readonly peers: Peers
   readonly clean: Clean
   readonly options: RemoteOptions
-  /** Secrets to redact in texts. A login adds to them. */
+  /** Secrets to redact in text. A login adds its own. */
   readonly secrets: string[]
   /** State of a login, with --login. */
   readonly signIn?: SignIn | undefined
@@ -34,14 +34,14 @@ export interface RemoteFacts {
   token?: string | undefined
   /** The server's response to the token. */
   verdict?: Verdict
-  /** Addresses of the target that are allowed to be dialled. */
+  /** The target's addresses that may be dialled. */
   addresses?: readonly LookupAddress[]
   /** The response to `initialize` without a token. */
   first?: ProbeReply
   challenge?: Challenge
-  /** True when the server requires no login. */
+  /** True when the server does not require a login. */
   isOpen?: boolean
-  /** True when the server supports only the HTTP+SSE (deprecated) transport. */
+  /** True when the server supports only the deprecated HTTP+SSE transport. */
   isHttpSse?: boolean
   resource?: JsonRecord
   /** Issuer, as in the protected-resource document. */
@@ -53,7 +53,7 @@ export interface RemoteFacts {
   isStateless?: boolean
 }
 
-/** `scope`: the server requires other scopes. */
+/** `scope`: the server requires different scopes. */
 export type Verdict = 'accepted' | 'refused' | 'scope'
 
 /** The redirect URI of `gatehouse proxy`. */
@@ -81,7 +81,7 @@ export function shownUrl(url: URL): string {
   return `${url.origin}${url.pathname}`
 }
 
-/** Returns the strings of a list in a document, at most 200. */
+/** Returns at most 200 strings from a list in a document. */
 export function strings(document: JsonRecord | undefined, name: string): readonly string[] | undefined {
   const value = document?.[name]
   if (!Array.isArray(value)) return undefined
@@ -93,7 +93,7 @@ export function text(document: JsonRecord | undefined, name: string): string | u
   return typeof value === 'string' && value !== '' ? value : undefined
 }
 
-/** Quotes an argument of a command for the user to copy. Peers control some of these texts. */
+/** Quotes a command argument for the user to copy. Peers control some of this text. */
 export function quoted(value: string | URL): string {
   const plain = typeof value === 'string' ? value : shownUrl(value)
   return /^[\w./:@%+=[\]-]+$/.test(plain) ? plain : `'${plain.replaceAll("'", "'\\''")}'`

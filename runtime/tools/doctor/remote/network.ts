@@ -1,4 +1,4 @@
-/** Checks name, address, connection and certificate of a host, without HTTP. */
+/** Checks a host's name, addresses, connection and certificate, without HTTP. */
 import { isIP, connect as connectTcp } from 'node:net'
 import {
   checkServerIdentity,
@@ -69,7 +69,7 @@ export async function checkConnection(
   const shown = broken.map(({ address, failure }) => `${address}: ${failure?.detail ?? ''}`).join(', ')
   if (broken.length === 0) return ok(`port ${port} accepts connections`)
   if (broken.length < tries.length) {
-    // A machine without IPv6 is not a problem of the server.
+    // A machine without IPv6 is not a problem with the server.
     const isLocalProblem = broken.every(({ failure }) => failure?.failure === 'unreachable')
     return isLocalProblem ? ok(`port ${port} accepts connections`) : warning('connect.some', shown)
   }

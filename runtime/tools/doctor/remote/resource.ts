@@ -35,7 +35,7 @@ export type MetadataResponse =
       readonly failure: NetworkFailure
     }
 
-/** Reads a document from a well-known place. A redirect on the same host is followed once. */
+/** Reads a document from a well-known location. A redirect on the same host is followed once. */
 export async function readMetadata(peers: Peers, url: URL): Promise<MetadataResponse> {
   const first = await peers.ask(url, { method: 'GET', headers: { accept: 'application/json' } })
   const next = isFailure(first) ? undefined : sameHostRedirect(first, url)

@@ -1,6 +1,5 @@
 /**
- * The server's response to the token. Only the server knows the required audience and scopes. Asked once per
- * examination.
+ * The server's response to the token. Only the server can decide on the audience and scopes. Sent once per examination.
  */
 import { headerName } from '../../../mcp/index.ts'
 import { findChallenge, parseChallenges } from '../../../oauth/index.ts'
@@ -8,7 +7,7 @@ import { header } from '../../../toolkit/mcp-client/exchange.ts'
 import { askMcp, credentials, initializeParams } from '../../../toolkit/mcp-client/mcp.ts'
 import type { RemoteFacts, Verdict } from './facts.ts'
 
-/** Returns `accepted` when the server cannot be asked. The session checks report that problem. */
+/** Returns `accepted` when the server cannot be reached. The session checks report that problem. */
 export async function verdictOn(facts: RemoteFacts): Promise<Verdict> {
   facts.verdict ??= await ask(facts)
   return facts.verdict

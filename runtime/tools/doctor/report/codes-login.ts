@@ -1,4 +1,4 @@
-/** Codes of the login: metadata of the authorization server, client, and token. */
+/** Codes for the login: the authorization server's metadata, the client and the token. */
 export const loginCodes = {
   'flow.no-code': {
     expected: 'response_type code',

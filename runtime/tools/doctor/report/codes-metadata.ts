@@ -1,4 +1,4 @@
-/** Codes of the well-known documents. */
+/** Codes for the well-known documents. */
 export const metadataCodes = {
   'resource-document.missing': {
     expected: 'a protected-resource document (RFC 9728)',

@@ -1,4 +1,4 @@
-/** Codes of the network, the MCP endpoint and its challenge. */
+/** Codes for the network, the MCP endpoint and its challenge. */
 export const networkCodes = {
   'dns.not-found': {
     expected: 'the name resolves to an address',

@@ -1,4 +1,4 @@
-/** Codes of the other targets: a running gateway, manifests, files of clients, Redis. */
+/** Codes for the other targets: a running gateway, manifests, client files, Redis. */
 export const otherCodes = {
   'gateway.unreachable': {
     expected: 'a response from /health',

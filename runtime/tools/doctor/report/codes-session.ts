@@ -1,4 +1,4 @@
-/** Codes of the MCP session and its streams. */
+/** Codes for the MCP session and its streams. */
 export const sessionCodes = {
   'initialize.token': {
     expected: 'the token is accepted',

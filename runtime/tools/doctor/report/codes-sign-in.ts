@@ -1,4 +1,4 @@
-/** Codes of --login: client, browser, code, scopes, renewal. */
+/** Codes for --login: client, browser, code, scopes, renewal. */
 export const signInCodes = {
   'login.no-client': {
     expected: 'a client that this program can use',

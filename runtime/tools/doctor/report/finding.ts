@@ -1,15 +1,15 @@
-/** The result of a check: one finding per check, in hop order. Texts from peers are cleaned first (report/text.ts). */
+/** The result of a check: one finding per check, in hop order. Text from peers is cleaned first (report/text.ts). */
 import type { FindingCode } from './codes.ts'
 
 /**
  * ok: as required. warning: works, but not for all clients. failed: clients stop here. skipped: depends on a failed
- * check or a missing option. unknown: the check could not find out.
+ * check or a missing option. unknown: the check was inconclusive.
  */
 export type Result = 'ok' | 'warning' | 'failed' | 'skipped' | 'unknown'
 
 export interface Fix {
   readonly text: string
-  /** Documentation page of the provider. */
+  /** The provider's documentation page. */
   readonly docs?: string | undefined
 }
 

@@ -1,6 +1,6 @@
 /**
- * Runs checks in hop order. Skips a check when a check that it needs failed, so that the first failure is the cause and
- * consequences are not reported as failures.
+ * Runs checks in hop order. Skips a check when one of its prerequisites failed, so that only the cause is reported as a
+ * failure.
  */
 import { codes } from './codes.ts'
 import { type Finding, type CheckOutcome, type Result, skipped } from './finding.ts'
@@ -9,7 +9,7 @@ import type { Clean } from './text.ts'
 export interface Check<Facts> {
   readonly id: string
   readonly hop: string
-  /** Checks that must have ended with ok or a warning. */
+  /** Checks that must have returned ok or a warning. */
   readonly needs: readonly string[]
   readonly object: (facts: Facts) => string
   readonly run: (facts: Facts) => Promise<CheckOutcome>
@@ -46,7 +46,7 @@ export async function walk<Facts>(
     const result = outcome?.result ?? 'skipped'
     results.set(check.id, result)
     const base = {
-      // Names of entries and manifests are also untrusted text.
+      // Entry and manifest names are also untrusted text.
       id: clean(check.id),
       hop: check.hop,
       object: clean(check.object(facts)),
@@ -67,14 +67,14 @@ function passed(result: Result | undefined): boolean {
   return result === 'ok' || result === 'warning'
 }
 
-/** Reports an interruption once, for the first check that did not run. */
+/** Reports an interruption once, at the first check that did not run. */
 function interrupted(findings: readonly Finding[]): CheckOutcome {
   const isReported = findings.some(({ code }) => code === 'doctor.interrupted')
   const observed = 'the examination was interrupted'
   return isReported ? skipped(observed) : { result: 'unknown', code: 'doctor.interrupted', observed }
 }
 
-/** Reports an error of this program as unknown, not as a failure of the target. */
+/** Reports an error in this program as unknown, not as a failure of the target. */
 async function outcomeOf<Facts>(check: Check<Facts>, facts: Facts): Promise<CheckOutcome> {
   try {
     return await check.run(facts)

@@ -15,7 +15,7 @@ export async function cleanUpLogin(facts: RemoteFacts): Promise<CheckOutcome> {
   await endSession(facts)
   redirect?.finish({ ok: false })
   await ready.callback.close()
-  // Ignore the signal of the login: cleanup also runs after Ctrl-C.
+  // Ignore the login's signal: cleanup also runs after Ctrl-C.
   const call = { fetch: peers.fetch }
   const { server, client, registration } = ready
   const revoke = async (tokens: ReadonlySet<string>): Promise<boolean> => {
@@ -32,7 +32,7 @@ export async function cleanUpLogin(facts: RemoteFacts): Promise<CheckOutcome> {
 function tokensText({ refresh, access }: SignIn['issued'], isRefresh: boolean, isAccess: boolean): string {
   if (access.size === 0) return 'no tokens were issued'
   if (isRefresh && isAccess) return 'the tokens are revoked'
-  // Servers that do not ask the issuer accept a signed token until it expires.
+  // Servers that do not query the issuer accept a signed token until it expires.
   const rest = 'access tokens stay valid until they expire'
   if (refresh.size === 0) return rest
   return isRefresh ? `refresh tokens are revoked, ${rest}` : 'tokens stay valid until they expire'

@@ -62,7 +62,7 @@ function metadataOf({ server, target }: RemoteFacts): ServerMetadata | OAuthClie
 }
 
 /**
- * True for providers that support S256 without announcing it. The metadata check has already reported that clients
+ * True for providers that support S256 without advertising it. The metadata check has already reported that clients
  * reject them.
  */
 function isSilent(server: ServerMetadata, provider: string | undefined): boolean {
@@ -82,7 +82,7 @@ async function openPort(
   for (const candidate of mayMove && port !== 0 ? [port, 0] : [port]) {
     try {
       const callback = await openCallback(candidate, silentLog, { host, path })
-      // Unchanged, because servers compare it byte for byte.
+      // Keep it unchanged, because servers compare it byte for byte.
       return { callback, redirectUri: candidate === 0 ? callback.redirectUri : wanted }
     } catch (error) {
       reason = unavailablePort(error, candidate)

@@ -1,13 +1,10 @@
-/**
- * Maps errors of an authorization server, at its token endpoint and in redirects, to codes. Source: RFC 6749 section
- * 5.2.
- */
+/** Maps errors from an authorization server's token endpoint and redirects to codes. Source: RFC 6749 section 5.2. */
 import { type OAuthClientError, tokenRefusal } from '../../../oauth/index.ts'
 import type { RemoteFacts } from '../remote/facts.ts'
 import type { FindingCode } from '../report/codes.ts'
 import { failed, type CheckOutcome } from '../report/finding.ts'
 
-/** Returns the outcome for an error text that contains a known code of the provider. */
+/** Returns the outcome for error text that contains one of the provider's known codes. */
 export function knownError(
   { profile }: RemoteFacts,
   description: string | undefined,

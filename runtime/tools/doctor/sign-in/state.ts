@@ -1,4 +1,4 @@
-/** Options and state of a login. Contains secrets. */
+/** A login's options and state. Contains secrets. */
 import type {
   Callback,
   LoginSecrets,
@@ -11,7 +11,7 @@ import type {
 
 export interface SignInOptions {
   readonly clientSecret?: string | undefined
-  /** Prints a message for the user immediately, outside of the report. */
+  /** Prints a message for the user immediately, outside the report. */
   readonly notify: (line: string) => void
   /** Opens a browser and returns false on failure. Absent when the address is only printed. */
   readonly open?: ((url: string) => Promise<boolean>) | undefined

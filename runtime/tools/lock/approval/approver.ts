@@ -19,7 +19,7 @@ export async function makeApprover({ env, toolLocks }: ApproverParts): Promise<A
   const paths = pathsIn(env[vmcpEnvironment.consoleManifests])
   const lockOf = (reviewed: ReviewedDrift) => lockFor(toolLocks(), reviewed)
   if (!paths) return { way: (reviewed) => byHand(lockOf(reviewed), env, reviewed), approve: rejectApproval }
-  // Loads the code of the hooks, which must not be loaded in a pod.
+  // This loads the hooks' code, which must not be loaded in a pod.
   const { approveInFile, fileOfLock } = await import('./file.ts')
   const soughtLock = (lock: input.RuntimeToolLock, { backend }: ReviewedDrift) => ({
     paths,
@@ -56,7 +56,7 @@ const noLock = {
   why: 'the configuration has no lock of this backend: edit the file of --pin-first and restart, or write a lock with gatehouse lock',
 } as const
 
-/** The lock belongs to no object, so no manifest contains it. */
+/** The lock does not belong to an object, so no manifest contains it. */
 const ownFile = {
   way: 'none',
   why: 'the lock is in toolLocks of this server’s file, or in a file of --pin-first: change it there, then restart',
@@ -96,7 +96,7 @@ function byHand(
 ): ApprovalWay {
   if (!lock) return noLock
   const namespace = env[vmcpEnvironment.namespace]
-  // Only names of objects are safe as a single shell word.
+  // Only object names are safe as a single shell word.
   const isObject = [namespace, lock.name].every(
     (name) => name !== undefined && /^[a-z0-9][a-z0-9.-]*$/.test(name),
   )

@@ -13,12 +13,12 @@ interface PatchStep {
   readonly value?: unknown
 }
 
-/** Limit for a command that a terminal accepts and a page can show. */
+/** Maximum length of a command, so that a terminal accepts it and a page can show it. */
 const maxCommand = 200_000
 
 /**
- * Returns the command. The patch is in a here-document, where the shell expands nothing. Throws LOCK_NOT_WRITTEN when a
- * lock or a command cannot contain it.
+ * Returns the command. The patch is in a here-document in which the shell expands nothing. Throws LOCK_NOT_WRITTEN when
+ * a lock or a command cannot contain it.
  */
 export function patchCommand(lock: input.RuntimeToolLock, namespace: string, reviewed: Reviewed): string {
   const { type, patch } = patchOf(lock, reviewed)
@@ -28,7 +28,7 @@ export function patchCommand(lock: input.RuntimeToolLock, namespace: string, rev
   return command
 }
 
-/** Escapes all characters outside of ASCII. kubectl reads a patch as YAML, which has no surrogate escapes. */
+/** Escapes all non-ASCII characters. kubectl reads a patch as YAML, which has no surrogate escapes. */
 function plainJson(value: unknown): string {
   return JSON.stringify(value).replace(/[^\x20-\x7e]/gu, (found) => {
     const hex = (found.codePointAt(0) ?? 0).toString(16)
@@ -47,7 +47,7 @@ function patchOf(lock: input.RuntimeToolLock, reviewed: Reviewed): Patch {
   if (kind !== 'instructions') return { type: 'json', patch: itemPatch(lock, reviewed, memberOf[kind]) }
   checkHoldable(0, reviewed)
   const instructions: unknown = offered === undefined ? undefined : JSON.parse(offered)
-  // It is unknown whether the object has `server`, so use a merge patch.
+  // The object may lack `server`, so use a merge patch.
   if (lock.instructions === undefined) return { type: 'merge', patch: { spec: { server: { instructions } } } }
   const path = '/spec/server/instructions'
   const next = instructions === undefined ? { op: 'remove', path } : { op: 'add', path, value: instructions }
@@ -68,7 +68,7 @@ function itemPatch(
   if (!before) {
     if (offered === undefined) throw notWritten('the lock no longer contains it')
     const item = { name, ...plainForm(offered) }
-    // A list that was added since is not replaced. The API server rejects two items with the same name.
+    // A list that was added in the meantime is not replaced. The API server rejects two items with the same name.
     return items.length > 0
       ? [{ op: 'add', path: `/spec/${member}/-`, value: item }]
       : [

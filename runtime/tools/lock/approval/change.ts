@@ -1,5 +1,5 @@
 /**
- * Computes the change of an MCPToolLock for an approval, in a form that applies to a document and to its value. Pure.
+ * Computes the change to an MCPToolLock for an approval, in a form that applies to a document and to its value. Pure.
  *
  * When a backend shows callers different definitions, an approved definition is added next to the existing ones,
  * because one caller's view does not represent the others.

@@ -1,8 +1,8 @@
 /**
- * Applies a change to the text of a manifest file and verifies that nothing else changed.
+ * Applies a change to a manifest file's text and verifies that nothing else changed.
  *
- * Only rewrites the document with the lock, in the form of `gatehouse lock`, and keeps its comments. The result must
- * parse to the same documents except for the change; otherwise the edit is rejected. Pure.
+ * Only rewrites the document that contains the lock, in the format of `gatehouse lock`, and keeps its comments. The
+ * result must parse to the same documents except for the change; otherwise the edit is rejected. Pure.
  */
 import { quotedForKubectl } from '../../../../schemas/yaml/index.ts'
 import { isDeepStrictEqual } from 'node:util'
@@ -43,7 +43,7 @@ function manifestsIn(value: unknown): [Steps, Readonly<Record<string, unknown>>]
   )
 }
 
-/** Returns the text of the file after the change. Throws LOCK_NOT_WRITTEN when that is not safe. */
+/** Returns the file's text after the change. Throws LOCK_NOT_WRITTEN when that is not safe. */
 export function editText(file: string, text: string, position: ManifestPosition, change: Change): string {
   const whole = { ...change, path: [...position.path, ...change.path] }
   const before = valuesOf(text)
@@ -80,7 +80,7 @@ function yamlEdited(text: string, at: number, change: Change): string {
     apply(document, change)
     const alone = new Document(null, quotedForKubectl)
     alone.contents = contents
-    // Comments before the contents are outside of its range.
+    // Comments before the contents are outside its range.
     contents.commentBefore = null
     const first = isMap(contents) ? contents.items[0]?.key : undefined
     if (isNode(first) && first.range?.[0] === start) first.commentBefore = null

@@ -2,8 +2,8 @@
  * Writes approvals to the manifests of `gatehouse dev`. Finds the lock at the time of the approval and replaces its
  * file atomically. The running server applies it like any other edit.
  *
- * The file must match the lock in force; a file that was edited since is not changed. A lock file serializes approvals
- * of all processes and threads. Concurrent edits are not overwritten.
+ * The file must match the lock in force; a file that was edited in the meantime is not changed. A lock file serializes
+ * approvals from all processes and threads. Concurrent edits are not overwritten.
  */
 import { isUtf8 } from 'node:buffer'
 import { closeSync, openSync, rmSync, statSync } from 'node:fs'
@@ -35,7 +35,7 @@ export interface SoughtLock {
   readonly lock: input.RuntimeToolLock
 }
 
-/** Age at which a lock file is stale. An approval never takes this long. */
+/** Age at which a lock file is considered stale. An approval never takes this long. */
 const abandonedMs = 60_000
 
 /** Returns the file with the lock. Throws LOCK_NOT_WRITTEN when there is none, or more than one. */
@@ -148,7 +148,7 @@ function orNotWritten<T>(work: () => T): T {
   }
 }
 
-/** Runs `work` while no other process or thread approves into this file. */
+/** Runs `work` while no other process or thread writes an approval to this file. */
 async function withFileLock(target: string, work: () => Promise<void>): Promise<void> {
   const lockPath = join(dirname(target), `.${basename(target)}.approval`)
   acquire(lockPath)
@@ -158,7 +158,7 @@ async function withFileLock(target: string, work: () => Promise<void>): Promise<
     try {
       rmSync(lockPath, { force: true })
     } catch {
-      // The approval is written. The lock is abandoned later.
+      // The approval is written. The lock file will become stale.
     }
   }
 }

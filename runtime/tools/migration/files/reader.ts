@@ -78,7 +78,7 @@ export function renamedFields(value: Fields, names: Readonly<Record<string, stri
 
 export interface RunConfigParts {
   readonly reader: Reader
-  /** Name of the object, and prefix for the objects that are added for it. */
+  /** The object's name, and the prefix for objects that are added for it. */
   readonly name: string
   readonly draft: MigrationDraft
   readonly context: ObjectContext

@@ -1,12 +1,12 @@
 /**
- * Converts the protections of a server. A protection without a counterpart prevents the conversion, because the server
- * would run without it.
+ * Converts a server's protections. A protection without a counterpart prevents the conversion, because the server would
+ * run without it.
  */
 import { fieldsOf } from '../../../../schemas/index.ts'
 import { convertWebhookFields } from './webhooks.ts'
 import type { RunConfigParts } from './reader.ts'
 
-/** Fields with a protection that is not converted. */
+/** Fields that contain protections that are not converted. */
 const refusedFields: Readonly<Record<string, string>> = {
   authz_config_path: 'its policies are in another file: move them to authz_config, or convert that file',
   upstream_swap_config: 'the embedded authorization server is not converted: write an MCPExternalAuthConfig',

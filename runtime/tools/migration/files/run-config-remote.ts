@@ -46,7 +46,7 @@ function credentials({ reader, name, draft, context }: RunConfigParts): Fields {
   return {}
 }
 
-/** Converts headers for a remote server. Headers from secrets become keys of a Secret to fill in. */
+/** Converts headers for a remote server. Headers from secrets become keys in a Secret that must be filled in. */
 export function headerSpec({ reader, name, draft, context }: RunConfigParts, isRemote: boolean): Fields {
   const headers = reader.fields('header_forward')
   if (!headers) return {}

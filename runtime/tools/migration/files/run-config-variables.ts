@@ -1,4 +1,4 @@
-/** Converts the variables of a server: plain values in its manifest, secrets in a Secret. */
+/** Converts a server's variables: plain values in its manifest, secrets in a Secret. */
 import type { Fields } from '../../../../schemas/index.ts'
 import { isSecret } from '../../../toolkit/clients/index.ts'
 import type { RunConfigParts } from './reader.ts'

@@ -2,7 +2,7 @@
  * Converts the configuration of a server on a developer's machine (`thv export`, or a file of its state folder) to an
  * MCPServer or MCPRemoteProxy with the objects that it refers to.
  *
- * The file does not contain the values of secrets, so the created Secret has their keys with empty values.
+ * The file does not contain secret values, so the created Secret has their keys with empty values.
  */
 import { apiVersion, exactJson, type Fields } from '../../../../schemas/index.ts'
 import { objectName } from '../../../toolkit/clients/index.ts'

@@ -1,9 +1,9 @@
 /**
- * Converts webhooks of a server on a developer's machine: the file of `--webhook-config` to an MCPWebhookConfig, and
+ * Converts a server's webhooks from a developer's machine: the file of `--webhook-config` to an MCPWebhookConfig, and
  * the lists of a run configuration to one that the server refers to.
  *
  * Certificates and secrets are in files and stores of that machine, so the created Secret has their keys with empty
- * values. A server does not start while a value of its webhooks is empty.
+ * values. A server does not start while any of its webhooks' values is empty.
  */
 import { apiVersion, type Fields, fieldsOf, isFields, own } from '../../../../schemas/index.ts'
 import { MigrationDraft, type ObjectContext } from '../objects/draft.ts'

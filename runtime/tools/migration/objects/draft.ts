@@ -1,8 +1,8 @@
 /**
- * A document during its conversion: edits fields by path and records a report row for each edit.
+ * A document being converted: edits fields by path and records a report row for each edit.
  *
  * Paths refer to the source: `spec.steps[].onError.maxRetries` visits every item of a list, `backends{}` every value of
- * a map. A missing field causes no edit and no row.
+ * a map. A missing field results in no edit and no row.
  */
 import { cloneJson, below, type Fields, isFields, type Violation } from '../../../../schemas/index.ts'
 import type { FieldEffect, MigrationRow } from '../row.ts'
@@ -55,7 +55,7 @@ export class MigrationDraft {
     }
   }
 
-  /** Replaces values that have another name here. */
+  /** Replaces values that have a different name in Gatehouse. */
   revalue(pattern: string, names: Readonly<Record<string, string>>): void {
     for (const { parent, key, value, path } of this.fieldsAt(pattern)) {
       const name = typeof value === 'string' && Object.hasOwn(names, value) ? names[value] : undefined
@@ -126,7 +126,9 @@ export interface MigrationOptions {
 }
 
 export interface ObjectContext extends MigrationOptions {
-  /** Adds an object in the same namespace and returns its name, with a number when the wanted name is in use. */
+  /**
+   * Adds an object in the same namespace and returns its name, with a number appended when the wanted name is in use.
+   */
   readonly add: (kind: string, name: string, body: Fields) => string
   /** Adds an object that several documents need, unless it exists. */
   readonly share: (kind: string, name: string, body: Fields) => void

@@ -1,6 +1,6 @@
 /**
- * Conversion rules for the kinds of toolhive.stacklok.dev, versions v1alpha1 and v1beta1 (same schema): fields with
- * another name or form. Fields without a rule stay unchanged.
+ * Conversion rules for the kinds of toolhive.stacklok.dev, versions v1alpha1 and v1beta1 (same schema): fields whose
+ * name or form differs. Fields without a rule stay unchanged.
  */
 import type { MigrationDraft, ObjectContext } from './draft.ts'
 import { convertInlineOidc, convertInlineTelemetry, convertInlineTools } from './inline-settings.ts'

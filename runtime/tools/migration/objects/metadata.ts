@@ -1,5 +1,6 @@
 /**
- * Converts the metadata of an object: keeps user-defined fields, and drops fields of the API server and the operator.
+ * Converts the metadata of an object: keeps user-defined fields, and drops fields set by the API server and the
+ * operator.
  */
 import { isFields } from '../../../../schemas/index.ts'
 import type { MigrationDraft, Mutable } from './draft.ts'

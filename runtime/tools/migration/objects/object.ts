@@ -1,4 +1,4 @@
-/** Converts an object of toolhive.stacklok.dev and validates it with the code of the admission webhook. */
+/** Converts a toolhive.stacklok.dev object and validates it with the admission webhook's code. */
 import { apiVersion, type Fields, fieldsOf, isFields, type Violation } from '../../../../schemas/index.ts'
 import { MigrationDraft, type Mutable, type ObjectContext } from './draft.ts'
 import { kindRules } from './kinds.ts'
@@ -14,10 +14,10 @@ const freeForm: ReadonlySet<string> = new Set([
   'podTemplateSpec',
 ])
 
-/** Limit for rounds of removing unknown fields. Exceeds the nesting depth of documents. */
+/** Maximum number of rounds that remove unknown fields. Exceeds the nesting depth of any document. */
 const maxRounds = 20
 
-/** Returns the draft. Its document is valid, or one of its rows refuses it. */
+/** Returns the draft. Either its document is valid, or one of its rows is `refused`. */
 export function convertObject(source: Fields, context: ObjectContext): MigrationDraft {
   const draft = new MigrationDraft(source)
   draft.doc['apiVersion'] = apiVersion

@@ -1,4 +1,4 @@
-/** Expands short forms of Cedar entities that other readers accept. */
+/** Expands Cedar entity short forms that other readers accept. */
 import { exactJson, type Fields, isFields } from '../../../../schemas/index.ts'
 import type { MigrationDraft } from './draft.ts'
 
@@ -18,7 +18,7 @@ function entitiesIn(value: unknown): readonly unknown[] | undefined {
     const parsed = exactJson(value)
     return Array.isArray(parsed) ? parsed : undefined
   } catch {
-    // The validation of policies reports the error.
+    // Policy validation reports the error.
     return undefined
   }
 }

@@ -25,7 +25,7 @@ export function runnerImage(image: string, builder?: string): RunnerImage | unde
   const [, scheme = '', name = ''] = /^(npx|uvx|go):\/\/([^\s]+)$/.exec(image) ?? []
   const runner = scheme === 'go' ? goImage : runnerImages[scheme]
   if (!runner || /^(?:\.|\/)/.test(name)) return undefined
-  // `go run` needs a version, unless the package is in the module of the working folder.
+  // `go run` needs a version unless the package is in the working folder's module.
   const named = scheme === 'go' && !name.includes('@') ? `${name}@latest` : name
   const words = [...(verbs[scheme] ?? []), named]
   return {

@@ -5,7 +5,7 @@ import type { MigrationDraft } from './draft.ts'
 import { runnerImage } from './protocol-image.ts'
 import { convertWorkflow } from './workflow-rules.ts'
 
-/** Variables of the ToolHive proxy with the same meaning here. */
+/** ToolHive proxy variables that mean the same here. */
 const sameVariables: ReadonlySet<string> = new Set([
   'DEBUG',
   'REMOTE_OAUTH_CLIENT_SECRET',
@@ -147,7 +147,7 @@ export function convertVirtualServer(
   convertWorkflow(draft, `${at}compositeTools[]`, tools)
 }
 
-/** Drops fields of the embedded authorization server without a counterpart. None of them is a protection. */
+/** Drops embedded authorization server fields that have no counterpart. None of them is a protection. */
 export function convertAuthServer(draft: MigrationDraft, at: string): void {
   const lost: Readonly<Record<string, string>> = {
     forceConfidentialRedirectUris: 'only clients that request a secret become confidential',

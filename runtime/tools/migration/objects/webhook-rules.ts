@@ -2,7 +2,7 @@
 import { objectName } from '../../../toolkit/clients/index.ts'
 import type { MigrationDraft } from './draft.ts'
 
-/** Converts the name of a webhook to an object name. */
+/** Converts a webhook name to an object name. */
 export function webhookName(name: unknown): unknown {
   return typeof name === 'string' && name !== '' ? objectName(name) : name
 }

@@ -22,7 +22,7 @@ export function convertWorkflow(draft: MigrationDraft, at: string, tools: Readon
   }
 }
 
-/** In ToolHive, strings at any depth of arguments are templates. Here, the workflow must enable that. */
+/** In ToolHive, strings at any depth of arguments are templates. In Gatehouse, the workflow must enable that. */
 function enableNestedTemplates(draft: MigrationDraft, at: string): void {
   for (const { parent, value, path } of draft.fieldsAt(`${at}.steps`)) {
     const steps = Array.isArray(value) ? value.map(fieldsOf) : []
