@@ -3,8 +3,8 @@
  * that does not hold. For operators only.
  *
  * The engine reports which policies matched, but not why the others did not. Every part of a policy is therefore
- * evaluated as a separate policy, in a few batches of bounded size, yielding to other work in between. Source:
- * docs/guides/policies.md; Cedar, JSON policy format.
+ * evaluated as a separate policy, in a few batches of bounded size, yielding to other work in between.
+ * Source: docs/guides/policies.md; Cedar, JSON policy format.
  */
 import { setImmediate } from 'node:timers/promises'
 import {

@@ -4,8 +4,8 @@
  *
  * The data in a line depends on the audit settings (`audit.policyInputs`). A policy that may apply and reads missing
  * data is uncertain. The other policies may still decide (a matching forbid, or a permit that no uncertain policy can
- * forbid). Otherwise the line is inconclusive; the decision is never guessed. Source: docs/guides/policies.md;
- * docs/guides/observability.md, "Audit log".
+ * forbid). Otherwise the line is inconclusive; the decision is never guessed.
+ * Source: docs/guides/policies.md; docs/guides/observability.md, "Audit log".
  */
 import { setImmediate } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'

@@ -3,7 +3,8 @@
  *
  * TARGET is the server's URL, or the name of a resource in the current kubeconfig's cluster. Standard output carries
  * MCP messages only. Exit codes: 0 the client closed its end, 1 the server could not be reached, 2 wrong usage or
- * configuration, 3 the login failed. Source: docs/reference/specification/proxy-command.md (`proxy stdio`).
+ * configuration, 3 the login failed.
+ * Source: docs/reference/specification/proxy-command.md (`proxy stdio`).
  */
 import type { Command } from 'commander'
 import { GatehouseError } from '../../../schemas/index.ts'

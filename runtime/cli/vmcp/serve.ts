@@ -1,6 +1,7 @@
 /**
  * Runs a virtual server in this process until a signal, with its embedded authorization server. Applies changes to its
- * file. Source: docs/reference/specification/virtual-server.md;
+ * file.
+ * Source: docs/reference/specification/virtual-server.md;
  * docs/reference/specification/external-auth.md#embeddedAuthServer, embeddedAuthServer.
  */
 import type { CertificateFiles } from '../../../schemas/certificate/index.ts'

@@ -2,8 +2,8 @@
  * `gatehouse vmcp serve|validate|init`: many MCP servers behind one address.
  *
  * `serve` runs in the foreground until SIGINT or SIGTERM, and applies changes to its configuration file without a
- * restart. When a changed file has errors, it reports them and keeps the running configuration. Source:
- * docs/reference/specification/virtual-server.md; runtime/config/vmcp/file.ts for the file.
+ * restart. When a changed file has errors, it reports them and keeps the running configuration.
+ * Source: docs/reference/specification/virtual-server.md; runtime/config/vmcp/file.ts for the file.
  */
 import { type Command, Option } from 'commander'
 import {

@@ -5,7 +5,8 @@
  * The file never contains secrets; it names mounted files and environment variables. Mounted files are read on every
  * use, so that rotation needs no restart. Variables keep their value for the lifetime of the process. A missing
  * variable or file is a start-up failure. Some switches are not part of the resource and exist only as environment
- * variables. Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer;
+ * variables.
+ * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer;
  * `schemas/runtime/authserver.json`.
  */
 import { readFileSync } from 'node:fs'

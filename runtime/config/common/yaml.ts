@@ -8,7 +8,8 @@
  * Rejects, with the line number: syntax errors, repeated keys, keys that are not plain values or are integers that a
  * double would round, tags for other types, other YAML versions, nodes that contain themselves, and documents that are
  * too large, too deep or expand too much through aliases. The library checks repeated keys in quadratic time and writes
- * collection keys in exponential time, so both checks are made here, before a value is built. Source: YAML 1.2.2.
+ * collection keys in exponential time, so both checks are made here, before a value is built.
+ * Source: YAML 1.2.2.
  */
 import { exactInteger, isRawJson, type Violation } from '../../../schemas/index.ts'
 import { otherIntegers } from '../../../schemas/yaml/index.ts'

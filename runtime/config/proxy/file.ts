@@ -6,7 +6,8 @@
  *
  * The transparent proxy cannot serve features that inspect every message (policies, tool filters, rate limits, audit,
  * telemetry, webhooks). `needsVirtualServer` detects them, and from-proxy.ts converts such a file to a virtual server
- * file with one backend. Source: `schemas/runtime/proxy.json`; docs/reference/specification/proxy-command.md.
+ * file with one backend.
+ * Source: `schemas/runtime/proxy.json`; docs/reference/specification/proxy-command.md.
  */
 import { type AddressPolicy, GatehouseError, type ProxyFile } from '../../../schemas/index.ts'
 import { Secret } from '../../observe/index.ts'

@@ -3,7 +3,8 @@
  *
  * Setting the issuer, key set URL or introspection URL enables authentication. Any other --oidc-* flag without one of
  * them is an error, because the operator expects protection. runtime/incoming trusts hosts that the operator specifies
- * as loopback. Source: docs/reference/specification/proxy-command.md#incoming, "Incoming (OIDC) flags".
+ * as loopback.
+ * Source: docs/reference/specification/proxy-command.md#incoming, "Incoming (OIDC) flags".
  */
 import type { Secret } from '../../observe/index.ts'
 import { type Environment, variables } from './env.ts'

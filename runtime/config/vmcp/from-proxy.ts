@@ -3,8 +3,8 @@
  * policies, tool filters, rate limits, audit, telemetry, webhooks, tool locks.
  *
  * Names stay as the backend has them (priority with one entry never renames). Features that only the transparent proxy
- * has (its own login, a stdio target) are rejected here instead of being ignored. Source: `schemas/runtime/proxy.json`,
- * `schemas/runtime/vmcp.json`.
+ * has (its own login, a stdio target) are rejected here instead of being ignored.
+ * Source: `schemas/runtime/proxy.json`, `schemas/runtime/vmcp.json`.
  */
 import {
   envName,

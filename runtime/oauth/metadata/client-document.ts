@@ -2,8 +2,8 @@
  * Client-id metadata documents: the client_id is an https URL, and its document describes the client.
  *
  * Fetches a document and checks its identity. The authorization server checks all other members and caches documents.
- * Redirects are rejected: the document must come from the client_id itself. Source:
- * draft-ietf-oauth-client-id-metadata-document-02; MCP 2025-11-25 authorization.
+ * Redirects are rejected: the document must come from the client_id itself.
+ * Source: draft-ietf-oauth-client-id-metadata-document-02; MCP 2025-11-25 authorization.
  */
 import { isLoopbackHost } from '../../net/index.ts'
 import { type OAuthCallOptions, type JsonRecord, readJson, requiredString, send } from '../call.ts'

@@ -2,8 +2,8 @@
  * Finds and writes RFC 9728 protected-resource metadata.
  *
  * Tries the URL from a challenge, then the path form, then the root form. A document is accepted only when its
- * `resource` covers the target: another resource's document must not choose our authorization server. Source: RFC 9728;
- * MCP 2025-11-25 authorization ("Protected Resource Metadata Discovery Requirements").
+ * `resource` covers the target: another resource's document must not choose our authorization server.
+ * Source: RFC 9728; MCP 2025-11-25 authorization ("Protected Resource Metadata Discovery Requirements").
  */
 import { jsonFields } from '../../../schemas/index.ts'
 import {

@@ -11,8 +11,8 @@
  * | unclear | not a response of a token endpoint: other statuses without a code, no JSON | keep it, retry later | the operator must investigate |
  *
  * Providers use their own codes for an invalid refresh token, so any refusal with an unlisted code ends the token.
- * Presenting an invalid token again never helps, and looks like theft to servers that detect reuse. Source: RFC 6749
- * section 5.2; RFC 8693 section 2.2.2; OpenID Connect Core section 3.1.2.6; codes of GitHub, Slack.
+ * Presenting an invalid token again never helps, and looks like theft to servers that detect reuse.
+ * Source: RFC 6749 section 5.2; RFC 8693 section 2.2.2; OpenID Connect Core section 3.1.2.6; codes of GitHub, Slack.
  */
 import { OAuthClientError } from '../client-error.ts'
 

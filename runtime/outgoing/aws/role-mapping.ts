@@ -2,8 +2,8 @@
  * Chooses the role to assume from the caller's claims.
  *
  * Tries mappings by ascending priority, then those without a priority. Mappings with equal priority keep their
- * configured order. A mapping whose expression fails for the claims does not match. Source:
- * docs/reference/specification/external-auth.md#cloudSts (cloudSts.roleMappings).
+ * configured order. A mapping whose expression fails for the claims does not match.
+ * Source: docs/reference/specification/external-auth.md#cloudSts (cloudSts.roleMappings).
  */
 import { type CelProgram, compileBoundedCel, compileCel } from '../../../schemas/index.ts'
 import type { CloudStsBlock } from '../config.ts'

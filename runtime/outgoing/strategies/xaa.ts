@@ -3,8 +3,8 @@
  * assertion for an access token at the target (RFC 7523).
  *
  * Checks the assertion's kind, type, audience and resource, but not its signature: the assertion came from the provider
- * over TLS, and the target verifies it. Health checks use the client's own credentials at the target. Source:
- * docs/reference/specification/virtual-server.md (type xaa); draft-ietf-oauth-identity-assertion-authz-grant.
+ * over TLS, and the target verifies it. Health checks use the client's own credentials at the target.
+ * Source: docs/reference/specification/virtual-server.md (type xaa); draft-ietf-oauth-identity-assertion-authz-grant.
  */
 import { decodeJwt, decodeProtectedHeader } from 'jose'
 import {

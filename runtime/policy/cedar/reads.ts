@@ -3,8 +3,8 @@
  * own attributes or parents matter.
  *
  * When in doubt, it overestimates: an attribute is treated as read regardless of which object it is read from. Data
- * that no policy reads is not sent to the engine, and does not affect cached decisions. Source: Cedar, JSON policy
- * format.
+ * that no policy reads is not sent to the engine, and does not affect cached decisions.
+ * Source: Cedar, JSON policy format.
  */
 import { isFields } from '../../../schemas/index.ts'
 import { type PolicyJson, toUid, type Uid } from '../../../schemas/cedar/index.ts'

@@ -3,8 +3,8 @@
  * entities that a policy can reach. Omits attributes that no policy reads.
  *
  * An entity's configured attributes are merged into the request's entity. The request takes precedence, except for a
- * tool's hints, where the configuration takes precedence. Source:
- * docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz.entitiesJson.
+ * tool's hints, where the configuration takes precedence.
+ * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz.entitiesJson.
  */
 import { keyOf, type Uid } from '../../../schemas/cedar/index.ts'
 import { originAttributes, originUids, policyActions, type PolicyRequest, resourceOf } from '../requests.ts'

@@ -3,8 +3,9 @@
  *
  * The engine parses its input again for each decision, so it receives only entities that a policy can reach. A policy
  * can only test membership; it cannot navigate from an entity to its parents. Parents are therefore passed as a flat
- * list of all ancestors, and not as entities. Source: docs/reference/specification/virtual-server.md#incomingAuth,
- * incomingAuth.authz.entitiesJson (an absent entity has no parents, so `in` is false).
+ * list of all ancestors, and not as entities.
+ * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz.entitiesJson (an absent
+ * entity has no parents, so `in` is false).
  */
 import { keyOf, readEntities, toUid, type Uid, type CedarValue } from '../../../schemas/cedar/index.ts'
 import type { Fields, Violation } from '../../../schemas/index.ts'

@@ -2,8 +2,9 @@
  * Wire format authzenv1: the Access Evaluation API and, for lists, the Access Evaluations API.
  *
  * A resource is identified by its backend and original name, so that neither a rename nor another backend inherits a
- * permission. A response's `context` is ignored, so that none of it can reach a client. Source: OpenID AuthZEN
- * Authorization API 1.0, access evaluation and access evaluations; docs/guides/decision-point.md.
+ * permission. A response's `context` is ignored, so that none of it can reach a client.
+ * Source: OpenID AuthZEN Authorization API 1.0, access evaluation and access evaluations;
+ * docs/guides/decision-point.md.
  */
 import type { RuntimeAuthzenPoint } from '../../../schemas/index.ts'
 import { JsonObject, scanElements } from '../../mcp/index.ts'

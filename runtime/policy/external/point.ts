@@ -1,6 +1,7 @@
 /**
  * The external decision point as used by the gate: caches decisions and reports query results to observers. Failures
- * are never cached and never become a decision. Source: docs/guides/decision-point.md.
+ * are never cached and never become a decision.
+ * Source: docs/guides/decision-point.md.
  */
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'

@@ -2,7 +2,8 @@
  * The parts of a query that all wire formats share: principal, hints and arguments.
  *
  * Arguments are sent as the backend receives them. Duplicate members are rejected, because the decision point and the
- * backend could read them differently. Source: docs/guides/decision-point.md.
+ * backend could read them differently.
+ * Source: docs/guides/decision-point.md.
  */
 import { GatehouseError, type RuntimeDecisionPoint } from '../../../schemas/index.ts'
 import { canonicalText, JsonError, workOn } from '../../mcp/index.ts'

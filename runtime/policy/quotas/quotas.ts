@@ -4,7 +4,8 @@
  * Before it is sent, a call is counted against every matching quota and budget, or against none if one of them blocks
  * it. Bytes and reported costs are only known afterwards and are added without waiting. A call that was not sent is
  * subtracted again. The counters are in the store, keyed by period, so they survive restarts, reloads and clock
- * changes. When the store is unavailable, calls are not counted, as with rate limits. Source: docs/guides/quotas.md.
+ * changes. When the store is unavailable, calls are not counted, as with rate limits.
+ * Source: docs/guides/quotas.md.
  */
 import { GatehouseError, type Quota } from '../../../schemas/index.ts'
 import type { Counter, CountResult, Store } from '../../store/index.ts'

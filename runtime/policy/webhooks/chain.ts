@@ -4,7 +4,8 @@
  *
  * Fails closed: without a valid response a call is rejected, unless the webhook's failurePolicy is `ignore`. Failures
  * that a caller can cause are always rejected, so that a caller cannot bypass a webhook with large or frequent
- * requests. Source: docs/guides/webhooks.md.
+ * requests.
+ * Source: docs/guides/webhooks.md.
  */
 import { GatehouseError, type RuntimeWebhook, type RuntimeWebhooks } from '../../../schemas/index.ts'
 import { JsonError, type JsonObject } from '../../mcp/index.ts'

@@ -3,7 +3,8 @@
  *
  * A patch may change a call's arguments and `_meta`, and the content of a result or error. Members that determine the
  * target, the checks or the receiver are locked: a patch that changes one is rejected as a whole. Unchanged members
- * keep their bytes. Source: RFC 6902; docs/guides/webhooks.md.
+ * keep their bytes.
+ * Source: RFC 6902; docs/guides/webhooks.md.
  */
 import jsonPatch, { type Operation } from 'fast-json-patch'
 import { exactJson, type Fields, fieldsOf, isFields, isRawJson, own } from '../../../schemas/index.ts'

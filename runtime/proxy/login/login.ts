@@ -7,8 +7,9 @@
  * token stays in use until it expires. A rejected renewal ends the login, and the refresh token is not used again.
  * Several processes may share one persisted login: they renew it one at a time, and each adopts renewals made by the
  * others. Interactive logins after the first are limited, so that a broken target cannot open browser windows
- * repeatedly. Source: docs/reference/specification/proxy-command.md#outgoing, "Outgoing"; MCP 2025-11-25 authorization
- * ("Scope Challenge Handling").
+ * repeatedly.
+ * Source: docs/reference/specification/proxy-command.md#outgoing, "Outgoing"; MCP 2025-11-25 authorization ("Scope
+ * Challenge Handling").
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { TargetAddress } from '../../config/index.ts'

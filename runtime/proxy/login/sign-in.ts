@@ -2,8 +2,9 @@
  * One interactive login: authorization code with PKCE, through the user's browser and the local callback server.
  *
  * Prints the URL for the user; errors state the next step. Does not retry. Also contains the token request of a
- * renewal. Source: docs/reference/specification/proxy-command.md#rules, rules 2 and 4, --remote-auth-*; RFC 6749, 7636,
- * 7591, 8252, 8707, 9207.
+ * renewal.
+ * Source: docs/reference/specification/proxy-command.md#rules, rules 2 and 4, --remote-auth-*; RFC 6749, 7636, 7591,
+ * 8252, 8707, 9207.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import {

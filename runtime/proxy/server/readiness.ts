@@ -6,7 +6,8 @@
  * While requests reach the target, it is not probed. After it is considered unreachable, readiness requests probe it,
  * at most every few seconds, so that a proxy without traffic recovers. Sessions cannot be probed without a client:
  * after half a minute the proxy is ready again until the next failure. Reasons are fixed text or client-facing
- * messages, without addresses. Source: reference behaviour of target health, as readiness instead of an exit.
+ * messages, without addresses.
+ * Source: reference behaviour of target health, as readiness instead of an exit.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { TargetAddress } from '../../config/index.ts'

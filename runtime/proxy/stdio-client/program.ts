@@ -1,7 +1,8 @@
 /**
  * Connects a session-era client to an MCP server that is a program: starts it and forwards JSON-RPC lines in both
  * directions until one side ends. When the program rejects `initialize` and supports the stateless era, messages are
- * translated. Source: MCP 2025-11-25 and 2026-07-28, stdio.
+ * translated.
+ * Source: MCP 2025-11-25 and 2026-07-28, stdio.
  */
 import type { Readable, Writable } from 'node:stream'
 import { InitializeFallback, linkEnded, resultMessage, scanMessage, type Message } from '../../mcp/index.ts'

@@ -3,8 +3,8 @@
  * the server sends on its own.
  *
  * Stores the session id and the negotiated revision. In the session era, a broken response stream is resumed with
- * `Last-Event-ID`, and so is the GET stream while the session exists. Source: MCP 2025-11-25 and 2026-07-28,
- * transports, "Streamable HTTP".
+ * `Last-Event-ID`, and so is the GET stream while the session exists.
+ * Source: MCP 2025-11-25 and 2026-07-28, transports, "Streamable HTTP".
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { GatehouseError } from '../../../schemas/index.ts'

@@ -6,8 +6,8 @@
  * advance, so that a new session does not wait. A server that runs elsewhere is one process that sessions share
  * (attached/). The number of sessions is limited, and idle sessions end. Stateless clients share processes. Clients and
  * programs may use either protocol era; messages are translated between eras. Over HTTP+SSE, a session lasts as long as
- * its stream, and its messages only go to that stream. Source: MCP 2025-11-25 and 2026-07-28, transports; MCP
- * 2024-11-05, "HTTP with SSE"; MCPServer `proxyMode`.
+ * its stream, and its messages only go to that stream.
+ * Source: MCP 2025-11-25 and 2026-07-28, transports; MCP 2024-11-05, "HTTP with SSE"; MCPServer `proxyMode`.
  */
 import { setInterval } from 'node:timers'
 import { GatehouseError } from '../../../schemas/index.ts'

@@ -1,7 +1,7 @@
 /**
  * The response to a stateless POST: JSON when nothing precedes the response, otherwise an event stream that ends with
- * the response. A client that does not read is disconnected. Source: MCP 2026-07-28, streamable HTTP, "Receiving
- * Messages".
+ * the response. A client that does not read is disconnected.
+ * Source: MCP 2026-07-28, streamable HTTP, "Receiving Messages".
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import {

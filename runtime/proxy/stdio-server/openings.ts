@@ -4,7 +4,8 @@
  *
  * A client that stops waiting, such as a health check, never ends or duplicates a starting process. The process stays,
  * and the next client with the same `initialize` continues with it. The number of unused conversations is limited. A
- * conversation ends when it is idle or when its server takes too long to start. Source: MCP 2025-11-25, lifecycle.
+ * conversation ends when it is idle or when its server takes too long to start.
+ * Source: MCP 2025-11-25, lifecycle.
  */
 import {
   errorMessage,

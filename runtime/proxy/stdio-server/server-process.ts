@@ -3,8 +3,8 @@
  * process to start. With `ahead: false`, which saves memory, only the first process is started ahead.
  *
  * If the last process has ended and none has ever responded, the command is considered broken. Otherwise a failed start
- * only affects its own client, and the next start is delayed by a growing pause. Source: MCP 2025-11-25 and 2026-07-28,
- * stdio.
+ * only affects its own client, and the next start is delayed by a growing pause.
+ * Source: MCP 2025-11-25 and 2026-07-28, stdio.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Message, OpenLink, ServerLink } from '../../mcp/index.ts'

@@ -6,7 +6,8 @@
  * request, or to the standing stream when none is pending. Without either, a limited number is buffered for the next
  * stream. Over deprecated HTTP+SSE, everything goes to the one stream that the client opened. A client that does not
  * read is disconnected. When a program rejects `initialize` and supports the stateless era, its messages are
- * translated. Source: MCP 2025-11-25, transports; MCP 2024-11-05, "HTTP with SSE"; MCP 2026-07-28, stdio.
+ * translated.
+ * Source: MCP 2025-11-25, transports; MCP 2024-11-05, "HTTP with SSE"; MCP 2026-07-28, stdio.
  */
 import type { ServerResponse } from 'node:http'
 import { GatehouseError } from '../../../schemas/index.ts'

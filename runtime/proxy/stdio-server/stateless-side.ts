@@ -2,8 +2,8 @@
  * Serves stateless clients of a stdio server: detects the program's protocol era once, then forwards requests to it,
  * translated if needed.
  *
- * Clients in one scope share processes; the scope is the caller as identified by the proxy in front. Source: MCP
- * 2025-11-25, lifecycle; MCP 2026-07-28, stdio "Backward Compatibility", versioning.
+ * Clients in one scope share processes; the scope is the caller as identified by the proxy in front.
+ * Source: MCP 2025-11-25, lifecycle; MCP 2026-07-28, stdio "Backward Compatibility", versioning.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import {

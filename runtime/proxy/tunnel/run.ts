@@ -3,7 +3,8 @@
  *
  * The whole pipeline protects the target. Without incoming authentication, the tunnel only opens with an explicit flag.
  * Once known, the public name is added to the allowed hosts, and it is the resource of the tokens unless --resource-url
- * sets another one. Source: docs/reference/specification/proxy-command.md (`proxy tunnel`).
+ * sets another one.
+ * Source: docs/reference/specification/proxy-command.md (`proxy tunnel`).
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { ProxySettings } from '../../config/index.ts'

@@ -47,8 +47,8 @@ export function replicasOf(object: LocalObject): number {
 
 /**
  * Expands a container's value, command word or argument as the kubelet does: `$(NAME)` becomes the value of a variable
- * and `$$` becomes `$`. Unknown names and all other text stay unchanged. Source: Kubernetes core/v1, EnvVar.value,
- * Container.command and args.
+ * and `$$` becomes `$`. Unknown names and all other text stay unchanged.
+ * Source: Kubernetes core/v1, EnvVar.value, Container.command and args.
  */
 export function expand(text: string, known: Readonly<Record<string, string>>): string {
   return text.replaceAll(/\$(?:(\$)|\(([^)]*)\))/g, (whole, escaped: string | undefined, name: string) => {

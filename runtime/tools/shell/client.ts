@@ -4,7 +4,8 @@
  *
  * A request ends with its response, with the conversation, when the user interrupts it, or when nothing related to it
  * has arrived for `timeoutMs`. Progress and log messages go to callbacks. Elicitations are answered; other server
- * requests are rejected. Source: MCP 2025-11-25, lifecycle, progress, elicitation.
+ * requests are rejected.
+ * Source: MCP 2025-11-25, lifecycle, progress, elicitation.
  */
 import type { PassThrough } from 'node:stream'
 import { createInterface } from 'node:readline'

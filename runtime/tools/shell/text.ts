@@ -1,6 +1,7 @@
 /**
  * Formats lists and results from servers as text. Performs no I/O. The caller removes characters that are unsafe on a
- * terminal. Source: MCP 2025-11-25, tools, resources, prompts.
+ * terminal.
+ * Source: MCP 2025-11-25, tools, resources, prompts.
  */
 import { isFields } from '../../../schemas/index.ts'
 

@@ -3,7 +3,8 @@
  *
  * A name that is assigned anywhere in a function is a variable of that function. A comprehension has its own names.
  * Other names are looked up in the enclosing functions, then among the host's and the language's globals. All errors
- * are reported at once. Source: Starlark specification, "Name binding and variables".
+ * are reported at once.
+ * Source: Starlark specification, "Name binding and variables".
  */
 import type {
   ArgumentNode,

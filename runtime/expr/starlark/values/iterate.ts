@@ -1,6 +1,7 @@
 /**
  * Iterates over sequences. A list or dict cannot change while it is being iterated over, so every iteration must be
- * closed. Source: Starlark specification, "Iterables".
+ * closed.
+ * Source: Starlark specification, "Iterables".
  */
 import { Range, TextView } from './scalars.ts'
 import { Dict, List, type StarlarkValue, Tuple, typeOf } from './values.ts'

@@ -3,7 +3,8 @@
  * and string (one character per byte, see text.ts).
  *
  * An int is a number within the safe range and a bigint outside it, never both. A float is a `Float`, to distinguish it
- * from an int. Source: Starlark specification, "Data types".
+ * from an int.
+ * Source: Starlark specification, "Data types".
  */
 export class Float {
   readonly value: number

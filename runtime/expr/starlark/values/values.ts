@@ -37,7 +37,8 @@ const maxDepth = 100
 /**
  * Maps values to values in insertion order. Equal keys (including 1 and 1.0) share an entry, because they map to the
  * same JavaScript key: numbers and strings map to themselves, tuples to a string that starts with a character greater
- * than any byte. Source: Starlark specification, "Dictionaries", "Hashing".
+ * than any byte.
+ * Source: Starlark specification, "Dictionaries", "Hashing".
  */
 export class Dict {
   readonly type = 'dict'

@@ -1,6 +1,6 @@
 /**
- * Binds a call's arguments to a script function's parameters. Source: Starlark specification, "Functions", "Function
- * and method calls".
+ * Binds a call's arguments to a script function's parameters.
+ * Source: Starlark specification, "Functions", "Function and method calls".
  */
 import { Cell, Dict, type Func, type Named, type StarlarkValue, Tuple } from '../values/values.ts'
 import { StarlarkError } from '../errors.ts'

@@ -3,7 +3,8 @@
  * and no script can exhaust the host's stack.
  *
  * `run` executes until the task ends or waits. The scheduler handles the effects for which a task waits (scheduler.ts).
- * Functions must not call themselves, directly or indirectly. Source: Starlark specification, "Function definitions".
+ * Functions must not call themselves, directly or indirectly.
+ * Source: Starlark specification, "Function definitions".
  */
 import { isCallable } from '../builtins/arguments.ts'
 import { getAttribute } from '../builtins/attributes.ts'

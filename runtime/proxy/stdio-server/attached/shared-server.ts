@@ -6,7 +6,8 @@
  * executed. Later requests wait until the process is back. Ids have a random part, so that responses meant for an
  * earlier or different writer are not delivered. Server messages without a request go to the affected clients: changed
  * lists to all, updates to subscribers, and log messages to the waiting client if there is only one. Server requests
- * are rejected, because they do not belong to a specific client. Source: MCP 2025-11-25 and 2026-07-28, stdio.
+ * are rejected, because they do not belong to a specific client.
+ * Source: MCP 2025-11-25 and 2026-07-28, stdio.
  */
 import { randomBytes } from 'node:crypto'
 import { GatehouseError } from '../../../../schemas/index.ts'
