@@ -50,7 +50,7 @@ export const signInCodes = {
   },
   'code.response': {
     expected: 'JSON with access_token and token_type (RFC 6749, section 5.1)',
-    fix: 'Correct the response of the token endpoint. For a provider with a nonstandard response, put Gatehouse's authServerConfig in front of it (tokenResponseMapping).',
+    fix: 'Correct the response of the token endpoint. For a provider with a nonstandard response, put Gatehouse’s authServerConfig in front of it (tokenResponseMapping).',
   },
   'scopes.not-granted': {
     expected: 'the requested scopes',
