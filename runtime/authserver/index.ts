@@ -86,7 +86,7 @@ export function openAuthServerStore(storage: StorageSettings, log: Log, shared?:
   return makeRedisStore(storage.redis, {
     onChange: ({ up, cause }) =>
       up
-        ? log.info('the store of the authorization server responds again')
+        ? log.info('the authorization server’s store is responding again')
         : log.error('the store of the authorization server does not respond', { err: cause }),
   })
 }

@@ -441,7 +441,7 @@ export type ConflictResolutionConfig = {
 export type Console = {
   /** Enables the console. */
   readonly enabled: boolean
-  /** Address to bind; default: 127.0.0.1, in a pod 0.0.0.0. */
+  /** Address to bind; default: 127.0.0.1 (0.0.0.0 in a pod). */
   readonly host?: string
   /** Port of the console, in the pod and of its Service; must differ from the MCP port. */
   readonly port: number
@@ -453,7 +453,7 @@ export type Console = {
   readonly mcpUrl?: string
   /** Where users sign in to the console: an OpenID Connect issuer, with the code flow and PKCE. */
   readonly auth?: ConsoleAuth
-  /** Calls to store with arguments and result, in memory, redacted and cut to 16 KiB for each. Auditors see all payloads; other users see the payloads of their own calls. */
+  /** Number of calls to keep in memory, with arguments and result redacted and each truncated to 16 KiB. Auditors see all payloads; other users see the payloads of their own calls. */
   readonly payloads: "none" | "failures" | "all"
   /** Access to the console by separate Cedar policies; policies of incomingAuth do not apply. The principal is Client::"<sub>" with its groups as parents, the resource is Console::"<name of the server>". Actions: console:view grants viewer, console:operate operator, console:audit auditor. An action that no policy permits, or that a policy forbids, is not granted. */
   readonly authz?: ConsoleAuthz
@@ -539,7 +539,7 @@ export type DecisionCache = {
 
 /** Circuit breaker: after repeated failures, requests are rejected immediately without querying the decision point. */
 export type DecisionCircuit = {
-  /** Consecutive requests that failed to connect or timed out before the circuit opens. */
+  /** Number of consecutive connection failures or timeouts before the circuit opens. */
   readonly failureThreshold: number
   /** Time before the next attempt, 1s to 5m. */
   readonly timeout: string
@@ -941,7 +941,7 @@ export type LockedItem = {
   readonly definition?: { readonly [name: string]: unknown }
   /** The whole item, as JSON text; alternative to definition. */
   readonly definitionText?: string
-  /** Name of the item at the backend. */
+  /** Name of the item on the backend. */
   readonly name: string
   /** Alternative definitions that are approved as well, for backends that show different definitions to different callers. */
   readonly variants?: readonly LockedForm[]
@@ -999,7 +999,7 @@ export type MCPExternalAuthConfigSpec = {
   readonly type: "tokenExchange" | "headerInjection" | "bearerToken" | "unauthenticated" | "embeddedAuthServer" | "cloudSts" | "upstreamInject" | "obo" | "xaa" | "basicAuth"
   /** For type cloudSts: signs requests with temporary cloud credentials (SigV4) of a role. Requires a role that trusts your issuer. */
   readonly cloudSts?: CloudStsConfig
-  /** For type basicAuth: sends Authorization: Basic with a user name and a password (RFC 7617, UTF-8) from Secrets; the user name may be literal. */
+  /** For type basicAuth: sends Authorization: Basic with a user name and a password (RFC 7617, UTF-8) from Secrets; the user name may be given inline. */
   readonly basicAuth?: BasicAuthConfig
   /** For type bearerToken: sends Authorization: Bearer with a fixed token from a Secret. */
   readonly bearerToken?: BearerTokenConfig
@@ -1334,7 +1334,7 @@ export type MCPServerSpec = {
 
 /** Observed state. */
 export type MCPServerStatus = {
-  /** Pending, Ready, Degraded (a rollout is stuck, and pods of the previous version serve), Stopped (no replicas), Terminating or Failed. See message and the Ready condition for the reason. */
+  /** Pending, Ready, Degraded (a rollout is stuck, and pods of the previous version are still serving), Stopped (no replicas), Terminating or Failed. See message and the Ready condition for the reason. */
   readonly phase?: "Pending" | "Ready" | "Degraded" | "Failed" | "Terminating" | "Stopped"
   /** Reason for the phase. */
   readonly message?: string
@@ -1730,7 +1730,7 @@ export type Operational = {
   readonly timeouts: Timeouts
   /** Maximum size of a result from a backend, in bytes of JSON. A larger result makes the call fail with an error. Default: 64 MiB. */
   readonly maxResultBytes?: number
-  /** Number of processes of a pod that share its port, to use more than one core; default: 1. A value above 1 cannot be combined with the console or pinning.noLock: pin. Changes apply after a restart. */
+  /** Number of processes per pod that share its port, so that a pod can use more than one core; default: 1. A value above 1 cannot be combined with the console or pinning.noLock: pin. Changes apply after a restart. */
   readonly workers?: number
   /** Health checks and failures. */
   readonly failureHandling: FailureHandling
@@ -1798,7 +1798,7 @@ export type OutputProperty = {
   readonly value?: string
   /** Nested properties of the same shape. */
   readonly properties?: { readonly [name: string]: unknown }
-  /** Value when the template fails; coerced to the type. */
+  /** Value to use if the template fails, coerced to the declared type. */
   readonly default?: unknown
 }
 
@@ -1862,7 +1862,7 @@ export type ProxyFile = {
   readonly proxyMode: "streamable-http" | "sse"
   /** Sends a digest of the caller to the target in X-Gatehouse-Caller. The bridge of a stdio server uses it to run a separate process for each caller. */
   readonly identifyCallers: boolean
-  /** Allowed addresses of the target. any: all; private: no loopback addresses; public: no private addresses either. Link-local and metadata addresses are always rejected. Checked on the address that is dialled. */
+  /** Allowed addresses of the target. any: all; private: no loopback addresses; public: no private addresses either. Link-local and metadata addresses are always rejected. Checked against the address that is dialled. */
   readonly targetAddresses: "any" | "private" | "public"
   /** PEM file with the trust anchors of the target. */
   readonly targetCaBundlePath?: string
@@ -1966,7 +1966,7 @@ export type Quota = {
   readonly window: "hour" | "day" | "month"
   /** The budget, in units. */
   readonly limit: number
-  /** Counted quantity. calls: calls that reach a backend; cost: micro-units, as costs and backends report; resultBytes: bytes of results. Result sizes are unknown until a call ends, so the last call may exceed the budget. */
+  /** Counted quantity. calls: calls that reach a backend; cost: micro-units, as configured in costs or reported by backends; resultBytes: bytes of results. Result sizes are unknown until a call ends, so the last call may exceed the budget. */
   readonly unit: "calls" | "cost" | "resultBytes"
   /** Action for calls over the budget. block: reject them until the window ends; warn: notify only operators. */
   readonly action: "warn" | "block"
@@ -1976,7 +1976,7 @@ export type Quota = {
 export type QuotaMatch = {
   /** Name of a backend. */
   readonly backend?: string
-  /** Original name of a tool at its backend. */
+  /** The tool's original name on its backend. */
   readonly tool?: string
 }
 
@@ -1984,7 +1984,7 @@ export type QuotaMatch = {
 export type RateLimitBucket = {
   /** Capacity and burst size. */
   readonly maxTokens: number
-  /** Time in which an empty bucket refills; the rate is maxTokens per refillPeriod. */
+  /** Time it takes an empty bucket to refill; the rate is maxTokens per refillPeriod. */
   readonly refillPeriod: string
 }
 
@@ -2255,7 +2255,7 @@ export type RuntimeIncomingAuth = {
 
 /** An approved item, as JSON text. */
 export type RuntimeLockedItem = {
-  /** Name of the item at the backend. */
+  /** Name of the item on the backend. */
   readonly name: string
   /** The whole item, as JSON text. */
   readonly definition: string
@@ -2339,7 +2339,7 @@ export type RuntimeToolLock = {
   readonly onNew?: "observe" | "warn" | "block"
   /** Overrides config.pinning.onRemoved of the server. */
   readonly onRemoved?: "observe" | "warn"
-  /** Members of _meta that change without review and are not compared. */
+  /** Members of _meta that may change without review; they are not compared. */
   readonly ignore?: readonly string[]
   /** Differences to ignore. schemaNarrower: arguments with fewer properties or choices, or more required names; icons: other icons. */
   readonly accept?: readonly ("schemaNarrower" | "icons")[]
@@ -2551,7 +2551,7 @@ export type TokenExchangeStrategy = {
 
 /** Validity of issued tokens. */
 export type TokenLifespans = {
-  /** Validity of access tokens, from 1m to 24h. */
+  /** Lifetime of access tokens, from 1m to 24h. */
   readonly accessTokenLifespan: string
   /** Validity of refresh tokens, from 1h to 720h. */
   readonly refreshTokenLifespan: string
@@ -2641,7 +2641,7 @@ export type ToolLockSpec = {
   readonly onNew?: "observe" | "warn" | "block"
   /** Overrides config.pinning.onRemoved of the server. */
   readonly onRemoved?: "observe" | "warn"
-  /** Members of _meta that change without review and are not compared. */
+  /** Members of _meta that may change without review; they are not compared. */
   readonly ignore?: readonly string[]
   /** Differences to ignore. schemaNarrower: arguments with fewer properties or choices, or more required names; icons: other icons. */
   readonly accept?: readonly ("schemaNarrower" | "icons")[]
@@ -2663,7 +2663,7 @@ export type UpstreamInjectConfig = {
   readonly providerName: string
 }
 
-/** Sends the caller's token of an upstream provider. */
+/** Sends the caller's token from an upstream provider. */
 export type UpstreamInjectStrategy = {
   /** An upstream of the embedded server. */
   readonly providerName: string
@@ -2986,7 +2986,7 @@ export type WebhookMatch = {
   readonly methods?: readonly ("tools/call" | "prompts/get" | "resources/read" | "completion/complete")[]
   /** Backends of the calls. The gateway's own tools and workflows have no backend; the steps of workflows have one. */
   readonly backends?: readonly string[]
-  /** Original names of tools at their backends. When set, the webhook receives only calls of these tools. */
+  /** Original names of tools at their backends. When set, the webhook receives only calls to these tools. */
   readonly tools?: readonly string[]
 }
 

@@ -187,7 +187,7 @@ export const alertRules: readonly Alert[] = [
     summary: '{{ $value | humanizePercentage }} of the requests through a proxy fail',
     meaning: 'The MCP server behind the proxy fails or is unreachable.',
     steps: [
-      'The log of the proxy contains the cause: "the request to the target failed" or "getting a credential for the target failed".',
+      'The log of the proxy contains the cause: "the request to the target failed" or "failed to get a credential for the target".',
       '`/readyz` of the proxy reports whether the target responds and whether the login is valid.',
     ],
   },

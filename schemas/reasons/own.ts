@@ -146,13 +146,13 @@ export const ownReasons: readonly ReasonRow[] = [
   },
   {
     reasons: ['DependencyCycle', 'TemplateInvalid', 'WorkflowNotReady'],
-    means: 'a template of the workflow does not parse, or the workflow has errors',
+    means: 'a template in the workflow does not parse, or the workflow has errors',
     step: 'fix the workflow: `status.validationErrors` lists them',
   },
   {
     reasons: ['GatewayAPINotEnabled'],
     means: '`spec.exposure.gateway` is set, but the installation does not create HTTPRoutes',
-    step: 'enable them as in [exposure.md](exposure.md), or use `spec.exposure.ingress`',
+    step: 'enable them as described in [exposure.md](exposure.md), or use `spec.exposure.ingress`',
   },
   {
     reasons: ['HostnameClaimed'],

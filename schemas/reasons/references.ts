@@ -110,7 +110,7 @@ export const referenceReasons: readonly ReasonRow[] = [
   {
     reasons: ['InvalidExternalAuthConfig'],
     means: 'the MCPExternalAuthConfig is invalid',
-    step: 'fix that object: its condition `Valid` contains the reason',
+    step: 'fix that object: its `Valid` condition gives the reason',
   },
   {
     reasons: ['NoRoutableBackends', 'SomeBackendsUnhealthy'],
@@ -120,7 +120,7 @@ export const referenceReasons: readonly ReasonRow[] = [
   {
     reasons: ['OIDCConfigRefNotFound', 'OIDCConfigRefNotValid'],
     means: 'the MCPOIDCConfig is missing or invalid',
-    step: 'fix that object: its condition `Valid` contains the reason',
+    step: 'fix that object: its `Valid` condition gives the reason',
   },
   {
     reasons: ['ReferencesNotReady'],
@@ -145,17 +145,17 @@ export const referenceReasons: readonly ReasonRow[] = [
   {
     reasons: ['WebhookConfigRefNotFound', 'WebhookConfigRefInvalid'],
     means: 'the MCPWebhookConfig is missing or invalid',
-    step: 'fix that object: its condition `Valid` contains the reason',
+    step: 'fix that object: its `Valid` condition gives the reason',
   },
   {
     reasons: ['TelemetryConfigRefNotFound', 'TelemetryConfigRefInvalid'],
     means: 'the MCPTelemetryConfig is missing or invalid',
-    step: 'fix that object: its condition `Valid` contains the reason',
+    step: 'fix that object: its `Valid` condition gives the reason',
   },
   {
     reasons: ['TLSSecretNotFound'],
     means:
-      'the Secret of `spec.tls.secretName` (condition `TLSReady`) or of `spec.exposure.ingress.tlsSecretName` (`ExposureReady`), or one of its keys, is missing',
+      'the Secret named in `spec.tls.secretName` (condition `TLSReady`) or in `spec.exposure.ingress.tlsSecretName` (`ExposureReady`), or one of its keys, is missing',
     step: 'create it, or let cert-manager create it',
   },
   {

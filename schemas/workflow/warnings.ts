@@ -22,7 +22,7 @@ export function workflowWarnings({ name, steps, nestedTemplates }: CompositeTool
       ? [`{{ in ${clip(id)}.defaultResults is not evaluated: default results have no templates`]
       : []
     const undecided = [condition, step?.condition].some(isUndecided)
-      ? [`the condition of ${clip(id)} fails in every run: it is a text, but must be true or false`]
+      ? [`the condition of ${clip(id)} fails in every run: it is a string, but must be true or false`]
       : []
     return [...nested, ...fixed, ...undecided].map((what) => `${clip(name)}: ${what}`)
   })

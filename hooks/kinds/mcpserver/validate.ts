@@ -119,7 +119,7 @@ export function serverWarnings(server: MCPServer): readonly string[] {
     )
   }
   if (spec.transport === 'stdio' && (spec.replicas ?? 0) > 1) {
-    found.push('transport stdio has at most one proxy; replicas is capped at 1')
+    found.push('the stdio transport supports at most one proxy; replicas is capped at 1')
   }
   return found
 }

@@ -156,7 +156,7 @@ const panelTable: Readonly<Record<Program, readonly Panel[]>> = {
       legend: '{{server}}',
     },
     {
-      title: 'Requests lost with the server',
+      title: 'Requests lost when the server stopped',
       query: rate(attachMetrics.attachRequestsLost, 'server'),
       legend: '{{server}}',
       unit: 'ops',

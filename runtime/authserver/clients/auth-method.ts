@@ -44,7 +44,7 @@ export function requirePublicClient(document: ClientMetadataDocument): void {
   if (methods.length > 0 && !methods.includes('none')) {
     throw new OAuthError(
       'invalid_client_metadata',
-      'it must allow the client authentication method none, the only one that this server supports for such clients',
+      'it must allow the client authentication method none: this server supports no other method for such clients',
     )
   }
 }

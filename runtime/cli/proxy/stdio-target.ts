@@ -100,14 +100,14 @@ function attachTo(
   if (!api) {
     throw new GatehouseError('INVALID_CONFIG', {
       detail:
-        'attach: works only in a pod, because it needs the Kubernetes API; outside of a cluster, set a program in stdio',
+        'attach: works only in a pod, because it needs the Kubernetes API; outside a cluster, configure a program under stdio',
     })
   }
   const self = environment()[vmcpEnvironment.podName] ?? ''
   // The pod name distinguishes two proxies.
   if (self === '')
     throw new GatehouseError('INVALID_CONFIG', {
-      detail: `attach: the variable ${vmcpEnvironment.podName} must contain the name of the pod of this process`,
+      detail: `attach: the variable ${vmcpEnvironment.podName} must contain the name of the pod that this process runs in`,
     })
   const events = makeEvents()
   logEvents(events, common.log)

@@ -82,7 +82,7 @@ export function addVmcpCommand(program: Command): void {
     .command('init')
     .summary('write a starter configuration')
     .description('Writes a configuration file for serve. Never overwrites an existing file.')
-    .requiredOption('-g, --group <name>', 'name of the group of backends')
+    .requiredOption('-g, --group <name>', 'name of the backend group')
     .option('--backend <name=url>', backendHelp, collect, [])
     .option('-o, --output <file>', 'file to write, or - for standard output (default: -)')
     .addOption(new Option('-c, --config <file>', 'alias of --output').conflicts('output'))

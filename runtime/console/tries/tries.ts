@@ -114,7 +114,7 @@ function readAnswer(body: unknown): AskAnswer {
   if (typeof action !== 'string' || !actions.has(action))
     throw invalid(`action must be one of ${[...actions].join(', ')}`)
   if (content !== undefined && (typeof content !== 'string' || !isObject(content)))
-    throw invalid('content must be the text of a JSON object')
+    throw invalid('content must be a JSON object, serialized as text')
   return { action: action as AskAnswer['action'], ...(content === undefined ? {} : { content }) }
 }
 

@@ -51,7 +51,7 @@ export const auditEvents = {
   auth_consent_refused: { when: 'a user denied access to a client' },
   auth_login_completed: { when: 'a sign-in at an upstream provider succeeded' },
   auth_login_failed: { when: 'a sign-in at an upstream provider failed or was refused' },
-  auth_code_issued: { when: 'a login ended with an authorization code' },
+  auth_code_issued: { when: 'a login completed and an authorization code was issued' },
   auth_token_issued: { when: 'tokens were issued for a code' },
   auth_token_refreshed: { when: 'tokens were issued for a refresh token' },
   auth_code_reused: { when: 'a code was presented a second time; its grant has ended' },

@@ -52,7 +52,7 @@ const wordTable: Readonly<Record<string, Words>> = {
   web_page: {
     text: 'The backend answers with a web page',
     fix: (backend) =>
-      `correct the url of ${backend}: it leads to a web page, not an MCP server; a login page of a proxy in front also looks like this`,
+      `correct the url of ${backend}: it points to a web page, not an MCP server; the login page of a proxy in front of the server can also cause this`,
   },
   request_rejected: {
     text: 'The backend rejects the requests of this server',

@@ -46,7 +46,7 @@ export function makeRecover(
 function whatFailed(code: string): string {
   if (code === 'AUTH_UNAVAILABLE') return "checking the caller's access token failed"
   if (code.startsWith('OAUTH_') || code.startsWith('BACKEND_AUTH_') || code === 'ENTERPRISE_REQUIRED')
-    return 'getting a credential for the target failed'
+    return 'failed to get a credential for the target'
   if (code.startsWith('STORE_') || code === 'SESSION_STORE_DOWN') return 'the session store failed'
   return 'the request to the target failed'
 }

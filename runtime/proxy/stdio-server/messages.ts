@@ -37,7 +37,7 @@ export function messagesOf(
     try {
       onMessage(message)
     } catch (error) {
-      log.warn('processing a message of the server failed; dropped', { err: error })
+      log.warn('failed to process a message from the server; message dropped', { err: error })
     }
   }
   const failed = (line: Buffer, cause: unknown): void => {

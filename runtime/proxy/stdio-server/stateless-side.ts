@@ -121,7 +121,7 @@ export class ServedStatelessSide {
     const { answer, opensSession, opening } = await openings.introduce(Buffer.from(params))
     if (opensSession && answer.result) {
       this.#introduction = sessionServer(answer.result)
-      log.info('detected the era of the server', { era: 'session' })
+      log.info('detected the server’s protocol era', { era: 'session' })
       return new StatelessTranslator({
         open: (onMessage) => openings.link(onMessage, hasSameCapabilities),
         maxLinks: maxProcesses,
@@ -140,7 +140,7 @@ export class ServedStatelessSide {
         detail: `the server refused to open a session: ${this.refusal}`,
       })
     }
-    log.info('detected the era of the server', { era: 'stateless' })
+    log.info('detected the server’s protocol era', { era: 'stateless' })
     const relay = new StatelessRelay({ open: openings.take, maxLinks: maxProcesses, now })
     relay.adopt(commonScope, link)
     return relay

@@ -25,7 +25,7 @@ export function addDoctorCommand(program: Command): void {
     .option('--entry <name>', 'with --client: check only this entry')
     .option('--redis <url>', 'check the Redis for sessions: redis://host:port, or rediss:// for TLS')
     .option('--cluster [context]', 'check a cluster: definitions, webhook, hooks, Metacontroller, resources')
-    .option('--password-file <path>', 'file with the password of Redis, or - for standard input')
+    .option('--password-file <path>', 'file that contains the Redis password, or - for standard input')
     .option(
       '--token-file <path>',
       'file with an access token, or - for standard input; sent only to the origin of the URL, --gateway or --entry',
@@ -40,7 +40,7 @@ export function addDoctorCommand(program: Command): void {
     .option('--client-id <id>', 'check that this client is registered, with its redirect URI')
     .option(
       '--client-secret-file <path>',
-      'with --login: file with the secret of the client, or - for standard input',
+      'with --login: file that contains the client secret, or - for standard input',
     )
     .option('--redirect-uri <uri>', 'redirect URI of the client (default: http://localhost:8666/callback)')
     .option('--register', 'register a client and delete it afterwards', false)

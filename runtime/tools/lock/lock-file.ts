@@ -92,7 +92,7 @@ function textOf(
   const text = manifestText(lockTarget, spec)
   const expected = plain(runtimeLock(spec, target.name))
   if (!isDeepStrictEqual(plain(locksOf(Buffer.from(text).toString(), 'its lock', target.name)), [expected]))
-    throw new Error('its definitions cannot be written as YAML without a difference')
+    throw new Error('its definitions cannot be represented exactly in YAML')
   return text
 }
 

@@ -198,7 +198,7 @@ function addReplay(policy: Command): void {
     .summary('show which recorded decisions new policies would change')
     .description(
       'Evaluates new policies for the decisions in an audit log, and lists the decisions that would change by principal,\n' +
-        'target and policy. Lines without the inputs of a policy are inconclusive; record more with audit.policyInputs.\n' +
+        'target and policy. Lines that lack a policy’s inputs are inconclusive; record more with audit.policyInputs.\n' +
         'Also lists policies that no recorded decision depends on.',
     )
     .requiredOption('--audit <file>', 'audit log, or - for standard input')

@@ -134,7 +134,7 @@ class Reader {
     const backend = this.text(item['backend'], `${path}.backend`)
     const original = this.text(item['original'], `${path}.original`)
     if (original !== undefined && backend === undefined)
-      this.wrong(`${path}.backend`, 'is required with original; it is empty for a workflow')
+      this.wrong(`${path}.backend`, 'is required when original is set; leave it empty for a workflow')
     const hints = this.fields(item['hints'], `${path}.hints`)
     this.only(hints, hintNames, `${path}.hints`)
     for (const [name, hint] of Object.entries(hints))

@@ -333,7 +333,7 @@ function withFields(term: Operand, names: readonly string[]): Operand {
     case 'function':
       return { kind: 'chain', of: term, names }
     default:
-      throw new TemplateError('a field follows a value without fields')
+      throw new TemplateError('field access on a value that has no fields')
   }
 }
 

@@ -93,6 +93,6 @@ await t.test('google: the resource writes the issuer with a slash', async (t) =>
   t.match(row(findings, 'issuer'), {
     result: 'warning',
     code: 'issuer.slash',
-    fix: { text: /without a slash/ },
+    fix: { text: /without a trailing slash/ },
   })
 })

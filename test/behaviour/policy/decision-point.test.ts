@@ -95,7 +95,7 @@ for (const era of eras) {
         { message: unavailable },
         'an empty list would be a lie',
       )
-      t.match(await rig.status(), /decision_point.*returns no decisions/, 'a lasting problem')
+      t.match(await rig.status(), /decision_point.*is not returning decisions/, 'a lasting problem')
       t.match(await rig.metrics(), /decision_point_answers_total\{[^}]*outcome="unreachable"[^}]*\} [1-9]/)
       // Lines are written after the response.
       await until(() => rig.audit().length > 0)

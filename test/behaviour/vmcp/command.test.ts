@@ -72,7 +72,7 @@ t.test('validate and serve warn of what is legal in workflows and seldom meant',
   const warnings = [
     'compositeTools: flow: {{ in a.q is not evaluated: only strings of the first level are templates (nestedTemplates)',
     'compositeTools: flow: {{ in a.defaultResults is not evaluated: default results have no templates',
-    'compositeTools: flow: the condition of a fails in every run: it is a text, but must be true or false',
+    'compositeTools: flow: the condition of a fails in every run: it is a string, but must be true or false',
   ]
   const { code, stderr } = await runGatehouse(['vmcp', 'validate', '-c', file])
   t.equal(code, 0)

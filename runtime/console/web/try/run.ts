@@ -61,7 +61,7 @@ export function startRun(body: TryRequest): Run {
   const end = (run: string): Promise<unknown> => send('DELETE', `tries/${pathPart(run)}`)
   const follow = async (): Promise<void> => {
     const started = await send<{ readonly id: string }>('POST', 'tries', body)
-    if (!started) throw new ApiError(0, 'page', 'The server did not name the run.')
+    if (!started) throw new ApiError(0, 'page', 'The server did not return a name for the run.')
     id = started.id
     if (left.signal.aborted) return void end(id).catch(() => undefined)
     change({ state: 'running' })

@@ -33,7 +33,7 @@ export const attachRows = {
   },
 } satisfies Partial<EventTable>
 
-const look = 'check the condition Attached of the MCPServer, and the pod of the server'
+const look = 'check the MCPServer’s Attached condition and the server’s pod'
 const image = 'check the image name and imagePullSecrets'
 const logs = 'check the log of the container mcp of the server, with --previous'
 
@@ -41,7 +41,7 @@ const fixes: Readonly<Record<string, string>> = {
   AccessRefused:
     "check the Role and RoleBinding of the proxy's service account: Metacontroller can only grant rights that it has",
   AnotherProxyAttached: 'no action needed: this proxy attaches when the other one ends or stops responding',
-  ApiServerError: 'check the API server, and the quotas and admission of the namespace',
+  ApiServerError: 'check the API server, and the quotas and admission policies of the namespace',
   ApiServerUnreachable:
     "allow the proxy's pod to connect to the API server: check egress rules and NetworkPolicies",
   ContainerEnded: logs,
@@ -51,9 +51,9 @@ const fixes: Readonly<Record<string, string>> = {
   ImagePullBackOff: image,
   InvalidImageName: 'check spec.image',
   NoSession: 'check the log of the server, and delete its pod to restart it',
-  PodNotFound: 'check the events of the StatefulSet of the server',
+  PodNotFound: 'check the events of the server’s StatefulSet',
   PodPending: 'no action needed: the pod of the server is starting',
   PodTerminating: 'no action needed: the proxy waits for the next pod',
   ServerSilent: 'check the log of the server, and that it uses MCP on its standard streams',
-  StreamEnded: 'no action needed: the proxy attaches again',
+  StreamEnded: 'no action needed: the proxy reattaches automatically',
 }

@@ -82,7 +82,7 @@ export const callRows = {
       if (replaced) return 'the failing decision point was replaced'
       return up
         ? 'the decision point returns decisions again'
-        : 'the decision point returns no decisions: requests are rejected'
+        : 'the decision point is not returning decisions: requests are rejected'
     },
     level: ({ up }) => (up ? 'info' : 'error'),
     condition: ({ up, reason = '' }) => ({
@@ -90,7 +90,7 @@ export const callRows = {
       open: up
         ? undefined
         : {
-            message: `the decision point returns no decisions: requests are rejected (${reason})`,
+            message: `the decision point is not returning decisions: requests are rejected (${reason})`,
             fix: `${checkDecisionPoint}; the log contains the reason for each failure`,
           },
     }),

@@ -30,7 +30,7 @@ export function piecesOf(text: string, changes: readonly TextChange[]): readonly
   let at = 0
   for (const { offset, removed, inserted } of inOrder(changes)) {
     if (offset < at || text.slice(offset, offset + removed.length) !== removed) {
-      throw new RangeError('a change does not fit the text')
+      throw new RangeError('a change does not apply to the text')
     }
     pieces.push({ text: text.slice(at, offset), origin: 'unchanged' })
     if (removed) pieces.push({ text: removed, origin: 'removed' })

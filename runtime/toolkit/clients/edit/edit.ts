@@ -79,7 +79,10 @@ function verifyEdit(
   const edited = applyChanges(text, changes)
   const found = parseDocument(format, edited, file)
   if (!isDeepStrictEqual(withoutEmptyMaps(found, path), withoutEmptyMaps(expected, path))) {
-    throw refusedFile(file, 'cannot be edited without other changes; add the entry by hand (--print)')
+    throw refusedFile(
+      file,
+      'cannot be edited without changing other parts of the file; add the entry by hand (--print)',
+    )
   }
   return { changes, text: edited }
 }

@@ -177,7 +177,7 @@ function backendFinding(object: LocalObject, { addresses }: Shown): Finding | un
 }
 
 function logsHint({ metadata }: LocalObject): string {
-  return `gatehouse logs ${metadata.name} shows its output`
+  return `run gatehouse logs ${metadata.name} to see its output`
 }
 
 /** Describes a healthy resource: its address, or its users. */

@@ -8,7 +8,7 @@ export const cognito: Profile = {
   quirks: [
     'OpenID Connect Discovery only; its metadata does not list S256, although it supports PKCE',
     'no dynamic registration',
-    'the login is on the domain of the pool, but the issuer of tokens is the pool',
+    'users log in at the pool’s domain, but the pool itself issues the tokens',
     'access tokens have client_id and no aud, unless resource is sent (Essentials or Plus)',
     'no scope offline_access: refresh tokens are always issued',
   ],

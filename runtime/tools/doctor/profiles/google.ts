@@ -16,7 +16,7 @@ export const google: Profile = {
       'Create an OAuth client of type “Desktop app” in the Google Cloud console (APIs & Services, Credentials), and give its id and secret to the client.',
     'refresh.none':
       'Send access_type=offline and prompt=consent (gatehouse proxy --remote-auth-provider google does); publish the app, because refresh tokens expire after 7 days in Testing.',
-    'issuer.slash': 'Google’s issuer is https://accounts.google.com, without a slash.',
+    'issuer.slash': 'Google’s issuer is https://accounts.google.com, without a trailing slash.',
     'token.audience':
       'Google’s access tokens are opaque and have no audience: send an ID token of your own client, or put an authorization server in front.',
   },

@@ -88,9 +88,13 @@ async function subscription({ target, peers, token }: RemoteFacts): Promise<Chec
   })
   if (isFailure(reply)) {
     if (reply.failure !== 'timeout') return failed('stream.type', networkFailureText(reply), { proof })
-    return failed('stream.buffered', 'requests work, but the headers of a subscription do not arrive', {
-      proof,
-    })
+    return failed(
+      'stream.buffered',
+      'requests work, but the response headers of a subscription never arrive',
+      {
+        proof,
+      },
+    )
   }
   // Subscriptions are optional.
   if (mediaType(reply) !== eventStreamType) return ok('the server has no subscriptions')

@@ -58,7 +58,7 @@ export const loginCodes = {
   },
   'keys.unreachable': {
     expected: 'the key set of the authorization server',
-    fix: 'Open jwks_uri to the network of the MCP server: it cannot check tokens without it.',
+    fix: 'Make jwks_uri reachable from the MCP server’s network: the server cannot verify tokens without it.',
   },
   'keys.empty': {
     expected: 'at least one public signing key',

@@ -49,7 +49,7 @@ export const metadataCodes = {
     fix: 'TLS ends in front of the server: set its public URL (resourceUrl in Gatehouse), or let it trust X-Forwarded-Proto.',
   },
   'resource.host': {
-    expected: 'resource has the host that clients use',
+    expected: 'resource uses the host that clients connect to',
     fix: 'Set the public URL (resourceUrl in Gatehouse); the server uses its internal host name.',
   },
   'resource.path': {

@@ -46,11 +46,11 @@ export const signInCodes = {
   },
   'code.unreachable': {
     expected: 'the token endpoint responds',
-    fix: 'Open token_endpoint to the network of the clients, and check the log of the authorization server.',
+    fix: 'Make token_endpoint reachable from the clients’ network, and check the authorization server’s log.',
   },
   'code.response': {
     expected: 'JSON with access_token and token_type (RFC 6749, section 5.1)',
-    fix: 'Correct the response of the token endpoint. For a provider with a nonstandard response, use authServerConfig of Gatehouse in front of it (tokenResponseMapping).',
+    fix: 'Correct the response of the token endpoint. For a provider with a nonstandard response, put Gatehouse’s authServerConfig in front of it (tokenResponseMapping).',
   },
   'scopes.not-granted': {
     expected: 'the requested scopes',

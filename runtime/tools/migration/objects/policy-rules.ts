@@ -8,7 +8,7 @@ export function convertPolicies(draft: MigrationDraft, pattern: string): void {
     const entities = entitiesIn(value)
     if (!entities?.some(isShort)) continue
     parent[key] = JSON.stringify(entities.map(fullEntity))
-    draft.note(path, 'renamed', 'entities now have uid as type and id, and parents')
+    draft.note(path, 'renamed', 'each entity now has a uid (type and id) and a list of parents')
   }
 }
 

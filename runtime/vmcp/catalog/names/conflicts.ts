@@ -16,7 +16,7 @@ const fixes: Readonly<Record<Conflict, string>> = {
     'rename all but one by aggregation.tools overrides, or choose another conflictResolution or prefixFormat',
   shadowed: 'to offer it too, rename it by aggregation.tools overrides',
   reserved: 'rename it by aggregation.tools overrides',
-  long_name: 'set aggregation.maxToolNameLength, or rename it by aggregation.tools overrides',
+  long_name: 'set aggregation.maxToolNameLength, or rename it with an aggregation.tools override',
   unused_override: 'correct the name in aggregation.tools overrides, or remove the override',
   workflow: 'correct the workflow, or see why a tool that it uses is not offered',
 }

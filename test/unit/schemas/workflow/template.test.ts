@@ -39,7 +39,7 @@ t.test('template: structure, functions and variables are checked', async (t) => 
     ['{{.x | 1}}', /cannot receive piped input/],
     ['{{print"a"}}', /not allowed in an action/],
     ['{{"a""b"}}', /blank is missing/],
-    ['{{"a".b}}', /field follows a value/],
+    ['{{"a".b}}', /field access on a value/],
     ['{{1.b}}', /not a number/],
     ['{{08}}', /octal/],
     ['{{9223372036854775808}}', /too large/],
