@@ -43,7 +43,7 @@ export class UpstreamTokenGone extends ModuleError {
   readonly sure: boolean
 
   constructor(cause?: unknown, { sure = true }: { readonly sure?: boolean } = {}) {
-    super('the session at the provider has ended', cause === undefined ? {} : { cause })
+    super('the sign-in at the provider has ended', cause === undefined ? {} : { cause })
     this.sure = sure
   }
 }

@@ -114,7 +114,7 @@ function ofBackends(backends: readonly DiscoveredBackend[]): Phase {
   if (backends.every(({ status }) => status === 'unknown')) {
     return notReady('Pending', 'BackendsPending', 'No backend has been checked yet')
   }
-  return notReady('Degraded', 'NoRoutableBackends', `None of the ${total} backends is routable`)
+  return notReady('Degraded', 'NoRoutableBackends', `None of ${total} backends is routable`)
 }
 
 function withoutPods(pods: WorkloadState | undefined): Phase {

@@ -157,7 +157,7 @@ t.test(
           type: 'grant_ended',
           upstream: 'hub',
           clientId: client.id,
-          reason: 'the session at the provider has ended',
+          reason: 'the sign-in at the provider has ended',
         },
       ],
     )
