@@ -58,7 +58,7 @@ export class AskingCall<T> {
     try {
       requireAbility(this.#abilities, request)
     } catch (error) {
-      // The client must be told which capability is missing, so the whole request fails with this error.
+      // The error names the missing capability. It must reach the client, so the whole request fails with it.
       const reason = error instanceof Error ? error : new Error('cancelled')
       this.#finish({ error: reason })
       this.#stop(reason)

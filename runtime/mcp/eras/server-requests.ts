@@ -1,6 +1,7 @@
 /**
  * Handles requests from a session-era server to its client: answers pings, rejects unknown methods, and forwards
- * questions to the client. The number of open questions is bounded. Source: MCP 2025-11-25, client features, utilities.
+ * questions to the client. The number of open questions is bounded.
+ * Source: MCP 2025-11-25, client features, utilities.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Message } from '../message.ts'

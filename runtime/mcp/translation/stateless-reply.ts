@@ -12,7 +12,7 @@ export interface StatelessReply {
   end(message: Buffer, code?: unknown): void | Promise<void>
   /** Sends `{…,"result":…}` without copying a large result, and ends the exchange. */
   endResult(id: string, result: Buffer): void | Promise<void>
-  /** Ends the exchange without a response, because the subscription's source is gone. */
+  /** Ends the exchange without a response, because the source of the subscription has ended. */
   drop(): void
   /** Aborts when the client cancels the request or disconnects. */
   readonly gone: AbortSignal

@@ -27,7 +27,7 @@ export interface PrimaryLink {
   others(name: string, argument?: unknown): Promise<readonly unknown[]>
   /** Calls a function of the other workers, one after the other, until one returns true. */
   any(name: string, argument?: unknown): Promise<boolean>
-  /** Returns the address that another worker announced, or undefined when the worker is gone. */
+  /** Returns the address that another worker announced, or undefined when the worker has exited. */
   peer(id: string): Promise<unknown>
 }
 
@@ -83,7 +83,7 @@ export async function serveAsWorker(start: (primary: PrimaryLink) => Promise<Ser
     else await channel.call('workers.serving', served.peer)
   } catch (error) {
     await served?.close({ graceMs: 0 }).catch(() => {})
-    // Ignored, because the primary may be gone.
+    // Ignored, because the primary may have exited.
     await channel.call('workers.failed', toFields(error)).catch(() => {})
     throw error
   }

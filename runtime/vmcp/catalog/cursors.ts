@@ -1,5 +1,5 @@
 /**
- * Cursors of lists contain the start of the next page. The item name is sealed: a page is built before the caller's
+ * A list cursor contains the start of the next page. The item name is sealed: a page is built before the caller's
  * permissions are checked, so its last name may be one that the caller must not see.
  *
  * A cursor also contains the position in plain form. A process that cannot open the seal (another replica without

@@ -51,7 +51,7 @@ export function factsIn(entry: CatalogEntry | ToolEntry, id: string): Facts {
   }
 }
 
-/** Throws BACKEND_UNAVAILABLE when the name now refers to another target than the one that the policies permitted. */
+/** Throws BACKEND_UNAVAILABLE when the name no longer refers to the target that the policies permitted. */
 export function requireDecidedTarget(decided: Origin | undefined, { backend, original }: CatalogEntry): void {
   if (!decided) return
   if (decided.backend === backend && (decided.template ?? decided.original) === original) return

@@ -22,8 +22,8 @@ interface Source {
 }
 
 /**
- * Returns the instructions of `listings`, which are ordered and which the client may see. Undefined when there are
- * none.
+ * Returns the combined instructions of `listings`, in this order; undefined when there are none. The client must be
+ * allowed to see all of them.
  */
 export function instructionsOf(
   listings: readonly Source[],
@@ -57,7 +57,7 @@ function shorten(text: string): string {
 
 const lineEnd = /\r\n|[\n\v\f\r\u0085\u2028\u2029]/u
 
-/** Returns a Markdown quotation, in which no line of a backend can look like a heading of the combined text. */
+/** Returns a Markdown quotation, so that no line from a backend can look like a heading of the combined text. */
 function quote(text: string): string {
   return text
     .split(lineEnd)

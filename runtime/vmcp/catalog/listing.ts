@@ -2,7 +2,7 @@
  * Reads all lists of one backend: tools, resources, resource templates, prompts.
  *
  * Each list is read independently: when one fails or ends early, the others are still complete. `violations` contains
- * problems of items, `defects` problems of whole lists.
+ * problems with items, `defects` problems with whole lists.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { ListKind, ServerInfo } from '../backends/connection.ts'
@@ -33,7 +33,7 @@ export interface Listing {
   readonly templates: readonly CatalogItem[]
   readonly prompts: readonly CatalogItem[]
   readonly violations: ListErrors
-  /** Problems of whole lists; absent when there are none. */
+  /** Problems with whole lists; absent when there are none. */
   readonly defects?: readonly ListDefect[]
   /** Reason why pinning blocks the whole backend. */
   readonly closed?: PinReason
@@ -41,9 +41,9 @@ export interface Listing {
   readonly instructionsPin?: PinDigests
 }
 
-/** Time that lists may take after the first one was read, when no earlier listing can be used in the meantime. */
+/** How long lists may take after the first one was read if no earlier listing can be used in the meantime. */
 const slowListMs = 5_000
-/** Time that undeclared lists may take after the declared ones. */
+/** How much longer undeclared lists may take than the declared ones. */
 const undeclaredListMs = 1_000
 
 const kinds: readonly ItemKind[] = ['tools', 'resources', 'templates', 'prompts']
@@ -270,7 +270,7 @@ function finishProbe(list: UsedList, absent: Set<ItemKind>): UsedList {
   return { kind, items: [], defects: [] }
 }
 
-/** True if an earlier listing has items of a list that the backend did not declare. */
+/** True if an earlier listing has items in a list that the backend did not declare. */
 function isUndeclaredIn(before: Listing, kind: ItemKind): boolean {
   const { defects = [] } = before
   return before[kind].length > 0 && defects.some((one) => one.kind === kind && one.state === 'declaration')

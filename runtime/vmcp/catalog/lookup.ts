@@ -25,7 +25,7 @@ export interface LookupParts {
   /** Names of the backends that are left out because their settings are invalid. They are treated as down. */
   readonly leftOut: readonly string[]
   readonly partialFailureMode: 'fail' | 'best_effort'
-  /** True if backends are monitored: their health then decides whether one is down, not a stale list. */
+  /** True if backends are monitored. Their health, not a stale list, then decides whether a backend is down. */
   readonly monitored: boolean
 }
 

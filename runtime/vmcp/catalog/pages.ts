@@ -1,7 +1,7 @@
 /**
  * Pages of a list: up to 1000 items each, with a cursor that contains the start of the next page.
  *
- * Pages are concatenated from the bytes of the items. cursors.ts defines the cursor format.
+ * Pages are concatenated from the items' bytes. cursors.ts defines the cursor format.
  * Source: MCP 2025-11-25, utilities/pagination.
  */
 import { hash } from 'node:crypto'

@@ -1,4 +1,4 @@
-/** The page for a browser that opens the address of the server. It describes the server and how to connect a client. */
+/** The page for a browser that opens the server's address. It describes the server and how to connect a client. */
 import { type Exchange, html, page, sendBody, type Stage } from '../../net/index.ts'
 
 export interface BrowserPageFacts {
@@ -11,7 +11,7 @@ export interface BrowserPageFacts {
   readonly requiresAuth: boolean
 }
 
-/** True for a request of a browser. Browsers accept HTML; MCP clients accept JSON or event streams. */
+/** True for a request from a browser. Browsers accept HTML; MCP clients accept JSON or event streams. */
 export function isBrowserRequest({ req }: Exchange): boolean {
   const { accept = '' } = req.headers
   return (

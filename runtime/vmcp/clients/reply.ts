@@ -80,7 +80,10 @@ export class Reply implements ClientResponse {
       : this.res.writableEnded || this.res.destroyed
   }
 
-  /** Turns the response into an event stream. False when the client does not accept it or the response has ended. */
+  /**
+   * Turns the response into an event stream. Returns false when the client does not accept it or the response has
+   * ended.
+   */
   stream(): boolean {
     if (this.#resultStream) return false
     if (this.#streaming) return !this.hasEnded

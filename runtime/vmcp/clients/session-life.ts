@@ -1,5 +1,5 @@
 /**
- * Reacts to events of a client session: warms up backends, forwards changed roots and log levels to them, and records
+ * Reacts to events in a client session: warms up backends, forwards changed roots and log levels to them, and records
  * which lists the client has read.
  */
 import { own } from '../../../schemas/index.ts'

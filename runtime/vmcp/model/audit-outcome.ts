@@ -1,4 +1,4 @@
-/** Audit outcomes of calls that start inside this server: calls of scripts and of the console. */
+/** Audit outcomes of calls that start inside this server: calls made by scripts and by the console. */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type AuditOutcome, isToolError } from '../../observe/index.ts'
 import type { Outcome } from './outcome.ts'

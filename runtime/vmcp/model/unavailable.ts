@@ -3,7 +3,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 export interface UnavailableOptions {
   /** Next step for the client. Default: try again later. */
   readonly hint?: string | undefined
-  /** The missing list, such as `prompts/list`. Default: everything of the backends. */
+  /** The missing list, such as `prompts/list`. Default: everything that the backends offer. */
   readonly list?: string | undefined
   /** Replaces the whole text when a retry does not help. Names each backend and the required change. */
   readonly reason?: string | undefined

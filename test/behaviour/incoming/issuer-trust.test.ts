@@ -1,4 +1,4 @@
-/** The certificates that are trusted for the issuer of incoming tokens. A changed file applies without a restart. */
+/** Certificates trusted for the issuer of incoming tokens. A changed file takes effect without a restart. */
 import { once } from 'node:events'
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:https'
@@ -19,7 +19,9 @@ t.afterEach(() => {
   Date.now = realNow
 })
 
-/** An issuer with a certificate of a private authority, and a token that it has issued. */
+/**
+ * Starts an issuer with a certificate from a private authority. Returns its addresses and a token that it has issued.
+ */
 async function startIssuer(t: Test) {
   const authority = await makeAuthority()
   const { publicKey, privateKey } = await generateKeyPair('ES256')
@@ -69,20 +71,20 @@ const programs: Readonly<Record<string, (issuer: Issuer, caFile: string) => Auth
 }
 
 for (const [name, make] of Object.entries(programs))
-  t.test(`${name}: a new bundle applies without a restart`, async (t) => {
+  t.test(`${name}: a new bundle takes effect without a restart`, async (t) => {
     const [issuer, other] = await Promise.all([startIssuer(t), makeAuthority()])
     const caFile = join(mkdtempSync(join(tmpdir(), 'issuer-ca-')), 'ca.crt')
     writeFileSync(caFile, other.ca)
     const authenticator = make(issuer, caFile)
     t.teardown(() => authenticator?.close())
     writeFileSync(caFile, issuer.ca)
-    // The file is read again only after some seconds.
+    // The file is not read again for a few seconds.
     Date.now = () => realNow() + 60_000
     t.match(await authenticator?.authenticate(`Bearer ${issuer.token}`), { subject: 'alice' })
   })
 
 for (const [name, make] of Object.entries(programs))
-  t.test(`${name}: a bundle of another authority is not trusted`, async (t) => {
+  t.test(`${name}: a bundle with another authority does not make the issuer trusted`, async (t) => {
     const [issuer, other] = await Promise.all([startIssuer(t), makeAuthority()])
     const caFile = join(mkdtempSync(join(tmpdir(), 'issuer-ca-')), 'ca.crt')
     writeFileSync(caFile, other.ca)
@@ -94,7 +96,7 @@ for (const [name, make] of Object.entries(programs))
   })
 
 for (const [name, make] of Object.entries(programs))
-  t.test(`${name}: an unusable bundle is an error at the start`, async (t) => {
+  t.test(`${name}: an unusable bundle is a start-up error`, async (t) => {
     const issuer = await startIssuer(t)
     for (const path of ['/nowhere/ca.crt', configFile('ca.crt', {})])
       t.throws(() => make(issuer, path), { code: 'INVALID_CONFIG', message: new RegExp(path) })

@@ -28,7 +28,7 @@ await t.test('the error names a proxy that closes the connection or does not spe
 })
 
 for (const scheme of ['http', 'https'])
-  await t.test(`${scheme}: requests after a restart of the proxy use new connections`, async (t) => {
+  await t.test(`${scheme}: requests use new connections after the proxy restarts`, async (t) => {
     const network = await startIsolatedNetwork({ 'mcp.example': jsonHost({ '/': { found: true } }) })
     t.teardown(() => network.close())
     const { proxy, ca } = network
@@ -42,7 +42,7 @@ for (const scheme of ['http', 'https'])
     await Promise.all([send(), send()])
     t.equal(proxy.connections, 2)
     await proxy.close()
-    // The client has seen the end of its connections after one turn of the event loop.
+    // After one turn of the event loop, the client has noticed that its connections have closed.
     await setImmediate()
     t.match(await failureText(send()), `cannot connect to the HTTP proxy 127.0.0.1:${proxy.port}`)
     await proxy.start()
@@ -52,7 +52,7 @@ for (const scheme of ['http', 'https'])
     await fetch.close()
   })
 
-/** A proxy that accepts connections and reads requests, but never responds. */
+/** Starts a proxy that accepts connections and reads requests, but sends only `greeting`. */
 async function startSilentProxy(t: Test, greeting = '') {
   const sockets = new Set<Socket>()
   const requested = Promise.withResolvers<void>()
@@ -87,7 +87,7 @@ async function startSilentProxy(t: Test, greeting = '') {
   }
 }
 
-await t.test('a proxy that does not respond to CONNECT is a timeout, and its socket is closed', async (t) => {
+await t.test('a proxy that ignores CONNECT causes a timeout, and its socket is closed', async (t) => {
   for (const greeting of ['', 'HTTP/1.1 200 Connection']) {
     const silent = await startSilentProxy(t, greeting)
     const fetch = makeFetch({ proxy: { https: silent.url }, dialTimeoutMs: 100 })
@@ -100,7 +100,7 @@ await t.test('a proxy that does not respond to CONNECT is a timeout, and its soc
   }
 })
 
-await t.test('a tunnel without a TLS server behind it is a timeout, and its socket is closed', async (t) => {
+await t.test('a tunnel without a TLS server causes a timeout, and its socket is closed', async (t) => {
   const silent = await startSilentProxy(t, 'HTTP/1.1 200 Connection established\r\n\r\n')
   const fetch = makeFetch({ proxy: { https: silent.url }, tlsTimeoutMs: 100 })
   t.match(await failureText(fetch('https://mcp.example/')), 'no response in time')
@@ -108,7 +108,7 @@ await t.test('a tunnel without a TLS server behind it is a timeout, and its sock
   await fetch.close()
 })
 
-await t.test('a closed fetch does not wait for connections that only aborted requests use', async (t) => {
+await t.test('closing a fetch does not wait for connections used only by aborted requests', async (t) => {
   const silent = await startSilentProxy(t)
   const fetch = makeFetch({ proxy: { https: silent.url } })
   const abort = new AbortController()
@@ -120,7 +120,7 @@ await t.test('a closed fetch does not wait for connections that only aborted req
   t.equal(silent.connections, 1, 'the proxy has still not responded')
 })
 
-await t.test('an aborted request to a proxy that does not respond leaves no socket', async (t) => {
+await t.test('an aborted request to a proxy that does not respond leaves no open socket', async (t) => {
   for (const scheme of ['http', 'https']) {
     const silent = await startSilentProxy(t)
     const options = { proxy: { http: silent.url, https: silent.url }, dialTimeoutMs: 200 }
@@ -135,7 +135,7 @@ await t.test('an aborted request to a proxy that does not respond leaves no sock
   }
 })
 
-await t.test('the timeout of a request names the proxy', async (t) => {
+await t.test('the timeout error of a request names the proxy', async (t) => {
   const silent = await startSilentProxy(t)
   const fetch = makeFetch({ proxy: { https: silent.url }, timeoutMs: 100 })
   await t.rejects(fetch('https://mcp.example/'), {

@@ -1,10 +1,10 @@
-/** JSON beyond a bound of the readers is a clear error of the request, wherever it stands in a message of a client. */
+/** JSON that exceeds a reader's limit causes a clear request error, wherever it occurs in a client's message. */
 import t from 'tap'
 import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
 import { openSession, post, statelessRequest } from '../../helpers/mcp/wire.ts'
 import { startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
-/** Members without braces, and the end of the message that names the bound. */
+/** Members without braces, and the end of the error message, which names the limit. */
 const BEYOND: Readonly<Record<string, readonly [string, RegExp]>> = {
   'a long name': [`"${'k'.repeat(70_000)}":1`, /a name has more than 65536 bytes$/],
   'a long name, escaped': [`"${'\\u006b'.repeat(12_000)}":1`, /a name has more than 65536 bytes$/],
@@ -19,7 +19,7 @@ const BEYOND: Readonly<Record<string, readonly [string, RegExp]>> = {
 const MANY_MEMBERS = Array.from({ length: 10_001 }, (_, i) => `"m${i}":1`).join()
 const TOO_MANY_MEMBERS = /an object has more than 10000 members$/
 
-/** A message with `extra` members at a place. */
+/** Builds a message with `extra` members at each place. */
 const PLACES: Readonly<Record<string, (extra: string) => string>> = {
   'the message': (extra) => `{"jsonrpc":"2.0","id":1,"method":"ping",${extra}}`,
   params: (extra) => request('tools/call', `{"name":"raw_echo",${extra}}`),
@@ -45,7 +45,7 @@ function request(method: string, params: string): string {
   return `{"jsonrpc":"2.0","id":1,"method":"${method}","params":${params}}`
 }
 
-t.test('JSON beyond a bound is an error of the request, and never one of the server', async (t) => {
+t.test('JSON beyond a limit causes a request error, never a server error', async (t) => {
   const backend = await startRawBackend()
   const vmcp = await startTestVmcp({ raw: backend.url })
   t.teardown(() => Promise.all([vmcp.close(), backend.close()]))

@@ -1,14 +1,14 @@
-/** The bounds of JSON in a result are the same for a small result and for one that is streamed. */
+/** The JSON limits for a result are the same whether it is small or streamed. */
 import t from 'tap'
 import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
 import { openSession, post } from '../../helpers/mcp/wire.ts'
 import { bareNames, startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
 const nested = (n: number) => `${'['.repeat(n)}1${']'.repeat(n)}`
-/** A name with quotes of this many bytes. */
+/** Returns a name of `n` bytes, including its quotes. */
 const name = (n: number) => `"${'k'.repeat(n - 2)}"`
 
-/** Members of a result, at a bound and beyond it. */
+/** Members of a result, at a limit and beyond it. */
 const BOUNDS: Readonly<Record<string, readonly [string, string]>> = {
   depth: [`"structuredContent":{"a":${nested(254)}}`, `"structuredContent":{"a":${nested(255)}}`],
   'a member of the result': [`${name(65_536)}:1`, `${name(65_537)}:1`],
@@ -19,7 +19,7 @@ const BOUNDS: Readonly<Record<string, readonly [string, string]>> = {
   'a member of metadata': [`"_meta":{${name(65_536)}:1}`, `"_meta":{${name(65_537)}:1}`],
 }
 
-t.test('results: bounds of JSON do not depend on the size of the result', async (t) => {
+t.test('results: the JSON limits do not depend on the size of the result', async (t) => {
   let result = ''
   const backend = await startRawBackend({ responses: { 'tools/call': () => result } })
   const vmcp = await startTestVmcp({ raw: backend.url }, { aggregation: bareNames('raw') })

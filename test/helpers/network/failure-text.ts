@@ -1,6 +1,6 @@
 import { knownFailure, networkFailureText } from '../../../runtime/net/index.ts'
 
-/** Returns the message for an operator when `work` fails. */
+/** Returns the message that operators see when `work` fails. */
 export async function failureText(work: Promise<unknown>): Promise<string> {
   try {
     await work

@@ -1,6 +1,6 @@
 import type { Test } from 'tap'
 
-/** Replaces `Date.now` before the parts under test are made. Returns a function that lets time pass. */
+/** Replaces `Date.now`. Call this before creating the parts under test. Returns a function that advances the time. */
 export function startPassingTime(t: Test): (ms: number) => void {
   const { now } = Date
   let passed = 0

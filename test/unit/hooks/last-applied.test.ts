@@ -12,7 +12,7 @@ const applied = {
   data: { a: '1' },
 }
 
-t.test('lastAppliedOrName: what was applied comes back, not what the API server made of it', async (t) => {
+t.test('lastAppliedOrName: returns the applied object, not the stored one', async (t) => {
   const child = {
     ...applied,
     metadata: {
@@ -26,7 +26,7 @@ t.test('lastAppliedOrName: what was applied comes back, not what the API server 
 })
 
 t.test(
-  'lastAppliedOrName: under server-side apply the fields of Metacontroller are picked from the object',
+  "lastApplied: with server-side apply, returns only Metacontroller's fields of the object",
   async (t) => {
     const child = {
       apiVersion: 'apps/v1',
@@ -84,7 +84,7 @@ t.test(
 )
 
 t.test(
-  'lastAppliedOrName: an object that tells nothing is named, which keeps it and changes nothing',
+  'lastAppliedOrName: returns only the name of an object without a readable applied configuration',
   async (t) => {
     const annotations = { 'metacontroller.k8s.io/last-applied-configuration': '{"kind":"Other"' }
     t.strictSame(lastAppliedOrName({ ...applied, metadata: { ...applied.metadata, annotations } }), {
@@ -95,7 +95,7 @@ t.test(
   },
 )
 
-t.test('sync: a reference that breaks keeps every child exactly as it runs, and says why', async (t) => {
+t.test('sync: a broken reference leaves every child unchanged and is reported', async (t) => {
   const w = world(server('files'), virtual()).ready()
   const before = w.sync('VirtualMCPServer', 'door').children
   const after = w.remove('MCPGroup', 'tools').sync('VirtualMCPServer', 'door')
@@ -104,7 +104,7 @@ t.test('sync: a reference that breaks keeps every child exactly as it runs, and 
   t.match(after.status, { phase: 'Failed', message: /MCPGroup tools does not exist/ })
 })
 
-t.test('sync: a configuration of another policy engine fails the server, naming the type', async (t) => {
+t.test('sync: a configuration for another policy engine fails the server and names its type', async (t) => {
   const { resource } = await import('../../hooks/world.ts')
   const httpv1 = resource('MCPAuthzConfig', 'policies', {
     type: 'httpv1',

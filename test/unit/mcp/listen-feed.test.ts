@@ -1,4 +1,4 @@
-/** Subscriptions to a stateless server: one that the server ends is opened again, and giving up is reported. */
+/** Subscriptions at a stateless server: a feed reopens one that the server ends, and reports when it gives up. */
 import t from 'tap'
 import type { Test } from 'tap'
 import { type Message, scanMessage } from '../../../runtime/mcp/index.ts'
@@ -6,9 +6,12 @@ import { ListenFeed } from '../../../runtime/mcp/translation/listen-feed.ts'
 import { LinkRequester } from '../../../runtime/mcp/translation/requester.ts'
 import { silentLog } from '../../../runtime/net/index.ts'
 
-/** Starts a feed. `onListen` handles each `subscriptions/listen` of the feed; `respond` sends a message of the server. */
+/**
+ * Starts a feed. `onListen` handles each of the feed's `subscriptions/listen` requests; `respond` sends a server
+ * message.
+ */
 function setup(t: Test, onListen: (id: string, respond: (message: object) => void, count: number) => void) {
-  // The pauses of a feed do not keep the process alive.
+  // A feed's pauses do not keep the process alive.
   const alive = setInterval(() => undefined, 1_000)
   const warned = Promise.withResolvers<string>()
   let count = 0
@@ -41,7 +44,7 @@ for (const [end, name] of [
   [{ error: refused }, 'an error'],
   [{ result: {} }, 'a result'],
 ] as const) {
-  t.test(`a subscription that the server ends with ${name} is opened again`, async (t) => {
+  t.test(`a subscription that the server ends with ${name} is reopened`, async (t) => {
     const reopened = Promise.withResolvers<void>()
     const { feed } = setup(t, (id, respond, count) => {
       respond(acknowledged(id))
@@ -55,7 +58,7 @@ for (const [end, name] of [
 }
 
 t.test(
-  'a server that refuses every subscription is asked seven times, and giving up is reported',
+  'a server that rejects every subscription gets seven requests, and giving up is reported',
   async (t) => {
     const { feed, warned, count } = setup(t, (id, respond) => respond({ id: Number(id), error: refused }))
     feed.wantLists(['tools'])

@@ -1,4 +1,4 @@
-/** Questions of a server: the reply may fail because the server has ended, and a withdrawn question gets none. */
+/** Questions from a server: the reply may fail because the server has ended, and a withdrawn question gets no reply. */
 import t from 'tap'
 import { type Message, scanMessage, ServerRequests } from '../../../runtime/mcp/index.ts'
 import { GatehouseError } from '../../../schemas/index.ts'

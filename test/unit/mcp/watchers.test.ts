@@ -1,4 +1,6 @@
-/** Subscriptions of stateless clients at a session-era server: their number is bounded, and none outlives its client. */
+/**
+ * Subscriptions of stateless clients at a session-era server: their number is limited, and each ends with its client.
+ */
 import t from 'tap'
 import type { Test } from 'tap'
 import { JsonObject, type StatelessReply } from '../../../runtime/mcp/index.ts'

@@ -1,4 +1,4 @@
-/** A result that breaks a bound of JSON while it is streamed to a client. */
+/** A result that exceeds a JSON limit while it is streamed to a client. */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -11,7 +11,7 @@ import { post } from '../../helpers/mcp/wire.ts'
 const large = `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"${'x'.repeat(70_000)}"}]`
 const tooDeep = `,"x":${'['.repeat(300)}`
 
-/** Starts a server that responds with chunks of a result, or with an error once a chunk cannot be read. */
+/** Starts a server that responds with chunks of a result, and with an error if a chunk cannot be read. */
 async function serve(t: Test, chunks: readonly string[], first?: string): Promise<string> {
   const server = createServer((req, res) => {
     const reply = new Reply(req, res)
@@ -37,12 +37,12 @@ for (const [type, first] of [
   ['JSON', undefined],
   ['an event stream', notice],
 ] as const) {
-  t.test(`${type}: an error before the first byte is sent as an error`, async (t) => {
+  t.test(`${type}: an error that occurs before the first byte is sent to the client`, async (t) => {
     const { status, response } = await post(await serve(t, [large + tooDeep], first), '{}')
     t.equal(status, 200)
     t.match(response?.error, { code: -32603 })
   })
-  t.test(`${type}: an error after the first byte closes the connection`, async (t) => {
+  t.test(`${type}: an error that occurs after the first byte closes the connection`, async (t) => {
     await t.rejects(post(await serve(t, [large, tooDeep], first), '{}'))
   })
 }

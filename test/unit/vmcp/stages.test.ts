@@ -1,4 +1,4 @@
-/** The stages of a request to a virtual server: a stage that has responded ends the request. */
+/** The stages of a request to a virtual server: a stage that responds ends the request. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
@@ -6,7 +6,7 @@ import { anonymousCaller } from '../../../runtime/incoming/identity.ts'
 import type { VmcpExchange } from '../../../runtime/vmcp/model/exchange.ts'
 import { type HttpParts, makeHandler } from '../../../runtime/vmcp/server/http.ts'
 
-t.test('an authentication stage that has responded ends the request', async (t) => {
+t.test('an authentication stage that responds ends the request', async (t) => {
   const served: string[] = []
   const edge = {
     get: () => served.push('get'),

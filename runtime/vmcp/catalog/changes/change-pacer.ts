@@ -12,7 +12,7 @@ import { systemClock, type Clock } from '../../model/time/clock.ts'
 export interface Pace {
   /** Number of changes that take effect without a growing pause. */
   readonly free: number
-  /** Least time between two free changes. A backend announces one change on each of its connections at once. */
+  /** Minimum time between two free changes. A backend announces one change on each of its connections at once. */
   readonly burstMs: number
   readonly firstPauseMs: number
   readonly maxPauseMs: number

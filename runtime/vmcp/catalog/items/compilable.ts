@@ -11,7 +11,10 @@ import { isFields } from '../../../../schemas/index.ts'
 type Json = Readonly<Record<string, unknown>>
 type Check = (value: unknown, walk: Walk) => boolean
 
-/** Members that name a part of a schema. These names must be unique. */
+/**
+ * Members that name a part of a schema, or make it asynchronous. A schema that contains one, other than `$id` at the
+ * root, is rejected.
+ */
 const nameKeywords: ReadonlySet<string> = new Set(['$id', '$anchor', '$dynamicAnchor', '$async'])
 const types: ReadonlySet<unknown> = new Set([
   'string',
@@ -82,7 +85,7 @@ export function isCompilable(schema: unknown): boolean {
 
 class Walk {
   readonly #root: Json
-  /** Schemas found so far, in order. References lead to others. */
+  /** Schemas found so far, in order. References add more. */
   readonly #reached = new Set<Json>()
   #references = 0
   #patterns = 0

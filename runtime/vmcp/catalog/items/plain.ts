@@ -1,9 +1,9 @@
 /**
  * Parses JSON that JSON.stringify would write identically: without duplicate members, inexact numbers or alternative
- * spellings. Most items of backends are like this, and parse many times faster than byte by byte.
+ * spellings. Most items from backends are like this, and JSON.parse is many times faster than a scan byte by byte.
  */
 
-/** Larger texts are parsed in turns. A text of this size contains fewer values than an item may have. */
+/** Longer text is parsed in slices. Text of this size contains fewer values than an item may have. */
 const maxBytes = 64 * 1024
 
 /** Returns the value of `json`, or undefined when JSON.stringify would write it differently. */

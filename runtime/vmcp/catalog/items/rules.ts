@@ -58,12 +58,12 @@ export const time: ItemRule = textThat((value) => {
   if (!match) return false
   const [year, month, day] = match.slice(1).map(Number)
   const date = new Date(Date.UTC(year ?? 0, (month ?? 0) - 1, day))
-  // Date.UTC maps years before 100 to others.
+  // Date.UTC maps the years 0 to 99 to 1900 to 1999.
   date.setUTCFullYear(year ?? 0, (month ?? 0) - 1, day)
   return date.getUTCMonth() === (month ?? 0) - 1 && date.getUTCDate() === day
 })
 
-/** Removes invalid elements from a list, and the list when no element remains. */
+/** Removes invalid elements from a list, and the whole list when no element remains. */
 export function list(rule: ItemRule): ItemRule {
   return {
     usable(raw) {

@@ -43,7 +43,7 @@ export function outputForms(raw: Buffer | undefined): SchemaForms {
 
 const noForms: SchemaForms = { stateless: undefined, session: undefined }
 
-/** True if both forms of an input schema equal the schema. Requires values without infinite numbers. */
+/** True if both forms of an input schema equal the schema. The value must not contain infinite numbers. */
 export function isPlainInput(value: unknown): boolean {
   return isFields(value) && value['type'] !== undefined && membersFit(value, plainRules)
 }
@@ -105,7 +105,7 @@ function members(rule: ItemRule): ItemRule {
   }
 }
 
-/** Accepts `object`, also in a list of types: arguments and structured results are always objects. */
+/** Accepts `object`, alone or in a list of types, because arguments and structured results are always objects. */
 const objectType: ItemRule = {
   usable(raw) {
     if (raw.equals(objectTypeJson)) return raw

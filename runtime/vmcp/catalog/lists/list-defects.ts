@@ -1,6 +1,6 @@
 /**
- * Problems with individual lists of a backend: a list that could not be read, that ends early, or that the backend does
- * not declare properly. The other lists of the backend are not affected.
+ * Problems with individual lists from a backend: a list that could not be read, that ends early, or that the backend
+ * does not declare properly. The other lists of the backend are not affected.
  */
 import type { Events } from '../../../observe/index.ts'
 import { GatehouseError, type ErrorCode } from '../../../../schemas/index.ts'

@@ -7,7 +7,7 @@ import { shownDetail } from '../read-failure.ts'
 export interface ListsState {
   /** Time since which lists in use are stale, in milliseconds since the epoch; undefined when none is stale. */
   readonly staleSince: number | undefined
-  /** Number of items in use that are repaired, and that are left out. */
+  /** Number of repaired items in use, and of items that are left out. */
   readonly repaired: number
   readonly leftOut: number
 }

@@ -107,16 +107,16 @@ export class ActiveLocks {
   }
 
   /**
-   * Resolves when the lock of a backend can be applied for the first time. When locks are created on first use, creates
-   * it from this listing. Returns false if that failed and the next read may succeed.
+   * Resolves when a backend's lock can be applied for the first time. When locks are created on first use, creates it
+   * from this listing. Returns false if that failed and the next read may succeed.
    */
   async ready(backend: string, listing: Listing): Promise<boolean> {
     await this.#waitForCompilation(backend)
     if (this.#pinning?.noLock !== 'pin' || this.#locks.has(backend)) return true
-    // The lock would lack the items of the lists that failed.
+    // The lock would lack the items in the lists that failed.
     if (hasFailedLists(listing)) return false
     const locks = await this.#firstSeen.keep(backend, listing)
-    // A lock of the configuration may have arrived in the meantime and takes precedence.
+    // A lock from the configuration may have arrived in the meantime. It takes precedence.
     if (locks && !this.#locks.has(backend) && !this.#compiling.has(backend)) this.#compile(backend, locks)
     await this.#waitForCompilation(backend)
     return this.#locks.has(backend) || this.#firstSeen.failureOf(backend) === undefined

@@ -1,6 +1,6 @@
 /**
  * Determines which items of a listing may be offered. Runs before overrides, filters and prefixes, so that renaming
- * cannot hide a change. Refused items stay in the listing, marked as refused, because their names must not lead to
+ * cannot hide a change. Refused items stay in the listing, marked as refused, because their names must not resolve to
  * another backend.
  */
 import type { Pinning } from '../../../../schemas/index.ts'

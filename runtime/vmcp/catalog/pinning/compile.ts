@@ -1,5 +1,5 @@
 /**
- * Prepares locks for comparison: checks and digests their definitions like the items of a list, in turns, so that a
+ * Prepares locks for comparison: checks and digests their definitions like the items in a list, in slices, so that a
  * large lock does not block other work. A lock with any error is not used at all.
  */
 import type { RuntimeLockedItem, RuntimeToolLock } from '../../../../schemas/index.ts'
@@ -22,7 +22,7 @@ const lists = [
   ['resourceTemplates', 'resourceTemplate'],
 ] as const
 
-/** Created here, in turns, because checking whether a schema is supported takes time. */
+/** Created here, in slices, because checking whether a schema is supported takes time. */
 const checks: Partial<Record<PinKind, (json: Buffer) => ArgumentCheck | undefined>> = {
   tool: toolArgumentCheck,
   prompt: promptArgumentCheck,

@@ -2,7 +2,8 @@
  * Digests of items, one per part. They are equal exactly when clients and models see the same definition.
  *
  * The digest of a part is SHA-256 of `gatehouse.pin.v1\0<part>\0` and its canonical text. The digest of the item is
- * that of the object of its part digests, under the name `item`. A changed formula gets a new name.
+ * computed in the same way, with `item` as the part name, over a JSON object that contains the part digests. A changed
+ * formula gets a new name.
  * Source: RFC 8785; docs/guides/tool-pinning.md.
  */
 import { createHash } from 'node:crypto'

@@ -15,7 +15,7 @@ export interface OfferedItem {
   readonly kind: PinKind
   readonly name: string
   readonly json: Buffer
-  /** Undefined when it could not be digested; the item then equals nothing. */
+  /** Undefined when it could not be digested; the item then matches no approved form. */
   readonly pin: PinDigests | undefined
 }
 

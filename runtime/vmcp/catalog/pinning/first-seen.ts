@@ -1,5 +1,5 @@
 /**
- * Trust on first use (`noLock: pin`): stores the first items of a backend without a lock as approved, before offering
+ * Trust on first use (`noLock: pin`): if a backend has no lock, stores its first items as approved before offering
  * them. Each backend is stored once, regardless of which client lists it first. A backend without items is not stored.
  *
  * The LockKeeper decides where locks are stored. Items that cannot be stored are not offered.

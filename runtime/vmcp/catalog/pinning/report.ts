@@ -19,7 +19,7 @@ export interface PinReport {
   readonly locks: readonly string[]
   /** Reason why the lock cannot be used. */
   readonly failure: string | undefined
-  /** True if nothing of the backend is offered because it has no lock. */
+  /** True if no item of the backend is offered because it has no lock. */
   readonly closed: boolean
   readonly counts: Readonly<Record<PinState, number>>
   /** False until the backend was listed. */

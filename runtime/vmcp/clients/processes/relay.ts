@@ -142,7 +142,8 @@ function relayResponse(
   }
   res.writeHead(incoming.statusCode ?? 502)
   res.flushHeaders()
-  // An endless stream ends when the server closes. The response to a request gets the same grace period as all others.
+  // An endless stream ends when the server closes. The response to a request gets the same grace period as any other
+  // response.
   if (holds && incoming.headers['content-type']?.startsWith('text/event-stream'))
     registerStream(res, () => {
       incoming.unpipe(res)

@@ -1,5 +1,5 @@
 /**
- * Calls to the copies of a session in other worker processes. Each worker that receives requests of a session has a
+ * Calls to the copies of a session in other worker processes. Each worker that receives requests for a session has a
  * copy of it. Only the worker that owns a stream or a request in flight can write to the stream or cancel the request.
  */
 import type { PrimaryLink } from '../../../process/index.ts'

@@ -26,7 +26,7 @@ import type { BackendSession, ClientAbilities, ClientSession } from '../../model
 import type { OtherWorkers } from './other-workers.ts'
 import { ReplayBudget, type ReplayStream, ReplayStreams } from './replay.ts'
 
-/** Maximum number of messages of one session that are concurrently sent through other workers. */
+/** Maximum number of one session's messages that are sent through other workers at the same time. */
 const maxPushing = 32
 
 /** Limits of one session. */
@@ -60,7 +60,7 @@ export interface SessionChanges {
   readonly seen: Readonly<Record<string, string>> | undefined
 }
 
-/** A pending request of the client. */
+/** A pending request from the client. */
 export interface RequestInFlight {
   /** Raw JSON. */
   readonly id: string

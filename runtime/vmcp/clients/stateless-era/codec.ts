@@ -259,8 +259,8 @@ export class StatelessEdge {
   }
 
   /**
-   * Forwards the questions of a stateless backend and seals its state. Without a state of the backend, the client still
-   * gets a sealed state, because the answers are for this backend only.
+   * Forwards the questions of a stateless backend and seals its state. If the backend returned no state, the client
+   * still gets a sealed one, because the answers are for this backend only.
    */
   #finishInput(
     reply: Reply,

@@ -2,9 +2,9 @@
  * Applies the guardrails to a backend call: to its arguments, to messages and requests from the backend during the
  * call, and to its result. Also applies them to messages and requests that a backend sends outside of calls.
  *
- * Runs directly around the backend, so that every call passes it: plain calls, tool search, scripts, workflow steps,
- * calls from the console. It sees the arguments after request webhooks; response webhooks see the filtered result.
- * Fails closed: data that cannot be scanned is refused.
+ * Runs directly around the backend, so that every call passes through it: plain calls, tool search, scripts, workflow
+ * steps, calls from the console. It sees the arguments after request webhooks; response webhooks see the filtered
+ * result. Fails closed: data that cannot be scanned is refused.
  * Source: docs/guides/guardrails.md.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -132,7 +132,9 @@ export class Guard {
     }
   }
 
-  /** Wraps a session for messages of a backend outside of calls. Rules for specific tools do not apply to them. */
+  /**
+   * Wraps a session for messages that a backend sends outside of calls. Rules for specific tools do not apply to them.
+   */
   outsideCalls(backend: string, session: ClientSession): SessionListener {
     const subjectOf = (method: string): Subject => ({ method, backend, original: undefined })
     return {
@@ -194,7 +196,7 @@ export class Guard {
     })
   }
 
-  /** Scans a request of a backend on its way to the client, and the client's response on its way back. */
+  /** Scans a request from a backend on its way to the client, and the client's response on its way back. */
   async #ask(
     { method, params }: Ask,
     { ask, signal, rules: { outgoing, incoming, hidden, subject, size } }: AskOptions,

@@ -1,6 +1,6 @@
 /**
  * `mark`: rules for characters that hide instructions, and delimiters around the texts of tools, which show a model
- * where a text comes from. They are not a complete defence: a model may still follow the text.
+ * where text comes from. They are not a complete defence: a model may still follow the text.
  */
 import type { MarkRule } from '../../../../schemas/index.ts'
 import { visibleText } from '../../../observe/index.ts'
@@ -35,7 +35,7 @@ export function compileMarks(rules: readonly MarkRule[]): CompiledMarks {
   }
 }
 
-/** Returns the rule for the texts of a call: the first that applies. Only tools get delimiters. */
+/** Returns the rule for the text in a call: the first that applies. Only tools get delimiters. */
 export function delimitedBy(rules: readonly CompiledRule[], subject: Subject): readonly ActiveRule[] {
   return subject.method === 'tools/call' ? rulesFor(rules, 'results', subject).slice(0, 1) : []
 }

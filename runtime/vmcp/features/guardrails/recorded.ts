@@ -1,6 +1,6 @@
 /**
  * Masks call records: audit log, spans and console. Applies all rules regardless of action, direction, scope and
- * exceptions, because a call may be recorded before its target is known, or although it was refused.
+ * exceptions, because a call may be recorded before its target is known, or even if it was refused.
  *
  * Runs within one turn, so the work per record is limited; the rest of a record beyond the limit is omitted.
  */

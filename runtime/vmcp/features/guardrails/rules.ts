@@ -12,7 +12,7 @@ export type PointerPattern = readonly (string | undefined)[]
 export interface Subject {
   readonly method: string
   readonly backend: string
-  /** Name at the backend; undefined when nothing is called. */
+  /** Name at the backend; undefined when no item is called. */
   readonly original: string | undefined
 }
 

@@ -2,7 +2,8 @@
  * The quotas in force and their reports: metrics, events, problems and the audit line. Reports name the quota, never a
  * user.
  *
- * A problem is open while this replica sees a budget of the quota used to 80% or more. It ends with the period.
+ * A problem is open while at least 80% of one of the quota's budgets is used, as seen by this replica. It closes at the
+ * end of the period.
  */
 import type { Quota } from '../../../../schemas/index.ts'
 import type { VmcpConfig } from '../../../config/index.ts'
@@ -36,7 +37,7 @@ interface Followed {
   level: Level
 }
 
-/** Longest time between checks for the end of a period. */
+/** Maximum time between checks for the end of a period. */
 const maxWaitMs = 3_600_000
 
 /** Returns the quota settings. Quotas stay in use while these are unchanged. */
@@ -184,7 +185,7 @@ export class QuotaGuard {
     })
   }
 
-  /** With `replaced`, other quotas or none are in force from now on, so the open problems of these are closed. */
+  /** With `replaced`, these quotas are no longer in force, so their open problems are closed. */
   async close({ replaced }: { readonly replaced: boolean }): Promise<void> {
     this.#cancel?.()
     if (replaced) {

@@ -2,7 +2,8 @@
  * Determines the names by which a script calls tools.
  *
  * A tool becomes a function with the tool's name; characters that are illegal in an identifier are replaced by `_`.
- * Names of the language are never overridden. A name shared by two tools is not bound; `call_tool` reaches all tools.
+ * Names that the language defines are never overridden. A name shared by two tools is not bound; `call_tool` reaches
+ * all tools.
  * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (execute_tool_script).
  */
 import { keywordTable, reserved } from '../../../expr/starlark/index.ts'

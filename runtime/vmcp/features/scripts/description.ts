@@ -7,7 +7,7 @@ import type { CallableTool } from './binding.ts'
 
 export const executeToolScriptName = serverTools.executeToolScript
 
-/** Longer lists are truncated, because the description is part of every request of a model. */
+/** Longer lists are truncated, because the description is part of every request to a model. */
 const maxListed = 60
 const maxTextLength = 8_000
 const maxDescription = 80

@@ -216,7 +216,7 @@ function* parallel(call: NativeCall): ScriptWork {
   return yield { kind: 'parallel', callables }
 }
 
-/** True for names of the language, which tools must not override. */
+/** True for names that the language defines, which tools must not override. */
 export function isTaken(name: string): boolean {
   return universalNames.has(name) || fixedGlobals.some((fixed) => fixed === name)
 }

@@ -5,7 +5,7 @@ import type { PoolOptions } from '../../../process/index.ts'
 
 export interface ScriptSettings {
   readonly stepLimit: number
-  /** Maximum number of tool calls of a script in flight. */
+  /** Maximum number of tool calls that a script may have in flight. */
   readonly parallelMaxConcurrency: number
   readonly toolCallTimeoutMs: number
   /** Timeout of a script, including the wait for a worker but not elicitations. */

@@ -88,7 +88,7 @@ export function makeOptimizer(
     const { name, parameters } = named
     const absent = isAbsence(name)
     parts.observer.attributeTo(name, parameters)
-    // Other members of the request, such as responses of a stateless client, belong to the named call.
+    // Other members of the request, such as responses from a stateless client, belong to the named call.
     const params = new JsonObject(
       operation.params.with({ name: JSON.stringify(name), arguments: parameters }),
     )

@@ -1,12 +1,13 @@
 /**
- * Determines which composite tools clients see, and how. A composite tool is listed when every tool that it needs can
- * be routed to. It does not need the tool of a step that continues with `defaultResults`.
+ * Determines which composite tools clients see, and how. A composite tool is listed when every tool that it needs is
+ * routable. It does not need the tool of a step that continues with `defaultResults`.
  *
- * A step names its tool by the name in the routing table, or as `workload.tool` with the backend's own name for it.
- * The second form also works for a tool that lost its client-facing name to another backend. The annotations of the
- * tools (read-only, destructive …) are the minimum that the workflow must declare. A definition that claims to be less
+ * A step names its tool by the name in the routing table, or as `workload.tool` with the backend's own name for it. The
+ * second form also works for a tool that lost its client-facing name to another backend. The annotations of the tools
+ * (read-only, destructive …) are the minimum that the workflow must declare. A definition that claims to be less
  * harmful is left out.
- * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools, steps (tool); MCP, ToolAnnotations.
+ * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools, steps (tool); MCP,
+ * ToolAnnotations.
  */
 import { fieldsOf } from '../../../../schemas/index.ts'
 import { JsonObject } from '../../../mcp/index.ts'
@@ -62,7 +63,7 @@ type Find = (name: string) => ToolEntry | undefined
 
 /**
  * Finds a tool by its routing name, by the backend's own name, or by the name from an override, in this order. A
- * routing name does not hide the tool of another backend that is named as `workload.tool`.
+ * routing name does not hide another backend's tool that is addressed as `workload.tool`.
  */
 function finder(tools: ReadonlyMap<string, ToolEntry>, unnamed: readonly ToolEntry[]): Find {
   const own = new Map<string, ToolEntry>()

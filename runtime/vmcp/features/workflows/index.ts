@@ -25,7 +25,9 @@ export function makeWorkflows(
   return makeComposer(usable.map(compileWorkflow), beyond, parts)
 }
 
-/** Returns one line per error of the definitions, with its path: the checks of admission, and compilation. */
+/**
+ * Returns one line per error of the definitions, with its path: those found at admission, and those found by compiling.
+ */
 export function workflowErrors(definitions: readonly CompositeTool[] = []): readonly string[] {
   return checked(definitions).errors
 }

@@ -5,7 +5,6 @@ import type { ListsState } from '../../catalog/lists/list-read-reports.ts'
 import { type BackendHealth, unknownHealth } from '../../backends/health/monitor.ts'
 
 /** The current state of a backend, for `/status`, backend health and the report to the cluster. */
-/** The current state of a backend, for `/status`, backend health and the report to the cluster. */
 export interface BackendState {
   readonly name: string
   /** Undefined for an excluded backend. */

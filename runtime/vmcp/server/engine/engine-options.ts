@@ -9,7 +9,6 @@ import type { Observation } from '../observation.ts'
 import type { Watcher } from '../../clients/watcher.ts'
 
 /** The parts that the server provides to its backend side. */
-/** The parts that the server provides to its backend side. */
 export interface EngineOptions {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly upstreamTokens: UpstreamTokens | undefined

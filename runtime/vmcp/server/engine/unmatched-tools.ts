@@ -164,7 +164,7 @@ function notOfferedBy(backends: readonly string[]): string {
     : `none of the backends ${backends.join(', ')} offers`
 }
 
-/** Returns the tools of a backend. Undefined when its lists are not known yet. */
+/** Returns a backend's tools. Undefined when its lists are not known yet. */
 function toolNamesOf(member: Member | undefined): ReadonlySet<string> | undefined {
   const listings = member?.listings.all() ?? []
   if (listings.length === 0) return undefined

@@ -35,7 +35,7 @@ import { hidingRuleOf } from './hidden.ts'
 import type { QuotaUsage } from '../../features/quotas/guard.ts'
 import { type ServerSnapshot, snapshotOf } from './snapshot.ts'
 
-/** Time limit for reading the lists of backends. */
+/** Time limit for reading the backends' lists. */
 const askMs = 2_000
 
 export interface ServerView {
@@ -67,7 +67,7 @@ export interface ServerView {
   recheck(backend: string): Promise<boolean>
   /** Performs a tool call for a caller, with policies, limits, credentials and audit. Rejects with GatehouseError. */
   call(call: DirectCall): Promise<DirectResult>
-  /** Returns the tools of a caller before policies, including backends that are down, sorted by name. Never rejects. */
+  /** Returns a caller's tools before policies, including backends that are down, sorted by name. Never rejects. */
   tools(caller: Caller): Promise<readonly ShownTool[]>
   /** Returns the locks in the configuration in force. */
   toolLocks(): readonly input.RuntimeToolLock[]
@@ -84,7 +84,7 @@ export interface ServerView {
 export interface ReviewedPin extends PinDetail {
   /** True if the backend offers different items to different callers. */
   readonly perCaller: boolean
-  /** True if a new lock of the configuration is about to take effect. */
+  /** True if a new lock from the configuration is about to take effect. */
   readonly changing: boolean
 }
 
@@ -209,7 +209,7 @@ function sessionView(session: ServerSession): ShownSession {
   }
 }
 
-/** Returns the catalog of a caller. Uses the last known lists of backends that do not respond in time. */
+/** Returns a caller's catalog. Uses the last known lists of backends that do not respond in time. */
 async function knownCatalog(core: Core, caller: Caller): Promise<Catalog> {
   const client = viewerClient(caller)
   const { members, views } = core.parts

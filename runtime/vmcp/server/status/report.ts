@@ -44,8 +44,8 @@ export interface ReporterOptions {
 /** Delay before a change is reported, so that several changes can be combined. */
 const soonMs = 1_000
 /**
- * An entry that does not change for this many reports and intervals of this pod, and at least this long, belongs to a
- * dead pod. The hooks count every entry that exists, so an entry must not stay much longer.
+ * An entry belongs to a dead pod if it does not change for this many of this pod's reports and intervals, and for at
+ * least `leastAgeMs`. The hooks count every entry that exists, so an entry must not stay much longer.
  */
 const missedReports = 4
 const leastAgeMs = 60_000

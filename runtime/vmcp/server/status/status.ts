@@ -29,7 +29,7 @@ export interface StatusReport {
   readonly backends: readonly BackendStatus[]
   /**
    * Excluded backends and their problems, unknown names in settings, stale lists, naming problems in the catalogs in
-   * use, and features with limited function.
+   * use, and degraded features.
    */
   readonly problems: readonly string[]
   /** Tools with a shorter name for clients, of the catalogs in use. Absent when there are none. */

@@ -8,7 +8,7 @@ import { TextWindow } from './text-window.ts'
 export interface WindowPattern {
   /** Global. */
   readonly regExp: RegExp
-  /** True for texts that certainly have no match. Cheap, and never wrong. */
+  /** Cheap check that returns true only for text without a match. */
   readonly isFree: (text: string) => boolean
   /** Length of the longest match, including lookahead. */
   readonly reach: number

@@ -1,7 +1,7 @@
 /**
  * Lists as clients see them under one set of rules for hidden characters. Each item is scanned once, independent of the
- * number of clients. Names and values that programs compare (`enum` values, patterns) cannot be changed; a match in
- * them refuses the item.
+ * number of clients. Names and values that programs compare (`enum` values, patterns) cannot be changed. An item with a
+ * match in one of them is refused.
  *
  * Operates on the items that pinning offers; pinning itself compares the original data of the backend.
  */

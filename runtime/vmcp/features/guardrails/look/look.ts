@@ -31,7 +31,7 @@ export interface Looked {
   readonly refusedBy: string | undefined
 }
 
-/** Opaque state and message identifiers, which are not texts of a call. */
+/** Opaque state and message identifiers, which are not text in a call. */
 const skips: readonly PointerPattern[] = [['requestState'], ['progressToken'], ['_meta', 'progressToken']]
 
 /** Rejects with ScanLimit or another error of the scan, or with the signal's reason. */

@@ -2,7 +2,7 @@
  * Scans all text in a JSON value in its byte form: string values, member names and long numbers. Returns the byte
  * ranges to replace, so that everything else is unchanged.
  *
- * Works in slices of about a millisecond, and gives up after a number of steps. A value that cannot be scanned
+ * Works in slices of about a millisecond, and gives up after a maximum number of steps. A value that cannot be scanned
  * completely is refused. The value must already be validated as JSON and UTF-8.
  */
 import type { TurnWork } from '../../../../mcp/index.ts'
@@ -38,9 +38,9 @@ export interface Findings {
 }
 
 export interface ScanOptions {
-  /** Parts that are not texts of the call, such as opaque state. */
+  /** Parts that are not text in the call, such as opaque state. */
   readonly skips?: readonly PointerPattern[]
-  /** Parts that cannot be replaced: a match in them refuses the value. */
+  /** Parts that cannot be replaced. A value with a match in one of them is refused. */
   readonly fixed?: readonly PointerPattern[]
   /** Members whose texts, including those in nested lists, cannot be replaced at any depth. */
   readonly compared?: ReadonlySet<string>

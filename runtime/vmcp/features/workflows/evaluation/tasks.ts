@@ -37,7 +37,7 @@ export type StepPlan =
   | { readonly kind: 'ask'; readonly message: string }
   /** `items` is a JSON array. */
   | { readonly kind: 'loop'; readonly items: SharedBytes; readonly count: number }
-  /** `started` false: the condition failed. */
+  /** `started` is false if the condition could not be evaluated. */
   | { readonly kind: 'failed'; readonly message: string; readonly started: boolean }
 
 export type IterationPlan = Extract<StepPlan, { readonly kind: 'skip' | 'call' | 'failed' }>

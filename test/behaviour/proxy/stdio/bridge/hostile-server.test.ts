@@ -1,4 +1,4 @@
-/** Programs whose messages cannot be read, or that end at a bad moment: only the client of the program notices. */
+/** Programs that send unreadable messages or exit at a bad moment: only the program's client is affected. */
 import { writeFileSync } from 'node:fs'
 import t from 'tap'
 import { openSession, stateless } from '../../../../helpers/mcp/wire.ts'
@@ -6,7 +6,9 @@ import { askable, bridgeTo } from './rig.ts'
 
 t.setTimeout(120_000)
 
-/** A program that sends `result` for `initialize`, and an empty result for other requests. */
+/**
+ * Returns the arguments for a program that answers `initialize` with `result`, and other requests with an empty result.
+ */
 function introducedBy(result: string): readonly string[] {
   const source = `
     require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
@@ -36,8 +38,8 @@ for (const [name, result] of Object.entries(unreadable)) {
   })
 }
 
-t.test('a program that ends before its question is answered leaves the bridge running', async (t) => {
-  // A child process holds standard output open, so that the end of the program is noticed late.
+t.test('a program that exits before its question is answered leaves the bridge running', async (t) => {
+  // A child process keeps standard output open, so that the bridge notices the program's exit late.
   const folder = t.testdir({})
   const program = `
     const say = (message) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...message }) + '\\n')
