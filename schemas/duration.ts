@@ -1,6 +1,7 @@
 /**
  * Durations in resources: groups of a decimal number and a unit, as in `30s` or `1h30m`. Signs, bare numbers and days
- * are invalid. Source: docs/reference/specification/external-auth.md, "Resources and their fields".
+ * are invalid.
+ * Source: docs/reference/specification/external-auth.md, "Resources and their fields".
  */
 import { GatehouseError } from './errors.ts'
 

@@ -3,7 +3,8 @@
  * because an object may be created after the objects that refer to it.
  *
  * Accepts an update when the object is being deleted or its spec has not changed, so that finalizers can be removed
- * from an object that newer rules would reject. Source: Kubernetes admission.k8s.io/v1.
+ * from an object that newer rules would reject.
+ * Source: Kubernetes admission.k8s.io/v1.
  */
 import { formatViolations, GatehouseError, isKindName, type Violation } from '../../schemas/index.ts'
 import { isFields, isTerminating, type KubeObject } from '../base/kube.ts'

@@ -1,5 +1,5 @@
 /**
- * Executes rotation steps against a cluster until none is left.
+ * Executes rotation steps against a cluster until no step is left.
  *
  * Concurrent runs are safe: the Secret is written with its resource version, the losing run reads it again, and every
  * run ends by syncing the clients' configurations to the Secret. Needs permissions on named objects only.

@@ -3,7 +3,8 @@
  *
  * Supports maps, lists and scalars only. A scalar is plain when it is unambiguous for every YAML reader, and
  * double-quoted otherwise. A general YAML writer takes fifty times as long for a group of five hundred backends, and
- * every sync writes one. Source: YAML 1.2; double-quoted scalars are a superset of JSON strings.
+ * every sync writes one.
+ * Source: YAML 1.2; double-quoted scalars are a superset of JSON strings.
  */
 import { byText } from '../../schemas/index.ts'
 import { isFields } from '../base/kube.ts'

@@ -3,7 +3,8 @@
  * replace Secret references.
  *
  * Each Secret with keys is mounted as a directory, so that the kubelet updates it. Each server has its own storage
- * prefix. Source: docs/reference/specification/external-auth.md#embeddedAuthServer, "spec.embeddedAuthServer".
+ * prefix.
+ * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, "spec.embeddedAuthServer".
  */
 import type {
   AuthServerRedis,

@@ -3,7 +3,8 @@
  *
  * Secrets become environment variables and CA bundles mounted directories; the configuration only contains names and
  * paths. When the config specifies a service account, the token's subject is checked, so that not every pod in the
- * cluster is accepted. Source: docs/reference/specification/virtual-server.md#incomingAuth, "spec.incomingAuth".
+ * cluster is accepted.
+ * Source: docs/reference/specification/virtual-server.md#incomingAuth, "spec.incomingAuth".
  */
 import type {
   InlineOidc,

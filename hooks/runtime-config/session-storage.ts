@@ -2,8 +2,8 @@
  * Configures the session store: the resource's own, otherwise the installation's default, otherwise memory.
  *
  * The password is set through the environment. Each server has its own key prefix, so that servers can share a Redis.
- * An explicit `memory` is respected. Source: docs/reference/specification/virtual-server.md#sessionStorage,
- * "spec.sessionStorage".
+ * An explicit `memory` is respected.
+ * Source: docs/reference/specification/virtual-server.md#sessionStorage, "spec.sessionStorage".
  */
 import type { RuntimeSessionStorage, SecretRef, SessionStorageConfig } from '../../schemas/index.ts'
 import { isFields } from '../base/kube.ts'

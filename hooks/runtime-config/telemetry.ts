@@ -2,8 +2,8 @@
  * Configures one server's telemetry from an MCPTelemetryConfig.
  *
  * Secret header values become environment variables, which the configuration refers to as `${VARIABLE}`. An endpoint
- * without a scheme gets one according to `insecure`. Source: docs/reference/specification/virtual-server.md#telemetry,
- * "telemetry".
+ * without a scheme gets one according to `insecure`.
+ * Source: docs/reference/specification/virtual-server.md#telemetry, "telemetry".
  */
 import {
   envName,

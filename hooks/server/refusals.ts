@@ -5,7 +5,7 @@
 import type { GatehouseError } from '../../schemas/index.ts'
 import type { HookLog } from './log.ts'
 
-/** The called hook, in our own words, because both become labels. */
+/** The called hook. Both values come from fixed sets, because they become labels. */
 export interface CalledHook {
   readonly kind: string
   readonly hook: string

@@ -70,7 +70,7 @@ function progressMessage(workloads: readonly (WorkloadState | undefined)[]): str
   return ['Pods are being created or replaced', ...hints].join('. ')
 }
 
-/** Returns the reason for a stuck rollout; undefined when none is stuck. */
+/** Returns the reason for a stuck rollout; undefined when no rollout is stuck. */
 export function stuckRollout(workloads: readonly (WorkloadState | undefined)[]): string | undefined {
   return workloads.find((state) => state?.failure !== undefined)?.failure
 }

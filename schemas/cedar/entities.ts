@@ -2,8 +2,8 @@
  * Parses the document of static entities: checks the limits first, then calls the engine.
  *
  * The engine recurses over nested values and chains of parents. It computes all ancestors of every entity; their number
- * can grow with the square of the document. Source: docs/reference/specification/virtual-server.md#incomingAuth,
- * incomingAuth.authz.entitiesJson.
+ * can grow with the square of the document.
+ * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz.entitiesJson.
  */
 import { exactJson, isRawJson } from '../json/exact-json.ts'
 import { type Fields, isFields } from '../validation/fields.ts'

@@ -7,7 +7,8 @@
  * tokens.
  *
  * The depth of an expression is estimated by precedence and never too low. Nothing else is checked, so a text that
- * passes may still be invalid. Source: Cedar policy grammar.
+ * passes may still be invalid.
+ * Source: Cedar policy grammar.
  */
 
 /** Maximum length of one text, in characters. */

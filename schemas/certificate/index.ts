@@ -132,7 +132,7 @@ export class ServedCertificate {
       this.#settle = setTimeout(() => this.reload(), settleMs)
       this.#settle.unref()
     })
-    // The folder is gone; polling continues.
+    // The folder no longer exists; polling continues.
     watcher.on('error', () => watcher.close())
     return watcher
   }

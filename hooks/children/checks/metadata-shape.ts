@@ -1,6 +1,6 @@
 /**
- * Checks labels and annotations against the API server's rules. Source: Kubernetes, "Labels and Selectors",
- * "Annotations".
+ * Checks labels and annotations against the API server's rules.
+ * Source: Kubernetes, "Labels and Selectors", "Annotations".
  */
 import type { MetadataOverrides, Violation } from '../../../schemas/index.ts'
 

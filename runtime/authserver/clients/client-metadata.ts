@@ -2,9 +2,10 @@
  * Reads client metadata, registered (RFC 7591) or fetched (client-id metadata document).
  *
  * RFC 7591 section 3.2.1 lets a server replace metadata. Grant types are narrowed to the supported ones, and rejected
- * when none is left. Unknown scopes are replaced by the defaults. A public client with loopback or private-use redirect
- * URIs is native, whatever its application_type is. Redirect URIs are never changed. Private-use URIs in a document are
- * skipped. Display text is the client's own claim. Pages escape it and mark it as such, and never fetch its links.
+ * when no supported type is left. Unknown scopes are dropped; when no supported scope is left, the client gets all
+ * supported scopes. A public client with loopback or private-use redirect URIs is native, whatever its application_type
+ * is. Redirect URIs are never changed. Private-use URIs in a document are skipped. Display text is the client's own
+ * claim. Pages escape it and mark it as such, and never fetch its links.
  * Source: RFC 7591 sections 2 and 3.2.2; draft-ietf-oauth-client-id-metadata-document-02;
  * docs/reference/specification/external-auth.md.
  */

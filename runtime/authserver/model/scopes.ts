@@ -19,8 +19,8 @@ export function supportedScopes(
 }
 
 /**
- * Returns a client's scopes: the requested scopes that are supported, or all supported scopes when none is left. Always
- * includes the baseline.
+ * Returns a client's scopes: the requested scopes that are supported, or all supported scopes when no requested scope
+ * is supported. Always includes the baseline.
  */
 export function clientScopes(
   requested: readonly string[] | undefined,

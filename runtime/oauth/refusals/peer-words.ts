@@ -11,8 +11,8 @@ const maxLength = 300
 const maxRead = 4_096
 
 /**
- * Members that contain a human-readable message, in order of preference. Source: RFC 6749, RFC 9457, and provider
- * conventions.
+ * Members that contain a human-readable message, in order of preference.
+ * Source: RFC 6749, RFC 9457, and provider conventions.
  */
 const members = ['error_description', 'message', 'detail', 'errorSummary', 'error_message', 'title', 'reason']
 

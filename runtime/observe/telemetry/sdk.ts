@@ -63,7 +63,7 @@ export function startSdk(settings: TelemetrySettings, options: SdkOptions): Sdk 
     metrics: meters ? makeMetrics(meters.getMeter(scope, version), legacy) : noMetrics,
     tracer: tracers ? makeTracer(tracers.getTracer(scope, version)) : noTracer,
     prometheus: scrape && (() => scrape.text()),
-    // The exporter has logged failures.
+    // Ignore failures, because the exporter has logged them.
     async shutdown() {
       await Promise.allSettled([meters?.shutdown(), tracers?.shutdown()])
     },

@@ -119,8 +119,8 @@ function readSettings(
 }
 
 /**
- * Returns resource attributes from a pod's variables. Source: OpenTelemetry semantic conventions, Kubernetes
- * attributes.
+ * Returns resource attributes from a pod's variables.
+ * Source: OpenTelemetry semantic conventions, Kubernetes attributes.
  */
 function podAttributes(env: Environment): Readonly<Record<string, string>> {
   const found = {

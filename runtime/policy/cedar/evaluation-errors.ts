@@ -8,7 +8,10 @@ import type { EngineError } from '../../../schemas/cedar/index.ts'
 import type { Log } from '../../net/index.ts'
 import type { Policy } from './policies.ts'
 
-/** A policy that could not be evaluated, or all policies when none is named. Contains no data from callers. */
+/**
+ * A policy that could not be evaluated; without `policy`, the failure affects all policies. Contains no data from
+ * callers.
+ */
 export interface PolicyFailure {
   readonly policy?: string | undefined
   readonly effect?: Policy['effect'] | undefined

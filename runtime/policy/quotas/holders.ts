@@ -12,11 +12,12 @@ import { groupsOf } from '../subject.ts'
 import { userKey } from '../limits/rate-limit.ts'
 
 /**
- * Maximum number of a caller's groups that get a budget. Further groups share the budget of callers without a group.
+ * Maximum number of a caller's groups that get a budget. A caller with more groups also uses the budget of callers
+ * without a group.
  */
 const maxGroups = 256
 
-/** Key of the budget for callers without such a name. */
+/** Key of the budget for callers without a group or client. */
 const namelessHolder = '-'
 
 /** Key of the shared budget used when the store has no room for more budgets. */

@@ -2,9 +2,9 @@
  * A server's webhooks, in order: first the mutating ones, each of which sees its predecessors' changes, then the
  * validating ones. The first denial ends the chain.
  *
- * Fails closed: without a valid response a call is rejected, unless the webhook's failurePolicy is `ignore`. Failures
- * that a caller can cause are always rejected, so that a caller cannot bypass a webhook with large or frequent
- * requests.
+ * Fails closed: without a valid response, a call is rejected unless the webhook's failurePolicy is `ignore` or its mode
+ * is `audit`. With mode `enforce`, a call that is too large, or that finds no free slot in time, is always rejected.
+ * Otherwise, a caller could bypass a webhook with large or many concurrent calls.
  * Source: docs/guides/webhooks.md.
  */
 import { GatehouseError, type RuntimeWebhook, type RuntimeWebhooks } from '../../../schemas/index.ts'

@@ -32,11 +32,11 @@ const passingErrors: ReadonlySet<unknown> = new Set([
 
 export interface LockWaiting {
   /**
-   * A holder that keeps the lock for longer than this, as seen by the waiting process, is considered dead. Default:
-   * longer than any token request takes.
+   * A holder that keeps the lock for longer than this, as seen by the waiting process, is considered dead even if its
+   * process is running. Default: longer than any token request takes.
    */
   readonly longestMs?: number | undefined
-  /** Called once when another process holds the lock. */
+  /** Called at most once, when another running process holds the lock. */
   readonly onWait?: (() => void) | undefined
 }
 
@@ -127,7 +127,8 @@ function remove(path: string, owner: string): void {
 
 /**
  * Removes the lock held by `abandoned`. Processes do so one at a time; otherwise the second one would remove the lock
- * that the first one has acquired since. A guard left by a process that has ended is removed first.
+ * that the first one has acquired since. When another process holds the guard, this call does nothing except remove a
+ * guard whose process has ended, or any guard when `isGuardIgnored` is true.
  */
 function removeAbandoned(
   path: string,

@@ -22,7 +22,7 @@ export function isKeptLogin(value: unknown): value is KeptLogin {
   )
 }
 
-/** Returns the persisted value when it is newer than `than`. Any login is newer than none. */
+/** Returns the persisted value when it is newer than `than`. Any login counts as newer when `than` is undefined. */
 export function laterState(value: unknown, than: KeptLogin | undefined): KeptLogin | undefined {
   if (!isKeptLogin(value)) return undefined
   return than === undefined || (value.savedAtMs ?? 0) > (than.savedAtMs ?? 0) ? value : undefined
@@ -57,7 +57,7 @@ export function unavailable(text: string, cause?: unknown): GatehouseError {
 
 /**
  * Returns the milliseconds until the next background renewal after `failures` in a row, the first `sinceMs` ago. The
- * waits grow at first, then stay long. Returns `undefined` to give up.
+ * waits grow at first, then keep a constant length. Returns `undefined` to give up.
  */
 export function waitAfterFailure(pace: RenewalPace, failures: number, sinceMs: number): number | undefined {
   if (failures < pace.maxTries && sinceMs < pace.maxElapsedMs) {

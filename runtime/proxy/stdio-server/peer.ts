@@ -27,7 +27,7 @@ export interface StdioPeer {
    * two streams. All earlier output has been passed on by then.
    */
   readonly ended: Promise<string>
-  /** Closes standard input, then sends SIGTERM, then SIGKILL. Resolves when the process is gone. */
+  /** Closes standard input, then sends SIGTERM, then SIGKILL. Resolves when the process has ended. */
   close(): Promise<void>
 }
 
@@ -108,7 +108,7 @@ class Peer implements StdioPeer {
     await this.#kill(graceMs / 4)
   }
 
-  /** Sends SIGTERM after `termMs`, and SIGKILL later. Resolves when the process is gone. */
+  /** Sends SIGTERM after `termMs`, and SIGKILL later. Resolves when the process has ended. */
   async #kill(termMs: number): Promise<void> {
     const { pid } = this.#child
     const term = setTimeout(() => signalGroup(pid, 'SIGTERM'), termMs)

@@ -111,8 +111,8 @@ export class ServedStatelessSide {
 
   /**
    * Sends `initialize` first: every session-era server responds to it, and a stateless-era server rejects it and keeps
-   * running. In the opposite order, session-era servers might exit or not respond. There is no deadline, because the
-   * server may still be starting.
+   * running. In the opposite order, session-era servers might exit or not respond. The timeout is that of `Openings`
+   * (ten minutes), because the server may still be starting.
    */
   async #decide(clientInfo: Buffer | undefined): Promise<Handler> {
     const { openings, info, maxProcesses, now, log, probeMs } = this.#options

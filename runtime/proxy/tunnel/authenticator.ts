@@ -5,7 +5,7 @@
 import type { Authenticator } from '../../incoming/index.ts'
 
 export interface ExchangeableAuthenticator extends Authenticator {
-  /** Applies to later requests; requests in flight keep their authenticator. */
+  /** Applies to later requests. Requests in flight keep their authenticator; open event streams end. */
   exchange(next: Authenticator): void
 }
 
@@ -21,7 +21,7 @@ export function exchangeable(first: Authenticator): ExchangeableAuthenticator {
     exchange(next) {
       const before = current
       current = next
-      // If a key set is still being fetched, only the request that waits for it fails.
+      // Waits for active fetches. A request in flight fails only when it starts another fetch later.
       void before.close().catch(() => undefined)
     },
   }

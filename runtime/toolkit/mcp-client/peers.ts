@@ -1,7 +1,8 @@
 /**
- * Connections used by an examination. URLs from the operator are always allowed. URLs from a server must not resolve to
- * internal addresses; if the target itself is private, only metadata services and similar addresses are rejected. All
- * connections use the HTTP proxy from the environment.
+ * Connections used by an examination. URLs on the target's host and port are always allowed. All other URLs come from a
+ * server and must not resolve to internal addresses. If the target itself is private, only addresses of metadata
+ * services, and link-local, multicast and unspecified addresses, are rejected. All connections use the HTTP proxy from
+ * the environment.
  */
 import { type LookupAddress, lookup as systemLookup } from 'node:dns'
 import { isIP } from 'node:net'

@@ -2,8 +2,8 @@
 /**
  * The kubectl plugin `kubectl gatehouse`: the commands of `gatehouse cluster`.
  *
- * kubectl runs the program `kubectl-gatehouse` in PATH. Source: Kubernetes documentation, "Extend kubectl with
- * plugins".
+ * kubectl runs the program `kubectl-gatehouse` in PATH.
+ * Source: Kubernetes documentation, "Extend kubectl with plugins".
  */
 import { addClusterCommands, clusterDescription } from './command.ts'
 import { rootCommand, runProgram } from '../../toolkit/terminal/program.ts'

@@ -12,7 +12,7 @@ import { roundSecondsSince, secondsSince } from '../../toolkit/local/screen/line
 
 export type End =
   | { readonly state: 'stopped' }
-  /** No server answers, and none is expected to. */
+  /** No server answers, and no server is expected to answer later. */
   | { readonly state: 'failed'; readonly missing: readonly Missing[] }
 
 /** A server that does not answer. */
@@ -58,7 +58,7 @@ interface ServerHistory {
   restarts: number
 }
 
-/** Runs until the signal, or until no server answers and none is expected to. */
+/** Runs until the signal, or until no server answers and no server is expected to answer later. */
 export async function watchServers(session: DevSession, options: RunWatchOptions): Promise<End> {
   const watch = new Watch(session, options)
   while (!options.signal.aborted) {

@@ -1,6 +1,7 @@
 /**
  * Builds the file of a virtual server's embedded authorization server, and checks it against incoming authentication
- * and policies. Source: docs/reference/specification/virtual-server.md, "spec.authServerConfig", Errors.
+ * and policies.
+ * Source: docs/reference/specification/virtual-server.md, "spec.authServerConfig", Errors.
  */
 import {
   type EmbeddedAuthServerConfig,

@@ -4,7 +4,7 @@
 const maxLength = 64
 const maxCandidates = 500
 
-/** Returns the candidate closest to a name, or undefined when none is similar. */
+/** Returns the candidate closest to a name, or undefined when no candidate is similar. */
 export function likely(name: string, candidates: readonly string[]): string | undefined {
   if (name.length > maxLength) return undefined
   let best: string | undefined

@@ -1,7 +1,8 @@
 /**
  * Finds the offsets of table headers and key-value pairs in TOML text.
  *
- * Expects valid text: it finds the ends of strings, lists and inline tables without checking them. Source: TOML 1.0.0.
+ * Expects valid text: it finds the ends of strings, lists and inline tables without checking them.
+ * Source: TOML 1.0.0.
  */
 
 /** A `[header]` or a `key = value`, from the start of its line to the end of its value. */

@@ -1,6 +1,7 @@
 /**
  * Checks CORS for browser clients: the preflight of a request with a token, and whether scripts can read the required
- * headers. Source: Fetch standard, CORS protocol; MCP 2025-11-25, transports.
+ * headers.
+ * Source: Fetch standard, CORS protocol; MCP 2025-11-25, transports.
  */
 import { headerName } from '../../../mcp/index.ts'
 import { header, isFailure, type ProbeReply } from '../../../toolkit/mcp-client/exchange.ts'

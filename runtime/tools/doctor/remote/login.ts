@@ -1,6 +1,7 @@
 /**
  * Checks what the authorization server supports, from its metadata: flow, PKCE, registration, client authentication,
- * scopes, refresh, keys. Source: MCP 2025-11-25 authorization; RFC 8414; RFC 7591; RFC 7636.
+ * scopes, refresh, keys.
+ * Source: MCP 2025-11-25 authorization; RFC 8414; RFC 7591; RFC 7636.
  */
 import { isFields, jsonFields } from '../../../../schemas/index.ts'
 import { networkFailureText } from '../../../net/index.ts'

@@ -1,6 +1,7 @@
 /**
  * Checks an access token from --token-file or the login, without verifying its signature: form, times, issuer and
- * audience. Never reports claims about the user. Source: RFC 9068; RFC 7519.
+ * audience. Never reports claims about the user.
+ * Source: RFC 9068; RFC 7519.
  */
 import { jsonFields } from '../../../../schemas/index.ts'
 import { type JsonRecord, resourceCovers } from '../../../oauth/index.ts'

@@ -1,6 +1,7 @@
 /**
  * Exchanges the code: checks the access token, the granted scopes, and renewal. remote/token.ts checks the contents of
- * the token. Source: RFC 6749 sections 4.1.3, 5 and 6.
+ * the token.
+ * Source: RFC 6749 sections 4.1.3, 5 and 6.
  */
 import {
   codeGrant,
