@@ -1,6 +1,6 @@
 /**
- * Parses a server's lines into messages. A line that is not a JSON-RPC message, such as a banner or usage text, is
- * never treated as a message: it is passed on as log output.
+ * Parses a server's lines into messages. A line that is not a JSON-RPC message, such as a banner or a JSON log line, is
+ * passed on as log output. An unreadable JSON-RPC 2.0 response becomes an error for its request.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { errorMessage, type Message, readServerMessage, responseIdIn, scanMessage } from '../../mcp/index.ts'
