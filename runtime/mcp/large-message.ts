@@ -71,7 +71,7 @@ export function responseIdIn(body: Buffer): string | undefined {
         hasVersion = body.toString('utf8', from, at) === '"2.0"'
     }
   } catch {
-    // The reader of the whole message has already reported the problem.
+    // Without a readable beginning, the line cannot be attributed to a request.
   }
   return undefined
 }

@@ -32,3 +32,19 @@ t.test('a JSON log line does not answer a request', async (t) => {
   t.match(warnings, [{ message: /not a JSON-RPC message/ }])
   t.equal(warnings.length, 1)
 })
+
+t.test('an unreadable response becomes an error, and a warning contains the cause', async (t) => {
+  const { read, messages, texts, warnings } = setup()
+  const large = `"text":"${'x'.repeat(300_000)}"`
+  await read('{"jsonrpc":"2.0","id":1,"result":{"a":1},"result":{}}')
+  await read(`{"jsonrpc":"2.0","id":2,"result":{${large}`)
+  t.match(messages, [
+    { kind: 'error', id: '1' },
+    { kind: 'error', id: '2' },
+  ])
+  t.strictSame(texts, [])
+  t.equal(warnings.length, 1, 'at most one warning per minute')
+  t.match(warnings, [
+    { message: /cannot be read/, fields: { err: { message: 'Invalid Request: a member occurs twice' } } },
+  ])
+})
