@@ -64,8 +64,9 @@ export function protocolError(what: string): GatehouseError {
 }
 
 /**
- * Maximum number of values in one member of a client's message. A message is scanned in one turn of the event loop, up
- * to three times, and scanning this many values takes about 10 ms.
+ * Maximum number of values in one member of a client's message. Scanning this many values takes about 10 ms. The
+ * virtual server reads a large message in several turns of the event loop. The proxy scans it in one turn, up to three
+ * times: the message, its params and their `_meta`.
  */
 export const maxClientValues = 250_000
 

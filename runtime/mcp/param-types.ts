@@ -108,7 +108,9 @@ export function readClientMessage(body: Buffer): ClientMessage | Promise<ClientM
 
 function* clientMessageInTurns(body: Buffer): TurnWork<ClientMessage> {
   const message = yield* scanInTurns(body, clientRules)
-  return { message, params: yield* paramsInTurns(message) }
+  const params = yield* paramsInTurns(message)
+  yield* readObjectsAhead(params)
+  return { message, params }
 }
 
 function* paramsInTurns(message: Message): TurnWork<JsonObject> {
@@ -116,9 +118,8 @@ function* paramsInTurns(message: Message): TurnWork<JsonObject> {
   try {
     yield* readMembers(raw)
     const given = new JsonObject(raw, { ignoreCase: true })
-    yield* readObjectsAhead(given)
     const params = raw.includes('null') ? yield* withoutNulls(message.method, given) : given
-    for (const name of readObjects) if (params.raw(name)) params.object(name)
+    for (const name of readObjects) yield* objectIn(params, name)
     return params
   } catch (cause) {
     if (!(cause instanceof JsonError)) throw cause
@@ -127,34 +128,36 @@ function* paramsInTurns(message: Message): TurnWork<JsonObject> {
   }
 }
 
+/** Like `JsonObject.object`, in slices. */
+function* objectIn(object: JsonObject, name: string): TurnWork<JsonObject | undefined> {
+  const raw = object.raw(name)
+  if (raw?.[0] === openObject) yield* readMembers(raw)
+  return object.object(name)
+}
+
 /**
  * Returns the params without known members that are null. Unknown members and tool arguments stay unchanged. Throws
  * JsonError when an object in the params contains a member twice.
  */
 function* withoutNulls(method: string, params: JsonObject): TurnWork<JsonObject> {
-  const changes = nullChanges(params, own(membersByMethod, method) ?? commonMembers)
+  const changes = yield* nullChanges(params, own(membersByMethod, method) ?? commonMembers)
   if (Object.keys(changes).length === 0) return params
   const rest = params.with(changes)
   yield* readMembers(rest)
-  const changed = new JsonObject(rest, { ignoreCase: true })
-  yield* readObjectsAhead(changed)
-  return changed
+  return new JsonObject(rest, { ignoreCase: true })
 }
 
-function nullChanges(object: JsonObject, types: Members): Record<string, Buffer | undefined> {
+function* nullChanges(object: JsonObject, types: Members): TurnWork<Record<string, Buffer | undefined>> {
   const changes: Record<string, Buffer | undefined> = {}
   for (const name in types) {
     const raw = object.raw(name)
     const type = types[name]
     if (raw === undefined || type === undefined) continue
     if (isNull(raw)) changes[name] = undefined
-    else if (
-      raw[0] === openObject &&
-      (typeof type === 'object' || type === 'texts') &&
-      raw.includes('null')
-    ) {
-      const inner = new JsonObject(raw)
-      const nulls = type === 'texts' ? nullMembers(inner) : nullChanges(inner, type)
+    else if ((typeof type === 'object' || type === 'texts') && raw.includes('null')) {
+      const inner = yield* objectIn(object, name)
+      if (!inner) continue
+      const nulls = type === 'texts' ? nullMembers(inner) : yield* nullChanges(inner, type)
       if (Object.keys(nulls).length > 0) changes[name] = inner.with(nulls)
     }
   }

@@ -6,6 +6,7 @@ import {
   readClientMessage,
   scanMessage,
 } from '../../../runtime/mcp/index.ts'
+import { JsonScanner } from '../../../runtime/mcp/json/scanner.ts'
 import { maxClientValues } from '../../../runtime/mcp/message.ts'
 
 function scan(text: string) {
@@ -70,6 +71,23 @@ t.test('scanMessage: text that is not UTF-8 is refused', async (t) => {
 t.test('paramsOf: names that differ in case alone are refused', async (t) => {
   const message = scan('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","Name":"b"}}')
   t.throws(() => paramsOf(message), { code: 'INVALID_PARAMS', id: '1' })
+})
+
+t.test('paramsOf: scans large params once and leaves the objects in them unread', async (t) => {
+  const pad = '1,'.repeat(200_000)
+  const message = scan(
+    `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"b":{"c":{"d":[${pad}1]}}}}}`,
+  )
+  const { feed } = JsonScanner.prototype
+  let scanned = 0
+  t.intercept(JsonScanner.prototype, 'feed', {
+    value(this: JsonScanner, chunk: Buffer, offset?: number) {
+      scanned += chunk.length
+      feed.call(this, chunk, offset)
+    },
+  })
+  paramsOf(message)
+  t.equal(scanned, message.params?.length)
 })
 
 t.test('scanMessage: a message of a client holds a bounded number of values', async (t) => {
