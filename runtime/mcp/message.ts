@@ -95,26 +95,22 @@ export function* scanInTurns(body: Buffer, { maxValues, dropNulls }: MessageRule
   try {
     yield* readMembers(body, maxValues)
     const object = new JsonObject(body, { ignoreCase: true, maxValues })
-    for (const name of dropNulls ? optionalMembers : [])
-      if (object.raw(name)?.[0] === nullByte) return readMessage(yield* withoutNulls(object))
-    return readMessage(object)
+    return readMessage(dropNulls ? yield* withoutNulls(object) : object)
   } catch (cause) {
     throw messageError(cause)
   }
 }
 
-const optionalMembers = ['id', 'params', 'result', 'error']
-
-/** Returns the message without optional members that are null. */
+/** Returns the message without optional members that are null; the same object if nothing is removed. */
 function* withoutNulls(object: JsonObject): TurnWork<JsonObject> {
-  const method = object.text('method')
   const isNull = (name: string): boolean => object.raw(name)?.[0] === nullByte
   const nulls = ['params', 'error'].filter(isNull)
   // Drop a null result only if the message has a method or an error. Never drop a request's id, because the request
   // would then get no response.
-  if (isNull('result') && (method !== undefined || (object.raw('error') && !isNull('error'))))
+  if (isNull('result') && (object.raw('method') || (object.raw('error') && !isNull('error'))))
     nulls.push('result')
-  if (isNull('id') && method?.startsWith('notifications/')) nulls.push('id')
+  if (isNull('id') && object.text('method')?.startsWith('notifications/')) nulls.push('id')
+  if (nulls.length === 0) return object
   const rest = object.with(Object.fromEntries(nulls.map((name) => [name, undefined])))
   yield* readMembers(rest)
   return new JsonObject(rest, { ignoreCase: true })

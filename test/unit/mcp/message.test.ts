@@ -119,6 +119,11 @@ t.test('scanMessage: removes optional members that are null from a message of a 
     t.throws(() => read(members), { code: 'INVALID_REQUEST' }, members)
 })
 
+t.test('scanMessage: does not copy a message from which no null may be removed', async (t) => {
+  const body = Buffer.from('{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"m"}}')
+  t.equal(scanMessage(body, clientRules).bytes, body)
+})
+
 t.test('readClientMessage: reads a large message in turns, like a small one', async (t) => {
   const pad = 'x'.repeat(300_000)
   for (const text of [
