@@ -12,7 +12,7 @@ import { isNull, nullByte, openObject, quoteByte } from './json/bytes.ts'
 import { emptyObject, JsonObject, readObjectsAhead } from './json/object.ts'
 import { readMembers, scanElements } from './json/read.ts'
 import { atOnce, type TurnWork, workOn } from './json/turns.ts'
-import { JsonError } from './json/errors.ts'
+import { JsonError, maxNameBytes } from './json/errors.ts'
 import { clientRules, type Message, MessageError, scanInTurns, whyUnread } from './message.ts'
 import { metaKey } from './protocol.ts'
 
@@ -168,9 +168,6 @@ function nullMembers(object: JsonObject): Record<string, undefined> {
   const nulls = object.entries().filter(([, value]) => isNull(value))
   return Object.fromEntries(nulls.map(([name]) => [name, undefined]))
 }
-
-/** Longer than any URI that a server here can offer. */
-const maxNameBytes = 64 * 1024
 
 /** Far more elements than a single request can subscribe to. */
 const maxElements = 1_000
