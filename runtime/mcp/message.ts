@@ -95,14 +95,18 @@ export function* scanInTurns(body: Buffer, { maxValues, dropNulls }: MessageRule
   try {
     yield* readMembers(body, maxValues)
     const object = new JsonObject(body, { ignoreCase: true, maxValues })
-    return readMessage(dropNulls ? yield* withoutNulls(object) : object)
+    const nulls = dropNulls ? removableNulls(object) : []
+    if (nulls.length === 0) return readMessage(object)
+    const rest = object.with(Object.fromEntries(nulls.map((name) => [name, undefined])))
+    yield* readMembers(rest)
+    return readMessage(new JsonObject(rest, { ignoreCase: true }))
   } catch (cause) {
     throw messageError(cause)
   }
 }
 
-/** Returns the message without optional members that are null; the same object if nothing is removed. */
-function* withoutNulls(object: JsonObject): TurnWork<JsonObject> {
+/** Returns the names of members that are null and may be removed. */
+function removableNulls(object: JsonObject): string[] {
   const isNull = (name: string): boolean => object.raw(name)?.[0] === nullByte
   const nulls = ['params', 'error'].filter(isNull)
   // Drop a null result only if the message has a method or an error. Never drop a request's id, because the request
@@ -110,10 +114,7 @@ function* withoutNulls(object: JsonObject): TurnWork<JsonObject> {
   if (isNull('result') && (object.raw('method') || (object.raw('error') && !isNull('error'))))
     nulls.push('result')
   if (isNull('id') && object.text('method')?.startsWith('notifications/')) nulls.push('id')
-  if (nulls.length === 0) return object
-  const rest = object.with(Object.fromEntries(nulls.map((name) => [name, undefined])))
-  yield* readMembers(rest)
-  return new JsonObject(rest, { ignoreCase: true })
+  return nulls
 }
 
 const integerText = /^-?(?:0|[1-9]\d*)$/

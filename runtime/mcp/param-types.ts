@@ -83,7 +83,7 @@ const membersByMethod: Readonly<Record<string, Members>> = Object.fromEntries(
 )
 
 /** Object members of params that are checked here because no other code checks them first. */
-const readObjects = ['ref', 'notifications', 'inputResponses'] as const
+const checkedObjects = ['ref', 'notifications', 'inputResponses'] as const
 
 /**
  * Returns a message's params as an object: empty if absent, and without optional params that are null. Throws
@@ -119,7 +119,10 @@ function* paramsInTurns(message: Message): TurnWork<JsonObject> {
     yield* readMembers(raw)
     const given = new JsonObject(raw, { ignoreCase: true })
     const params = raw.includes('null') ? yield* withoutNulls(message.method, given) : given
-    for (const name of readObjects) yield* objectIn(params, name)
+    for (const name of checkedObjects) {
+      const value = params.raw(name)
+      if (value?.[0] === openObject) yield* readObject(value)
+    }
     return params
   } catch (cause) {
     if (!(cause instanceof JsonError)) throw cause
@@ -128,11 +131,9 @@ function* paramsInTurns(message: Message): TurnWork<JsonObject> {
   }
 }
 
-/** Like `JsonObject.object`, in slices. */
-function* objectIn(object: JsonObject, name: string): TurnWork<JsonObject | undefined> {
-  const raw = object.raw(name)
-  if (raw?.[0] === openObject) yield* readMembers(raw)
-  return object.object(name)
+function* readObject(raw: Buffer): TurnWork<JsonObject> {
+  yield* readMembers(raw)
+  return new JsonObject(raw)
 }
 
 /**
@@ -154,9 +155,12 @@ function* nullChanges(object: JsonObject, types: Members): TurnWork<Record<strin
     const type = types[name]
     if (raw === undefined || type === undefined) continue
     if (isNull(raw)) changes[name] = undefined
-    else if ((typeof type === 'object' || type === 'texts') && raw.includes('null')) {
-      const inner = yield* objectIn(object, name)
-      if (!inner) continue
+    else if (
+      raw[0] === openObject &&
+      (typeof type === 'object' || type === 'texts') &&
+      raw.includes('null')
+    ) {
+      const inner = yield* readObject(raw)
       const nulls = type === 'texts' ? nullMembers(inner) : yield* nullChanges(inner, type)
       if (Object.keys(nulls).length > 0) changes[name] = inner.with(nulls)
     }
