@@ -7,7 +7,7 @@
  */
 import { own } from '../../schemas/index.ts'
 import type { IncomingHttpHeaders } from 'node:http'
-import { JsonObject } from './json/object.ts'
+import type { JsonObject } from './json/object.ts'
 import { type Message, MessageError, whyUnread } from './message.ts'
 import { readHeaderValue } from './mirrored-headers.ts'
 import { headerName, metaKey, statelessVersion } from './protocol.ts'
@@ -23,10 +23,8 @@ export const namedMethods: Readonly<Record<string, 'name' | 'uri'>> = {
 
 /** Returns the `_meta` object of params, if any. Throws MessageError INVALID_PARAMS if a member occurs twice. */
 export function metaOf(message: Message, params: JsonObject): JsonObject | undefined {
-  const raw = params.raw('_meta')
-  if (raw?.[0] !== 0x7b) return undefined
   try {
-    return new JsonObject(raw)
+    return params.object('_meta')
   } catch (cause) {
     const detail = `Invalid params: _meta: ${whyUnread(cause) ?? 'it cannot be read'}`
     throw new MessageError('INVALID_PARAMS', message.id, { detail, cause })
@@ -38,7 +36,7 @@ export function metaOf(message: Message, params: JsonObject): JsonObject | undef
  * always opens a session. Throws like metaOf.
  */
 export function eraOf(message: Message, params: JsonObject, versionHeader: string | undefined): Era {
-  const meta = params.raw('_meta') && metaOf(message, params)
+  const meta = metaOf(message, params)
   if (meta?.raw(metaKey.protocolVersion)) return 'stateless'
   if (message.method === 'initialize') return 'session'
   if (versionHeader !== undefined) return versionHeader === statelessVersion ? 'stateless' : 'session'

@@ -49,22 +49,29 @@ function readSmall(body: Buffer, onRepair: OnRepair): Message {
 /** Larger than the members before a result. */
 const headBytes = 4_096
 
-/** Returns the raw id of an unreadable response; undefined unless the id precedes the result or error. */
+/**
+ * Returns the raw id of an unreadable response. Returns undefined unless the id and `"jsonrpc":"2.0"` precede the result
+ * or error: a log line may have an id and a result too.
+ */
 export function responseIdIn(body: Buffer): string | undefined {
   const scanner = new JsonScanner({ watched: 1 })
   scanner.feed(body.subarray(0, headBytes))
   let id: string | undefined
+  let hasVersion = false
   let from = 0
   try {
     for (let stop = scanner.advance(); stop !== 'chunk'; stop = scanner.advance()) {
       const { at, name, depth } = scanner
-      if (stop === 'name' && (name === 'result' || name === 'error')) return usableId(id)
+      if (stop === 'name' && (name === 'result' || name === 'error'))
+        return hasVersion ? usableId(id) : undefined
       if (stop === 'name' && name === 'method') return undefined
       if (stop === 'value') from = at
       else if (stop === 'end' && depth === 1 && name === 'id') id = body.toString('utf8', from, at)
+      else if (stop === 'end' && depth === 1 && name === 'jsonrpc')
+        hasVersion = body.toString('utf8', from, at) === '"2.0"'
     }
   } catch {
-    // The reader of the whole message has already reported the problem.
+    // Without a readable beginning, the line cannot be attributed to a request.
   }
   return undefined
 }

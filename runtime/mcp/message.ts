@@ -64,8 +64,9 @@ export function protocolError(what: string): GatehouseError {
 }
 
 /**
- * Maximum number of values in one member of a client's message. A message is scanned in one turn of the event loop, up
- * to three times, and scanning this many values takes about 10 ms.
+ * Maximum number of values in one member of a client's message. Scanning this many values takes about 10 ms. The
+ * virtual server reads a large message in several turns of the event loop. The proxy scans it in one turn, up to three
+ * times: the message, its params and their `_meta`.
  */
 export const maxClientValues = 250_000
 
@@ -94,29 +95,26 @@ export function* scanInTurns(body: Buffer, { maxValues, dropNulls }: MessageRule
   try {
     yield* readMembers(body, maxValues)
     const object = new JsonObject(body, { ignoreCase: true, maxValues })
-    for (const name of dropNulls ? optionalMembers : [])
-      if (object.raw(name)?.[0] === nullByte) return readMessage(yield* withoutNulls(object))
-    return readMessage(object)
+    const nulls = dropNulls ? removableNulls(object) : []
+    if (nulls.length === 0) return readMessage(object)
+    const rest = object.with(Object.fromEntries(nulls.map((name) => [name, undefined])))
+    yield* readMembers(rest)
+    return readMessage(new JsonObject(rest, { ignoreCase: true }))
   } catch (cause) {
     throw messageError(cause)
   }
 }
 
-const optionalMembers = ['id', 'params', 'result', 'error']
-
-/** Returns the message without optional members that are null. */
-function* withoutNulls(object: JsonObject): TurnWork<JsonObject> {
-  const method = object.text('method')
+/** Returns the names of members that are null and may be removed. */
+function removableNulls(object: JsonObject): string[] {
   const isNull = (name: string): boolean => object.raw(name)?.[0] === nullByte
   const nulls = ['params', 'error'].filter(isNull)
   // Drop a null result only if the message has a method or an error. Never drop a request's id, because the request
   // would then get no response.
-  if (isNull('result') && (method !== undefined || (object.raw('error') && !isNull('error'))))
+  if (isNull('result') && (object.raw('method') || (object.raw('error') && !isNull('error'))))
     nulls.push('result')
-  if (isNull('id') && method?.startsWith('notifications/')) nulls.push('id')
-  const rest = object.with(Object.fromEntries(nulls.map((name) => [name, undefined])))
-  yield* readMembers(rest)
-  return new JsonObject(rest, { ignoreCase: true })
+  if (isNull('id') && object.text('method')?.startsWith('notifications/')) nulls.push('id')
+  return nulls
 }
 
 const integerText = /^-?(?:0|[1-9]\d*)$/

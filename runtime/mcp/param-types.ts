@@ -12,7 +12,7 @@ import { isNull, nullByte, openObject, quoteByte } from './json/bytes.ts'
 import { emptyObject, JsonObject, readObjectsAhead } from './json/object.ts'
 import { readMembers, scanElements } from './json/read.ts'
 import { atOnce, type TurnWork, workOn } from './json/turns.ts'
-import { JsonError } from './json/errors.ts'
+import { JsonError, maxNameBytes } from './json/errors.ts'
 import { clientRules, type Message, MessageError, scanInTurns, whyUnread } from './message.ts'
 import { metaKey } from './protocol.ts'
 
@@ -83,7 +83,7 @@ const membersByMethod: Readonly<Record<string, Members>> = Object.fromEntries(
 )
 
 /** Object members of params that are checked here because no other code checks them first. */
-const readObjects = ['ref', 'notifications', 'inputResponses'] as const
+const checkedObjects = ['ref', 'notifications', 'inputResponses'] as const
 
 /**
  * Returns a message's params as an object: empty if absent, and without optional params that are null. Throws
@@ -108,7 +108,9 @@ export function readClientMessage(body: Buffer): ClientMessage | Promise<ClientM
 
 function* clientMessageInTurns(body: Buffer): TurnWork<ClientMessage> {
   const message = yield* scanInTurns(body, clientRules)
-  return { message, params: yield* paramsInTurns(message) }
+  const params = yield* paramsInTurns(message)
+  yield* readObjectsAhead(params)
+  return { message, params }
 }
 
 function* paramsInTurns(message: Message): TurnWork<JsonObject> {
@@ -116,9 +118,11 @@ function* paramsInTurns(message: Message): TurnWork<JsonObject> {
   try {
     yield* readMembers(raw)
     const given = new JsonObject(raw, { ignoreCase: true })
-    yield* readObjectsAhead(given)
     const params = raw.includes('null') ? yield* withoutNulls(message.method, given) : given
-    for (const name of readObjects) if (params.raw(name)) params.object(name)
+    for (const name of checkedObjects) {
+      const value = params.raw(name)
+      if (value?.[0] === openObject) yield* readObject(value)
+    }
     return params
   } catch (cause) {
     if (!(cause instanceof JsonError)) throw cause
@@ -127,21 +131,24 @@ function* paramsInTurns(message: Message): TurnWork<JsonObject> {
   }
 }
 
+function* readObject(raw: Buffer): TurnWork<JsonObject> {
+  yield* readMembers(raw)
+  return new JsonObject(raw)
+}
+
 /**
  * Returns the params without known members that are null. Unknown members and tool arguments stay unchanged. Throws
  * JsonError when an object in the params contains a member twice.
  */
 function* withoutNulls(method: string, params: JsonObject): TurnWork<JsonObject> {
-  const changes = nullChanges(params, own(membersByMethod, method) ?? commonMembers)
+  const changes = yield* nullChanges(params, own(membersByMethod, method) ?? commonMembers)
   if (Object.keys(changes).length === 0) return params
   const rest = params.with(changes)
   yield* readMembers(rest)
-  const changed = new JsonObject(rest, { ignoreCase: true })
-  yield* readObjectsAhead(changed)
-  return changed
+  return new JsonObject(rest, { ignoreCase: true })
 }
 
-function nullChanges(object: JsonObject, types: Members): Record<string, Buffer | undefined> {
+function* nullChanges(object: JsonObject, types: Members): TurnWork<Record<string, Buffer | undefined>> {
   const changes: Record<string, Buffer | undefined> = {}
   for (const name in types) {
     const raw = object.raw(name)
@@ -153,8 +160,8 @@ function nullChanges(object: JsonObject, types: Members): Record<string, Buffer 
       (typeof type === 'object' || type === 'texts') &&
       raw.includes('null')
     ) {
-      const inner = new JsonObject(raw)
-      const nulls = type === 'texts' ? nullMembers(inner) : nullChanges(inner, type)
+      const inner = yield* readObject(raw)
+      const nulls = type === 'texts' ? nullMembers(inner) : yield* nullChanges(inner, type)
       if (Object.keys(nulls).length > 0) changes[name] = inner.with(nulls)
     }
   }
@@ -165,9 +172,6 @@ function nullMembers(object: JsonObject): Record<string, undefined> {
   const nulls = object.entries().filter(([, value]) => isNull(value))
   return Object.fromEntries(nulls.map(([name]) => [name, undefined]))
 }
-
-/** Longer than any URI that a server here can offer. */
-const maxNameBytes = 64 * 1024
 
 /** Far more elements than a single request can subscribe to. */
 const maxElements = 1_000

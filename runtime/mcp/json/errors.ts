@@ -34,7 +34,7 @@ export const maxMembers = 10_000
 /** Maximum length of a number. */
 export const maxNumberBytes: number = 64 * 1024
 
-/** Maximum length of a name, including its quotes. */
+/** Maximum length of a member name, and of a name, URI or cursor in params, including the quotes. */
 export const maxNameBytes: number = 64 * 1024
 
 export function tooManyMembers(offset: number): JsonBoundError {

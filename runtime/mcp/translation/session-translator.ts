@@ -251,8 +251,8 @@ export class SessionTranslator {
       // The message does not identify its request, so use the newest one that accepts messages.
       return client.send(message.bytes, [...this.#calls.keys()].at(-1))
     }
-    const discovery = this.#feed.take(message)
-    return discovery === undefined || discovery === 'handled' ? undefined : client.send(discovery)
+    const notification = this.#feed.take(message)
+    return notification === undefined || notification === 'handled' ? undefined : client.send(notification)
   }
 
   #progress(message: Message): void | Promise<void> {

@@ -5,7 +5,7 @@
  * Source: MCP 2026-07-28, patterns/subscriptions; MCP 2025-11-25, server/resources.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import type { Log } from '../../net/index.ts'
+import { limitToOncePerMinute, type Log } from '../../net/index.ts'
 import {
   acknowledgement,
   announcedLists,
@@ -34,6 +34,10 @@ interface Watcher {
 }
 
 const none: ReadonlySet<string> = new Set()
+
+const reportLeftOut = limitToOncePerMinute((log: Log, count: number) =>
+  log.warn('a subscription names too many resources', { watched: maxResources, left_out: count }),
+)
 
 export class Watchers {
   readonly #links: () => readonly SessionLink[]
@@ -78,8 +82,7 @@ export class Watchers {
     const announced = announcedLists((await link.opened).capabilities)
     const kinds = wanted.kinds.filter((kind) => announced.includes(kind))
     const leftOut = wanted.uris.length - maxResources
-    if (leftOut > 0)
-      this.#log.warn('a subscription names too many resources', { watched: maxResources, left_out: leftOut })
+    if (leftOut > 0) reportLeftOut(this.#log, leftOut)
     const uris = await this.#subscribe(link, wanted.uris.slice(0, maxResources))
     watcher.uris = new Set(uris)
     if (reply.gone.aborted) return

@@ -102,7 +102,7 @@ export function rejectBodyByHeaders({ req, res }: Exchange, maxBytes: number = m
   const transfer = headers['transfer-encoding']
   if (declared === undefined && transfer === undefined) return
   if (transfer !== undefined) checkTransfer(transfer)
-  if (headers['content-encoding'] === undefined || codingOf(headers) === undefined) return
+  if (codingOf(headers) === undefined) return
   throw new GatehouseError('UNSUPPORTED_MEDIA_TYPE', {
     detail: 'compressed request bodies are not supported; send the body without Content-Encoding',
     headers: { 'Accept-Encoding': 'identity' },

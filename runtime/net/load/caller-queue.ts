@@ -35,10 +35,14 @@ export class CallerQueue {
   readonly #flows = new Map<string, Flow>()
   #first: Flow | undefined
   #last: Flow | undefined
-  /** Number of waiting requests. */
-  size = 0
+  #size = 0
   #active = 0
   #bytes = 0
+
+  /** Number of waiting requests. */
+  get size(): number {
+    return this.#size
+  }
 
   /** Number of flows with waiting requests. */
   get active(): number {
@@ -75,7 +79,7 @@ export class CallerQueue {
     }
     flow.last = waiting
     flow.size++
-    this.size++
+    this.#size++
     this.#bytes += waiting.bytes
   }
 
@@ -90,7 +94,7 @@ export class CallerQueue {
     flow.first = waiting.next
     waiting.next = undefined
     flow.size--
-    this.size--
+    this.#size--
     this.#bytes -= waiting.bytes
     if (flow.first) this.#append(flow)
     else {

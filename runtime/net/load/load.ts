@@ -57,8 +57,7 @@ export class LoadControl {
   readonly #afterTurn: (work: () => void) => void
   readonly #onRejected: () => void
   readonly #queue = new CallerQueue()
-  /** Number of rejected requests. */
-  rejected = 0
+  #rejected = 0
   /** Number of rejections in this turn. */
   #rejectedNow = 0
   readonly #pendingRejections: ((error: Error) => void)[] = []
@@ -92,6 +91,11 @@ export class LoadControl {
   /** Number of requests waiting for their turn. */
   get waiting(): number {
     return this.#queue.size
+  }
+
+  /** Number of rejected requests. */
+  get rejected(): number {
+    return this.#rejected
   }
 
   /** Rejects a request based on its head, before anything is read or verified. Throws or rejects with OVERLOADED. */
@@ -170,7 +174,7 @@ export class LoadControl {
 
   #nextError(): GatehouseError {
     this.#rejectedNow++
-    return errors[this.rejected++ % errors.length] ?? new GatehouseError('OVERLOADED')
+    return errors[this.#rejected++ % errors.length] ?? new GatehouseError('OVERLOADED')
   }
 
   get #rejectionsPerTurn(): number {

@@ -14,7 +14,6 @@ import {
   paramsOf,
   resultMessage,
   rpcCode,
-  scanMessage,
   eraOfError,
   foreignStatuses,
   allVersions,
@@ -26,6 +25,7 @@ import {
   StatelessTranslator,
 } from '../../mcp/index.ts'
 import type { Log } from '../../net/index.ts'
+import { messagesOf } from '../stdio-server/messages.ts'
 import type { LineWriter } from './lines.ts'
 
 /** Runs a `RawBridge` between two streams until the input ends. */
@@ -142,14 +142,9 @@ export class EraTranslation {
 
   #open(onMessage: (message: Message) => void): ServerLink {
     const input = new PassThrough()
+    const onLine = messagesOf(this.#options.log, { onMessage })
     const writer: LineWriter = {
-      write: async (line) => {
-        try {
-          onMessage(scanMessage(line))
-        } catch (error) {
-          this.#options.log.warn('a message of the server could not be used; it was dropped', { err: error })
-        }
-      },
+      write: async (line) => onLine(line),
       closed: new Promise(() => undefined),
     }
     const done = this.#options.run(input, writer).catch(() => undefined)

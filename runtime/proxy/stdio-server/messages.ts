@@ -1,10 +1,10 @@
 /**
- * Parses a server's lines into messages. A line that is not a JSON-RPC message, such as a banner or usage text, is
- * never treated as a message: it is passed on as log output.
+ * Parses a server's lines into messages. A line that is not a JSON-RPC message, such as a banner or a JSON log line, is
+ * passed on as log output. An unreadable JSON-RPC 2.0 response becomes an error for its request.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { errorMessage, type Message, readServerMessage, responseIdIn, scanMessage } from '../../mcp/index.ts'
-import type { Log } from '../../net/index.ts'
+import { limitToOncePerMinute, type Log } from '../../net/index.ts'
 
 export interface MessageHandlers {
   readonly onMessage: (message: Message) => void
@@ -13,6 +13,12 @@ export interface MessageHandlers {
 }
 
 const maxTextBytes = 2_000
+
+/** Logs why a response from the server cannot be read. The client only receives BACKEND_PROTOCOL. */
+export const reportUnreadable: (log: Log, cause: unknown) => void = limitToOncePerMinute(
+  (log: Log, cause: unknown) =>
+    log.warn('a response from the server cannot be read; its request fails', { err: cause }),
+)
 
 /**
  * Returns the line handler for one process. The handler never throws or rejects. A response that cannot be read becomes
@@ -42,8 +48,9 @@ export function messagesOf(
   }
   const failed = (line: Buffer, cause: unknown): void => {
     const id = responseIdIn(line)
-    if (id === undefined) isText(line)
-    else use(scanMessage(errorMessage(id, new GatehouseError('BACKEND_PROTOCOL', { cause }))))
+    if (id === undefined) return isText(line)
+    reportUnreadable(log, cause)
+    use(scanMessage(errorMessage(id, new GatehouseError('BACKEND_PROTOCOL', { cause }))))
   }
   return function onLine(line) {
     try {

@@ -6,6 +6,7 @@ import {
   readClientMessage,
   scanMessage,
 } from '../../../runtime/mcp/index.ts'
+import { JsonScanner } from '../../../runtime/mcp/json/scanner.ts'
 import { maxClientValues } from '../../../runtime/mcp/message.ts'
 
 function scan(text: string) {
@@ -72,6 +73,23 @@ t.test('paramsOf: names that differ in case alone are refused', async (t) => {
   t.throws(() => paramsOf(message), { code: 'INVALID_PARAMS', id: '1' })
 })
 
+t.test('paramsOf: scans large params once and leaves the objects in them unread', async (t) => {
+  const pad = '1,'.repeat(200_000)
+  const message = scan(
+    `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"b":{"c":{"d":[${pad}1]}}}}}`,
+  )
+  const { feed } = JsonScanner.prototype
+  let scanned = 0
+  t.intercept(JsonScanner.prototype, 'feed', {
+    value(this: JsonScanner, chunk: Buffer, offset?: number) {
+      scanned += chunk.length
+      feed.call(this, chunk, offset)
+    },
+  })
+  paramsOf(message)
+  t.equal(scanned, message.params?.length)
+})
+
 t.test('scanMessage: a message of a client holds a bounded number of values', async (t) => {
   const call = (values: number) =>
     Buffer.from(`{"jsonrpc":"2.0","id":1,"method":"m","params":{"l":[${'1,'.repeat(values - 3)}1]}}`)
@@ -99,6 +117,11 @@ t.test('scanMessage: removes optional members that are null from a message of a 
     '"id":1,"result":null,"error":null',
   ])
     t.throws(() => read(members), { code: 'INVALID_REQUEST' }, members)
+})
+
+t.test('scanMessage: does not copy a message from which no null may be removed', async (t) => {
+  const body = Buffer.from('{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"m"}}')
+  t.equal(scanMessage(body, clientRules).bytes, body)
 })
 
 t.test('readClientMessage: reads a large message in turns, like a small one', async (t) => {

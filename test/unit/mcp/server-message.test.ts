@@ -95,13 +95,20 @@ t.test('what is not UTF-8 is no message', async (t) => {
 t.test('responseIdIn: finds the id of an unreadable response', async (t) => {
   const idIn = (text: string) => responseIdIn(Buffer.from(text))
   t.equal(idIn('{"jsonrpc":"2.0","id":7,"result":{"a":'), '7')
-  t.equal(idIn('{"id":"x","error":'), '"x"')
+  t.equal(idIn('{"id":"x","jsonrpc":"2.0","error":'), '"x"')
   for (const text of [
-    '{"id":7,"method":"ping","result":{}',
-    '{"id":[1],"result":{}',
-    '{"id":1.5,"result":{}',
-    '{"result":{},"id":7',
-    '{"a":{"id":7,"result":1}',
+    '{"level":"info","id":1,"error":"timeout talking to db"}',
+    '{"time":1,"id":3,"result":"ok"}',
+    '{"id":2,"ts":5,"result":[1,2]}',
+    '{"jsonrpc":"1.0","id":7,"result":{}',
+    '{"jsonrpc":2.0,"id":7,"result":{}',
+    '{"id":7,"result":{},"jsonrpc":"2.0"',
+    '{"a":{"jsonrpc":"2.0"},"id":7,"result":{}',
+    '{"jsonrpc":"2.0","id":7,"method":"ping","result":{}',
+    '{"jsonrpc":"2.0","id":[1],"result":{}',
+    '{"jsonrpc":"2.0","id":1.5,"result":{}',
+    '{"jsonrpc":"2.0","result":{},"id":7',
+    '{"jsonrpc":"2.0","a":{"id":7,"result":1}',
     'usage: {"id":7,"result":1}',
   ])
     t.equal(idIn(text), undefined, text)

@@ -74,11 +74,13 @@ t.test('a subscription is removed when the session cannot be opened', async (t) 
   t.equal(watchers.size, 0)
 })
 
-t.test('resources beyond the maximum are left out and reported', async (t) => {
+t.test('resources beyond the maximum are left out and reported once per minute', async (t) => {
   const { listen, warnings } = setup(t)
-  const acknowledged = Promise.withResolvers<string>()
   const uris = Array.from({ length: 103 }, (_, i) => `file:///${i}`)
-  void listen(uris, { send: (message) => acknowledged.resolve(message.toString()) })
-  t.match(await acknowledged.promise, '"file:///99"]')
+  for (let i = 0; i < 2; i++) {
+    const acknowledged = Promise.withResolvers<string>()
+    void listen(uris, { send: (message) => acknowledged.resolve(message.toString()) })
+    t.match(await acknowledged.promise, '"file:///99"]')
+  }
   t.strictSame(warnings, [{ watched: 100, left_out: 3 }])
 })

@@ -11,7 +11,9 @@ const initialized = JSON.stringify({
 })
 
 function makeServer() {
-  const server = new SharedServer({ log: silentLog, info: '{"name":"test","version":"1"}' })
+  const warnings: unknown[] = []
+  const log = { ...silentLog, warn: (_message: string, fields?: unknown) => void warnings.push(fields) }
+  const server = new SharedServer({ log, info: '{"name":"test","version":"1"}' })
   const written: Buffer[] = []
   const wire = {
     unsent: 0,
@@ -25,7 +27,7 @@ function makeServer() {
     },
   }
   const attach = () => server.attached(wire, { era: 'session', result: initialized })
-  return { server, written, attach }
+  return { server, written, warnings, attach }
 }
 
 function client(server: SharedServer) {
@@ -70,7 +72,7 @@ t.test('waiting for the server: one client has a hundred places and 8 MiB at mos
 })
 
 t.test('every request gets a response when the server sends a result that cannot be read', async (t) => {
-  const { server, written, attach } = makeServer()
+  const { server, written, warnings, attach } = makeServer()
   await attach()
   const responses: Message[] = []
   const link = server.take((message) => responses.push(message))
@@ -92,6 +94,7 @@ t.test('every request gets a response when the server sends a result that cannot
   respond(duplicate)
   t.equal(responses.at(-1)?.id, '2')
   t.match(String(responses.at(-1)?.error), /not valid MCP/)
+  t.match(warnings, [{ err: { message: /duplicate member/ } }], 'the log contains the cause')
 
   send(3, 'subscriptions/listen')
   const id = (JSON.parse(String(written.at(-1))) as { id: string }).id

@@ -34,6 +34,7 @@ import {
   withClientSubscription,
 } from '../../../mcp/index.ts'
 import type { Log } from '../../../net/index.ts'
+import { reportUnreadable } from '../messages.ts'
 import { lineOf } from '../peer.ts'
 import { type Introduction, introduce, introductionFor } from './introduction.ts'
 import { SharedSessionState } from './session-state.ts'
@@ -268,10 +269,28 @@ export class SharedServer implements LinkOwner {
   #response(message: Message): void {
     const { id } = message
     const sent = id === undefined ? undefined : this.#settle(id)
-    if (sent && id !== undefined) sent.link.hand(responseFor(sent, id, message))
+    if (sent && id !== undefined) sent.link.hand(this.#responseFor(sent, id, message))
     else if (id === undefined) this.#unreadable()
     else if (id.startsWith(`"${this.#prefix}`)) this.#requester.take(message)
     else this.foreign++
+  }
+
+  /**
+   * Returns the server's response with the client's ids instead of `id`, or BACKEND_PROTOCOL when the result cannot be
+   * read.
+   */
+  #responseFor({ clientId, isSubscription }: Sent, id: string, message: Message): Message {
+    try {
+      const { error } = message
+      const result =
+        isSubscription && message.result
+          ? withClientSubscription(message.result, id, clientId)
+          : message.result
+      return { ...message, id: clientId, result, bytes: responseMessage(clientId, { result, error }) }
+    } catch (cause) {
+      reportUnreadable(this.#options.log, cause)
+      return scanMessage(errorMessage(clientId, new GatehouseError('BACKEND_PROTOCOL', { cause })))
+    }
   }
 
   /** The server could not parse a line. If only one request is pending, it fails. */
@@ -337,21 +356,6 @@ export class SharedServer implements LinkOwner {
   #write(message: Buffer): void {
     if (!this.#wire) throw linkEnded('the proxy is not attached')
     this.#wire.write(lineOf(message))
-  }
-}
-
-/**
- * Returns the server's response with the client's ids instead of `id`, or BACKEND_PROTOCOL when the result cannot be
- * read.
- */
-function responseFor({ clientId, isSubscription }: Sent, id: string, message: Message): Message {
-  try {
-    const { error } = message
-    const result =
-      isSubscription && message.result ? withClientSubscription(message.result, id, clientId) : message.result
-    return { ...message, id: clientId, result, bytes: responseMessage(clientId, { result, error }) }
-  } catch (cause) {
-    return scanMessage(errorMessage(clientId, new GatehouseError('BACKEND_PROTOCOL', { cause })))
   }
 }
 
