@@ -4,7 +4,7 @@
  */
 import { GatehouseError, isFields, invalidConfig } from '../../../schemas/index.ts'
 import { isLoopbackHost } from '../../net/index.ts'
-import type { ExplainQuestion, Explanation } from './index.ts'
+import type { ExplainQuestion, Explanation } from './types.ts'
 
 const timeoutMs = 10_000
 type LiveQuestion = Omit<ExplainQuestion, 'claims'> & Partial<Pick<ExplainQuestion, 'claims'>>

@@ -1,6 +1,7 @@
 /** Temporary role credentials: the request to the token service, caching, failure classes, the signature. */
 import t, { type Test } from 'tap'
-import { makeOutgoing, type StrategyConfig, type OutgoingParts } from '../../../runtime/outgoing/index.ts'
+import { makeOutgoing, type StrategyConfig } from '../../../runtime/outgoing/index.ts'
+import type { OutgoingParts } from '../../../runtime/outgoing/registry.ts'
 import { type PeerResponse, startLoopback } from '../../helpers/loopback.ts'
 import { testCaller, testRequest, testUpstream, tokenlessCaller } from '../../helpers/outgoing/outgoing.ts'
 import { proves } from '../../helpers/proves.ts'

@@ -1,7 +1,8 @@
 /** On-behalf-of and cross-application access: the requests they make, what they refuse, what they keep. */
 import { generateKeyPair, SignJWT } from 'jose'
 import t, { type Test } from 'tap'
-import { makeOutgoing, type StrategyConfig, type OutgoingParts } from '../../../runtime/outgoing/index.ts'
+import { makeOutgoing, type StrategyConfig } from '../../../runtime/outgoing/index.ts'
+import type { OutgoingParts } from '../../../runtime/outgoing/registry.ts'
 import { type PeerResponse, startLoopback } from '../../helpers/loopback.ts'
 import { testCaller, testRequest, testUpstream } from '../../helpers/outgoing/outgoing.ts'
 import { proves } from '../../helpers/proves.ts'

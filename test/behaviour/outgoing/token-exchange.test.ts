@@ -1,7 +1,8 @@
 /** Token exchange at a real OpenID provider that was taught the grant: wire form, caching, failure classes. */
 import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
-import { makeOutgoing, type StrategyConfig, type OutgoingParts } from '../../../runtime/outgoing/index.ts'
+import { makeOutgoing, type StrategyConfig } from '../../../runtime/outgoing/index.ts'
+import type { OutgoingParts } from '../../../runtime/outgoing/registry.ts'
 import { startLoopback } from '../../helpers/loopback.ts'
 import { type Context, startOidcProvider } from '../../helpers/authserver/oidc-provider.ts'
 import { testCaller, testRequest, testUpstream, tokenlessCaller } from '../../helpers/outgoing/outgoing.ts'

@@ -1,6 +1,7 @@
 /** Strategies with nothing to obtain: no credential, a fixed header, a fixed token, an upstream's token. */
 import t from 'tap'
-import { makeOutgoing, type StrategyConfig, type OutgoingParts } from '../../../runtime/outgoing/index.ts'
+import { makeOutgoing, type StrategyConfig } from '../../../runtime/outgoing/index.ts'
+import type { OutgoingParts } from '../../../runtime/outgoing/registry.ts'
 import { testCaller, testRequest, testUpstream } from '../../helpers/outgoing/outgoing.ts'
 import { proves } from '../../helpers/proves.ts'
 

@@ -55,11 +55,20 @@ for (const code of ['EMFILE', 'EIO', 'ESTALE']) {
   })
 }
 
-t.test('a permanent error is reported', async (t) => {
-  const path = join(t.testdir({ 'x.lock': 'held' }), 'x.lock')
-  failing(t, 'lstatSync', 'EIO', Number.POSITIVE_INFINITY)
-  await t.rejects(
-    withFileLock(path, signal, async () => 'never', { longestMs: 10 }),
-    { code: 'BACKEND_AUTH_FAILED' },
-  )
-})
+for (const [name, code] of [
+  ['lstatSync', 'EIO'],
+  ['readFileSync', 'ESTALE'],
+  ['writeFileSync', 'EMFILE'],
+] as const) {
+  t.test(`a persistent ${code} of ${name} is reported with its code`, async (t) => {
+    const folder = t.testdir(name === 'writeFileSync' ? {} : { 'x.lock': 'held' })
+    failing(t, name, code, Number.POSITIVE_INFINITY)
+    await t.rejects(
+      withFileLock(join(folder, 'x.lock'), signal, async () => 'never', { longestMs: 10 }),
+      {
+        code: 'BACKEND_AUTH_FAILED',
+        cause: { message: `the lock file cannot be created or read (${code})`, cause: { code } },
+      },
+    )
+  })
+}
