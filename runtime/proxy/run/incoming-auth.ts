@@ -9,12 +9,12 @@ import { type Authenticator, type EmbeddedAuthServer, makeAuthenticator } from '
 import {
   type Caller,
   type Fetch,
+  followCaBundle,
   type Log,
   makeFetch,
   type ProxyEnvironment,
   type TlsMaterial,
 } from '../../net/index.ts'
-import { followTls } from '../../policy/index.ts'
 import type { ProxyAddress } from '../server/server.ts'
 
 /**
@@ -27,9 +27,7 @@ export function incomingFor(
   authServer?: EmbeddedAuthServer,
 ): ((address: ProxyAddress) => Authenticator) | undefined {
   if (!oidc) return undefined
-  const { caBundlePath } = oidc
-  const tls =
-    caBundlePath === undefined ? undefined : followTls({ insecureSkipVerify: false, caBundlePath }, 'oidc')
+  const tls = followCaBundle(oidc.caBundlePath, 'oidc')
   return ({ port, url }) => {
     const own = `${new URL(url).protocol}//${host.includes(':') ? `[${host}]` : host}:${port}/mcp`
     const resource = resourceUrl ?? oidc.resource ?? own
