@@ -5,10 +5,14 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type ProxySettings, type IncomingOidc, rotatingSecret } from '../../config/index.ts'
-import { type Authenticator, type EmbeddedAuthServer, makeAuthenticator } from '../../incoming/index.ts'
+import {
+  type Authenticator,
+  type EmbeddedAuthServer,
+  type IncomingFetches,
+  makeAuthenticator,
+} from '../../incoming/index.ts'
 import {
   type Caller,
-  type Fetch,
   followCaBundle,
   type Log,
   makeFetch,
@@ -58,7 +62,7 @@ export function incomingFor(
         proxy: proxyEnvironment,
         keys: authServer?.keys,
         isLive: authServer?.isLive,
-        ...(fetches ? { fetches } : {}),
+        fetches,
       },
     )
     return oidc.subject === undefined ? authenticator : onlySubject(authenticator, oidc.subject)
@@ -73,12 +77,17 @@ function keyFetches(
   oidc: IncomingOidc,
   proxy: ProxyEnvironment,
   tls: (() => TlsMaterial) | undefined,
-): { keys: Fetch; introspection: Fetch } | undefined {
+): IncomingFetches | undefined {
   const path = oidc.jwksAuthTokenPath
   if (path === undefined) return undefined
   const operatorUrls = [oidc.issuer, oidc.jwksUrl, oidc.introspectionUrl]
   const shared = { tls, proxy, operatorUrls, allowHttp: oidc.insecureAllowHttp }
   const keys = makeFetch({ ...shared, guard: !oidc.allowPrivateIp, timeoutMs: 5_000 })
+  const introspection = makeFetch({
+    ...shared,
+    guard: !oidc.introspectionAllowPrivateIp,
+    timeoutMs: 10_000,
+  })
   const token = rotatingSecret(path)
   return {
     keys: (url, init) => {
@@ -86,7 +95,10 @@ function keyFetches(
       headers.set('authorization', `Bearer ${token().reveal()}`)
       return keys(url, { ...init, headers })
     },
-    introspection: makeFetch({ ...shared, guard: !oidc.introspectionAllowPrivateIp, timeoutMs: 10_000 }),
+    introspection,
+    close: async () => {
+      await Promise.all([keys.close(), introspection.close()])
+    },
   }
 }
 
