@@ -73,8 +73,14 @@ export interface AuthenticatorParts {
    */
   readonly isLive?: ((caller: Caller) => Promise<boolean>) | undefined
   readonly proxy?: ProxyEnvironment | undefined
-  /** Replaces the fetches that the configuration would create. */
-  readonly fetches?: { readonly keys: Fetch; readonly introspection: Fetch } | undefined
+  /** Replaces the fetches that the configuration would create. The authenticator closes them. */
+  readonly fetches?: IncomingFetches | undefined
+}
+
+export interface IncomingFetches {
+  readonly keys: Fetch
+  readonly introspection: Fetch
+  close(): Promise<void>
 }
 
 /** Throws INVALID_CONFIG, listing all errors. */
@@ -114,9 +120,7 @@ function oidcAuthenticator(config: OidcConfig, parts: AuthenticatorParts): Authe
     })
   }
   const log = parts.log ?? silentLog
-  const made = parts.fetches ? undefined : makeFetches(config, parts.proxy)
-  const fetches = parts.fetches ?? made?.fetches
-  if (fetches === undefined) throw new GatehouseError('INTERNAL')
+  const fetches = parts.fetches ?? makeFetches(config, parts.proxy)
   const verifier = new TokenVerifier(config, {
     keysFetch: fetches.keys,
     introspectionFetch: fetches.introspection,
@@ -176,7 +180,7 @@ function oidcAuthenticator(config: OidcConfig, parts: AuthenticatorParts): Authe
     sendChallenge: (exchange, error) => sendChallenge(exchange, error, config),
     close: async () => {
       streams.close()
-      await made?.close()
+      await fetches.close()
     },
   }
 }
@@ -189,7 +193,7 @@ async function setCaller(exchange: Exchange, caller: Promise<Caller>): Promise<v
  * Creates the fetches that the configuration allows. Loopback hosts in the configuration are trusted; other private
  * addresses must be allowed by their setting.
  */
-function makeFetches(config: OidcConfig, proxy: ProxyEnvironment | undefined) {
+function makeFetches(config: OidcConfig, proxy: ProxyEnvironment | undefined): IncomingFetches {
   const operatorUrls = [config.issuer, config.jwksUrl, config.introspectionUrl]
   const shared = { tls: config.tls, allowHttp: config.insecureAllowHttp, proxy, operatorUrls }
   const keys = makeFetch({
@@ -204,7 +208,8 @@ function makeFetches(config: OidcConfig, proxy: ProxyEnvironment | undefined) {
     maxBytes: 65_536,
   })
   return {
-    fetches: { keys, introspection },
+    keys,
+    introspection,
     close: async () => {
       await Promise.all([keys.close(), introspection.close()])
     },

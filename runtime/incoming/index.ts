@@ -2,7 +2,12 @@
  * Public API of the incoming module: caller authentication, and the metadata that lets clients find the authorization
  * server.
  */
-export { type AuthenticationEvent, type Authenticator, makeAuthenticator } from './authenticate.ts'
+export {
+  type AuthenticationEvent,
+  type Authenticator,
+  type IncomingFetches,
+  makeAuthenticator,
+} from './authenticate.ts'
 export { type IncomingConfig, oidcViolations } from './config.ts'
 export {
   addsCredentialAgain,

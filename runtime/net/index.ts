@@ -49,6 +49,7 @@ export { type CallerStreams, Exchange, pipeline, type Stage } from './pipeline.t
 export { sendBody, sendJson, sendProblem, sendText, toGatehouseError } from './problem.ts'
 export { guardedLookup, type LookupAll } from './outgoing/address-rule.ts'
 export type { TlsMaterial } from './outgoing/connector.ts'
+export { followCaBundle, followTls, type TlsFiles } from './outgoing/follow-tls.ts'
 export {
   directOnly,
   type ProxyEnvironment,

@@ -104,24 +104,6 @@ function redactError(error: Error, depth: number): Record<string, unknown> {
   }
 }
 
-/** Must not throw. */
-export type MaskText = (text: string) => string
-
-/** Masks recorded call data (audit log, spans, console) beyond credentials. The current guardrails provide the mask. */
-export class RecordMask {
-  #begin: (() => MaskText) | undefined
-
-  /** Undefined when nothing is masked. */
-  replace(begin: (() => MaskText) | undefined): void {
-    this.#begin = begin
-  }
-
-  /** Valid for one record within this turn; it may limit the work done for the record. */
-  begin(): MaskText | undefined {
-    return this.#begin?.()
-  }
-}
-
 /** Returns the longest prefix of `text` with at most `maxBytes` in UTF-8. */
 export function cutBytes(text: string, maxBytes: number): string {
   // A UTF-16 unit never needs more than three bytes.

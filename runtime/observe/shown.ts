@@ -2,7 +2,6 @@
  * Data of a running server for the console. The virtual server provides it. Contains no credentials and no session ids.
  * Times are milliseconds since the epoch.
  */
-import { hash } from 'node:crypto'
 
 /** One tool in the catalog. */
 export interface ShownTool {
@@ -49,9 +48,4 @@ export interface ShownSession {
   readonly openedAt: number
   readonly usedAt: number
   readonly streams: number
-}
-
-/** Returns a short hash of a session id for display. It cannot be used as an id. */
-export function sessionHash(id: string): string {
-  return hash('sha256', id, 'hex').slice(0, 12)
 }

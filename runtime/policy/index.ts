@@ -42,7 +42,6 @@ export {
   type PolicySet,
 } from './explain.ts'
 export { type PolicyTest, type PolicyTestRun, runPointTests, runPolicyTests } from './fixtures.ts'
-export { followTls } from './remote/tls.ts'
 export { replayDecisions } from './replay.ts'
 export type { Flip, Replay } from './replay-tally.ts'
 export {

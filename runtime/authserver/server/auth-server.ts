@@ -10,10 +10,9 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type AuthServerConfig, authServerViolations } from '../../config/index.ts'
-import { type Fetch, isLoopbackHost, type Log, makeFetch, silentLog } from '../../net/index.ts'
+import { type Fetch, followCaBundle, isLoopbackHost, type Log, makeFetch, silentLog } from '../../net/index.ts'
 import type { EmbeddedAuthServer } from '../../incoming/index.ts'
 import { fetchClientDocument, localKeys } from '../../oauth/index.ts'
-import { followTls } from '../../policy/index.ts'
 import { makeMemoryStore, type Store } from '../../store/index.ts'
 import { makeAddressOf } from './client-address.ts'
 import { makeClientDocuments } from '../clients/client-documents.ts'
@@ -258,8 +257,7 @@ function makeFetches(config: AuthServerConfig, parts: AuthServerParts, log: Log)
 function upstreamFetches({ upstreams }: AuthServerConfig, allowHttp: boolean) {
   return new Map(
     upstreams.map(({ name, caBundlePath }, index) => {
-      const field = `upstreamProviders[${index}]`
-      const tls = caBundlePath && followTls({ insecureSkipVerify: false, caBundlePath }, field)
+      const tls = followCaBundle(caBundlePath, `upstreamProviders[${index}]`)
       return [name, makeFetch({ timeoutMs: 30_000, allowHttp, ...(tls ? { tls } : {}) })]
     }),
   )

@@ -27,7 +27,7 @@ import {
 import { type ExchangeRecord, exchangeLine, subjectsOf } from './exchange-line.ts'
 import { type AuditPayload, recordedPayload } from './payload.ts'
 import { policyMembers, type PolicyRecord } from './policy-line.ts'
-import type { MaskText, RecordMask } from '../redact.ts'
+import type { MaskText, RecordMask } from '../record-mask.ts'
 
 /** A tool call from within a script or a workflow step, on behalf of the request in flight. */
 export interface CallRecord {

@@ -4,7 +4,7 @@
  */
 import type { Events } from '../events/stream.ts'
 import type { LineWatch } from '../line-file.ts'
-import { unheldTimer } from '../events/log-view.ts'
+import { unheldTimer } from '../timer.ts'
 
 const quietMs = 5 * 60_000
 

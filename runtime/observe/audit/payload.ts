@@ -7,7 +7,8 @@
  * Source: config.audit (includeRequestData, includeResponseData, maxDataSize).
  */
 import { decodeString, skipScalar, skipSpace, skipString, skipValue } from '../json-prefix.ts'
-import { isSecretName, redactText, type MaskText, cutBytes } from '../redact.ts'
+import type { MaskText } from '../record-mask.ts'
+import { cutBytes, isSecretName, redactText } from '../redact.ts'
 
 const censored = '"[redacted]"'
 /** OAuth names that are common words elsewhere: only values that could be credentials are removed. */

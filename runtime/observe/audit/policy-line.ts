@@ -4,7 +4,7 @@
  */
 import { exactJson, isFields, isRawJson } from '../../../schemas/index.ts'
 import { recordedPayload } from './payload.ts'
-import type { MaskText } from '../redact.ts'
+import type { MaskText } from '../record-mask.ts'
 
 export interface PolicyRecord {
   /** Name or URI in the decision, as the client sent it. */

@@ -19,7 +19,7 @@ import { type ExchangeRecorder, ExchangeReporter } from './reporter.ts'
 import { clientName, type MessageView, type ParamsView, readRpc, withTool } from './rpc.ts'
 import type { RpcResponse } from './rpc-answer.ts'
 import { annotate, currentScope, type HttpSide, type RequestScope, withScope } from './scope.ts'
-import type { RecordMask } from '../redact.ts'
+import type { RecordMask } from '../record-mask.ts'
 
 export interface ObserverOptions {
   /** Name of the server, for labels. */

@@ -17,7 +17,7 @@ import { countRequest, makeKnownNames } from './request-metrics.ts'
 import type { RpcResponse } from './rpc-answer.ts'
 import type { RpcFacts } from './rpc.ts'
 import type { HttpSide, RequestScope } from './scope.ts'
-import type { MaskText, RecordMask } from '../redact.ts'
+import type { MaskText, RecordMask } from '../record-mask.ts'
 
 export interface ExchangeReporterOptions {
   readonly server: string

@@ -2,7 +2,8 @@
  * A tool call's arguments for a span: without credentials, at most 100 characters per value and 200 in total.
  * Source: reference limits of tool argument recording; OpenTelemetry generative AI conventions (opt-in attribute).
  */
-import { isSecretName, redactText, type MaskText } from '../redact.ts'
+import type { MaskText } from '../record-mask.ts'
+import { isSecretName, redactText } from '../redact.ts'
 
 const sensitive = /password|token|secret|key|auth|credential|private/i
 const maxValueChars = 100

@@ -13,7 +13,7 @@ import type { IncomingMessage } from 'node:http'
 import type { RequestScope } from '../exchange/scope.ts'
 import { describeArguments } from './arguments.ts'
 import type { SpanAttributes } from './tracer.ts'
-import type { MaskText } from '../redact.ts'
+import type { MaskText } from '../record-mask.ts'
 
 /** Maps each current name to the legacy names for the same value. */
 export const attributeTable: Readonly<Record<string, readonly string[]>> = {

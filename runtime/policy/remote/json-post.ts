@@ -6,8 +6,7 @@
  * The caller's token is never sent.
  */
 import { ModuleError, timerMs } from '../../../schemas/index.ts'
-import { FetchRefusedError, makeFetch } from '../../net/index.ts'
-import { followTls, type TlsFiles } from './tls.ts'
+import { FetchRefusedError, followTls, makeFetch, type TlsFiles } from '../../net/index.ts'
 
 /** Reason for a missing decision; a metric label. */
 export type FailureReason =

@@ -57,13 +57,17 @@ export async function withFileLock<T>(
   }
   const owner = `${process.pid} ${hostname()} ${randomUUID()}`
   let holder: { readonly name: string | undefined; readonly sinceMs: number } | undefined
-  while (!create(path, owner)) {
-    const name = ownerOf(path)
+  let lastError: unknown
+  const onPassingError = (error: unknown): void => {
+    lastError = error
+  }
+  while (!create(path, owner, onPassingError)) {
+    const name = ownerOf(path, onPassingError)
     if (holder === undefined && isRunning(name)) onWait?.()
     if (holder === undefined || holder.name !== name) holder = { name, sinceMs: performance.now() }
     const seenMs = performance.now() - holder.sinceMs
     if (name === undefined) {
-      if (seenMs > longestMs) throw unreadable(path)
+      if (seenMs > longestMs) throw persistent(lastError)
     } else if (!isRunning(name) || seenMs > longestMs)
       removeAbandoned(path, name, { owner, isGuardIgnored: seenMs > 2 * longestMs })
     // Random pauses keep waiting processes from checking at the same time.
@@ -76,37 +80,46 @@ export async function withFileLock<T>(
   }
 }
 
-/** True when the file was created, or when it cannot be created at all. */
-function create(path: string, owner: string): boolean {
+/** True when the file was created, or when it cannot be created at all. Reports errors that may be temporary. */
+function create(path: string, owner: string, onPassingError?: (error: unknown) => void): boolean {
   try {
     writeFileSync(path, owner, { mode: 0o600, flag: 'wx' })
     return true
   } catch (error) {
     const code = codeOf(error)
-    return code !== 'EEXIST' && !passingErrors.has(code)
+    if (!passingErrors.has(code)) return code !== 'EEXIST'
+    onPassingError?.(error)
+    return false
   }
 }
 
 /**
  * Returns undefined when the file no longer exists or cannot be read at the moment. Throws BACKEND_AUTH_FAILED when the
- * path is not a readable file.
+ * path is not a readable file. Reports errors that may be temporary.
  */
-function ownerOf(path: string): string | undefined {
+function ownerOf(path: string, onPassingError?: (error: unknown) => void): string | undefined {
   try {
     // Reading a pipe would block the process, and a link would point to another file.
     if (!lstatSync(path).isFile()) throw new Error('not a regular file')
     return readFileSync(path, 'utf8')
   } catch (cause) {
     const code = codeOf(cause)
-    if (code === 'ENOENT' || passingErrors.has(code)) return undefined
-    throw unreadable(path, cause)
+    if (code === 'ENOENT') return undefined
+    if (!passingErrors.has(code)) throw lockError(`${path} is not a readable file; remove it`, cause)
+    onPassingError?.(cause)
+    return undefined
   }
 }
 
-function unreadable(path: string, cause?: unknown): GatehouseError {
+function persistent(error: unknown): GatehouseError {
+  const code = error === undefined ? '' : ` (${String(codeOf(error))})`
+  return lockError(`the lock file cannot be created or read${code}`, error)
+}
+
+function lockError(message: string, cause: unknown): GatehouseError {
   return new GatehouseError('BACKEND_AUTH_FAILED', {
     detail: 'the persisted login cannot be locked',
-    cause: new Error(`${path} is not a readable file; remove it`, { cause }),
+    cause: new Error(message, { cause }),
   })
 }
 

@@ -5,16 +5,20 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type ProxySettings, type IncomingOidc, rotatingSecret } from '../../config/index.ts'
-import { type Authenticator, type EmbeddedAuthServer, makeAuthenticator } from '../../incoming/index.ts'
+import {
+  type Authenticator,
+  type EmbeddedAuthServer,
+  type IncomingFetches,
+  makeAuthenticator,
+} from '../../incoming/index.ts'
 import {
   type Caller,
-  type Fetch,
+  followCaBundle,
   type Log,
   makeFetch,
   type ProxyEnvironment,
   type TlsMaterial,
 } from '../../net/index.ts'
-import { followTls } from '../../policy/index.ts'
 import type { ProxyAddress } from '../server/server.ts'
 
 /**
@@ -27,9 +31,7 @@ export function incomingFor(
   authServer?: EmbeddedAuthServer,
 ): ((address: ProxyAddress) => Authenticator) | undefined {
   if (!oidc) return undefined
-  const { caBundlePath } = oidc
-  const tls =
-    caBundlePath === undefined ? undefined : followTls({ insecureSkipVerify: false, caBundlePath }, 'oidc')
+  const tls = followCaBundle(oidc.caBundlePath, 'oidc')
   return ({ port, url }) => {
     const own = `${new URL(url).protocol}//${host.includes(':') ? `[${host}]` : host}:${port}/mcp`
     const resource = resourceUrl ?? oidc.resource ?? own
@@ -60,7 +62,7 @@ export function incomingFor(
         proxy: proxyEnvironment,
         keys: authServer?.keys,
         isLive: authServer?.isLive,
-        ...(fetches ? { fetches } : {}),
+        fetches,
       },
     )
     return oidc.subject === undefined ? authenticator : onlySubject(authenticator, oidc.subject)
@@ -75,12 +77,17 @@ function keyFetches(
   oidc: IncomingOidc,
   proxy: ProxyEnvironment,
   tls: (() => TlsMaterial) | undefined,
-): { keys: Fetch; introspection: Fetch } | undefined {
+): IncomingFetches | undefined {
   const path = oidc.jwksAuthTokenPath
   if (path === undefined) return undefined
   const operatorUrls = [oidc.issuer, oidc.jwksUrl, oidc.introspectionUrl]
   const shared = { tls, proxy, operatorUrls, allowHttp: oidc.insecureAllowHttp }
   const keys = makeFetch({ ...shared, guard: !oidc.allowPrivateIp, timeoutMs: 5_000 })
+  const introspection = makeFetch({
+    ...shared,
+    guard: !oidc.introspectionAllowPrivateIp,
+    timeoutMs: 10_000,
+  })
   const token = rotatingSecret(path)
   return {
     keys: (url, init) => {
@@ -88,7 +95,10 @@ function keyFetches(
       headers.set('authorization', `Bearer ${token().reveal()}`)
       return keys(url, { ...init, headers })
     },
-    introspection: makeFetch({ ...shared, guard: !oidc.introspectionAllowPrivateIp, timeoutMs: 10_000 }),
+    introspection,
+    close: async () => {
+      await Promise.all([keys.close(), introspection.close()])
+    },
   }
 }
 

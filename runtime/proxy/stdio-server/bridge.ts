@@ -42,24 +42,13 @@ import {
   sendBody,
   sendJson,
 } from '../../net/index.ts'
+import { callerDigest, callerHeader } from '../model/caller-header.ts'
 import { HttpReply } from './http-reply.ts'
 import { Openings } from './openings.ts'
 import type { PeerCommand } from './peer.ts'
 import { Processes, type ServerSource } from './server-process.ts'
 import { BridgeSession } from './session.ts'
 import { ServedStatelessSide } from './stateless-side.ts'
-import { hash } from 'node:crypto'
-
-/**
- * The header, in lower case, that identifies callers to the bridge, so that the bridge never mixes their processes. It
- * contains a digest of the caller and is only set when the configuration marks the target as such a bridge. A client's
- * own header with that name is never forwarded.
- */
-export const callerHeader = 'x-gatehouse-caller'
-
-export function callerDigest(key: string): string {
-  return hash('sha256', key, 'base64url')
-}
 
 export interface BridgeOptions {
   readonly host: string

@@ -1,13 +1,4 @@
-/**
- * A tunnel through a self-hosted `gatehouse relay`, and the protocol between the two.
- *
- * The client keeps a few idle WebSockets open at the relay. When the relay needs one, it carries an HTTP/1.1 connection
- * to the client's proxy as plain bytes, and the client opens another idle one. Nothing is multiplexed, so a slow
- * request never delays another.
- *
- *   GET /.gatehouse/tunnel?hostname=<name>&session=<id>   Authorization: Bearer <token>
- *   101, Gatehouse-Public-Url: <url>                      401 wrong token, 409 name taken by another session
- */
+/** Client of a self-hosted `gatehouse relay`: keeps idle connections open and serves a tunnel through them. */
 import { randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
 import { Duplex } from 'node:stream'
@@ -15,20 +6,8 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import { type Dispatcher, makeDispatcher, type ProxyEnvironment } from '../../net/index.ts'
 import type { Secret } from '../../observe/index.ts'
 import { keepRunning, type Tunnel, type TunnelEvents, type TunnelProvider } from './provider.ts'
+import { pingEveryMs, publicUrlHeader, subprotocol, tunnelPath } from './relay-protocol.ts'
 import { acceptKey, WebSocketStream } from './websocket.ts'
-
-export const tunnelPath = '/.gatehouse/tunnel'
-export const publicUrlHeader = 'gatehouse-public-url'
-export const subprotocol = 'gatehouse-tunnel.v1'
-
-/** A valid DNS label. */
-export const hostnamePattern = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
-
-/**
- * Interval between the relay's pings on idle connections. A client treats a connection as dead after twice this
- * interval without data.
- */
-export const pingEveryMs = 20_000
 
 export interface RelaySettings {
   /** The relay's URL, with the scheme ws, wss, http or https. */

@@ -5,18 +5,17 @@
  * The relay streams bytes and does not authenticate requests; the proxy at the other end does. A name belongs to one
  * session at a time and is released some time after its last connection breaks. Resources that untrusted clients can
  * use are limited: tunnels, and requests in flight per tunnel.
- * Source: docs/reference/specification/proxy-command.md (`proxy tunnel`); see relay-client.ts for the protocol.
+ * Source: docs/reference/specification/proxy-command.md (`proxy tunnel`); see relay-protocol.ts for the protocol.
  */
-import { randomBytes, timingSafeEqual } from 'node:crypto'
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { hash } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type Listener, listen, type Log, sendJson, sendProblem } from '../../net/index.ts'
 import type { Secret } from '../../observe/index.ts'
+import { hostnamePattern, pingEveryMs, publicUrlHeader, subprotocol, tunnelPath } from './relay-protocol.ts'
 import { RelayTunnel } from './relay-tunnel.ts'
 import { acceptKey, WebSocketStream } from './websocket.ts'
-import { hostnamePattern, pingEveryMs, publicUrlHeader, subprotocol, tunnelPath } from './relay-client.ts'
 
 export interface RelayOptions {
   readonly host: string

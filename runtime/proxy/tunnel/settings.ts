@@ -9,7 +9,8 @@ import { Secret } from '../../observe/index.ts'
 import { isLoopbackHost, type ProxyEnvironment } from '../../net/index.ts'
 import { execProvider } from './exec.ts'
 import type { TunnelProvider } from './provider.ts'
-import { relayProvider, hostnamePattern } from './relay-client.ts'
+import { relayProvider } from './relay-client.ts'
+import { hostnamePattern } from './relay-protocol.ts'
 import { sshProvider } from './ssh.ts'
 
 export const tunnelProviders = ['ssh', 'relay', 'exec'] as const

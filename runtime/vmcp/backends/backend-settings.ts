@@ -15,8 +15,7 @@ import {
 } from '../../../schemas/index.ts'
 import type { ExcludedBackend, VmcpConfig } from '../../config/index.ts'
 import type { AuthServerFacts } from '../../incoming/index.ts'
-import type { TlsMaterial } from '../../net/index.ts'
-import { followTls } from '../../policy/index.ts'
+import { followCaBundle, type TlsMaterial } from '../../net/index.ts'
 import { injectionViolation } from './injection.ts'
 import { type BackendCredentials, type BackendStrategies, strategyOf } from './outgoing-auth.ts'
 
@@ -59,7 +58,7 @@ export function configureBackend(
     }
   }
   const url = attempt(() => urlOf(backend))
-  const trust = attempt(() => followBundle(backend))
+  const trust = attempt(() => followCaBundle(backend.caBundlePath, `backends.${backend.name}`))
   const headers = attempt(() => outgoing.headersFor(backend.name, config))
   const auth = attempt(() => outgoing.authFor(backend.name, config))
   const { field, strategy } = strategyOf(backend.name, config)
@@ -90,10 +89,4 @@ function urlOf({ name, url, addresses }: RuntimeBackend): URL {
   const violation = addressViolation(url, addresses)
   if (violation !== undefined) throw invalidConfig(`backends.${name}.url: ${violation}`)
   return new URL(url)
-}
-
-/** Returns the backend's trust anchors. The file is watched, because it may change while the server runs. */
-function followBundle({ name, caBundlePath }: RuntimeBackend): (() => TlsMaterial) | undefined {
-  if (caBundlePath === undefined) return undefined
-  return followTls({ insecureSkipVerify: false, caBundlePath }, `backends.${name}`)
 }

@@ -2,7 +2,7 @@ import { userInfo } from 'node:os'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'
 import type { IncomingConfig } from '../../incoming/index.ts'
-import { followTls } from '../../policy/index.ts'
+import { followCaBundle } from '../../net/index.ts'
 
 /**
  * Converts `incomingAuth` to the settings of the incoming module, and resolves variables and files. Throws
@@ -23,10 +23,7 @@ export function incomingConfig(
     oidc: {
       ...rest,
       clientSecret: clientSecretEnv === undefined ? undefined : secretFrom(env, clientSecretEnv),
-      tls:
-        caBundlePath === undefined
-          ? undefined
-          : followTls({ insecureSkipVerify: false, caBundlePath }, 'incomingAuth.oidc'),
+      tls: followCaBundle(caBundlePath, 'incomingAuth.oidc'),
     },
   }
 }

@@ -1,12 +1,14 @@
 /** Certificates trusted for the issuer of incoming tokens. A changed file takes effect without a restart. */
 import { once } from 'node:events'
 import { mkdtempSync, writeFileSync } from 'node:fs'
+import { createServer as createHttpServer } from 'node:http'
 import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import t, { type Test } from 'tap'
-import { resolveProxyConfig } from '../../../runtime/config/index.ts'
+import { loadProxyFile, resolveProxyConfig, resolveProxyFile } from '../../../runtime/config/index.ts'
 import { silentLog } from '../../../runtime/net/index.ts'
 import { incomingFor } from '../../../runtime/proxy/run/incoming-auth.ts'
 import { incomingConfig } from '../../../runtime/vmcp/server/incoming-config.ts'
@@ -101,3 +103,48 @@ for (const [name, make] of Object.entries(programs))
     for (const path of ['/nowhere/ca.crt', configFile('ca.crt', {})])
       t.throws(() => make(issuer, path), { code: 'INVALID_CONFIG', message: new RegExp(path) })
   })
+
+t.test('proxy with a token for the key set: closing the authenticator closes its connections', async (t) => {
+  const { publicKey, privateKey } = await generateKeyPair('ES256')
+  const keys = [{ ...(await exportJWK(publicKey)), kid: 'k1', alg: 'ES256', use: 'sig' }]
+  const disconnected = Promise.withResolvers<void>()
+  const seen: (string | undefined)[] = []
+  const server = createHttpServer({ keepAliveTimeout: 0 }, (req, res) => {
+    seen.push(req.headers.authorization)
+    res.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ keys }))
+  })
+  server.on('connection', (socket) => socket.once('close', disconnected.resolve))
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const jwksAuthTokenPath = join(mkdtempSync(join(tmpdir(), 'issuer-token-')), 'token')
+  writeFileSync(jwksAuthTokenPath, 'of-the-pod')
+  const oidc = {
+    issuer,
+    jwksUrl: `${issuer}/jwks`,
+    audience: 'door',
+    jwksAllowPrivateIp: true,
+    insecureAllowHttp: true,
+    jwksAuthTokenPath,
+  }
+  const file = loadProxyFile(
+    configFile('proxy.json', { name: 'demo', targetUri: 'http://127.0.0.1:1', oidc }),
+  )
+  const settings = resolveProxyFile('demo', file, {}, {})
+  const authenticator = incomingFor(settings, silentLog)?.(address)
+  const token = await new SignJWT({})
+    .setProtectedHeader({ alg: 'ES256', kid: 'k1' })
+    .setIssuer(issuer)
+    .setAudience('door')
+    .setSubject('alice')
+    .setIssuedAt()
+    .setExpirationTime('1h')
+    .sign(privateKey)
+  t.match(await authenticator?.authenticate(`Bearer ${token}`), { subject: 'alice' })
+  t.same(seen, ['Bearer of-the-pod'])
+  await authenticator?.close()
+  await disconnected.promise
+})

@@ -1,10 +1,17 @@
 /** More requests than the proxy can take. */
 import t from 'tap'
+import type { LoadLimits } from '../../../runtime/net/index.ts'
 import { makeLog } from '../../../runtime/observe/index.ts'
 import { pipelined } from '../../helpers/mcp/pipelined.ts'
 import { rpc, startRig, startUpstream } from '../../helpers/proxy/rig.ts'
 
-const load = { few: 0, turnMs: 0.01, burstMs: 5, standingMs: 5, refusalsPerStart: 20 }
+const load = {
+  alwaysAdmitted: 0,
+  turnMs: 0.01,
+  burstMs: 5,
+  standingMs: 5,
+  rejectionsPerStart: 20,
+} satisfies Partial<LoadLimits>
 const crowd = 300
 
 t.test(

@@ -15,6 +15,7 @@ const parts = {
   fetches: {
     keys: () => Promise.reject(new Error('secret-host:1234')),
     introspection: () => Promise.reject(new Error('x')),
+    close: async () => {},
   },
 }
 const where =

@@ -4,6 +4,7 @@ import { connect, type Socket } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
 import { listen, type Log, silentLog } from '../../../runtime/net/index.ts'
+import { limitUnfinishedHeaders } from '../../../runtime/net/listener/unfinished-headers.ts'
 
 const kibibyte = 1024
 
@@ -59,6 +60,25 @@ t.test('unfinished headers: the largest are cut when all are too much, and it is
   await closed(large, 6)
   t.ok(await served(small), 'a small one is served')
   t.match(told, ['connections closed: their incomplete header blocks used too much memory'])
+})
+
+t.test('unfinished headers: the largest are closed until half of the bound remains', async (t) => {
+  const sizes = [1, 40, 30, 40, 20, 40, 10, 40]
+  const cut: number[] = []
+  const sockets = sizes.map((bytesRead) => ({ bytesRead, destroy: () => cut.push(bytesRead) }))
+  const reports: unknown[] = []
+  const stop = limitUnfinishedHeaders(
+    new Set(sockets as unknown as Socket[]),
+    () => ({ req: undefined, after: undefined, from: 0 }),
+    { maxBytes: 202, maxHeaderBytes: 64, intervalMs: 1 },
+    { ...silentLog, warn: (_message, fields) => void reports.push(fields) },
+  )
+  t.teardown(stop)
+  while (reports.length === 0) await setTimeout(1)
+  stop()
+  // 101 bytes remain, which is exactly half of the bound.
+  t.same(cut, [40, 40, 40])
+  t.match(reports, [{ connections: 3, bytes: 221 }])
 })
 
 t.test('unfinished headers: connections that have sent much, all of it complete, are not cut', async (t) => {

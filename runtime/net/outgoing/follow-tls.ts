@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { certificatesIn } from '../../../schemas/certificate/index.ts'
 import { invalidConfig } from '../../../schemas/index.ts'
-import type { TlsMaterial } from '../../net/index.ts'
+import type { TlsMaterial } from './connector.ts'
 
 export interface TlsFiles {
   readonly insecureSkipVerify: boolean
@@ -39,6 +39,18 @@ export function followTls(files: TlsFiles, field: string): () => TlsMaterial {
     }
     return current
   }
+}
+
+/**
+ * Follows a bundle of certification authorities. Returns undefined without a path. Throws INVALID_CONFIG when the bundle
+ * cannot be used initially.
+ */
+export function followCaBundle(
+  caBundlePath: string | undefined,
+  field: string,
+): (() => TlsMaterial) | undefined {
+  if (caBundlePath === undefined) return undefined
+  return followTls({ insecureSkipVerify: false, caBundlePath }, field)
 }
 
 /** Returns the content of a bundle. An invalid bundle would trust no server, or fail at each connection. */
