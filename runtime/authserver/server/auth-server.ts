@@ -10,7 +10,14 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type AuthServerConfig, authServerViolations } from '../../config/index.ts'
-import { type Fetch, followCaBundle, isLoopbackHost, type Log, makeFetch, silentLog } from '../../net/index.ts'
+import {
+  type Fetch,
+  followCaBundle,
+  isLoopbackHost,
+  type Log,
+  makeFetch,
+  silentLog,
+} from '../../net/index.ts'
 import type { EmbeddedAuthServer } from '../../incoming/index.ts'
 import { fetchClientDocument, localKeys } from '../../oauth/index.ts'
 import { makeMemoryStore, type Store } from '../../store/index.ts'
@@ -257,7 +264,7 @@ function makeFetches(config: AuthServerConfig, parts: AuthServerParts, log: Log)
 function upstreamFetches({ upstreams }: AuthServerConfig, allowHttp: boolean) {
   return new Map(
     upstreams.map(({ name, caBundlePath }, index) => {
-      const tls = followCaBundle(caBundlePath, `upstreamProviders[${index}]`)
+      const tls = followCaBundle(caBundlePath, `upstreamProviders[${index}].caBundlePath`)
       return [name, makeFetch({ timeoutMs: 30_000, allowHttp, ...(tls ? { tls } : {}) })]
     }),
   )
