@@ -16,7 +16,7 @@ import type { SyncFailure } from '../sync/conditions.ts'
 import { type AnyContext, type SyncContext, observedFields } from '../sync/context.ts'
 import { fieldsOf, definedFields } from '../base/kube.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../sync/protocol.ts'
-import { absentCaBundles, checkCaBundles, specFailure } from '../references/resolve.ts'
+import { type CaBundleCheck, checkCaBundles, specFailure } from '../references/resolve.ts'
 import { kindsReferringTo, referrersOf } from './referrers.ts'
 import { caBundleNamesIn, secretNamesIn } from '../references/secret-names.ts'
 import type { KindHooks } from './kind-hooks.ts'
@@ -60,7 +60,7 @@ function customize<K extends KindName>(kind: ConfigKind<K>, { parent }: Customiz
 }
 
 function sync<K extends KindName>(kind: ConfigKind<K>, context: SyncContext<K>): SyncResponse {
-  const failure = specFailure(context.violations, kind.invalidReason) ?? check(kind, context)
+  const { failure, absent } = check(kind, context)
   context.conditions.check('Valid', failure, kind.validReason, 'Spec validation passed')
   reportProgress(context, { failures: failure ? [failure] : [] })
   const { count, workloads } = referrersOf(context, kind.kind)
@@ -69,17 +69,18 @@ function sync<K extends KindName>(kind: ConfigKind<K>, context: SyncContext<K>):
     configHash: failure ? previousHash(context) : currentHash(kind, context),
     referenceCount: count,
     referencingWorkloads: workloads,
-    absentCaBundles: failure ? undefined : absentCaBundles(context, kind.caBundles?.(context.parent) ?? []),
+    absentCaBundles: absent,
   })
   return { status, children: [] }
 }
 
-function check<K extends KindName>(kind: ConfigKind<K>, context: SyncContext<K>): SyncFailure | undefined {
+function check<K extends KindName>(kind: ConfigKind<K>, context: SyncContext<K>): CaBundleCheck {
+  const invalid = specFailure(context.violations, kind.invalidReason)
+  if (invalid) return { failure: invalid }
   const own = kind.check?.(context)
-  const bundles = kind.caBundles?.(context.parent) ?? []
-  const anchors = bundles.length > 0 ? checkCaBundles(context, bundles) : undefined
+  const bundles = checkCaBundles(context, kind.caBundles?.(context.parent) ?? [])
   const secrets = context.missingSecretsFailure(kind.secrets?.(context.parent) ?? [], 'SecretNotFound')
-  return own ?? secrets ?? anchors
+  return { ...bundles, failure: own ?? secrets ?? bundles.failure }
 }
 
 function currentHash<K extends KindName>(kind: ConfigKind<K>, context: SyncContext<K>): string {

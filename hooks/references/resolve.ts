@@ -129,44 +129,39 @@ const caBundleCondition = 'CABundleRefValidated'
 const caBundlePresent = 'CABundleRefValid'
 const caBundleAbsent = 'CABundleRefAbsent'
 
+export interface CaBundleCheck {
+  readonly failure?: SyncFailure | undefined
+  /** Optional bundles that do not exist, for the status; undefined when there are none. */
+  readonly absent?: readonly string[] | undefined
+}
+
 /**
- * Sets the condition of an object's own CA bundles, which lists every absent one. A missing optional bundle is not a
- * failure, because the default trust anchors apply.
+ * Sets the condition of an object's own CA bundles, if it has any. The condition lists every absent one. A missing
+ * optional bundle is not a failure, because the default trust anchors apply.
  */
-export function checkCaBundles(
-  context: Context,
-  sources: readonly CABundleSource[],
-): SyncFailure | undefined {
-  const failures = sources.flatMap((source) => {
+export function checkCaBundles(context: Context, sources: readonly CABundleSource[]): CaBundleCheck {
+  if (sources.length === 0) return {}
+  const missing = sources.flatMap((source) => {
     const failure = caBundleFailure(context, source)
-    return failure ? [{ ...failure, optional: source.configMapRef.optional === true }] : []
+    return failure ? [{ ...failure, ...source.configMapRef }] : []
   })
-  const failed = failures.filter(({ optional }) => !optional)
-  const [first] = failed
-  if (failures.length > 0 && !first) {
-    const message = `${messagesOf(failures)} (optional); the default trust anchors apply`
+  const required = missing.filter(({ optional }) => optional !== true)
+  const optional = missing.filter((one) => one.optional === true)
+  const names = new Set(optional.map(({ name, key }) => caBundleName(name, key)))
+  const absent = names.size > 0 ? [...names].sort(byText) : undefined
+  const [first] = required
+  if (absent && !first) {
+    const message = `${messagesOf(optional)} (optional); the default trust anchors apply`
     context.conditions.set(caBundleCondition, 'True', caBundleAbsent, message)
-    return undefined
+    return { absent }
   }
-  const failure = first && { reason: first.reason, message: messagesOf(failed) }
+  const failure = first && { reason: first.reason, message: messagesOf(required) }
   context.conditions.check(caBundleCondition, failure, caBundlePresent, 'The CA bundle exists')
-  return failure
+  return { failure, absent }
 }
 
 function messagesOf(failures: readonly SyncFailure[]): string {
   return [...new Set(failures.map(({ message }) => message))].join('; ')
-}
-
-/** Returns the optional bundles that do not exist, for the status; undefined when there are none. */
-export function absentCaBundles(
-  context: Context,
-  sources: readonly CABundleSource[],
-): readonly string[] | undefined {
-  const absent = sources.filter(
-    (source) => source.configMapRef.optional === true && caBundleFailure(context, source),
-  )
-  const names = new Set(absent.map(({ configMapRef: { name, key } }) => caBundleName(name, key)))
-  return names.size > 0 ? [...names].sort(byText) : undefined
 }
 
 /** Neither part can contain a slash. */
@@ -176,8 +171,11 @@ function caBundleName(configMap: string, key: string | undefined): string {
 
 /**
  * Returns true when the CA bundle of a related object must be mounted. The ConfigMap is not part of the request, so the
- * status of the object decides. Older versions wrote no list of absent bundles, in which case all optional ones are
- * treated as absent.
+ * status of the object decides.
+ *
+ * With the reason CABundleRefAbsent but without a list, all optional bundles are treated as absent. An MCPServerEntry
+ * has only one bundle, so it needs no list. An older version wrote no list for a configuration, so pods use the default
+ * trust anchors until its next sync. The alternative is worse: pods that mount a missing ConfigMap cannot start.
  */
 export function hasCaBundle(object: KubeObject, source: unknown): boolean {
   const { name, key, optional } = fieldsOf(fieldsOf(source)['configMapRef'])

@@ -291,6 +291,22 @@ export type BearerTokenStrategy = {
   readonly tokenEnv?: string
 }
 
+/** Observed state. */
+export type CABundleConfigStatus = {
+  /** Latest observations of the state, one condition per type. */
+  readonly conditions?: readonly Condition[]
+  /** Latest generation observed. */
+  readonly observedGeneration?: number
+  /** Hash of the current configuration, for change detection. */
+  readonly configHash?: string
+  /** Number of workloads that reference this object. */
+  readonly referenceCount?: number
+  /** Workloads that reference this object. */
+  readonly referencingWorkloads?: readonly WorkloadReference[]
+  /** Optional CA bundles that do not exist, as `configMap/key`. */
+  readonly absentCaBundles?: readonly string[]
+}
+
 /** Trust anchors in a ConfigMap. */
 export type CABundleSource = {
   /** ConfigMap that holds the certificates in PEM form. */
@@ -409,8 +425,6 @@ export type ConfigStatus = {
   readonly referenceCount?: number
   /** Workloads that reference this object. */
   readonly referencingWorkloads?: readonly WorkloadReference[]
-  /** Optional CA bundles that do not exist, as `configMap/key`. */
-  readonly absentCaBundles?: readonly string[]
 }
 
 /** A backend MCP server. */
@@ -979,7 +993,7 @@ export type MCPAuthzConfigSpec = {
   readonly config: { readonly [name: string]: unknown }
 }
 
-export type MCPAuthzConfigStatus = ConfigStatus
+export type MCPAuthzConfigStatus = CABundleConfigStatus
 
 /** How an MCP server or proxy authenticates to external services. */
 export type MCPExternalAuthConfig = {
@@ -1017,7 +1031,7 @@ export type MCPExternalAuthConfigSpec = {
   readonly xaa?: XaaConfig
 }
 
-export type MCPExternalAuthConfigStatus = ConfigStatus
+export type MCPExternalAuthConfigStatus = CABundleConfigStatus
 
 /** A named set of MCP servers. Members declare the group in their groupRef. */
 export type MCPGroup = {
@@ -1093,7 +1107,7 @@ export type MCPOIDCConfigSpec = {
   readonly inline?: InlineOidc
 }
 
-export type MCPOIDCConfigStatus = ConfigStatus
+export type MCPOIDCConfigStatus = CABundleConfigStatus
 
 /** An authenticating proxy in front of a remote MCP server. */
 export type MCPRemoteProxy = {
@@ -1396,7 +1410,7 @@ export type MCPTelemetryConfigSpec = {
   readonly prometheus?: PrometheusConfig
 }
 
-export type MCPTelemetryConfigStatus = ConfigStatus
+export type MCPTelemetryConfigStatus = CABundleConfigStatus
 
 /** Filters and renames tools. */
 export type MCPToolConfig = {

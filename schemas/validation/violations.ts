@@ -6,6 +6,8 @@ export interface Violation {
   /** As in `spec.upstreamProviders[0].oidcConfig.issuerUrl`; '' for the document itself. */
   readonly path: string
   readonly message: string
+  /** The violated rule, which decides the reason of a workflow's condition. Never part of any output. */
+  readonly rule?: 'cycle' | 'template' | 'schema'
 }
 
 /** Returns one line per problem, `path: message`; '' when there are none. */

@@ -14,7 +14,10 @@ export function stepGraphViolations(steps: readonly WorkflowStep[], path: string
   )
   const circle = circleIn(steps)
   return circle
-    ? [...unknown, { path, message: `the steps ${circle.join(' -> ')} have a circular dependency` }]
+    ? [
+        ...unknown,
+        { path, message: `the steps ${circle.join(' -> ')} have a circular dependency`, rule: 'cycle' },
+      ]
     : unknown
 }
 

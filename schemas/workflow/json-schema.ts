@@ -76,7 +76,7 @@ function schemaViolations(schema: Fields, path: string, budget: CheckBudget): Vi
 }
 
 function notASchema(path: string, failure: string): Violation {
-  return { path, message: `is not a JSON Schema: ${failure}` }
+  return { path, message: `is not a JSON Schema: ${failure}`, rule: 'schema' }
 }
 
 function budgetViolations(path: string, budget: CheckBudget): Violation[] {

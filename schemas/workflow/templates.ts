@@ -38,7 +38,7 @@ export function templateReads(tool: CompositeTool, path: string): TemplateReads 
       violations.push(...rootViolations(paths, at, isInner))
     } catch (error) {
       if (!(error instanceof TemplateError)) throw error
-      violations.push({ path: at, message: `is not a template: ${error.message}` })
+      violations.push({ path: at, message: `is not a template: ${error.message}`, rule: 'template' })
     }
   }
   return { violations, reads }

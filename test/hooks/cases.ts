@@ -671,6 +671,19 @@ const configs: Record<string, () => Request> = {
       output: undefined,
     }),
   ),
+  'VirtualMCPCompositeToolDefinition/invalid-template': config(
+    resource('VirtualMCPCompositeToolDefinition', 'report', {
+      ...workflow,
+      steps: [{ id: 'a', tool: 'x.a', arguments: { text: '{{ nope .params.topic }}' } }],
+      output: undefined,
+    }),
+  ),
+  'VirtualMCPCompositeToolDefinition/invalid-schema': config(
+    resource('VirtualMCPCompositeToolDefinition', 'report', {
+      ...workflow,
+      parameters: { type: 'object', properties: { topic: { type: 'text' } } },
+    }),
+  ),
 }
 
 export const cases: Readonly<Record<string, () => Request>> = {

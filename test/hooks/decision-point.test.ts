@@ -5,7 +5,7 @@ import { PodNeeds } from '../../hooks/runtime-config/needs.ts'
 import { remote, virtual, world } from './resources.ts'
 import { configMap, resource, secret } from './world.ts'
 import { type MCPAuthzConfig, validateManifest, validateRuntime } from '../../schemas/index.ts'
-import { authzConfigViolations, authzConfigWarnings } from '../../hooks/kinds/mcpauthzconfig/index.ts'
+import { authzConfigViolations, authzConfigWarnings } from '../../hooks/kinds/mcpauthzconfig/validate.ts'
 
 const url = 'https://pdp.example.com'
 const pdp = {

@@ -7,7 +7,7 @@ import { validateResource } from '../../hooks/index.ts'
 import { cedarViolations } from '../../schemas/cedar/index.ts'
 import type { MCPAuthzConfig } from '../../schemas/index.ts'
 import { resource } from './resources.ts'
-import { authzConfigViolations } from '../../hooks/kinds/mcpauthzconfig/index.ts'
+import { authzConfigViolations } from '../../hooks/kinds/mcpauthzconfig/validate.ts'
 
 const permit = 'permit(principal, action, resource);'
 const forbid = 'forbid(principal, action, resource);'

@@ -55,12 +55,12 @@ function sync(context: SyncContext<'VirtualMCPCompositeToolDefinition'>): SyncRe
   }
 }
 
+/** Condition reasons by violated rule. The first one that applies is reported. */
+const reasons = { cycle: 'DependencyCycle', template: 'TemplateInvalid', schema: 'SchemaInvalid' } as const
+
 function reasonOf(violations: readonly Violation[]): string {
-  const some = (pattern: RegExp) => violations.some(({ message }) => pattern.test(message))
-  if (some(/have a circular dependency$/)) return 'DependencyCycle'
-  if (some(/^is not a template/)) return 'TemplateInvalid'
-  if (some(/JSON Schema/)) return 'SchemaInvalid'
-  return 'ValidationFailed'
+  const violated = Object.entries(reasons).find(([rule]) => violations.some((one) => one.rule === rule))
+  return violated?.[1] ?? 'ValidationFailed'
 }
 
 function definitionViolations({ spec }: VirtualMCPCompositeToolDefinition): Violation[] {

@@ -19,12 +19,13 @@ import { checkTls, servedUrl } from '../common/serving-tls.ts'
 import { toYaml } from '../../children/yaml.ts'
 import { authServerFileOf, checkAuthServer, checkInvalidAuthServer } from './config/auth-server.ts'
 import type { ResolvedBackend } from './config/backends.ts'
-import { childrenOf, commonNeeds, podTemplate, configFile } from './children.ts'
+import { childrenOf, commonNeeds, podTemplate } from './children.ts'
 import { configOf, restartHash } from './config/config.ts'
-import { checkConsoleSecret, port } from './config/console.ts'
+import { checkConsoleSecret } from './config/console.ts'
 import { backendsWithNeeds } from './config/entries.ts'
 import { type CheckedFiles, checkFiles, type Files } from './config/files.ts'
 import { incomingAuth } from './config/incoming.ts'
+import { configFile, mcpPort } from './paths.ts'
 import { virtualServerReferences } from './references.ts'
 import { type ResolvedReferences, resolveReferences } from '../../references/reference.ts'
 import {
@@ -52,7 +53,7 @@ export interface BuiltVirtualServer {
 /** Returns the address of the virtual server with the path of its MCP endpoint. */
 export function addressOf(context: Context): string {
   const { name, namespace, settings } = context
-  const base = serviceUrl(virtualServerNames(name).server, namespace, settings.clusterDomain, port)
+  const base = serviceUrl(virtualServerNames(name).server, namespace, settings.clusterDomain, mcpPort)
   return `${servedUrl(context, base)}/mcp`
 }
 

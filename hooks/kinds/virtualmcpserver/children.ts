@@ -25,12 +25,8 @@ import { virtualServerNames } from '../../children/names.ts'
 import type { PodNeeds } from '../../runtime-config/needs.ts'
 import { exposureChildren } from '../common/exposure.ts'
 import { addTlsFiles, serving } from '../common/serving-tls.ts'
-import { consolePorts, port } from './config/console.ts'
-
-const configDirectory = '/etc/vmcp-config'
-export const configFile = 'config.yaml'
-export const container = 'vmcp'
-export const app = 'virtualmcpserver'
+import { consolePorts } from './config/console.ts'
+import { app, configDirectory, configFile, container, mcpPort } from './paths.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
 
@@ -64,12 +60,12 @@ export function generatedTemplate(context: Context, needs: PodNeeds, restartHash
             'serve',
             `--config=${configDirectory}/${configFile}`,
             '--host=0.0.0.0',
-            `--port=${port}`,
+            `--port=${mcpPort}`,
             ...(debug ? ['--debug'] : []),
           ],
           env: needs.env,
           ports: [
-            { name: 'http', containerPort: port, protocol: 'TCP' },
+            { name: 'http', containerPort: mcpPort, protocol: 'TCP' },
             ...consolePorts(spec).map(({ name, port }) => ({
               name,
               containerPort: port,
@@ -157,13 +153,13 @@ export function childrenOf(
     ...exposureChildren(
       context,
       { name: names.server, namespace, labels },
-      { port, secure: serving(context).secure },
+      { port: mcpPort, secure: serving(context).secure },
     ),
     service(
       { name: names.server, namespace, labels },
       {
         selector,
-        port,
+        port: mcpPort,
         targetPort: 'http',
         ports: consolePorts(spec),
         type: spec.serviceType,

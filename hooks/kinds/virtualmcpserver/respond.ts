@@ -19,7 +19,7 @@ import { backendStatuses, type Phase, phaseOf, routableCount } from './status/he
 import { checkExcluded } from './status/excluded.ts'
 import { checkProblems } from './status/problems.ts'
 import { readReports } from './status/report.ts'
-import { app } from './children.ts'
+import { app } from './paths.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
 

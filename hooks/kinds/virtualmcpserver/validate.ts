@@ -14,6 +14,7 @@ import {
 import { guardrailViolations } from '../../../schemas/guardrails/index.ts'
 import { CheckBudget, workflowViolations } from '../../../schemas/workflow/index.ts'
 import { authzViolations } from '../common/checks/policies.ts'
+import { overrideViolations } from '../common/checks/tools.ts'
 import { maxBytes, sizeViolations } from '../../children/size.ts'
 import { toYaml } from '../../children/yaml.ts'
 import { metadataViolations } from '../../children/checks/metadata-shape.ts'
@@ -21,12 +22,12 @@ import { mergedTemplateViolations } from '../../children/pod-template.ts'
 import { PodNeeds } from '../../runtime-config/needs.ts'
 import type { CheckSettings } from '../../base/settings.ts'
 import { checkContext } from '../common/check-context.ts'
-import { commonNeeds, generatedTemplate, container } from './children.ts'
+import { commonNeeds, generatedTemplate } from './children.ts'
 import { consoleViolations } from './config/console.ts'
+import { container } from './paths.ts'
 import { reservedNames } from './references.ts'
 import { authServerViolations } from '../../externalauth/index.ts'
 import { definedFields } from '../../base/kube.ts'
-import { overrideViolations } from '../mcptoolconfig/index.ts'
 
 export function virtualServerViolations(server: VirtualMCPServer, settings: CheckSettings): Violation[] {
   const { spec } = server

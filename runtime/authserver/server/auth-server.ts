@@ -264,7 +264,7 @@ function makeFetches(config: AuthServerConfig, parts: AuthServerParts, log: Log)
 function upstreamFetches({ upstreams }: AuthServerConfig, allowHttp: boolean) {
   return new Map(
     upstreams.map(({ name, caBundlePath }, index) => {
-      const tls = followCaBundle(caBundlePath, `upstreamProviders[${index}]`)
+      const tls = followCaBundle(caBundlePath, `upstreamProviders[${index}].caBundlePath`)
       return [name, makeFetch({ timeoutMs: 30_000, allowHttp, ...(tls ? { tls } : {}) })]
     }),
   )

@@ -133,6 +133,7 @@ function oidcOf(oidc: NonNullable<ProxyFile['oidc']>, env: Environment): Incomin
     jwksUrl: oidc.jwksUrl,
     scopes: oidc.scopes,
     caBundlePath: oidc.caBundlePath,
+    caBundleSetting: 'oidc.caBundlePath',
     allowPrivateIp: oidc.jwksAllowPrivateIp,
     introspectionAllowPrivateIp: oidc.protectedResourceAllowPrivateIp,
     insecureAllowHttp: oidc.insecureAllowHttp,

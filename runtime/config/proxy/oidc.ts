@@ -9,7 +9,7 @@
 import type { Secret } from '../../observe/index.ts'
 import { type Environment, variables } from './env.ts'
 import { type SettingErrors, secretFrom } from '../common/setting-errors.ts'
-import type { ProxyInput } from './flags.ts'
+import { flagOf, type ProxyInput } from './flags.ts'
 
 export interface IncomingOidc {
   readonly issuer: string | undefined
@@ -22,6 +22,8 @@ export interface IncomingOidc {
   /** Undefined: openid is advertised. */
   readonly scopes: readonly string[] | undefined
   readonly caBundlePath: string | undefined
+  /** The flag or field of the CA bundle, for errors. */
+  readonly caBundleSetting: string
   /** Allows private addresses for discovery and keys. */
   readonly allowPrivateIp: boolean
   /** Allows private addresses for introspection. */
@@ -77,7 +79,8 @@ export function oidcSettings(
     introspectionUrl,
     jwksUrl,
     scopes: violations.scopes('oidcScopes'),
-    caBundlePath: violations.file('oidcCaBundle') && input.oidcCaBundle,
+    caBundlePath: violations.text('oidcCaBundle'),
+    caBundleSetting: flagOf('oidcCaBundle'),
     allowPrivateIp: input.oidcAllowPrivateIp ?? false,
     introspectionAllowPrivateIp: input.oidcAllowPrivateIp ?? false,
     insecureAllowHttp: allowHttp,

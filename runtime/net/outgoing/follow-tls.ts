@@ -14,18 +14,31 @@ export interface TlsFiles {
 /** Interval between certificate file checks, in milliseconds. */
 const lookEveryMs = 2_000
 
-/**
- * During an incomplete rotation, the previous certificates stay in use. `field` names the setting in errors. Throws
- * INVALID_CONFIG when a file cannot be used initially.
- */
+/** Follows the files of a connection. `field` is the object with the paths, for errors. See `follow`. */
 export function followTls(files: TlsFiles, field: string): () => TlsMaterial {
   const { caBundlePath, clientCertificatePath, clientKeyPath, insecureSkipVerify } = files
-  const read = (): TlsMaterial => ({
+  return follow(() => ({
     insecureSkipVerify,
     ca: bundle(caBundlePath, `${field}.caBundlePath`),
     cert: pem(clientCertificatePath, `${field}.clientCertificatePath`),
     key: pem(clientKeyPath, `${field}.clientKeyPath`),
-  })
+  }))
+}
+
+/**
+ * Follows a bundle of certification authorities. `setting` is the flag or field with the path, for errors. Returns
+ * undefined without a path. See `follow`.
+ */
+export function followCaBundle(path: string | undefined, setting: string): (() => TlsMaterial) | undefined {
+  if (path === undefined) return undefined
+  return follow(() => ({ insecureSkipVerify: false, ca: bundle(path, setting) }))
+}
+
+/**
+ * During an incomplete rotation, the previous certificates stay in use. Throws INVALID_CONFIG when a file cannot be
+ * used initially.
+ */
+function follow(read: () => TlsMaterial): () => TlsMaterial {
   let current = read()
   let lookedAt = Date.now()
   return () => {

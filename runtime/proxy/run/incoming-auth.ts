@@ -31,7 +31,7 @@ export function incomingFor(
   authServer?: EmbeddedAuthServer,
 ): ((address: ProxyAddress) => Authenticator) | undefined {
   if (!oidc) return undefined
-  const tls = followCaBundle(oidc.caBundlePath, 'oidc')
+  const tls = followCaBundle(oidc.caBundlePath, oidc.caBundleSetting)
   return ({ port, url }) => {
     const own = `${new URL(url).protocol}//${host.includes(':') ? `[${host}]` : host}:${port}/mcp`
     const resource = resourceUrl ?? oidc.resource ?? own

@@ -16,7 +16,7 @@ import { recordsFolder, shortPath, thisHost } from './host.ts'
 import { addEntry, type FileOperation, undoOperation } from './operate.ts'
 import { hashOfEntry } from './records.ts'
 import { runningOf } from './running.ts'
-import { selfCommand } from '../terminal/program.ts'
+import { selfCommand } from '../terminal/self.ts'
 
 export interface EntryOptions {
   readonly name: string

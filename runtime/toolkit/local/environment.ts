@@ -4,7 +4,7 @@
  */
 import type { LogLevelName } from '../../../schemas/index.ts'
 import { delimiter, dirname, resolve } from 'node:path'
-import { selfCommand } from '../terminal/program.ts'
+import { selfCommand } from '../terminal/self.ts'
 
 const inheritedNames = new Set([
   'HOME',

@@ -19,7 +19,7 @@ function json(checked: readonly CheckedManifest[]): string {
     line: manifest.line,
     resource: nameOf(manifest),
     valid: violations.length === 0,
-    problems: violations.map((violation) => ({ ...violation, line: manifest.lineOf(violation.path) })),
+    problems: violations.map(({ path, message }) => ({ path, message, line: manifest.lineOf(path) })),
     warnings,
   }))
   return visibleJson(JSON.stringify(rows, undefined, 2))

@@ -9,8 +9,6 @@ import { CliCommand, droppedOptions } from './command.ts'
 import { exitCode, printError } from './output.ts'
 import { forTerminal } from './plain-text.ts'
 import { version } from './version.ts'
-import { resolve } from 'node:path'
-import { isSea } from 'node:sea'
 
 /** The root of a command tree, without commands. */
 export function rootCommand(name: string): CliCommand {
@@ -60,13 +58,4 @@ async function codeOf(error: unknown): Promise<number> {
   if (!(error instanceof GatehouseError)) return exitCode.failed
   if (error.code === 'UNAUTHENTICATED') return exitCode.authentication
   return error.code === 'INVALID_CONFIG' ? exitCode.usage : exitCode.failed
-}
-
-/**
- * Returns the command that starts this program again, without arguments: Node with a file, or the single executable.
- */
-export function selfCommand(): string[] {
-  return isSea()
-    ? [process.execPath]
-    : [process.execPath, ...process.execArgv, resolve(process.argv[1] ?? '')]
 }

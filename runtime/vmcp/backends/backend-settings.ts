@@ -58,7 +58,7 @@ export function configureBackend(
     }
   }
   const url = attempt(() => urlOf(backend))
-  const trust = attempt(() => followCaBundle(backend.caBundlePath, `backends.${backend.name}`))
+  const trust = attempt(() => followCaBundle(backend.caBundlePath, `backends.${backend.name}.caBundlePath`))
   const headers = attempt(() => outgoing.headersFor(backend.name, config))
   const auth = attempt(() => outgoing.authFor(backend.name, config))
   const { field, strategy } = strategyOf(backend.name, config)

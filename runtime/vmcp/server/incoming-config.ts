@@ -23,7 +23,7 @@ export function incomingConfig(
     oidc: {
       ...rest,
       clientSecret: clientSecretEnv === undefined ? undefined : secretFrom(env, clientSecretEnv),
-      tls: followCaBundle(caBundlePath, 'incomingAuth.oidc'),
+      tls: followCaBundle(caBundlePath, 'incomingAuth.oidc.caBundlePath'),
     },
   }
 }

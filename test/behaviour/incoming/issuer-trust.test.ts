@@ -70,6 +70,18 @@ const programs: Readonly<Record<string, (issuer: Issuer, caFile: string) => Auth
   },
   'proxy with flags': ({ issuer, jwksUrl }, oidcCaBundle) =>
     ofProxy({ oidcIssuer: issuer, oidcJwksUrl: jwksUrl, oidcAudience: 'door', oidcCaBundle }),
+  'proxy with a file': ({ issuer, jwksUrl }, caBundlePath) => {
+    const oidc = { issuer, jwksUrl, audience: 'door', caBundlePath }
+    const file = configFile('proxy.json', { name: 'demo', targetUri: 'http://127.0.0.1:1', oidc })
+    return incomingFor(resolveProxyFile('demo', loadProxyFile(file), {}, {}), silentLog)?.(address)
+  },
+}
+
+/** The flag or the field with the bundle. */
+const settings: Readonly<Record<string, string>> = {
+  'virtual server': 'incomingAuth.oidc.caBundlePath',
+  'proxy with flags': '--oidc-ca-bundle',
+  'proxy with a file': 'oidc.caBundlePath',
 }
 
 for (const [name, make] of Object.entries(programs))
@@ -98,10 +110,17 @@ for (const [name, make] of Object.entries(programs))
   })
 
 for (const [name, make] of Object.entries(programs))
-  t.test(`${name}: an unusable bundle is a start-up error`, async (t) => {
+  t.test(`${name}: an unusable bundle is a start-up error that names its setting`, async (t) => {
     const issuer = await startIssuer(t)
-    for (const path of ['/nowhere/ca.crt', configFile('ca.crt', {})])
-      t.throws(() => make(issuer, path), { code: 'INVALID_CONFIG', message: new RegExp(path) })
+    const folder = t.testdir({ 'ca.crt': '{}', 'empty.crt': '' })
+    for (const [path, problem] of [
+      [join(folder, 'missing.crt'), 'cannot be read'],
+      [join(folder, 'ca.crt'), 'contains no PEM'],
+      [join(folder, 'empty.crt'), 'contains no PEM'],
+    ] as const) {
+      const message = `${settings[name]}: the file ${path} ${problem}`
+      t.throws(() => make(issuer, path), { code: 'INVALID_CONFIG', message })
+    }
   })
 
 t.test('proxy with a token for the key set: closing the authenticator closes its connections', async (t) => {

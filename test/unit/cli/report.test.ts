@@ -84,3 +84,19 @@ await t.test('validate -o, render -o: a format that does not exist is wrong usag
     t.match(stderr, /Allowed choices are/, command)
   }
 })
+
+await t.test('validate -o json: a problem has a path, a message and a line', async (t) => {
+  const definition = `apiVersion: gatehouse.dev/v1beta1
+kind: VirtualMCPCompositeToolDefinition
+metadata: {name: digest}
+spec:
+  name: digest
+  description: Sums up
+  steps:
+    - {id: a, tool: files.read, arguments: {path: '{{ nope }}'}}
+`
+  const { stdout } = await runGatehouse(['validate', '-f', '-', '-o', 'json'], definition)
+  const message = 'is not a template: unknown function nope'
+  const [row] = JSON.parse(stdout) as { problems: object[] }[]
+  t.strictSame(row?.problems, [{ path: 'spec.steps[0].arguments.path', message, line: 8 }])
+})

@@ -15,16 +15,12 @@ await t.test('start: no feature is loaded before its command is asked for', asyn
       .toSorted((a, b) => String(a).localeCompare(String(b)))
   t.same(loadedBy('cli/main.ts'), ['../toolkit/terminal/program.ts', './commands.ts'])
   t.same(loadedBy('toolkit/terminal/program.ts'), [
-    ...[
-      '../../../schemas/index.ts',
-      './command.ts',
-      './output.ts',
-      './plain-text.ts',
-      './version.ts',
-      'commander',
-      'node:path',
-      'node:sea',
-    ],
+    '../../../schemas/index.ts',
+    './command.ts',
+    './output.ts',
+    './plain-text.ts',
+    './version.ts',
+    'commander',
   ])
   t.same(loadedBy('cli/commands.ts'), [])
 })

@@ -68,6 +68,30 @@ t.test('the status lists the absent optional CA bundles', async (t) => {
   t.notOk('absentCaBundles' in (serverWith({ name: 'present', optional: true })['status'] as object))
 })
 
+t.test('the status lists absent optional CA bundles when a Secret is missing', async (t) => {
+  const upstream = {
+    name: 'corp',
+    type: 'oidc',
+    oidcConfig: {
+      issuerUrl: 'https://corp.example.com',
+      clientId: 'door',
+      clientSecretRef: { name: 'missing', key: 'client' },
+    },
+    caBundleRef: { configMapRef: { name: 'first', optional: true } },
+  }
+  const server = resource('MCPExternalAuthConfig', 'server', {
+    type: 'embeddedAuthServer',
+    embeddedAuthServer: embedded({ upstreamProviders: [upstream] }),
+  })
+  const { status } = world(server).settle().get('MCPExternalAuthConfig', 'server')
+  t.match(status, { absentCaBundles: ['first/ca.crt'] })
+  const { conditions } = status as { conditions: Condition[] }
+  t.match(
+    conditions.find(({ type }) => type === 'Valid'),
+    { status: 'False', reason: 'SecretNotFound' },
+  )
+})
+
 t.test('a consumer does not read the message of the condition', async (t) => {
   const absent = { name: 'first', optional: true }
   const present = { name: 'present', optional: true }

@@ -99,6 +99,16 @@ t.test('CompositeToolRefInvalid: a workflow that cannot run is named with its er
   })
 })
 
+t.test('the reason of an invalid workflow does not depend on text from its spec', async (t) => {
+  const steps = [{ id: 'a', tool: 'files.read', dependsOn: ['JSON Schema'] }]
+  const definition = { name: 'digest', description: 'Sums up', steps }
+  const w = world(resource('VirtualMCPCompositeToolDefinition', 'digest', definition)).settle()
+  t.match(conditionOf(w, 'VirtualMCPCompositeToolDefinition', 'digest', 'WorkflowValidated'), {
+    reason: 'ValidationFailed',
+    message: 'spec.steps[0].dependsOn: unknown step "JSON Schema"',
+  })
+})
+
 t.test('EmbeddingServerNotReady: the server waits, and starts by itself', async (t) => {
   const w = world(
     resource('EmbeddingServer', 'words', {}),

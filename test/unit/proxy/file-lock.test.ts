@@ -1,4 +1,4 @@
-/** Locks between processes: a failed release does not fail the work, and temporary file system errors are retried. */
+/** Locks between processes: releasing never fails the work, and a passing error of the file system is retried. */
 import fs, { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { hostname } from 'node:os'
@@ -9,7 +9,7 @@ import { withFileLock } from '../../../runtime/proxy/login/file-lock.ts'
 
 const { signal } = new AbortController()
 
-/** Makes the first `count` calls to a `node:fs` function fail. Returns an object that counts the failed calls. */
+/** Makes the first `count` calls of a function of `node:fs` fail. Returns the number of failed calls. */
 function failing(t: Test, name: 'lstatSync' | 'readFileSync' | 'writeFileSync', code: string, count: number) {
   const original = fs[name] as (...args: unknown[]) => unknown
   const failures = { count: 0 }
@@ -46,7 +46,7 @@ for (const code of ['EMFILE', 'EIO', 'ESTALE']) {
     t.equal(failures.count, 2)
   })
 
-  t.test(`after ${code} while creating the lock, the work still runs only with the lock`, async (t) => {
+  t.test(`${code} while creating the lock does not lead to work without a lock`, async (t) => {
     const folder = t.testdir({})
     const failures = failing(t, 'writeFileSync', code, 2)
     const result = withFileLock(join(folder, 'x.lock'), signal, async () => readdirSync(folder))

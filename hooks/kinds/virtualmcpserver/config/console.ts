@@ -12,9 +12,7 @@ import {
 import type { SyncFailure } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
-
-/** The MCP port of a virtual server. */
-export const port = 4483
+import { mcpPort } from '../paths.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
 
@@ -51,10 +49,10 @@ export function consoleViolations(spec: VirtualMCPServerSpec): Violation[] {
     path: `spec.config.console.authz.${path}`,
     message,
   }))
-  const isPortTaken = consolePorts(spec).some((console) => console.port === port)
+  const isPortTaken = consolePorts(spec).some((console) => console.port === mcpPort)
   return [
     ...(isPortTaken
-      ? [{ path: 'spec.config.console.port', message: `must not be ${port}, which is the MCP port` }]
+      ? [{ path: 'spec.config.console.port', message: `must not be ${mcpPort}, which is the MCP port` }]
       : []),
     ...policyViolations,
   ]

@@ -123,10 +123,21 @@ const specs: { readonly [kind: string]: Doc } = {
   MCPWebhookConfig: { validating: [{ name: 'check', url: 'https://hook.example' }] },
 }
 
+const bundles = ['anchors/ca.crt', 'anchors/other.pem']
+const bundleRow: Row = {
+  id: '',
+  at: 'status.absentCaBundles',
+  good: [absent, bundles],
+  bad: [['a', 'a']],
+  failure: 'status.absentCaBundles[1]',
+}
+const noBundleRow: Row = { id: '', at: 'status.absentCaBundles', bad: [bundles] }
+const withoutBundles: readonly string[] = ['MCPToolConfig', 'MCPWebhookConfig']
+
 const configs: readonly Table[] = Object.entries(specs).map(([kind, spec]) => ({
   name: `${kind} status`,
   base: withStatus(document(kind, spec), { conditions: [condition], referencingWorkloads: [reference] }),
-  rows: [...configRows, ...conditionRows],
+  rows: [...configRows, withoutBundles.includes(kind) ? noBundleRow : bundleRow, ...conditionRows],
 }))
 
 const phases = (id: string, words: string, fallback?: string): Row => ({

@@ -1,0 +1,6 @@
+/** Paths, names and the MCP port in the pod of a virtual server. */
+export const configDirectory = '/etc/vmcp-config'
+export const configFile = 'config.yaml'
+export const mcpPort = 4483
+export const container = 'vmcp'
+export const app = 'virtualmcpserver'
