@@ -8,7 +8,7 @@ import type { Backend } from '../backends/backend.ts'
 import { withTimeout } from '../../net/index.ts'
 import { noTelemetry, type Tracer } from '../../observe/index.ts'
 import type { OperationClient } from '../model/session.ts'
-import { aliasPattern, stemOf } from './names/aliases.ts'
+import { mayBeAlias, stemOf } from './names/aliases.ts'
 import { Catalog } from './catalog.ts'
 import type { Listing } from './listing.ts'
 import type { Listings, ViewOptions } from './listings.ts'
@@ -169,7 +169,7 @@ export class Views {
     const prefix = prefixedName(conflictResolutionConfig.prefixFormat, backend, '')
     return (
       name.startsWith(prefix) ||
-      (aliasPattern(maxToolNameLength).test(name) && name.startsWith(stemOf(prefix, maxToolNameLength)))
+      (mayBeAlias(name, maxToolNameLength) && name.startsWith(stemOf(prefix, maxToolNameLength)))
     )
   }
 

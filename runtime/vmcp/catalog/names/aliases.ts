@@ -28,6 +28,7 @@ export type AliasHash = (named: NamedTool, attempt: number) => string
 
 const hashLength = 10
 const alphabet = 'abcdefghijklmnopqrstuvwxyz234567'
+const aliasEnd = /_[a-z2-7]{10}$/
 
 const noAliases: Aliases = { aliasByName: new Map(), nameByAlias: new Map() }
 
@@ -56,11 +57,9 @@ export function aliasesOf(all: readonly NamedTool[], limit: number, hashOf: Alia
   return { aliasByName: of, nameByAlias: names }
 }
 
-/** Returns the pattern of aliases. A name that does not match is not an alias. With `limit` 0, no name matches. */
-export function aliasPattern(limit: number): RegExp {
-  if (limit === 0) return /(?!)/
-  const stem = limit - hashLength - 1
-  return new RegExp(`^[^]{${stem - 1},${stem}}_[a-z2-7]{${hashLength}}$`)
+/** Returns false if a name is not an alias, judging by its form. */
+export function mayBeAlias(name: string, limit: number): boolean {
+  return limit > 0 && name.length <= limit && name.length >= limit - 1 && aliasEnd.test(name)
 }
 
 /** Returns the part of a name that its alias contains, without splitting a character. */
