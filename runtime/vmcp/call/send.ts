@@ -125,7 +125,7 @@ export function send(core: Core): Perform {
         delivery: target.delivery,
       })
       if (outcome.kind === 'input') return { ...outcome, backend: backendIdentity(settings) }
-      return target.delivery ? outcome : await withoutOwnMeta(outcome)
+      return await withoutOwnMeta(outcome, target.delivery)
     } catch (error) {
       throw toBackendError(name, error)
     }
