@@ -36,25 +36,25 @@ const noAliases: Aliases = { aliasByName: new Map(), nameByAlias: new Map() }
 export function aliasesOf(all: readonly NamedTool[], limit: number, hashOf: AliasHash = shortHash): Aliases {
   const long = limit === 0 ? [] : all.filter(({ key }) => key.length > limit)
   if (long.length === 0) return noAliases
-  const of = new Map<string, string>()
-  const names = new Map<string, string>()
+  const aliasByName = new Map<string, string>()
+  const nameByAlias = new Map<string, string>()
   const take = (one: NamedTool): void => {
     for (let attempt = 0; ; attempt++) {
       const alias = `${stemOf(one.key, limit)}_${hashOf(one, attempt)}`
-      if (names.has(alias) || alias === one.key) continue
-      of.set(one.key, alias)
-      names.set(alias, one.key)
+      if (nameByAlias.has(alias) || alias === one.key) continue
+      aliasByName.set(one.key, alias)
+      nameByAlias.set(alias, one.key)
       return
     }
   }
   for (const one of long.sort((a, b) => byText(a.key, b.key))) take(one)
   const byKey = new Map(all.map((one) => [one.key, one]))
   // The loop may add aliases: the alias of such a tool may again be the name of another tool.
-  for (const alias of names.keys()) {
+  for (const alias of nameByAlias.keys()) {
     const own = byKey.get(alias)
     if (own) take(own)
   }
-  return { aliasByName: of, nameByAlias: names }
+  return { aliasByName, nameByAlias }
 }
 
 /** Returns false if a name is not an alias, judging by its form. */
