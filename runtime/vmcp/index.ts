@@ -14,13 +14,13 @@ export {
   type VmcpServer,
 } from './server/options.ts'
 export { startVmcp } from './server/server.ts'
-export { type BackendStateInput as GivenState, snapshotOffline } from './server/snapshot/snapshot.ts'
+export { type BackendStateInput, snapshotOffline } from './server/snapshot/snapshot.ts'
 export type { LockKeeper } from './catalog/pinning/first-seen.ts'
 export type { PinDetail } from './catalog/pinning/report.ts'
 export {
   compareWithLocks,
   type LockComparison,
-  type SurveyedBackend as Surveyed,
+  type SurveyedBackend,
   surveyBackends,
 } from './server/survey.ts'
-export { sessionRedisSettings as sessionRedis } from './clients/sessions/storage.ts'
+export { sessionRedisSettings } from './clients/sessions/storage.ts'

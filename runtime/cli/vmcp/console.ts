@@ -12,7 +12,7 @@ import { anonymousCaller } from '../../incoming/index.ts'
 import { type Fetch, type Log, makeFetch } from '../../net/index.ts'
 import type { Events } from '../../observe/index.ts'
 import { makeRecordStream, type RecordStream } from '../../store/index.ts'
-import { sessionRedis, type VmcpServer } from '../../vmcp/index.ts'
+import { sessionRedisSettings, type VmcpServer } from '../../vmcp/index.ts'
 import { version } from '../../toolkit/terminal/version.ts'
 
 export interface ConsoleParts {
@@ -64,7 +64,7 @@ export async function prepareConsole(parts: ConsoleParts): Promise<PreparedConso
 
 /** Replicas that share sessions also share the console's calls. */
 function sharedCalls({ env, config }: ConsoleParts): RecordStream | undefined {
-  const redis = sessionRedis(config, env)
+  const redis = sessionRedisSettings(config, env)
   return redis && makeRecordStream(redis, `${redis.keyPrefix}console-calls`)
 }
 

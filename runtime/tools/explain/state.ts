@@ -6,7 +6,7 @@ import {
   isFields,
   type Violation,
 } from '../../../schemas/index.ts'
-import type { GivenState } from '../../vmcp/index.ts'
+import type { BackendStateInput } from '../../vmcp/index.ts'
 import { standardText } from '../../toolkit/terminal/input.ts'
 import { readManifests } from '../../toolkit/manifests/read.ts'
 
@@ -14,7 +14,7 @@ const healths = ['healthy', 'degraded', 'unhealthy', 'unauthenticated', 'unknown
 const circuits = ['closed', 'open', 'half-open'] as const
 
 /** Throws INVALID_CONFIG with every mistake. */
-export function readState(path: string | undefined): Readonly<Record<string, GivenState>> {
+export function readState(path: string | undefined): Readonly<Record<string, BackendStateInput>> {
   if (path === undefined) return {}
   const [document] = readManifests([path], () => standardText('--state'))
   const backends = document?.doc['backends']
@@ -28,7 +28,7 @@ export function readState(path: string | undefined): Readonly<Record<string, Giv
   return Object.fromEntries(states)
 }
 
-function stateOf(value: unknown, path: string, violations: Violation[]): GivenState {
+function stateOf(value: unknown, path: string, violations: Violation[]): BackendStateInput {
   const fields: Fields = isFields(value) ? value : {}
   if (!isFields(value)) violations.push({ path, message: 'must be an object' })
   const { tools, health, error, circuit } = fields

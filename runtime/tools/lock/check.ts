@@ -1,7 +1,7 @@
 /** Compares backends with their locks and formats the differences. */
 import type { RuntimeToolLock, ToolLockSpec } from '../../../schemas/index.ts'
 import { pinScheme, runtimeToolLock } from '../../../schemas/index.ts'
-import { compareWithLocks, type LockComparison, type PinDetail, type Surveyed } from '../../vmcp/index.ts'
+import { compareWithLocks, type LockComparison, type PinDetail, type SurveyedBackend } from '../../vmcp/index.ts'
 import { visibleText } from '../../observe/index.ts'
 import type { LockTarget } from './targets.ts'
 
@@ -13,7 +13,7 @@ export interface CheckedLock extends LockComparison {
 
 export async function checkBackend(
   target: LockTarget,
-  listing: NonNullable<Surveyed['listing']>,
+  listing: NonNullable<SurveyedBackend['listing']>,
   locks: readonly ToolLockSpec[],
 ): Promise<CheckedLock> {
   const own: RuntimeToolLock[] = locks

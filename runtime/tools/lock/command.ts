@@ -12,7 +12,7 @@ import { validateResource } from '../../../hooks/index.ts'
 import type { ToolLockSpec } from '../../../schemas/index.ts'
 import { environment } from '../../config/index.ts'
 import { silentLog } from '../../net/index.ts'
-import { type Surveyed, surveyBackends } from '../../vmcp/index.ts'
+import { type SurveyedBackend, surveyBackends } from '../../vmcp/index.ts'
 import {
   type CheckedLock,
   checkBackend,
@@ -125,9 +125,9 @@ async function lock(options: Options): Promise<number> {
   return unlisted.length > 0 || !isWritten ? exitCode.usage : exitCode.ok
 }
 
-type Pair = readonly [LockTarget, NonNullable<Surveyed['listing']>]
+type Pair = readonly [LockTarget, NonNullable<SurveyedBackend['listing']>]
 
-function pairs(targets: readonly LockTarget[], seen: readonly Surveyed[]): readonly Pair[] {
+function pairs(targets: readonly LockTarget[], seen: readonly SurveyedBackend[]): readonly Pair[] {
   return seen.flatMap(({ backend, listing }) => {
     const target = targets.find(({ name }) => name === backend)
     return target && listing ? [[target, listing] as const] : []
@@ -149,7 +149,7 @@ async function check(
 }
 
 /** Warns about definitions that differ between the two lists. */
-async function warnOfVarying(listed: readonly Pair[], again: readonly Surveyed[]): Promise<void> {
+async function warnOfVarying(listed: readonly Pair[], again: readonly SurveyedBackend[]): Promise<void> {
   for (const [target, listing] of listed) {
     const second = again.find(({ backend }) => backend === target.name)?.listing
     if (!second) continue

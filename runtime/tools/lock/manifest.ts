@@ -6,11 +6,11 @@ import { apiVersion, pinScheme, type ToolLockSpec } from '../../../schemas/index
 import { readYaml } from '../../config/index.ts'
 import { atOnce, canonicalText } from '../../mcp/index.ts'
 import { visibleText } from '../../observe/index.ts'
-import type { Surveyed } from '../../vmcp/index.ts'
+import type { SurveyedBackend } from '../../vmcp/index.ts'
 import type { LockTarget } from './targets.ts'
 
 type Item = NonNullable<ToolLockSpec['tools']>[number]
-type Listing = NonNullable<Surveyed['listing']>
+type Listing = NonNullable<SurveyedBackend['listing']>
 
 /** An item of a list: its name and its JSON. */
 interface ListedItem {

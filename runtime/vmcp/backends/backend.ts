@@ -70,12 +70,10 @@ export interface BackendOptions {
 export class Backend {
   readonly name: string
   readonly settings: BackendSettings
-  readonly health: BackendHealthReports
-  /** Performs a client's operation. Rejects with BACKEND_* errors that name the backend. */
-  readonly call: (client: OperationClient, request: Request) => Promise<Outcome>
   readonly newClients: NewClientLimiter
   readonly counter = new CallCounter()
   readonly #options: BackendOptions
+  readonly #health: BackendHealthReports
   readonly #connections: Connections
   readonly #liveness: LivenessCheck
   readonly #era: BackendEra
@@ -87,15 +85,9 @@ export class Backend {
   constructor(settings: BackendSettings, options: BackendOptions) {
     this.name = settings.name
     this.settings = settings
-    this.health = options.health
+    this.#health = options.health
     this.#options = options
-    const { links, info, log, now, observation } = options
-    this.call = observation
-      ? (client, request) => {
-          observation.onBackendSelected(this.name)
-          return observeRequest(observation, this, request, (traced) => this.#send(client, traced))
-        }
-      : this.#send
+    const { links, info, log, now } = options
     this.newClients = new NewClientLimiter(now)
     this.#connections = new Connections({
       settings,
@@ -125,20 +117,35 @@ export class Backend {
     return this.#revision
   }
 
+  /** False while the backend's health does not admit requests. */
+  get isAvailable(): boolean {
+    return this.#health.monitor.isAvailable(this.name)
+  }
+
   #recordRevision(server: ServerInfo): ServerInfo {
     this.#revision = server.protocolVersion
     return server
   }
 
-  /** Sends a request if the backend's health admits it, and reports the outcome. */
-  readonly #send = async (client: OperationClient, request: Request): Promise<Outcome> => {
-    const { sender, signal, method } = request
+  /** Performs a client's operation. Rejects with BACKEND_* errors that name the backend. */
+  async call(client: OperationClient, request: Request): Promise<Outcome> {
+    this.#options.observation?.onBackendSelected(this.name)
     const startedAt = performance.now()
-    let isAdmitted = false
     let failed = true
     try {
-      this.health.monitor.admit(this.name)
-      isAdmitted = true
+      const outcome = await this.observeRequest(request, (traced) => this.#send(client, traced))
+      failed = false
+      return outcome
+    } finally {
+      this.counter.record(startedAt, failed)
+    }
+  }
+
+  /** Sends a request if the backend's health admits it, and reports the outcome. */
+  async #send(client: OperationClient, request: Request): Promise<Outcome> {
+    const { sender, signal, method } = request
+    this.#health.monitor.admit(this.name)
+    try {
       let outcome: Outcome
       const era =
         this.#era.current === 'unknown' ? await this.#era.determine(sender, signal) : this.#era.current
@@ -150,13 +157,10 @@ export class Backend {
           .catch(outcomeOf)
       }
       const limited = withinLimit(this.settings.target, method, outcome)
-      this.health.monitor.report(this.name, undefined)
-      failed = false
+      this.#health.monitor.report(this.name, undefined)
       return limited
     } catch (error) {
-      throw isAdmitted ? this.#reportFailure(error) : error
-    } finally {
-      this.counter.record(startedAt, failed)
+      throw this.#reportFailure(error)
     }
   }
 
@@ -237,10 +241,10 @@ export class Backend {
   }
 
   async #trackHealth<T>(work: () => Promise<T>): Promise<T> {
-    this.health.monitor.admit(this.name)
+    this.#health.monitor.admit(this.name)
     try {
       const result = await work()
-      this.health.monitor.report(this.name, undefined)
+      this.#health.monitor.report(this.name, undefined)
       return result
     } catch (error) {
       throw this.#reportFailure(error)
@@ -249,7 +253,7 @@ export class Backend {
 
   /** Reports a failed request to the backend's health. Returns an error that names the backend. */
   #reportFailure(error: unknown): Error {
-    const { monitor } = this.health
+    const { monitor } = this.#health
     const named = this.#nameBackend(error)
     if (isTooLarge(named)) {
       // The backend executed the request, so the error is not a failure of the backend.

@@ -17,7 +17,7 @@ import {
   visitElementsInTurns,
   workOn,
 } from '../../mcp/index.ts'
-import { aliasPattern, type Aliases } from '../catalog/names/aliases.ts'
+import { type Aliases, mayBeAlias } from '../catalog/names/aliases.ts'
 import { type Link, type Operation, type Perform, withParams } from '../model/operation.ts'
 import type { OperationClient } from '../model/session.ts'
 import type { Outcome } from '../model/outcome.ts'
@@ -36,10 +36,9 @@ export function resolveAliases(
     const params = operation.params.with({ name: JSON.stringify(name) })
     return next(withParams(operation, new JsonObject(params)))
   }
-  const pattern = aliasPattern(limit)
   return function resolveAliases(operation, next) {
     const alias = operation.method === 'tools/call' ? operation.params.text('name') : undefined
-    if (alias === undefined || !pattern.test(alias)) return next(operation)
+    if (alias === undefined || !mayBeAlias(alias, limit)) return next(operation)
     return resolved(operation, alias, next)
   }
 }

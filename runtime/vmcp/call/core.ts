@@ -86,7 +86,7 @@ export class Core {
       const { method, params } = operation
       switch (method) {
         case 'tools/call':
-          if (featureTools.size > 0 && featureTools.has(params.text('name') ?? '')) return next(operation)
+          if (featureTools.has(params.text('name') ?? '')) return next(operation)
           return next({ ...operation, target: await this.#toolTarget(operation) })
         case 'prompts/get':
           return next({ ...operation, target: await this.#promptTarget(operation) })
@@ -208,7 +208,7 @@ export class Core {
 
   async #toolTarget(operation: Operation): Promise<Target> {
     const { client, params, originalParams = params, headers, origin } = operation
-    const name = params.text('name') ?? refuseMissing('name')
+    const name = requireText(params, 'name')
     const args = params.raw('arguments')
     if (args !== undefined && args[0] !== 0x7b) {
       throw new GatehouseError('INVALID_PARAMS', { detail: 'Invalid params: arguments must be an object' })
@@ -223,7 +223,7 @@ export class Core {
         )
     if (!entry) throw this.#notFound(client, 'tool', name)
     if ('refused' in entry) throw refusal(entry, 'tools/call', this.pins)
-    if (origin) requireDecidedTarget(origin, entry)
+    requireDecidedTarget(origin, entry)
     if (!entry.run && headers) requireMirrored(entry, originalParams, headers)
     return { entry, changes: entry.original === name ? {} : originalName(entry), run: entry.run }
   }
@@ -242,7 +242,7 @@ export class Core {
    * different tool.
    */
   async retarget(operation: Operation, { entry: before, ...target }: Target): Promise<Target | undefined> {
-    const name = operation.params.text('name') ?? refuseMissing('name')
+    const name = requireText(operation.params, 'name')
     this.parts.members.get(before.backend)?.listings.expire()
     const entry = ifAdvertised((await this.view(operation.client, { waitForFresh: true })).tools.get(name))
     if (!entry || entry.run) return undefined
@@ -286,7 +286,7 @@ export class Core {
   }
 
   async #promptTarget(operation: Operation): Promise<Target> {
-    const name = operation.params.text('name') ?? refuseMissing('name')
+    const name = requireText(operation.params, 'name')
     const entry = await this.#lookup.find(
       operation.client,
       (catalog) => catalog.prompts.get(name) ?? catalog.refusedPrompts.get(name),
@@ -298,7 +298,7 @@ export class Core {
   }
 
   async #resourceTarget(operation: Operation): Promise<Target> {
-    const uri = operation.params.text('uri') ?? refuseMissing('uri')
+    const uri = requireText(operation.params, 'uri')
     const entry = await this.#findResource(operation.client, uri)
     requireDecidedTarget(operation.origin, entry)
     return { entry, changes: {} }
@@ -378,6 +378,10 @@ function listOf(catalog: Catalog, kind: ItemKind): readonly CatalogEntry[] {
   }
 }
 
-function refuseMissing(member: string): never {
-  throw new GatehouseError('INVALID_PARAMS', { detail: `Invalid params: ${member} must be a string` })
+/** Returns a string member of the params. Throws INVALID_PARAMS for a missing member or another type. */
+function requireText(params: JsonObject, member: string): string {
+  const value = params.text(member)
+  if (value === undefined)
+    throw new GatehouseError('INVALID_PARAMS', { detail: `Invalid params: ${member} must be a string` })
+  return value
 }

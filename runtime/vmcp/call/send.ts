@@ -5,7 +5,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { type ErrorCode, GatehouseError } from '../../../schemas/index.ts'
-import { argumentHeaders, JsonObject, rpcCode } from '../../mcp/index.ts'
+import { argumentHeaders, type Changes, JsonObject, rpcCode } from '../../mcp/index.ts'
 import { isBackendError } from '../backends/backend-errors.ts'
 import { backendIdentity } from '../backends/backend-identity.ts'
 import type { Backend } from '../backends/backend.ts'
@@ -94,13 +94,7 @@ export function send(core: Core): Perform {
     const backend = backendOf(core.parts, target)
     const { name, settings } = backend
     const { mirrored = [] } = entry
-    const changes: Record<string, string | Buffer | undefined> = { ...target.changes }
-    if (operation.stateFor !== undefined) requireIssuer(operation, backend)
-    else {
-      // No backend issued this state: the client invented it.
-      if (params.raw('requestState') !== undefined) changes['requestState'] = undefined
-      if (params.raw('inputResponses') !== undefined) changes['inputResponses'] = undefined
-    }
+    requireIssuer(operation, backend)
     // Without the snapshot, events would arrive in the context of the request that opened the connection and be audited
     // and traced as part of it.
     const inContext = AsyncLocalStorage.snapshot()
@@ -108,7 +102,7 @@ export function send(core: Core): Perform {
       const outcome = await backend.call(client, {
         method,
         params,
-        changes,
+        changes: { ...target.changes, ...removeInventedState(operation) },
         sender: { caller: client.caller, headers: client.headers },
         capabilities: client.abilities.raw,
         signal: context.lazySignal ?? context.signal,
@@ -131,7 +125,7 @@ export function send(core: Core): Perform {
         delivery: target.delivery,
       })
       if (outcome.kind === 'input') return { ...outcome, backend: backendIdentity(settings) }
-      return target.delivery ? outcome : await withoutOwnMeta(outcome)
+      return await withoutOwnMeta(outcome, target.delivery)
     } catch (error) {
       throw toBackendError(name, error)
     }
@@ -140,7 +134,7 @@ export function send(core: Core): Perform {
 
 function backendOf({ members, leftOut }: CallParts, { entry: { backend: name } }: Target): Backend {
   const member = members.get(name)
-  if (!member?.backend.health.monitor.isAvailable(name))
+  if (!member?.backend.isAvailable)
     throw unavailableError([name], { leftOut: leftOut.filter((one) => one === name) })
   return member.backend
 }
@@ -148,6 +142,14 @@ function backendOf({ members, leftOut }: CallParts, { entry: { backend: name } }
 /** Throws INVALID_PARAMS if another backend issued an operation's `requestState` and `inputResponses`. */
 function requireIssuer({ stateFor }: Operation, { settings }: Backend): void {
   if (stateFor !== undefined && stateFor !== backendIdentity(settings)) throw invalidRequestStateError()
+}
+
+/** Returns changes that remove `requestState` and `inputResponses` that the client invented: no backend issued them. */
+function removeInventedState({ params, stateFor }: Operation): Changes {
+  const changes: Record<string, undefined> = {}
+  for (const name of ['requestState', 'inputResponses'])
+    if (stateFor === undefined && params.raw(name) !== undefined) changes[name] = undefined
+  return changes
 }
 
 const providerErrors: Readonly<Record<string, ErrorCode>> = {

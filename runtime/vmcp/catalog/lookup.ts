@@ -93,13 +93,12 @@ export class Lookup {
 
   /** Returns the catalog of a client if no backend must be queried for it. Throws like `view`. */
   readyCatalog(client: OperationClient): Catalog | undefined {
-    const { members, views, partialFailureMode, leftOut } = this.#owner.parts
+    const { members, views, partialFailureMode } = this.#owner.parts
     // With pinning, an item may have changed since it was approved.
     if (views.awaitsAnnounced)
       for (const { listings } of members.values()) listings.changes.flush(client.session?.id)
     const view = views.ready(members, client)
-    const isWhole = view?.down.length === 0 && view.stale.length === 0 && leftOut.length === 0
-    if (view && !isWhole && partialFailureMode === 'fail') this.#requireAll(view, undefined)
+    if (view && partialFailureMode === 'fail') this.#requireAll(view, undefined)
     return view?.catalog
   }
 

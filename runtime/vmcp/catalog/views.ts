@@ -8,7 +8,7 @@ import type { Backend } from '../backends/backend.ts'
 import { withTimeout } from '../../net/index.ts'
 import { noTelemetry, type Tracer } from '../../observe/index.ts'
 import type { OperationClient } from '../model/session.ts'
-import { aliasPattern, stemOf } from './names/aliases.ts'
+import { mayBeAlias, stemOf } from './names/aliases.ts'
 import { Catalog } from './catalog.ts'
 import type { Listing } from './listing.ts'
 import type { Listings, ViewOptions } from './listings.ts'
@@ -169,7 +169,7 @@ export class Views {
     const prefix = prefixedName(conflictResolutionConfig.prefixFormat, backend, '')
     return (
       name.startsWith(prefix) ||
-      (aliasPattern(maxToolNameLength).test(name) && name.startsWith(stemOf(prefix, maxToolNameLength)))
+      (mayBeAlias(name, maxToolNameLength) && name.startsWith(stemOf(prefix, maxToolNameLength)))
     )
   }
 
@@ -189,7 +189,7 @@ export class Views {
     const pending: Promise<void>[] = []
     for (const { backend, listings: lists } of members.values()) {
       const { name } = backend
-      if (!backend.health.monitor.isAvailable(name)) {
+      if (!backend.isAvailable) {
         down.push({ name, error: undefined })
         continue
       }
@@ -220,8 +220,8 @@ export class Views {
   ): void {
     for (const listing of queried) if (members.get(listing.backend)?.listings.peek(client) !== listing) return
     let until = view.down.length > 0 ? this.#now() + incompleteMs : Number.POSITIVE_INFINITY
-    for (const [name, { backend, listings }] of members) {
-      if (backend.health.monitor.isAvailable(name)) until = Math.min(until, listings.freshUntil(client))
+    for (const { backend, listings } of members.values()) {
+      if (backend.isAvailable) until = Math.min(until, listings.freshUntil(client))
     }
     if (this.#ready.size >= maxReady) this.#ready.clear()
     this.#ready.set(keyOf(members, client), { view, until })
@@ -232,7 +232,7 @@ export class Views {
     const ready = this.ready(members, client)
     if (ready) return ready.catalog
     const known = [...members.values()]
-      .filter(({ backend: { health, name } }) => health.monitor.isAvailable(name))
+      .filter(({ backend }) => backend.isAvailable)
       .map(({ listings }) => listings.peek(client))
     const listings = known.filter((listing) => listing !== undefined)
     return this.merge(listings, absentOf(members, client, listings))
@@ -306,8 +306,7 @@ function absentOf(
 function keyOf(members: ReadonlyMap<string, AggregatedBackend>, client: OperationClient): string {
   let perCaller = false
   for (const { backend, listings } of members.values()) {
-    const { keys } = listings
-    if (keys.forks.size > 0 && keys.forkOf(client) !== undefined)
+    if (listings.keys.forkOf(client) !== undefined)
       return `session ${client.session?.id ?? ''} ${requesterIdentity(client)}`
     perCaller ||= backend.settings.perCaller
   }

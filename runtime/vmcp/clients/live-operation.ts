@@ -59,7 +59,7 @@ export class LiveOperation implements OperationContext {
     this.sink = sink
     this.#sendsLogs = sendsLogs
     // Only a string or a number is a valid token.
-    const token = params.raw('_meta') && params.object('_meta')?.raw('progressToken')
+    const token = params.object('_meta')?.raw('progressToken')
     const first = token?.[0] ?? 0
     if (first === 0x22 || first === 0x2d || (first >= 0x30 && first <= 0x39))
       this.progressToken = token?.toString()

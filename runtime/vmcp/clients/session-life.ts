@@ -37,7 +37,8 @@ export function makeSessionLife(
 ): SessionLife {
   const resubscriber = new Resubscriber()
   return {
-    onBegin(session) {
+    onMessage(session) {
+      if (session.onLost) return
       session.onLost = (backend) => renewSubscriptions(subscribe, session, backend, resubscriber)
       if (!session.isRestored) return
       // The session comes from another replica, so this one must subscribe to its resources.

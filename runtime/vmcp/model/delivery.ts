@@ -8,7 +8,10 @@ export interface ResponseLimit {
   readonly error: () => GatehouseError
 }
 
-/** Reports whether any part of a request may have reached its backend. */
+/** Facts about one request to a backend, for the link that provides this object. */
 export interface Delivery {
+  /** True once any part of the request may have reached the backend. */
   sent: boolean
+  /** Raw JSON of the cost that the backend reports in `_meta` of its result. */
+  reportedCost?: Buffer | undefined
 }

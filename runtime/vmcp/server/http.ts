@@ -56,12 +56,11 @@ export interface HttpParts {
 /** Creates the request listener of a virtual server. */
 export function makeHandler(parts: HttpParts): RequestHandler {
   const { observer, load, reloadable } = parts
-  const { sessionEdge, oldSseEdge, statelessEdge } = parts.edges
 
   /** Runs the stages of a request, in the order of runtime/net/pipeline.ts. */
   async function serve(exchange: VmcpExchange): Promise<void> {
     const { req, res, path } = exchange
-    if (observer.enabled) observer.started(exchange)
+    observer.started(exchange)
     const isPost = req.method === 'POST'
     if (!allowedMethods[path] || req.method === 'GET' || req.method === 'HEAD') {
       const stage = routeOf(parts, exchange)
@@ -73,7 +72,7 @@ export function makeHandler(parts: HttpParts): RequestHandler {
 
     if (!reloadable.originCheck) throw new GatehouseError('SHUTTING_DOWN')
     reloadable.originCheck.check(exchange)
-    if (res.headersSent || res.destroyed) return
+    if (exchange.responded) return
     const authenticating = reloadable.authenticator.stage(exchange)
     if (authenticating) await authenticating
     if (exchange.responded) return
@@ -99,28 +98,7 @@ export function makeHandler(parts: HttpParts): RequestHandler {
       await parts.relay(exchange)
       if (exchange.responded) return
     }
-
-    const { message, params, caller, era } = exchange
-    if (!caller) throw new GatehouseError('UNAUTHENTICATED')
-    if (message && params) {
-      if (path === messagesPath) return oldSseEdge.post(exchange, message, params, caller)
-      if (era === 'stateless') return statelessEdge.post(exchange, message, params, caller)
-      try {
-        return await sessionEdge.post(exchange, message, params, caller)
-      } catch (error) {
-        // A caller who may not send this message must not learn which sessions exist.
-        if (error instanceof GatehouseError && error.code === 'SESSION_NOT_FOUND') {
-          const { signal } = exchange
-          const { gate } = reloadable.guards
-          await gate?.check(caller, message.method, params, { signal, factsOf: () => 'later' })
-        }
-        throw error
-      }
-    }
-    // Messages on open connections are served until the connections close. A new stream would be cut.
-    if (parts.isStopping() && req.method === 'GET') throw new GatehouseError('SHUTTING_DOWN')
-    if (path === ssePath) return oldSseEdge.open(exchange, caller)
-    return req.method === 'GET' ? sessionEdge.get(exchange, caller) : sessionEdge.delete(exchange, caller)
+    return dispatch(parts, exchange)
   }
 
   const handler = pipeline<VmcpExchange>(
@@ -171,6 +149,33 @@ const jsonType = /^\s*application\/json\s*(?:;|$)/i
 function notAllowed(path: string): GatehouseError {
   const allow = [...(allowedMethods[path] ?? []), 'OPTIONS'].join(', ')
   return new GatehouseError('METHOD_NOT_ALLOWED', { headers: { allow } })
+}
+
+/** Passes an authenticated request to the codec for its era and transport. */
+async function dispatch(parts: HttpParts, exchange: VmcpExchange): Promise<void> {
+  const { message, params, caller, path, era } = exchange
+  const { method } = exchange.req
+  const { sessionEdge, oldSseEdge, statelessEdge } = parts.edges
+  if (!caller) throw new GatehouseError('UNAUTHENTICATED')
+  if (message && params) {
+    if (path === messagesPath) return oldSseEdge.post(exchange, message, params, caller)
+    if (era === 'stateless') return statelessEdge.post(exchange, message, params, caller)
+    try {
+      return await sessionEdge.post(exchange, message, params, caller)
+    } catch (error) {
+      // A caller who may not send this message must not learn which sessions exist.
+      if (error instanceof GatehouseError && error.code === 'SESSION_NOT_FOUND') {
+        const { signal } = exchange
+        const { gate } = parts.reloadable.guards
+        await gate?.check(caller, message.method, params, { signal, factsOf: () => 'later' })
+      }
+      throw error
+    }
+  }
+  // Messages on open connections are served until the connections close. A new stream would be cut.
+  if (parts.isStopping() && method === 'GET') throw new GatehouseError('SHUTTING_DOWN')
+  if (path === ssePath) return oldSseEdge.open(exchange, caller)
+  return method === 'GET' ? sessionEdge.get(exchange, caller) : sessionEdge.delete(exchange, caller)
 }
 
 function recover(parts: HttpParts, exchange: VmcpExchange, error: unknown): void {

@@ -5,7 +5,7 @@
 import t, { type Test } from 'tap'
 import { explainLive } from '../../../runtime/tools/explain/live.ts'
 import { explain, type ExplainQuestion, type Explanation } from '../../../runtime/tools/explain/index.ts'
-import { type GivenState, snapshotOffline } from '../../../runtime/vmcp/index.ts'
+import { type BackendStateInput, snapshotOffline } from '../../../runtime/vmcp/index.ts'
 import { startTestConsole } from '../../helpers/console/console.ts'
 import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
 import { vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
@@ -257,7 +257,7 @@ for (const [name, more, rows] of sets) {
       ...(name === 'prefix' ? { down: 'http://127.0.0.1:9/mcp' } : {}),
     }
     const given = Object.fromEntries(
-      Object.entries(tools).map(([backend, names]): [string, GivenState] => [
+      Object.entries(tools).map(([backend, names]): [string, BackendStateInput] => [
         backend,
         {
           health: 'healthy',
@@ -276,7 +276,7 @@ for (const [name, more, rows] of sets) {
 t.test('the state of backends: the first stop is the reason, and later ones are told', async (t) => {
   const config = vmcpConfig({ github: 'http://127.0.0.1:9/mcp' }, { incomingAuth })
   const tool = [JSON.stringify({ name: 'search', inputSchema: { type: 'object' } })]
-  const ask = (state: GivenState, claims: Readonly<Record<string, unknown>> = ops) =>
+  const ask = (state: BackendStateInput, claims: Readonly<Record<string, unknown>> = ops) =>
     explain(snapshotOffline(config, { github: { tools: tool, ...state } }), {
       action: 'call_tool',
       name: 'github_search',

@@ -8,8 +8,8 @@ import fc from 'fast-check'
 import t from 'tap'
 import {
   type Aliases,
-  aliasPattern,
   aliasesOf,
+  mayBeAlias,
   type NamedTool,
 } from '../../../runtime/vmcp/catalog/names/aliases.ts'
 
@@ -39,7 +39,7 @@ function check(all: readonly NamedTool[], aliases: Aliases, most: number): boole
   if (new Set(shown).size !== shown.length || shown.some((one) => one.length > most)) return false
   return [...aliases.aliasByName].every(
     ([key, alias]) =>
-      aliases.nameByAlias.get(alias) === key && aliasPattern(most).test(alias) && alias.isWellFormed(),
+      aliases.nameByAlias.get(alias) === key && mayBeAlias(alias, most) && alias.isWellFormed(),
   )
 }
 

@@ -42,9 +42,9 @@ export class Inbound {
   readonly #questions: ServerRequests<Pending | undefined>
   #hasAbandoned = false
 
-  constructor(events: ConnectionEvents, assigns: Assignment, reply: (message: Buffer) => void) {
+  constructor(events: ConnectionEvents, assignment: Assignment, reply: (message: Buffer) => void) {
     this.#events = events
-    this.#assignment = assigns
+    this.#assignment = assignment
     this.#questions = new ServerRequests(reply)
   }
 

@@ -41,8 +41,7 @@ import {
 import type { ChannelTarget, Sender } from '../transport/target.ts'
 import type { BackendResponse, ExchangeControl } from '../transport/http.ts'
 import {
-  deliver,
-  messageIn,
+  forwardMessageIn,
   readBackendMessage,
   receiveEvent,
   streamReports,
@@ -181,7 +180,7 @@ export class StreamableChannel implements BackendChannel {
         throw errorOf(response, describeRequest(this.#target, method))
       // Some backends omit the id in errors about requests that they could not read.
       const isOurs = message.kind === 'error' && message.id === undefined
-      forwardMessage(isOurs ? { ...message, id: requestId } : message, sending)
+      receiveMessage(isOurs ? { ...message, id: requestId } : message, sending)
       return
     }
     const failure = errorOf(response, describeRequest(this.#target, method))
@@ -192,10 +191,7 @@ export class StreamableChannel implements BackendChannel {
   #onEvent(event: SseEvent, sending: Sending): void | Promise<void> {
     noteEventId(event, sending.position)
     if (event.size === 0 || (event.event !== undefined && event.event !== 'message')) return
-    const message = messageIn(event, this.#target)
-    const take = (read: Message): void =>
-      deliver(read, this.#target, (taken) => forwardMessage(taken, sending))
-    return message instanceof Promise ? message.then(take) : take(message)
+    return forwardMessageIn(event, this.#target, (message) => receiveMessage(message, sending))
   }
 
   /** Resumes an interrupted response stream until the response has arrived. */
@@ -332,8 +328,8 @@ export class StreamableChannel implements BackendChannel {
   }
 }
 
-/** Forwards a message received in the response to a sent message. */
-function forwardMessage(received: Message, sending: Sending): void {
+/** Handles a message received in the response to a sent message. */
+function receiveMessage(received: Message, sending: Sending): void {
   const { requestId, onMessage } = sending.options
   if (sending.awaitsResponse && received.method === '' && received.id === requestId) {
     sending.awaitsResponse = false

@@ -34,7 +34,7 @@ import type { ChannelTarget, Sender } from '../transport/target.ts'
 import { type BackendConnection, type Request, type ServerInfo, makeSplitter } from '../connection.ts'
 import { explainResponse, explainRpcError } from '../transport/backend-answer.ts'
 import type { BackendResponse, ExchangeControl } from '../transport/http.ts'
-import { deliver, messageIn, readBackendMessage } from '../transport/read-message.ts'
+import { forwardMessageIn, readBackendMessage } from '../transport/read-message.ts'
 import { describeRequest, isOwnRequest, sendToBackend, unreadableResponse } from '../transport/send.ts'
 import { readServerInfo } from '../server-info.ts'
 import { errorOf, isDecisiveStatus } from '../transport/status-error.ts'
@@ -148,9 +148,7 @@ export class StatelessConnection implements BackendConnection {
       }
       const onEvent = (event: SseEvent): void | Promise<void> => {
         if (event.size === 0 || responded) return undefined
-        const message = messageIn(event, target)
-        const take = (read: Message): void => deliver(read, target, onMessage)
-        return message instanceof Promise ? message.then(take) : take(message)
+        return forwardMessageIn(event, target, onMessage)
       }
       sendToBackend(target, request.sender, {
         method: 'POST',

@@ -97,34 +97,40 @@ export async function exchangeWithBackend(
   dispatcher: Dispatcher,
   request: BackendRequest,
 ): Promise<BackendResponse> {
-  const { method, headers, body = null, signal } = request
   let url = request.url
-  let hops = 0
-  let isRepeated = false
-  for (;;) {
-    if (signal.aborted) throw reasonOf(signal)
-    const handler = new ResponseHandler(request)
-    if (request.control) request.control.exchange = handler
+  for (let hops = 0; ; hops++) {
+    let response: BackendResponse
     try {
-      const path = url.pathname + url.search
-      dispatcher.dispatch({ origin: url.origin, path, method, headers, body, headersTimeout: 0 }, handler)
-    } catch (cause) {
-      handler.fail(new GatehouseError('BACKEND_UNREACHABLE', { cause }))
-    }
-    try {
-      const response = await handler.response
-      const next = redirectTarget(response, url)
-      if (next === undefined) return response
-      if (hops === maxRedirects) throw protocolError('too many redirects')
-      hops++
-      url = next
-      isRepeated = false
+      response = await dispatchTo(dispatcher, request, url)
     } catch (error) {
       // An idle connection may be closed just as a request is sent on it.
-      if (isRepeated || !request.repeatable || signal.aborted || !wasCut(error)) throw error
-      isRepeated = true
+      if (!request.repeatable || request.signal.aborted || !wasCut(error)) throw error
+      response = await dispatchTo(dispatcher, request, url)
     }
+    const next = redirectTarget(response, url)
+    if (next === undefined) return response
+    if (hops === maxRedirects) throw protocolError('too many redirects')
+    url = next
   }
+}
+
+/** Sends a request once. Settles when the response ends. */
+async function dispatchTo(
+  dispatcher: Dispatcher,
+  request: BackendRequest,
+  url: URL,
+): Promise<BackendResponse> {
+  const { method, headers, body = null, signal } = request
+  if (signal.aborted) throw reasonOf(signal)
+  const handler = new ResponseHandler(request)
+  if (request.control) request.control.exchange = handler
+  const path = url.pathname + url.search
+  try {
+    dispatcher.dispatch({ origin: url.origin, path, method, headers, body, headersTimeout: 0 }, handler)
+  } catch (cause) {
+    handler.fail(new GatehouseError('BACKEND_UNREACHABLE', { cause }))
+  }
+  return handler.response
 }
 
 function redirectTarget({ status, headers }: BackendResponse, from: URL): URL | undefined {

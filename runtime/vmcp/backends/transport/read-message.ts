@@ -1,4 +1,11 @@
-import { JsonError, type Message, MessageError, readServerMessage, SseEvent } from '../../../mcp/index.ts'
+import {
+  changedList,
+  JsonObject,
+  type Message,
+  readServerMessage,
+  SseEvent,
+  withoutReservedMeta,
+} from '../../../mcp/index.ts'
 import type { StreamPaceOptions } from '../../../net/index.ts'
 import type { ChannelTarget } from './target.ts'
 import { ArrivingResult } from './arriving-result.ts'
@@ -20,10 +27,11 @@ export function readBackendMessage(
 
 /** Reads the message in an event. Part of it may already have been sent to the client. */
 export function messageIn(event: SseEvent, reporter: Reporter): Message | Promise<Message> {
-  const { receiver: taken } = event
-  if (!(taken instanceof ArrivingResult)) return readBackendMessage(event.data(), reporter)
+  const result = event.receiver
+  if (!(result instanceof ArrivingResult)) return readBackendMessage(event.data(), reporter)
   return (
-    taken.end() ?? readBackendMessage(new SseEvent(event, taken.buffered.take(), event.size).data(), reporter)
+    result.end() ??
+    readBackendMessage(new SseEvent(event, result.buffered.take(), event.size).data(), reporter)
   )
 }
 
@@ -37,32 +45,47 @@ export function receiveEvent(
   onMessage: (message: Message) => void,
 ): void | Promise<void> {
   if (event.size === 0 || (event.event !== undefined && event.event !== 'message')) return undefined
-  const skip = (): void => reporter.deviations?.note('event_unreadable')
-  let message: Message | Promise<Message>
-  try {
-    message = messageIn(event, reporter)
-  } catch {
-    return skip()
-  }
-  const take = (read: Message): void => deliver(read, reporter, onMessage)
-  return message instanceof Promise ? message.then(take, skip) : take(message)
+  return forwardMessageIn(event, reporter, onMessage, () => reporter.deviations?.note('event_unreadable'))
 }
 
 /**
- * Forwards a message from an event stream. Drops and reports a notification whose params cannot be read, because the
- * stream's other messages do not depend on it.
+ * Forwards the message in an event. Drops and reports a notification whose params cannot be read, because the stream's
+ * other messages do not depend on it. By default, throws or rejects for an invalid message.
  */
-export function deliver(
-  message: Message,
-  { deviations }: Reporter,
+export function forwardMessageIn(
+  event: SseEvent,
+  reporter: Reporter,
   onMessage: (message: Message) => void,
-): void {
+  onInvalid: (error: unknown) => void = rethrow,
+): void | Promise<void> {
+  const forward = (message: Message): void => {
+    if (hasReadableParams(message)) onMessage(message)
+    else reporter.deviations?.note('event_unreadable')
+  }
+  let message: Message | Promise<Message>
   try {
-    onMessage(message)
+    message = messageIn(event, reporter)
   } catch (error) {
-    const isUnreadable = error instanceof JsonError || error instanceof MessageError
-    if (message.kind !== 'notification' || !isUnreadable) throw error
-    deviations?.note('event_unreadable')
+    return onInvalid(error)
+  }
+  return message instanceof Promise ? message.then(forward, onInvalid) : forward(message)
+}
+
+function rethrow(error: unknown): never {
+  throw error
+}
+
+/** Returns false for a notification whose params cannot be read as they are when it is forwarded to a client. */
+function hasReadableParams({ kind, method, params }: Message): boolean {
+  // The params of a changed list are not used.
+  if (kind !== 'notification' || !params || changedList(method)) return true
+  try {
+    // Some JSON readers ignore case and could use another member than Gatehouse.
+    const read = new JsonObject(params, { ignoreCase: true })
+    withoutReservedMeta(read.bytes)
+    return true
+  } catch {
+    return false
   }
 }
 

@@ -12,7 +12,7 @@ const maxForks = 1_024
 export class ListingKeys {
   readonly #settings: Pick<BackendSettings, 'perCaller'>
   /** Keys of sessions that have their own lists. */
-  readonly forks = new Set<string>()
+  readonly #forks = new Set<string>()
 
   constructor(settings: Pick<BackendSettings, 'perCaller'>) {
     this.#settings = settings
@@ -38,28 +38,28 @@ export class ListingKeys {
   /** Returns the key of the session's own lists, or undefined when it has none. */
   forkOf(client: OperationClient): string | undefined {
     const { session } = client
-    if (!session || this.forks.size === 0) return undefined
+    if (!session || this.#forks.size === 0) return undefined
     const key = forkKey(session.id, this.#identityOf(client))
-    return this.forks.has(key) ? key : undefined
+    return this.#forks.has(key) ? key : undefined
   }
 
   hasFork({ session, identity }: SessionScope): boolean {
-    return this.forks.has(forkKey(session.id, identity))
+    return this.#forks.has(forkKey(session.id, identity))
   }
 
   /** Gives a session its own lists. Returns their key, or undefined when too many sessions have their own lists. */
   fork({ session, identity }: SessionScope): string | undefined {
     const key = forkKey(session.id, identity)
-    if (this.forks.size >= maxForks && !this.forks.has(key)) return undefined
-    this.forks.add(key)
+    if (this.#forks.size >= maxForks && !this.#forks.has(key)) return undefined
+    this.#forks.add(key)
     return key
   }
 
   /** Removes a session's own lists for all identities. Returns their keys. */
   unfork(sessionId: string): readonly string[] {
     const start = forkKey(sessionId, '')
-    const own = [...this.forks].filter((key) => key.startsWith(start))
-    for (const key of own) this.forks.delete(key)
+    const own = [...this.#forks].filter((key) => key.startsWith(start))
+    for (const key of own) this.#forks.delete(key)
     return own
   }
 }

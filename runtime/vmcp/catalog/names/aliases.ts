@@ -28,6 +28,7 @@ export type AliasHash = (named: NamedTool, attempt: number) => string
 
 const hashLength = 10
 const alphabet = 'abcdefghijklmnopqrstuvwxyz234567'
+const aliasEnd = /_[a-z2-7]{10}$/
 
 const noAliases: Aliases = { aliasByName: new Map(), nameByAlias: new Map() }
 
@@ -35,32 +36,30 @@ const noAliases: Aliases = { aliasByName: new Map(), nameByAlias: new Map() }
 export function aliasesOf(all: readonly NamedTool[], limit: number, hashOf: AliasHash = shortHash): Aliases {
   const long = limit === 0 ? [] : all.filter(({ key }) => key.length > limit)
   if (long.length === 0) return noAliases
-  const of = new Map<string, string>()
-  const names = new Map<string, string>()
+  const aliasByName = new Map<string, string>()
+  const nameByAlias = new Map<string, string>()
   const take = (one: NamedTool): void => {
     for (let attempt = 0; ; attempt++) {
       const alias = `${stemOf(one.key, limit)}_${hashOf(one, attempt)}`
-      if (names.has(alias) || alias === one.key) continue
-      of.set(one.key, alias)
-      names.set(alias, one.key)
+      if (nameByAlias.has(alias) || alias === one.key) continue
+      aliasByName.set(one.key, alias)
+      nameByAlias.set(alias, one.key)
       return
     }
   }
   for (const one of long.sort((a, b) => byText(a.key, b.key))) take(one)
   const byKey = new Map(all.map((one) => [one.key, one]))
   // The loop may add aliases: the alias of such a tool may again be the name of another tool.
-  for (const alias of names.keys()) {
+  for (const alias of nameByAlias.keys()) {
     const own = byKey.get(alias)
     if (own) take(own)
   }
-  return { aliasByName: of, nameByAlias: names }
+  return { aliasByName, nameByAlias }
 }
 
-/** Returns the pattern of aliases. A name that does not match is not an alias. With `limit` 0, no name matches. */
-export function aliasPattern(limit: number): RegExp {
-  if (limit === 0) return /(?!)/
-  const stem = limit - hashLength - 1
-  return new RegExp(`^[^]{${stem - 1},${stem}}_[a-z2-7]{${hashLength}}$`)
+/** Returns false if a name is not an alias, judging by its form. */
+export function mayBeAlias(name: string, limit: number): boolean {
+  return limit > 0 && name.length <= limit && name.length >= limit - 1 && aliasEnd.test(name)
 }
 
 /** Returns the part of a name that its alias contains, without splitting a character. */

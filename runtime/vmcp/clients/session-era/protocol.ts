@@ -53,8 +53,8 @@ export interface SessionProtocolOptions {
 export interface SessionLife {
   /** The client sent `notifications/initialized`. */
   onReady(session: ServerSession): void
-  /** Called before the first message of a session that was opened or restored in this process is handled. */
-  onBegin(session: ServerSession): void
+  /** Called before a message of the session is handled. */
+  onMessage(session: ServerSession): void
   onSubscribed(session: ServerSession, uri: string): void
   onUnsubscribed(session: ServerSession, uri: string): void
   onLevelSet(session: ServerSession): void
@@ -107,7 +107,7 @@ export class SessionProtocol {
     })
     const session = await this.#options.sessions.open(facts, caller)
     session.sender = { caller, headers }
-    this.#options.life.onBegin(session)
+    this.#options.life.onMessage(session)
     const result = `{"protocolVersion":"${protocolVersion}",${advertisedMembers(advertised)},"serverInfo":${this.#options.serverInfo}}`
     return { session, response: resultMessage(id, result) }
   }
@@ -123,7 +123,7 @@ export class SessionProtocol {
     response: ClientResponse,
   ): Promise<void> {
     const { kind, method, id = '' } = message
-    if (!session.onLost) this.#options.life.onBegin(session)
+    this.#options.life.onMessage(session)
     if (kind === 'notification') {
       this.#handleNotification(session, message, params)
       return

@@ -1,20 +1,23 @@
 /**
- * Members of a result's `_meta` that only Gatehouse may write. They are removed from results of backends, so that
- * clients can trust them.
+ * Members of a result's `_meta` that only Gatehouse may write. `send` removes them from every result of a backend, so
+ * that clients can trust them.
  * Source: docs/guides/quotas.md.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { JsonError, JsonObject, readMembers, workOn } from '../../../mcp/index.ts'
+import type { Delivery } from '../../model/delivery.ts'
 import type { Outcome } from '../../model/outcome.ts'
 
 const ownPrefix = 'gatehouse.dev/'
+/** Member in which a backend reports what a call cost, in micro-units. */
+const costKey = 'gatehouse.dev/cost'
 
-/** Rejects with BACKEND_PROTOCOL when a result that may contain such members cannot be read. */
-export function withoutOwnMeta(outcome: Outcome): Outcome | Promise<Outcome> {
-  return outcome.kind === 'result' && mayHold(outcome.result) ? without(outcome) : outcome
-}
-
-async function without(outcome: Extract<Outcome, { readonly kind: 'result' }>): Promise<Outcome> {
+/**
+ * Removes the members, and stores the cost among them in `delivery`. Rejects with BACKEND_PROTOCOL when a result that
+ * may contain such members cannot be read.
+ */
+export async function withoutOwnMeta(outcome: Outcome, delivery?: Delivery): Promise<Outcome> {
+  if (outcome.kind !== 'result' || !mayContainOwnMeta(outcome.result)) return outcome
   const bytes = outcome.result
   try {
     await workOn(bytes, readMembers(bytes))
@@ -23,6 +26,7 @@ async function without(outcome: Extract<Outcome, { readonly kind: 'result' }>): 
     if (raw?.[0] !== 0x7b) return outcome
     await workOn(raw, readMembers(raw))
     const meta = new JsonObject(raw)
+    if (delivery) delivery.reportedCost = meta.raw(costKey)
     const own = meta.names().filter((name) => name.toLowerCase().startsWith(ownPrefix))
     if (own.length === 0) return outcome
     const changed = meta.with(Object.fromEntries(own.map((name) => [name, undefined])))
@@ -34,6 +38,6 @@ async function without(outcome: Extract<Outcome, { readonly kind: 'result' }>): 
 }
 
 /** Names may contain escapes. All escapes for ASCII characters start with `\u00`. */
-function mayHold(result: Buffer): boolean {
+function mayContainOwnMeta(result: Buffer): boolean {
   return result.includes('gatehouse.dev') || result.includes('\\u00')
 }

@@ -10,16 +10,15 @@ import type { Quotas, QuotaState, QuotaUse, Reservation } from '../../../policy/
 import type { Delivery } from '../../model/delivery.ts'
 import type { Link, Operation, Perform } from '../../model/operation.ts'
 import { isHeaderMismatch, type Outcome, sizeOf } from '../../model/outcome.ts'
-import { withoutOwnMeta } from './own-meta.ts'
 
-/** Member of `_meta` in which a backend reports what a call cost, in micro-units. */
-const costKey = 'gatehouse.dev/cost'
 /** Member of `_meta` in which a client reads what is left of its budgets. */
 const leftKey = 'gatehouse.dev/quota'
 
 /** Highest valid cost of one call. */
 const maxCost = 1_000_000_000_000
-/** Larger `_meta` is not read. */
+/** Length of the longest text that is read as a cost. */
+const maxCostLength = 32
+/** No budgets are added to a larger `_meta`. */
 const maxMetaBytes = 64 * 1024
 
 export interface QuotaParts {
@@ -57,25 +56,22 @@ class Spending {
       reservation.settle({ sent: delivery.sent, bytes: 0 })
       throw error
     }
-    const near = reservation.settle(await this.#useOf(reservation, backend, delivery, outcome))
-    const cleaned = await withoutOwnMeta(outcome)
-    return target.isStep !== true && near.length > 0 ? addRemaining(cleaned, near) : cleaned
+    const near = reservation.settle(this.#useOf(reservation, backend, delivery, outcome))
+    return target.isStep !== true && near.length > 0 ? addRemaining(outcome, near) : outcome
   }
 
-  async #useOf(
+  #useOf(
     { readsCost }: Reservation,
     backend: string,
-    { sent }: Delivery,
+    { sent, reportedCost }: Delivery,
     outcome: Outcome,
-  ): Promise<QuotaUse> {
+  ): QuotaUse {
     // The backend did not execute this call, which is repeated.
     if (isHeaderMismatch(outcome)) return { sent: false, bytes: 0 }
     const bytes = sizeOf(outcome)
-    if (!readsCost || outcome.kind !== 'result' || !outcome.result.includes('"_meta"')) return { sent, bytes }
-    const cost = (await metaOf(outcome.result))?.value(costKey)
-    if (cost === undefined) return { sent, bytes }
-    if (typeof cost === 'number' && Number.isSafeInteger(cost) && cost >= 0 && cost <= maxCost)
-      return { sent, bytes, cost }
+    if (!readsCost || !reportedCost) return { sent, bytes }
+    const cost = reportedCost.length > maxCostLength ? Number.NaN : Number(reportedCost.toString())
+    if (Number.isSafeInteger(cost) && cost >= 0 && cost <= maxCost) return { sent, bytes, cost }
     this.#parts.costUnreadable(backend)
     return { sent, bytes }
   }

@@ -79,6 +79,7 @@ const unreadableProgress = [
   '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progressToken":2}}',
   '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","level":"error","data":1}}',
   '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","LEVEL":"error","data":1}}',
+  '{"jsonrpc":"2.0","method":"notifications/message","params":{"_meta":{"io.modelcontextprotocol/a":1,"io.modelcontextprotocol/a":2},"level":"info","data":1}}',
 ]
 const unreadableCancellations = [
   '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"requestId":2}}',
