@@ -54,18 +54,6 @@ function follow(read: () => TlsMaterial): () => TlsMaterial {
   }
 }
 
-/**
- * Follows a bundle of certification authorities. Returns undefined without a path. Throws INVALID_CONFIG when the bundle
- * cannot be used initially.
- */
-export function followCaBundle(
-  caBundlePath: string | undefined,
-  field: string,
-): (() => TlsMaterial) | undefined {
-  if (caBundlePath === undefined) return undefined
-  return followTls({ insecureSkipVerify: false, caBundlePath }, field)
-}
-
 /** Returns the content of a bundle. An invalid bundle would trust no server, or fail at each connection. */
 function bundle(path: string | undefined, field: string): string | undefined {
   const text = pem(path, field)
