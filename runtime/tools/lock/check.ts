@@ -1,7 +1,12 @@
 /** Compares backends with their locks and formats the differences. */
 import type { RuntimeToolLock, ToolLockSpec } from '../../../schemas/index.ts'
 import { pinScheme, runtimeToolLock } from '../../../schemas/index.ts'
-import { compareWithLocks, type LockComparison, type PinDetail, type SurveyedBackend } from '../../vmcp/index.ts'
+import {
+  compareWithLocks,
+  type LockComparison,
+  type PinDetail,
+  type SurveyedBackend,
+} from '../../vmcp/index.ts'
 import { visibleText } from '../../observe/index.ts'
 import type { LockTarget } from './targets.ts'
 

@@ -36,7 +36,7 @@ for (const receive of [forwardMessageIn, receiveEvent])
     t.end()
   })
 
-t.test('a notification whose params cannot be read is dropped and reported', (t) => {
+t.test('a notification whose params cannot be read is dropped and reported', async (t) => {
   const { noted, reporter } = startReporter()
   const received: Message[] = []
   const unreadable = [
@@ -45,30 +45,32 @@ t.test('a notification whose params cannot be read is dropped and reported', (t)
     '{"_meta":{"io.modelcontextprotocol/a":1,"io.modelcontextprotocol/a":2}}',
   ]
   for (const params of unreadable)
-    forwardMessageIn(notification('message', params), reporter, (message) => received.push(message))
+    await forwardMessageIn(notification('message', params), reporter, (message) => received.push(message))
   t.strictSame(received, [])
   t.strictSame(
     noted,
     unreadable.map(() => 'event_unreadable'),
   )
-  t.end()
 })
 
-t.test('a changed list is announced whatever its params contain', (t) => {
+t.test('a changed list is announced whatever its params contain', async (t) => {
   const { noted, reporter } = startReporter()
   const received: string[] = []
   const event = notification('tools/list_changed', '{"a":1,"a":2}')
-  forwardMessageIn(event, reporter, ({ method }) => received.push(method))
+  await forwardMessageIn(event, reporter, ({ method }) => received.push(method))
   t.strictSame(received, ['notifications/tools/list_changed'])
   t.strictSame(noted, [])
-  t.end()
 })
 
-t.test('an invalid message is skipped only on a stream that is not the response to one request', (t) => {
-  const { noted, reporter } = startReporter()
-  receiveEvent(eventOf('{"jsonrpc":'), reporter, () => t.fail('no message'))
-  t.strictSame(noted, ['event_unreadable'])
-  t.throws(() => forwardMessageIn(eventOf('{"jsonrpc":'), reporter, () => t.fail('no message')))
-  t.strictSame(noted, ['event_unreadable'])
-  t.end()
-})
+t.test(
+  'an invalid message is skipped only on a stream that is not the response to one request',
+  async (t) => {
+    const { noted, reporter } = startReporter()
+    await receiveEvent(eventOf('{"jsonrpc":'), reporter, () => t.fail('no message'))
+    t.strictSame(noted, ['event_unreadable'])
+    await t.rejects(async () =>
+      forwardMessageIn(eventOf('{"jsonrpc":'), reporter, () => t.fail('no message')),
+    )
+    t.strictSame(noted, ['event_unreadable'])
+  },
+)

@@ -132,12 +132,12 @@ const bundleRow: Row = {
   failure: 'status.absentCaBundles[1]',
 }
 const noBundleRow: Row = { id: '', at: 'status.absentCaBundles', bad: [bundles] }
-const withoutBundles: readonly string[] = ['MCPToolConfig', 'MCPWebhookConfig']
+const withoutBundles: ReadonlySet<string> = new Set(['MCPToolConfig', 'MCPWebhookConfig'])
 
 const configs: readonly Table[] = Object.entries(specs).map(([kind, spec]) => ({
   name: `${kind} status`,
   base: withStatus(document(kind, spec), { conditions: [condition], referencingWorkloads: [reference] }),
-  rows: [...configRows, withoutBundles.includes(kind) ? noBundleRow : bundleRow, ...conditionRows],
+  rows: [...configRows, withoutBundles.has(kind) ? noBundleRow : bundleRow, ...conditionRows],
 }))
 
 const phases = (id: string, words: string, fallback?: string): Row => ({
