@@ -73,7 +73,7 @@ await t.test('dev: a server that never listens says what it waits for and what i
 
 for (const [name, command, why] of [
   ['dead', 'no-such-program --flag', 'the command was not found; .*; install it, or correct gatehouse'],
-  ['looping', `node -e 'process.exit(7)'`, 'exited with code 7; .*; gatehouse logs looping shows its output'],
+  ['looping', `node -e 'process.exit(7)'`, 'exited with code 7; .*; run gatehouse logs looping to see its output'],
 ] as const) {
   for (const [kind, spec] of [
     ['listening', {}],

@@ -153,7 +153,7 @@ export const callFailures: readonly Failure[] = [
     type: 'decision_point',
     lasts: true,
     drive: (t) => decided(t, 500, 6),
-    message: /returns no decisions: requests are rejected \(status\)$/,
+    message: /is not returning decisions: requests are rejected \(status\)$/,
     fix: /POST <url>\/decision/,
     logged: { level: 'error' },
   },
