@@ -9,9 +9,11 @@ export type BackendKind = 'session' | 'stateless' | 'sse'
 export interface RecordedBackend {
   readonly url: string
   readonly tape: Tape
+  /** Resolves when the next call of `wait` or `hold` has arrived. */
+  waiting(): Promise<unknown>
   /** Resolves at the next cancellation. */
   cancelled(): Promise<unknown>
-  /** Lets the tool `wait` return. */
+  /** Lets the tools `wait` and `hold` return. */
   release(): void
   close(): Promise<void>
 }
@@ -22,7 +24,7 @@ interface Rpc {
   readonly params?: ReturnType<typeof JSON.parse>
 }
 
-const tools = ['plain', 'stream', 'ask', 'wait', 'broken', 'large']
+const tools = ['plain', 'stream', 'ask', 'wait', 'hold', 'broken', 'large']
 const capabilities = { tools: {}, logging: {} }
 const info = { name: 'recorded', version: '1.0.0' }
 const question = {
@@ -76,12 +78,14 @@ export async function startRecordedBackend(kind: BackendKind): Promise<RecordedB
         const [answer] = await once(events, 'answer')
         return textOf(`answered ${JSON.stringify(answer)}`)
       }
-      case 'wait': {
-        progress(1)
+      case 'wait':
+      case 'hold': {
+        if (params['name'] === 'wait') progress(1)
         const stop = new AbortController()
         const cancelled = once(events, 'cancelled', { signal: stop.signal }).then(() => undefined)
         const released = once(events, 'released', { signal: stop.signal }).then(() => textOf('released'))
         for (const one of [cancelled, released]) one.catch(() => {})
+        events.emit('waiting')
         const result = await Promise.race([cancelled, released])
         stop.abort()
         return result
@@ -164,7 +168,7 @@ export async function startRecordedBackend(kind: BackendKind): Promise<RecordedB
   async function respond(message: Rpc, res: ServerResponse, own: ServerResponse | undefined): Promise<void> {
     const name = message.params?.['name']
     if (own) res.writeHead(202).end()
-    const isStream = own !== undefined || /^(stream|ask|wait|broken)$/.test(String(name))
+    const isStream = own !== undefined || /^(stream|ask|wait|hold|broken)$/.test(String(name))
     let target = own ?? res
     if (name === 'wait') events.once('resumed', (resumed: ServerResponse) => void (target = resumed))
     if (!own) res.writeHead(200, { 'content-type': isStream ? 'text/event-stream' : 'application/json' })
@@ -208,6 +212,7 @@ export async function startRecordedBackend(kind: BackendKind): Promise<RecordedB
   return {
     url: `${origin}${kind === 'sse' ? '/sse' : '/mcp'}`,
     tape,
+    waiting: () => once(events, 'waiting'),
     cancelled: () => once(events, 'cancelled'),
     release: () => void events.emit('released'),
     async close() {

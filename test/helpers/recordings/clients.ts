@@ -9,7 +9,7 @@ export type Message = ReturnType<typeof JSON.parse>
 export interface RecordingClient {
   readonly tape: Tape
   /** Sends a call. Messages of the call arrive at `until` of this client. */
-  call(name: string): Promise<void>
+  call(name: string, more?: object): Promise<void>
   /** Resolves with the next message that matches. */
   until(matches: (message: Message) => boolean): Promise<Message>
   cancel(): Promise<void>
@@ -120,7 +120,7 @@ export async function httpClient(url: string, era: 'session' | 'stateless'): Pro
   const inbox = new Inbox()
   let exchanges: HttpExchange[] = []
   let session: Record<string, string> = {}
-  let current: { readonly name: string; readonly http: HttpExchange } | undefined
+  let current: { readonly name: string; readonly more: object; readonly http: HttpExchange } | undefined
   async function send(title: string, body: object, more: Record<string, string> = {}): Promise<HttpExchange> {
     const headers = { 'content-type': 'application/json', accept, ...session, ...more }
     const opened = await exchange(url, title, { method: 'POST', headers, body: rpc(body) }, inbox)
@@ -134,7 +134,7 @@ export async function httpClient(url: string, era: 'session' | 'stateless'): Pro
         ? {}
         : { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call', 'mcp-name': name }
     const http = await send(`call ${name}`, callOf({ name, arguments: {}, ...more, _meta: meta }), headers)
-    current = { name, http }
+    current = { name, more, http }
   }
   if (era === 'session') {
     const opened = await send('initialize', initialize)
@@ -172,7 +172,7 @@ export async function httpClient(url: string, era: 'session' | 'stateless'): Pro
     }),
     async answer({ id, result }) {
       if (era === 'session') await (await send('answer', { id, result: answered })).ended
-      else await call(current?.name ?? '', answersTo(result))
+      else await call(current?.name ?? '', { ...current?.more, ...answersTo(result) })
     },
     async finish() {
       for (const { title, ended } of exchanges) if (title !== 'cancel') await ended
@@ -206,7 +206,7 @@ export async function sseClient(t: Pick<Test, 'teardown'>, url: string): Promise
   await inbox.until(isResult)
   return {
     tape,
-    call: (name) => send(callOf({ name, arguments: {}, _meta: sessionMeta })),
+    call: (name, more = {}) => send(callOf({ name, arguments: {}, ...more, _meta: sessionMeta })),
     until: (matches) => inbox.until(matches),
     cancel: () => send(cancelled),
     answer: ({ id }) => send({ id, result: answered }),
