@@ -40,6 +40,9 @@ const isMethod =
   (message: { readonly method?: string }): boolean =>
     message.method === method
 
+/** Counters that depend on when the backends are listed again. */
+const isOfLists = /type=(backend_health|backends_changed|lists_changed|tools_drifted)\}/
+
 /** Params of the call. */
 function callFor({ phase, change }: Row): readonly [name: string, args: Settings] {
   const tool = toolOf[phase]
@@ -123,8 +126,8 @@ async function observe(t: Test, row: Row, { urls, one, marker }: Peers): Promise
     result: textOf(result),
     next: textOf(next.response),
     'tools/list_changed': await toolsChanged(stream),
-    audit: audit.filter(({ type }) => !type.includes('list')).map(auditText),
-    counters: growth(before, after),
+    audit: audit.filter(({ type }) => !/list|logging/.test(type)).map(auditText),
+    counters: growth(before, after).filter((line) => !isOfLists.test(line)),
   }
 }
 

@@ -71,6 +71,10 @@ class Inbox {
       await new Promise<void>((resolve) => (this.#wake = resolve))
     }
   }
+
+  clear(): void {
+    this.#messages.length = 0
+  }
 }
 
 interface HttpExchange {
@@ -144,6 +148,7 @@ export async function httpClient(url: string, era: 'session' | 'stateless'): Pro
       'mcp-protocol-version': '2025-11-25',
     }
     for (const one of [initialized, setLevel]) await (await send('open', one)).ended
+    inbox.clear()
   }
   return {
     tape,
