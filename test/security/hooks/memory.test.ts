@@ -28,13 +28,14 @@ t.test('hooks server: bodies that would fill its memory are refused, and it live
     return { status: response.status, text: await response.text() }
   }
   const hook = '/hooks/mcpgroups/sync'
+  // The server discards at most 24 MiB after its limit. It may close the connection before a larger body is sent.
   for (const path of [hook, '/validate'])
     t.match(
-      await post(path, lists(20 * MEBIBYTE)),
+      await post(path, lists(14 * MEBIBYTE)),
       { status: 413, text: /JSON values/ },
-      `${path}: 60 MiB of lists`,
+      `${path}: 42 MiB of lists`,
     )
-  t.match(await post(hook, `"${'x'.repeat(60 * MEBIBYTE)}"`), { status: 413, text: /larger than 24 MiB/ })
+  t.match(await post(hook, `"${'x'.repeat(42 * MEBIBYTE)}"`), { status: 413, text: /larger than 24 MiB/ })
   t.match(await post('/validate', '['.repeat(MEBIBYTE)), { status: 400, text: /more than 200 levels/ })
 
   t.match(await post(hook, largest), { status: 200 }, 'the largest that is read')
