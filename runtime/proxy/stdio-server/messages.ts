@@ -14,11 +14,12 @@ export interface MessageHandlers {
 
 const maxTextBytes = 2_000
 
-/** Logs why a response from the server cannot be read. The client only receives BACKEND_PROTOCOL. */
-export const reportUnreadable: (log: Log, cause: unknown) => void = limitToOncePerMinute(
-  (log: Log, cause: unknown) =>
+/** Returns a function that logs why a response from the server cannot be read; its client only receives BACKEND_PROTOCOL. */
+export function makeUnreadableReporter(log: Log): (cause: unknown) => void {
+  return limitToOncePerMinute((cause: unknown) =>
     log.warn('a response from the server cannot be read; its request fails', { err: cause }),
-)
+  )
+}
 
 /**
  * Returns the line handler for one process. The handler never throws or rejects. A response that cannot be read becomes
@@ -28,6 +29,7 @@ export function messagesOf(
   log: Log,
   { onMessage, onText }: MessageHandlers,
 ): (line: Buffer) => void | Promise<void> {
+  const reportUnreadable = makeUnreadableReporter(log)
   let hasWarned = false
   const isText = (line: Buffer): void => {
     const text = line.toString('utf8', 0, maxTextBytes).trimEnd()
@@ -49,7 +51,7 @@ export function messagesOf(
   const failed = (line: Buffer, cause: unknown): void => {
     const id = responseIdIn(line)
     if (id === undefined) return isText(line)
-    reportUnreadable(log, cause)
+    reportUnreadable(cause)
     use(scanMessage(errorMessage(id, new GatehouseError('BACKEND_PROTOCOL', { cause }))))
   }
   return function onLine(line) {

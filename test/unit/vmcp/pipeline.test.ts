@@ -191,8 +191,7 @@ t.test('pipeline: a script of a removed feature passes the present checks', asyn
 
 t.test('pipeline: state of another backend is rejected before the quota counts the call', async (t) => {
   const settings = { name: 'one', target: { url: new URL('http://one.test/mcp') } }
-  const health = { monitor: { isAvailable: () => true } }
-  const members = new Map([['one', { backend: { name: 'one', settings, health } }]])
+  const members = new Map([['one', { backend: { name: 'one', settings, isAvailable: true } }]])
   const parts = { members, leftOut: [] } as unknown as CallParts
   const entry = { key: 'x', backend: 'one', original: 'x', json: Buffer.from('{}') }
   let counted = 0

@@ -34,7 +34,7 @@ import {
   withClientSubscription,
 } from '../../../mcp/index.ts'
 import type { Log } from '../../../net/index.ts'
-import { reportUnreadable } from '../messages.ts'
+import { makeUnreadableReporter } from '../messages.ts'
 import { lineOf } from '../peer.ts'
 import { type Introduction, introduce, introductionFor } from './introduction.ts'
 import { SharedSessionState } from './session-state.ts'
@@ -82,6 +82,7 @@ export class SharedServer implements LinkOwner {
   readonly #sent = new Map<string, Sent>()
   readonly #waiting: WaitingRequests
   readonly #state: SharedSessionState
+  readonly #reportUnreadable: (cause: unknown) => void
   #nextId = 1
   #wire: Wire | undefined
   #introduction: Introduction | undefined
@@ -95,6 +96,7 @@ export class SharedServer implements LinkOwner {
     this.#waiting = new WaitingRequests(options.waitMs ?? 30_000, () => this.notReady)
     this.#requester = new LinkRequester((message) => this.#write(message), `${this.#prefix}own-`)
     this.#state = new SharedSessionState(this.#requester)
+    this.#reportUnreadable = makeUnreadableReporter(options.log)
   }
 
   /** Why requests are waiting, for clients. */
@@ -288,7 +290,7 @@ export class SharedServer implements LinkOwner {
           : message.result
       return { ...message, id: clientId, result, bytes: responseMessage(clientId, { result, error }) }
     } catch (cause) {
-      reportUnreadable(this.#options.log, cause)
+      this.#reportUnreadable(cause)
       return scanMessage(errorMessage(clientId, new GatehouseError('BACKEND_PROTOCOL', { cause })))
     }
   }
