@@ -2,18 +2,25 @@
  * The credentials with which we authenticate at token, introspection and revocation endpoints.
  *
  * Chooses the authentication method and creates the function that oauth4webapi calls to add the credentials to a
- * request. Does not support private-key authentication.
- * Source: RFC 6749 section 2.3, RFC 8414 (token_endpoint_auth_methods_supported).
+ * request.
+ * Source: RFC 6749 section 2.3; RFC 7523 section 2.2; draft-ietf-oauth-rfc7523bis-10; RFC 8414
+ * (token_endpoint_auth_methods_supported).
  */
-import { type ClientAuth, ClientSecretPost, None } from 'oauth4webapi'
+import { type ClientAuth, ClientSecretPost, modifyAssertion, None, PrivateKeyJwt } from 'oauth4webapi'
 import { OAuthClientError } from './client-error.ts'
+import type { ClientKey } from './client-key.ts'
 import type { ServerMetadata } from './metadata/server-metadata.ts'
 
+/** The methods that need no key. Registration obtains clients for these. */
 export type ClientAuthMethod = 'client_secret_basic' | 'client_secret_post' | 'none'
 
 export interface OAuthClient {
   readonly clientId: string
   readonly clientSecret?: string | undefined
+  /** Signs an assertion for each request (private_key_jwt). Takes precedence over the secret. */
+  readonly privateKey?: ClientKey | undefined
+  /** Audience of assertions, for servers that require another one than their issuer. */
+  readonly assertionAudience?: string | undefined
   /** A fixed method, for instance from registration. Absent: chosen from the metadata. */
   readonly authMethod?: ClientAuthMethod | undefined
 }
@@ -21,14 +28,15 @@ export interface OAuthClient {
 const preference: readonly ClientAuthMethod[] = ['client_secret_basic', 'client_secret_post', 'none']
 
 /**
- * Returns the authentication method. Without a secret it is `none`. With a secret it is the first of basic, post and
+ * Returns the authentication method. With a key it is `private_key_jwt`, without key and secret `none`. With a secret it is the first of basic, post and
  * none that `supported` lists, or basic when `supported` is empty. (`none` is included because some servers for public
  * clients return a secret at registration.) Throws OAuthClientError `protocol` when the server supports none of them.
  */
 export function chooseAuthMethod(
   client: OAuthClient,
   supported: readonly string[] | undefined,
-): ClientAuthMethod {
+): ClientAuthMethod | 'private_key_jwt' {
+  if (client.privateKey !== undefined) return 'private_key_jwt'
   if (client.clientSecret === undefined) return 'none'
   if (client.authMethod !== undefined) return client.authMethod
   if (supported === undefined || supported.length === 0) return 'client_secret_basic'
@@ -44,6 +52,20 @@ const methods: Record<ClientAuthMethod, (secret: string) => ClientAuth> = {
   client_secret_basic: basic,
   client_secret_post: ClientSecretPost,
   none: None,
+}
+
+/** Sends an assertion that is valid for 60 s at the server's issuer. */
+function privateKeyJwt({ privateKey, assertionAudience }: OAuthClient): ClientAuth {
+  if (!privateKey) throw new OAuthClientError('protocol', 'private_key_jwt needs a private key')
+  return PrivateKeyJwt(privateKey, {
+    [modifyAssertion](header, payload) {
+      header['alg'] = privateKey.alg
+      header['typ'] = 'client-authentication+jwt'
+      // A server whose clock is behind would reject it, and `iat` and `exp` limit the life.
+      delete payload['nbf']
+      if (assertionAudience !== undefined) payload['aud'] = assertionAudience
+    },
+  })
 }
 
 /**
@@ -67,8 +89,8 @@ export function isClientAuthMethod(value: string): value is ClientAuthMethod {
 }
 
 /** Returns the method in the form that oauth4webapi expects. */
-export function clientAuth(client: OAuthClient, method: ClientAuthMethod): ClientAuth {
-  return methods[method](client.clientSecret ?? '')
+export function clientAuth(client: OAuthClient, method: ReturnType<typeof chooseAuthMethod>): ClientAuth {
+  return method === 'private_key_jwt' ? privateKeyJwt(client) : methods[method](client.clientSecret ?? '')
 }
 
 /** True when a retry with the secret in the body may succeed: the metadata listed no methods and Basic failed. */

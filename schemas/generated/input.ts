@@ -13,6 +13,8 @@ import type {
   BearerTokenConfig,
   BearerTokenStrategy,
   CABundleConfigStatus,
+  ClientKey,
+  ClientKeySet,
   Condition,
   ConfigStatus,
   ConfiguredBackend,
@@ -107,6 +109,8 @@ export type {
   BearerTokenConfig,
   BearerTokenStrategy,
   CABundleConfigStatus,
+  ClientKey,
+  ClientKeySet,
   Condition,
   ConfigStatus,
   ConfiguredBackend,
@@ -213,14 +217,15 @@ export type AuditSwitch = Omit<filled.AuditSwitch, "enabled"> & {
   readonly enabled?: boolean
 }
 
-export type AuthServerFile = Omit<filled.AuthServerFile, "insecureAllowHTTP" | "scopesSupported" | "cimd" | "disableUpstreamTokenInjection" | "tokenLifespans" | "storage" | "upstreamProviders"> & {
+export type AuthServerFile = Omit<filled.AuthServerFile, "insecureAllowHTTP" | "scopesSupported" | "cimd" | "disableUpstreamTokenInjection" | "tokenLifespans" | "storage" | "clients" | "upstreamProviders"> & {
   readonly insecureAllowHTTP?: boolean
   readonly scopesSupported?: readonly string[]
   readonly cimd?: CimdConfig
   readonly disableUpstreamTokenInjection?: boolean
   readonly tokenLifespans?: TokenLifespans
   readonly storage?: AuthServerStorageFile
-  readonly upstreamProviders: readonly UpstreamProviderFile[]
+  readonly clients?: readonly DeclaredClientFile[]
+  readonly upstreamProviders?: readonly UpstreamProviderFile[]
 }
 
 export type AuthServerRedis = Omit<filled.AuthServerRedis, "sentinelConfig" | "dialTimeout" | "readTimeout" | "writeTimeout"> & {
@@ -376,9 +381,20 @@ export type DecisionPointHttp = Omit<filled.DecisionPointHttp, "timeout" | "inse
   readonly caBundleRef?: DecisionPointCaRef
 }
 
-export type EmbeddedAuthServerConfig = Omit<filled.EmbeddedAuthServerConfig, "upstreamProviders" | "cimd" | "disableUpstreamTokenInjection" | "insecureAllowHTTP" | "storage" | "tokenLifespans"> & {
-  readonly upstreamProviders: readonly UpstreamProvider[]
+export type DeclaredClient = Omit<filled.DeclaredClient, "signingAlg" | "tokenLifespan"> & {
+  readonly signingAlg?: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
+  readonly tokenLifespan?: string
+}
+
+export type DeclaredClientFile = Omit<filled.DeclaredClientFile, "signingAlg" | "tokenLifespan"> & {
+  readonly signingAlg?: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
+  readonly tokenLifespan?: string
+}
+
+export type EmbeddedAuthServerConfig = Omit<filled.EmbeddedAuthServerConfig, "upstreamProviders" | "cimd" | "clients" | "disableUpstreamTokenInjection" | "insecureAllowHTTP" | "storage" | "tokenLifespans"> & {
+  readonly upstreamProviders?: readonly UpstreamProvider[]
   readonly cimd?: CimdConfig
+  readonly clients?: readonly DeclaredClient[]
   readonly disableUpstreamTokenInjection?: boolean
   readonly insecureAllowHTTP?: boolean
   readonly storage?: AuthServerStorage

@@ -60,6 +60,10 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "clientSecretFile")), () => has(self, "clientId")),
   "!has(self.clientSecretRef) || has(self.clientId)": (self) =>
     or(() => not(has(self, "clientSecretRef")), () => has(self, "clientId")),
+  "!has(self.clients) || !self.clients.exists(c, has(c.clientSecretFiles)) || self.issuer.matches('^(https://|http://(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[[]::1[]])(:[0-9]+)?(/|$))')": (self) =>
+    or(() => not(has(self, "clients")), () => not(exists(select(self, "clients"), (c) => has(c, "clientSecretFiles"))), () => matches(select(self, "issuer"), /^(https:\/\/|http:\/\/(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[\[]::1[\]])(:[0-9]+)?(\/|$))/u)),
+  "!has(self.clients) || !self.clients.exists(c, has(c.clientSecretRefs)) || self.issuer.matches('^(https://|http://(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[[]::1[]])(:[0-9]+)?(/|$))')": (self) =>
+    or(() => not(has(self, "clients")), () => not(exists(select(self, "clients"), (c) => has(c, "clientSecretRefs"))), () => matches(select(self, "issuer"), /^(https:\/\/|http:\/\/(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[\[]::1[\]])(:[0-9]+)?(\/|$))/u)),
   "!has(self.clusterMode) || !self.clusterMode || has(self.addr)": (self) =>
     or(() => not(has(self, "clusterMode")), () => not(select(self, "clusterMode")), () => has(self, "addr")),
   "!has(self.compositeToolRefs) || size(self.compositeToolRefs) == 0": (self) =>
@@ -146,8 +150,14 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     not(matches(self, /^(accept|accept-encoding|connection|content-encoding|content-length|content-type|expect|forwarded|host|http2-settings|keep-alive|last-event-id|mcp-method|mcp-name|mcp-param-[^\n]*|mcp-protocol-version|mcp-session-id|proxy-[^\n]*|te|trailer|transfer-encoding|upgrade|x-forwarded-[^\n]*|x-real-ip)$/iu)),
   "!self.matches('(^|/)[.][.](/|$)')": (self) =>
     not(matches(self, /(^|\/)[.][.](\/|$)/u)),
+  "!self.scopes.exists(s, s in ['openid', 'profile', 'email', 'offline_access'])": (self) =>
+    not(exists(select(self, "scopes"), (s) => isIn(s, ["openid", "profile", "email", "offline_access"]))),
   "'openid' in self.scopes": (self) =>
     isIn("openid", select(self, "scopes")),
+  "(has(self.clientSecretFiles) && !has(self.jwks) && !has(self.jwksUri)) || (!has(self.clientSecretFiles) && has(self.jwks) != has(self.jwksUri))": (self) =>
+    or(() => and(() => has(self, "clientSecretFiles"), () => not(has(self, "jwks")), () => not(has(self, "jwksUri"))), () => and(() => not(has(self, "clientSecretFiles")), () => notEqual(has(self, "jwks"), has(self, "jwksUri")))),
+  "(has(self.clientSecretRefs) && !has(self.jwks) && !has(self.jwksUri)) || (!has(self.clientSecretRefs) && has(self.jwks) != has(self.jwksUri))": (self) =>
+    or(() => and(() => has(self, "clientSecretRefs"), () => not(has(self, "jwks")), () => not(has(self, "jwksUri"))), () => and(() => not(has(self, "clientSecretRefs")), () => notEqual(has(self, "jwks"), has(self, "jwksUri")))),
   "(has(self.mutating) && size(self.mutating) > 0) || (has(self.validating) && size(self.validating) > 0)": (self) =>
     or(() => and(() => has(self, "mutating"), () => greater(size(select(self, "mutating")), 0n)), () => and(() => has(self, "validating"), () => greater(size(select(self, "validating")), 0n))),
   "(has(self.sentinelAddrs) && size(self.sentinelAddrs) > 0) != has(self.sentinelService)": (self) =>
@@ -224,6 +234,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     and(() => greaterOrEqual(duration(select(self, "refreshTokenLifespan")), duration("1h")), () => lessOrEqual(duration(select(self, "refreshTokenLifespan")), duration("720h"))),
   "duration(self.timeout) >= duration('1s')": (self) =>
     greaterOrEqual(duration(select(self, "timeout")), duration("1s")),
+  "duration(self.tokenLifespan) >= duration('1m') && duration(self.tokenLifespan) <= duration('1h')": (self) =>
+    and(() => greaterOrEqual(duration(select(self, "tokenLifespan")), duration("1m")), () => lessOrEqual(duration(select(self, "tokenLifespan")), duration("1h"))),
   "has(self.addr) != has(self.sentinelConfig)": (self) =>
     notEqual(has(self, "addr"), has(self, "sentinelConfig")),
   "has(self.audience) || has(self.resource)": (self) =>
@@ -330,4 +342,6 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => startsWith(select(self, "url"), "https://"), () => and(() => has(self, "insecureSkipVerify"), () => select(self, "insecureSkipVerify"))),
   "self.url.startsWith('https://') || (has(self.tlsConfig) && has(self.tlsConfig.insecureSkipVerify) && self.tlsConfig.insecureSkipVerify)": (self) =>
     or(() => startsWith(select(self, "url"), "https://"), () => and(() => has(self, "tlsConfig"), () => has(select(self, "tlsConfig"), "insecureSkipVerify"), () => select(select(self, "tlsConfig"), "insecureSkipVerify"))),
+  "size(self.upstreamProviders) > 0 || (has(self.clients) && size(self.clients) > 0)": (self) =>
+    or(() => greater(size(select(self, "upstreamProviders")), 0n), () => and(() => has(self, "clients"), () => greater(size(select(self, "clients")), 0n))),
 }

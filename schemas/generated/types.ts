@@ -96,7 +96,9 @@ export type AuthServerFile = {
   readonly tokenLifespans: TokenLifespans
   /** Where the authorization server keeps its state. */
   readonly storage: AuthServerStorageFile
-  /** Identity providers to which login is delegated. */
+  /** Clients that get tokens for themselves, without a browser and without a user (grant client_credentials). */
+  readonly clients?: readonly DeclaredClientFile[]
+  /** Identity providers to which login is delegated. At least one is required unless clients is set. */
   readonly upstreamProviders: readonly UpstreamProviderFile[]
 }
 
@@ -331,6 +333,19 @@ export type CircuitBreaker = {
   readonly failureThreshold: number
   /** Time the circuit stays open. */
   readonly timeout: string
+}
+
+/** One public key. */
+export type ClientKey = {
+  /** Key type. */
+  readonly kty: "EC" | "RSA" | "OKP"
+  readonly [field: string]: unknown
+}
+
+/** A JSON Web Key Set (RFC 7517). */
+export type ClientKeySet = {
+  /** Public keys: EC, RSA or OKP. */
+  readonly keys: readonly ClientKey[]
 }
 
 /** Temporary role credentials and SigV4 request signing. */
@@ -608,6 +623,46 @@ export type DecisionPointHttp = {
   readonly bearerTokenSecretRef?: SecretRef
 }
 
+/** A client that gets tokens for itself. */
+export type DeclaredClient = {
+  /** Unique client id. The subject of the client's tokens is this id after "client:". */
+  readonly clientId: string
+  /** Public keys that verify the client's assertions (private_key_jwt). */
+  readonly jwks?: ClientKeySet
+  /** URL of the public keys that verify the client's assertions (private_key_jwt). */
+  readonly jwksUri?: string
+  /** Algorithm that the client's assertions must use. */
+  readonly signingAlg: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
+  /** Scopes that the client may request; without a scope parameter it gets all of them. */
+  readonly scopes: readonly string[]
+  /** Resources for which the client may request tokens; default: all resources of the server. */
+  readonly resources?: readonly string[]
+  /** Lifetime of the client's access tokens, from 1m to 1h. */
+  readonly tokenLifespan: string
+  /** One or two secrets of the client, at least 32 characters each; both are accepted, for rotation. */
+  readonly clientSecretRefs?: readonly SecretRef[]
+}
+
+/** A client that gets tokens for itself. */
+export type DeclaredClientFile = {
+  /** Unique client id. The subject of the client's tokens is this id after "client:". */
+  readonly clientId: string
+  /** Public keys that verify the client's assertions (private_key_jwt). */
+  readonly jwks?: ClientKeySet
+  /** URL of the public keys that verify the client's assertions (private_key_jwt). */
+  readonly jwksUri?: string
+  /** Algorithm that the client's assertions must use. */
+  readonly signingAlg: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
+  /** Scopes that the client may request; without a scope parameter it gets all of them. */
+  readonly scopes: readonly string[]
+  /** Resources for which the client may request tokens; default: all resources of the server. */
+  readonly resources?: readonly string[]
+  /** Lifetime of the client's access tokens, from 1m to 1h. */
+  readonly tokenLifespan: string
+  /** One or two files that each hold a secret of the client, at least 32 characters; both are accepted. Reloaded when they change. */
+  readonly clientSecretFiles?: readonly string[]
+}
+
 /** A backend and its health. */
 export type DiscoveredBackend = {
   /** Name of the group member; the default prefix of its tools. */
@@ -638,7 +693,7 @@ export type DiscoveredBackend = {
 export type EmbeddedAuthServerConfig = {
   /** Issuer identifier, placed in the iss claim: https, http for localhost, or http for trusted in-cluster hosts when insecureAllowHTTP is true; no query, fragment or trailing slash (RFC 8414). */
   readonly issuer: string
-  /** Identity providers to which login is delegated. MCPServer and MCPRemoteProxy support one, VirtualMCPServer several. */
+  /** Identity providers to which login is delegated. MCPServer and MCPRemoteProxy support one, VirtualMCPServer several. At least one is required unless clients is set. */
   readonly upstreamProviders: readonly UpstreamProvider[]
   /** When set, the authorization endpoint is announced below this URL instead of below the issuer; the other endpoints stay derived from the issuer. Same URL rules as issuer. */
   readonly authorizationEndpointBaseUrl?: string
@@ -648,6 +703,8 @@ export type EmbeddedAuthServerConfig = {
   readonly baselineClientScopes?: readonly string[]
   /** Clients that are identified by the URL of a client-id metadata document. */
   readonly cimd?: CimdConfig
+  /** Clients that get tokens for themselves, without a browser and without a user (grant client_credentials). */
+  readonly clients?: readonly DeclaredClient[]
   /** Strips the Authorization, Cookie and Proxy-Authorization headers after the JWT is validated, so that the backend gets an unauthenticated request. Cannot be combined with token exchange or cloudSts. */
   readonly disableUpstreamTokenInjection: boolean
   /** Secrets that sign authorization codes and refresh tokens, at least 32 random bytes each; the first signs, the rest only verify. Omitted: an ephemeral secret (development only). */

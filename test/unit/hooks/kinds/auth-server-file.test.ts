@@ -105,7 +105,7 @@ t.test(
       },
     }
     const { file } = fileOf({ upstreamProviders: [dcr] }, { resource: 'https://files.example.com/mcp' })
-    t.match(file.upstreamProviders[0], {
+    t.match(file.upstreamProviders?.[0], {
       oauth2Config: {
         redirectUri: 'https://files.example.com/mcp/oauth/callback',
         dcrConfig: { initialAccessTokenEnv: 'GATEHOUSE_UPSTREAM_DCR_INITIAL_ACCESS_TOKEN_DYN_CORP' },
@@ -125,6 +125,6 @@ t.test(
         },
       ],
     })
-    t.match(own.file.upstreamProviders[0], { oidcConfig: { redirectUri: 'https://own.example.com/cb' } })
+    t.match(own.file.upstreamProviders?.[0], { oidcConfig: { redirectUri: 'https://own.example.com/cb' } })
   },
 )
