@@ -60,6 +60,11 @@ export const errors = {
     oauth: 'invalid_token',
     text: 'a required identity provider is not connected: sign in again',
   },
+  USER_REQUIRED: {
+    status: 403,
+    rpc: -32603,
+    text: 'this backend requires the login of a user; the caller is a client that acts for itself',
+  },
   FORBIDDEN: { status: 403, rpc: 403, text: 'call denied by authorization policy' },
   DECISION_UNAVAILABLE: {
     status: 503,

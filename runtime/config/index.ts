@@ -5,13 +5,15 @@ export {
   type AuthServerSecrets,
   type StorageSettings,
   type CimdSettings,
+  type DeclaredClientSettings,
   type OAuth2UpstreamSettings,
   type OidcUpstreamConfig,
   type UpstreamRegistrationConfig,
   type UserInfoSettings,
 } from './authserver/settings.ts'
 export { authServerViolations, parseNetwork } from './authserver/validate.ts'
-export { loadAuthServerConfig } from './authserver/file.ts'
+export { followDeclaredClients, loadAuthServerConfig } from './authserver/file.ts'
+export { assertionAlgs, clientKeyViolation, hasPrivateMembers } from './authserver/client-keys.ts'
 export { followTokenPath, identifierOf, parseKeepingDigits, parseTokenPath } from './authserver/token-path.ts'
 export {
   environment,

@@ -18,7 +18,7 @@ export {
   managedParameters,
   readAuthorizationCode,
 } from './authorization.ts'
-export { type Fetch, type JsonRecord, send } from './call.ts'
+export { type Fetch, type JsonRecord, readJson, send } from './call.ts'
 export { type Challenge, findChallenge, formatChallenge, parseChallenges } from './challenge.ts'
 export { type ClientAuthMethod, type OAuthClient } from './client.ts'
 export { type AssertionAlg, type ClientKey, readClientKey } from './client-key.ts'

@@ -10,6 +10,7 @@ import { makeMemoryStore, type Store } from '../../runtime/store/index.ts'
 import { sha256, upstreamRowKey } from '../../runtime/authserver/model/identifiers.ts'
 
 const ring = await makeKeyRing({ signingKeys: [], hmacSecrets: [randomBytes(32)] })
+const client = { clientId: 'client', authMethod: 'none' } as const
 const hour = 3_600_000
 const person = { userId: 'alice', authTimeSec: 0 }
 const tokens = { provider: 'corp', subject: 'a', accessToken: 'at', obtainedAtMs: 0 }
@@ -130,26 +131,22 @@ t.test(
         const wanted = { scopes: undefined, resources: [] }
         const first = await plain.grants.redeem(
           code,
-          { clientId: 'client', redirectUri: 'x', codeVerifier: verifier },
+          { ...client, redirectUri: 'x', codeVerifier: verifier },
           wanted,
         )
         const token = first.refreshToken ?? ''
 
         const racing = make(scheduled(inner, scheduler))
         const work = Promise.all(
-          Array.from({ length: parallel }, () =>
-            racing.grants.refresh(token, { clientId: 'client' }, wanted),
-          ),
+          Array.from({ length: parallel }, () => racing.grants.refresh(token, client, wanted)),
         )
         await scheduler.waitFor(work)
         const successors = new Set((await work).map((one) => one.refreshToken))
         if (successors.size !== 1) throw new Error(`${successors.size} successors`)
         nowMs += 61_000
-        const reuse = await plain.grants.refresh(token, { clientId: 'client' }, wanted).catch(() => undefined)
+        const reuse = await plain.grants.refresh(token, client, wanted).catch(() => undefined)
         const [successor = ''] = successors
-        const after = await plain.grants
-          .refresh(successor ?? '', { clientId: 'client' }, wanted)
-          .catch(() => undefined)
+        const after = await plain.grants.refresh(successor ?? '', client, wanted).catch(() => undefined)
         if (reuse || after) throw new Error('the family survived reuse')
       }),
       { numRuns: 100 },
@@ -183,7 +180,7 @@ t.test(
         })
         const { createHash } = await import('node:crypto')
         const verifier = 'v'.repeat(43)
-        const by = { clientId: 'client', redirectUri: 'x', codeVerifier: verifier }
+        const by = { ...client, redirectUri: 'x', codeVerifier: verifier }
         const work = (async () => {
           const { sessionId, grantId } = await sessions.open(login)
           const grant = {
@@ -211,7 +208,7 @@ t.test(
             token === undefined
               ? undefined
               : await grants
-                  .refresh(token, { clientId: 'client' }, { scopes: undefined, resources: [] })
+                  .refresh(token, client, { scopes: undefined, resources: [] })
                   .catch(() => undefined)
           if (later) throw new Error('tokens of a code that was used twice are alive')
         })()

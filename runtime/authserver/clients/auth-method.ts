@@ -2,17 +2,22 @@
  * Selects how a client authenticates at the token endpoint, from its registration or metadata document.
  *
  * `token_endpoint_auth_method` is the client's preferred method. `token_endpoint_auth_methods_supported` lists all
- * methods that it can use. This server does not support methods that use the client's key or certificate
- * (private_key_jwt, tls_client_auth). It rejects a client that requires one, because that client would otherwise fail
- * at the token endpoint as a public client.
+ * methods that it can use. A registered client can have a secret, and a client with a metadata document can have keys
+ * (private_key_jwt). This server rejects a client that requires another method, because that client would otherwise
+ * fail at the token endpoint as a public client.
  * Source: RFC 7591 sections 2 and 3.2.1; OpenID Connect Relying Party Metadata Choices 1.0;
  * draft-ietf-oauth-client-id-metadata-document-02 section 4.1.
  */
+import { assertionAlgs, hasPrivateMembers } from '../../config/index.ts'
+import { isLoopbackHost } from '../../net/index.ts'
+import type { AssertionAlg } from '../../oauth/index.ts'
+import { isFields } from '../../../schemas/index.ts'
 import { OAuthError } from '../model/oauth-error.ts'
-import type { RegisteredClient } from '../model/records.ts'
+import { type AssertionKeys, usableKeys } from './client-key-sets.ts'
 import type { ClientMetadataDocument } from './client-metadata.ts'
 
-type AuthMethod = RegisteredClient['authMethod']
+/** Methods of registered clients. */
+type AuthMethod = 'none' | 'client_secret_basic' | 'client_secret_post'
 
 const preferred = 'token_endpoint_auth_method'
 const alternatives = 'token_endpoint_auth_methods_supported'
@@ -38,15 +43,67 @@ export function selectAuthMethod(
   return confidentialClients ? method : 'none'
 }
 
-/** Throws invalid_client_metadata when a metadata document does not allow `none`, because its client has no secret. */
-export function requirePublicClient(document: ClientMetadataDocument): void {
+/**
+ * Returns the keys with which the client of a metadata document authenticates; undefined for a public client. The first
+ * listed method that this server supports is the only one. Throws OAuthError invalid_client_metadata.
+ */
+export function selectDocumentAuth(
+  clientId: string,
+  document: ClientMetadataDocument,
+): AssertionKeys | undefined {
   const methods = readMethods(document)
-  if (methods.length > 0 && !methods.includes('none')) {
-    throw new OAuthError(
-      'invalid_client_metadata',
-      'it must allow the client authentication method none: this server supports no other method for such clients',
-    )
+  if (methods.length === 0) return undefined
+  const keys = methods.includes(keyMethod) ? readKeys(clientId, document) : undefined
+  const method = methods.find((name) => name === 'none' || (name === keyMethod && keys !== undefined))
+  if (method === undefined)
+    throw documentError('it must allow the client authentication method private_key_jwt, with keys, or none')
+  return method === keyMethod ? keys : undefined
+}
+
+const keyMethod = 'private_key_jwt'
+
+/** Returns undefined when the document has no keys, or requires an algorithm that this server does not support. */
+function readKeys(clientId: string, document: ClientMetadataDocument): AssertionKeys | undefined {
+  const { jwks, jwks_uri: jwksUri, token_endpoint_auth_signing_alg: required } = document
+  const algs = readAlgs(required)
+  if (jwks !== undefined && jwksUri !== undefined)
+    throw documentError('it must not contain both jwks and jwks_uri')
+  if (jwksUri !== undefined) {
+    if (typeof jwksUri !== 'string' || !isKeyUrl(jwksUri, clientId))
+      throw documentError('jwks_uri must be an https URL without user name and fragment')
+    return algs && { jwksUri, algs }
   }
+  if (jwks === undefined) return undefined
+  const keys: unknown = isFields(jwks) ? jwks['keys'] : undefined
+  if (!Array.isArray(keys) || keys.length === 0 || keys.length > maxInlineKeys)
+    throw documentError(`jwks must contain 1 to ${maxInlineKeys} keys`)
+  if (keys.some((key: unknown) => isFields(key) && hasPrivateMembers(key)))
+    throw documentError('jwks must contain public keys only')
+  const usable = usableKeys(keys)
+  if (usable.length === 0)
+    throw documentError('jwks must contain a key for ES256, ES384, RS256, PS256 or EdDSA')
+  return algs && { jwks: usable, algs }
+}
+
+const maxInlineKeys = 10
+
+function readAlgs(required: unknown): readonly AssertionAlg[] | undefined {
+  if (required === undefined || required === null || required === '') return assertionAlgs
+  const known = assertionAlgs.find((alg) => alg === (required === 'Ed25519' ? 'EdDSA' : required))
+  return known && [known]
+}
+
+/** Allows http only on this machine, for a document on this machine. */
+function isKeyUrl(url: string, clientId: string): boolean {
+  if (url.length > 2048 || !URL.canParse(url) || url.includes('#')) return false
+  const { protocol, hostname, username, password } = new URL(url)
+  if (username !== '' || password !== '') return false
+  if (isLoopbackHost(hostname)) return isLoopbackHost(new URL(clientId).hostname)
+  return protocol === 'https:'
+}
+
+function documentError(text: string): OAuthError {
+  return new OAuthError('invalid_client_metadata', text)
 }
 
 function isSupported(method: string): method is AuthMethod {

@@ -1,15 +1,23 @@
 /**
- * Finds and authenticates clients of both kinds, and extends the life of registrations that are in use.
- * Source: RFC 6749 sections 2.3 and 3.2.1, RFC 7591, client-id metadata documents.
+ * Finds and authenticates clients of all kinds, and extends the life of registrations that are in use.
+ *
+ * A declared client hides a registration with the same id. The id of a metadata document is a URL, which no declared
+ * client has.
+ * Source: RFC 6749 sections 2.3 and 3.2.1, RFC 7521 section 4.2, RFC 7591, client-id metadata documents.
  */
 import { timingSafeEqual } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import type { AuthServerConfig } from '../../config/index.ts'
+import { GatehouseError } from '../../../schemas/index.ts'
+import { type AuthServerConfig, assertionAlgs } from '../../config/index.ts'
+import { isTransient, OAuthClientError } from '../../oauth/index.ts'
 import { OAuthError } from '../model/oauth-error.ts'
-import { usedClientMs } from '../storage/limits.ts'
-import type { RegisteredClient } from '../model/records.ts'
+import { takePermission, tooManyRequests, usedClientMs } from '../storage/limits.ts'
+import type { ClientAuthMethod, RegisteredClient } from '../model/records.ts'
 import type { State } from '../storage/state.ts'
+import { assertionViolation, replayKey, replayMs, verifyAssertion } from './client-assertion.ts'
 import type { ClientDocuments } from './client-documents.ts'
+import type { AssertionKeys, ClientKeySets } from './client-key-sets.ts'
+import { type DeclaredClient, type DeclaredClients, hasSecret } from './declared-clients.ts'
 import { clientScopes } from '../model/scopes.ts'
 import { sha256 } from '../model/identifiers.ts'
 
@@ -17,10 +25,14 @@ import { sha256 } from '../model/identifiers.ts'
 export interface ClientCredentials {
   readonly id: string
   readonly secret: string | undefined
-  readonly method: RegisteredClient['authMethod']
+  readonly assertion?: string | undefined
+  readonly method: ClientAuthMethod
   /** True when the request has a Basic header, so that an error response needs a challenge. */
   readonly isBasic: boolean
 }
+
+/** The authenticated client of a request. */
+export type AuthenticatedClient = RegisteredClient | DeclaredClient
 
 export interface ClientDirectory {
   /**
@@ -29,41 +41,47 @@ export interface ClientDirectory {
    * apply.
    */
   find(clientId: string, caller?: string): Promise<RegisteredClient | undefined>
-  /** Returns the client that makes a token, revocation or introspection request. Throws OAuthError invalid_client. */
-  authenticate(credentials: ClientCredentials): Promise<RegisteredClient>
+  /**
+   * Returns the client that makes a token, revocation or introspection request. Throws OAuthError invalid_client, 429,
+   * and 503 when the client's keys or the store are unavailable. The limits for `caller` apply.
+   */
+  authenticate(credentials: ClientCredentials, caller: string): Promise<AuthenticatedClient>
   /** Marks a registered client as used, so that it outlives the first day. */
   renew(client: RegisteredClient): Promise<void>
 }
 
 const renewEveryMs = 3_600_000
 
-export function makeClientDirectory(parts: {
+export interface ClientDirectoryParts {
   readonly state: State
+  readonly declared: DeclaredClients
   readonly documents: ClientDocuments | undefined
-  readonly config: Pick<AuthServerConfig, 'scopesSupported' | 'baselineClientScopes'>
+  readonly keySets: ClientKeySets
+  readonly config: Pick<AuthServerConfig, 'issuer' | 'scopesSupported' | 'baselineClientScopes'>
   readonly now: () => number
-}): ClientDirectory {
-  const { state, documents, config, now } = parts
+}
+
+export function makeClientDirectory(parts: ClientDirectoryParts): ClientDirectory {
+  const { state, declared, documents, config, now } = parts
   const renewed = new LRUCache<string, number>({ max: 10_000 })
 
   async function find(clientId: string, caller?: string): Promise<RegisteredClient | undefined> {
     if (documents?.accepts(clientId)) return documents.find(clientId, caller)
+    if (declared.get(clientId)) return undefined
     const client = clientId.length > 128 ? undefined : await state.clients.get(clientId)
     // The configuration may have changed since the registration.
     return client && { ...client, scopes: clientScopes(client.scopes, config) }
   }
 
-  async function authenticate(given: ClientCredentials): Promise<RegisteredClient> {
-    if (documents?.accepts(given.id)) {
-      // The grant contains the document's values, so its host need not be available for every refresh.
-      if (given.method === 'none') return makeUnverifiedClient(given.id)
-      throw clientAuthError(given)
-    }
+  // An unknown client, a wrong secret and a wrong method get the same response, which reveals nothing.
+  async function authenticate(given: ClientCredentials, caller: string): Promise<AuthenticatedClient> {
+    const own = declared.get(given.id)
+    if (own) return authenticateDeclared(own, given, { ...parts, caller })
+    if (documents?.accepts(given.id)) return authenticateDescribed(given, { ...parts, documents, caller })
     const client = await find(given.id)
-    // An unknown client, a wrong secret and a wrong method get the same response, which reveals nothing.
-    if (!client || client.authMethod !== given.method || !matchesSecret(client, given.secret)) {
-      throw clientAuthError(given)
-    }
+    if (!client) throw clientAuthError(given, 'unknown client', { isKnown: false })
+    if (client.authMethod !== given.method) throw clientAuthError(given, wrongMethod)
+    if (!matchesSecret(client, given.secret)) throw clientAuthError(given, 'wrong secret')
     return client
   }
 
@@ -84,29 +102,102 @@ export function makeClientDirectory(parts: {
   return { find, authenticate, renew }
 }
 
-/** Returns a client with only its id, because nothing else about it is verified. */
-function makeUnverifiedClient(id: string): RegisteredClient {
+const wrongMethod = 'wrong authentication method'
+
+type AuthenticationParts = ClientDirectoryParts & { readonly caller: string }
+
+async function authenticateDeclared(
+  client: DeclaredClient,
+  given: ClientCredentials,
+  parts: AuthenticationParts,
+): Promise<DeclaredClient> {
+  if (client.keys) {
+    await checkAssertion(given, { keys: client.keys, limit: 'assertion' }, parts)
+    return client
+  }
+  if (given.secret === undefined) throw clientAuthError(given, wrongMethod)
+  if (!hasSecret(client, given.secret)) throw clientAuthError(given, 'wrong secret')
+  return client
+}
+
+async function authenticateDescribed(
+  given: ClientCredentials,
+  parts: AuthenticationParts & { readonly documents: ClientDocuments },
+): Promise<RegisteredClient> {
+  // The grant contains the document's values, so its host need not be available for every refresh. It also contains
+  // the client's authentication method (tokens/grants.ts).
+  if (given.method === 'none') return makeUnverifiedClient(given.id, 'none')
+  if (given.assertion === undefined) throw clientAuthError(given, wrongMethod)
+  // Checked first, so that a request that cannot succeed causes no fetch.
+  const violation = assertionViolation(given.assertion, assertionAlgs)
+  if (violation !== undefined) throw clientAuthError(given, violation)
+  const keys = await parts.documents.findKeys(given.id, parts.caller)
+  if (!keys) throw clientAuthError(given, wrongMethod)
+  await checkAssertion(given, { keys, limit: 'describedAssertion' }, parts)
+  return makeUnverifiedClient(given.id, 'private_key_jwt')
+}
+
+/** Verifies the assertion and marks it as used. Nothing may reject the client after the mark. */
+async function checkAssertion(
+  given: ClientCredentials,
+  { keys, limit }: { readonly keys: AssertionKeys; readonly limit: 'assertion' | 'describedAssertion' },
+  { keySets, state, config, now, caller }: AuthenticationParts,
+): Promise<void> {
+  const { id: clientId, assertion } = given
+  if (assertion === undefined) throw clientAuthError(given, wrongMethod)
+  let verified
+  try {
+    const find = keySets.finder(keys, caller)
+    const rules = { clientId, issuer: config.issuer, algs: keys.algs, find, nowMs: now() }
+    verified = await verifyAssertion(assertion, rules)
+  } catch (error) {
+    if (!(error instanceof OAuthClientError)) throw error
+    if (isTransient(error)) throw new GatehouseError('AUTH_UNAVAILABLE', { cause: error })
+    throw clientAuthError(given, 'the keys of the client cannot be read')
+  }
+  if (typeof verified === 'string') throw clientAuthError(given, verified)
+  const waitMs = await takePermission(state.store, limit, { caller: undefined, host: clientId })
+  if (waitMs > 0) throw tooManyRequests(waitMs)
+  const ttlMs = replayMs(verified, now())
+  // Any number of described clients can exist. They must not displace the records of signed-in users.
+  const yields = limit === 'describedAssertion'
+  const isFirst = await state.store.set(replayKey(clientId, verified.jti), '1', {
+    ttlMs,
+    onlyIf: 'absent',
+    yields,
+  })
+  if (!isFirst) throw clientAuthError(given, 'the assertion was used before')
+}
+
+/** Returns a client with only its id and its verified method, because its grant determines everything else. */
+function makeUnverifiedClient(id: string, authMethod: ClientAuthMethod): RegisteredClient {
   return {
     id,
     kind: 'cimd',
     redirectUris: [],
     grantTypes: [],
     scopes: [],
-    authMethod: 'none',
+    authMethod,
     applicationType: 'native',
     issuedAtSec: 0,
     used: true,
   }
 }
 
-/** Returns the error for every failed authentication, with a challenge when the request has a Basic header. */
-export function clientAuthError({ isBasic }: Pick<ClientCredentials, 'isBasic'>): OAuthError {
+/**
+ * Returns the error for every failed authentication, with a challenge when the request has a Basic header. `reason` is
+ * for the audit log.
+ */
+export function clientAuthError(
+  { isBasic, id }: Pick<ClientCredentials, 'isBasic'> & { readonly id?: string },
+  reason: string,
+  { isKnown = true }: { readonly isKnown?: boolean } = {},
+): OAuthError {
   const challenge = { 'WWW-Authenticate': 'Basic realm="token", charset="UTF-8"' }
-  return new OAuthError(
-    'invalid_client',
-    'client authentication failed',
-    isBasic ? { headers: challenge } : {},
-  )
+  return new OAuthError('invalid_client', 'client authentication failed', {
+    rejection: { reason, ...(isKnown && id !== undefined ? { clientId: id } : {}) },
+    ...(isBasic ? { headers: challenge } : {}),
+  })
 }
 
 function matchesSecret(client: RegisteredClient, secret: string | undefined): boolean {

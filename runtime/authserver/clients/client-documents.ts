@@ -16,7 +16,8 @@ import { isLoopbackHost, type Log } from '../../net/index.ts'
 import { isClientDocumentUrl, isTransient, type JsonRecord, OAuthClientError } from '../../oauth/index.ts'
 import { OAuthError } from '../model/oauth-error.ts'
 import type { RegisteredClient } from '../model/records.ts'
-import { requirePublicClient } from './auth-method.ts'
+import { selectDocumentAuth } from './auth-method.ts'
+import type { AssertionKeys } from './client-key-sets.ts'
 import { readClientMetadata } from './client-metadata.ts'
 
 interface ClientDocumentParts {
@@ -33,8 +34,13 @@ interface ClientDocumentParts {
 const failureMs = 30_000
 const staleMs = 24 * 3_600_000
 
-interface Cached {
+/** A client and the keys with which it authenticates. A client without keys is public. */
+interface DescribedClient {
   readonly client: RegisteredClient
+  readonly keys: AssertionKeys | undefined
+}
+
+interface Cached extends DescribedClient {
   readonly fetchedAtMs: number
 }
 
@@ -42,6 +48,7 @@ interface FailedFetch {
   readonly atMs: number
   /** The violated rule. Undefined for a failed fetch: its cause is not shown, because a client chose the address. */
   readonly reason: string | undefined
+  readonly isTransient: boolean
 }
 
 export interface ClientDocuments {
@@ -52,13 +59,18 @@ export interface ClientDocuments {
    * reason when the document breaks a rule, and 503 after too many fetches.
    */
   find(clientId: string, caller?: string): Promise<RegisteredClient | undefined>
+  /**
+   * Returns the keys of the client; undefined when it has none or its document is not accepted. Throws 503 when the
+   * document's host does not respond, and after too many fetches.
+   */
+  findKeys(clientId: string, caller: string): Promise<AssertionKeys | undefined>
 }
 
 export function makeClientDocuments(parts: ClientDocumentParts): ClientDocuments {
   const { cimd, now } = parts
   const cache = new LRUCache<string, Cached>({ max: cimd.cacheMaxSize })
   const failed = new LRUCache<string, FailedFetch>({ max: Math.max(64, cimd.cacheMaxSize) })
-  const running = new Map<string, Promise<RegisteredClient | undefined>>()
+  const running = new Map<string, Promise<DescribedClient | undefined>>()
 
   function accepts(clientId: string): boolean {
     if (clientId.length > 2048 || !isClientDocumentUrl(clientId)) return false
@@ -67,15 +79,15 @@ export function makeClientDocuments(parts: ClientDocumentParts): ClientDocuments
     return cimd.allowedHosts === undefined || cimd.allowedHosts.includes(url.hostname)
   }
 
-  function findStaleCopy(clientId: string): RegisteredClient | undefined {
+  function findStaleCopy(clientId: string): DescribedClient | undefined {
     const cached = cache.peek(clientId)
-    return cached && now() - cached.fetchedAtMs < staleMs ? cached.client : undefined
+    return cached && now() - cached.fetchedAtMs < staleMs ? cached : undefined
   }
 
   async function fetchOnce(
     clientId: string,
     caller: string | undefined,
-  ): Promise<RegisteredClient | undefined> {
+  ): Promise<DescribedClient | undefined> {
     const { host, hostname } = new URL(clientId)
     const stale = findStaleCopy(clientId)
     // All ports of a host count as one host. On this machine, they are different clients.
@@ -84,27 +96,30 @@ export function makeClientDocuments(parts: ClientDocumentParts): ClientDocuments
       throw new GatehouseError('AUTH_UNAVAILABLE', { headers: { 'retry-after': '10' } })
     }
     try {
-      const client = parseDocument(clientId, await parts.fetchDocument(clientId), parts)
-      cache.set(clientId, { client, fetchedAtMs: now() })
+      const described = parseDocument(clientId, await parts.fetchDocument(clientId), parts)
+      cache.set(clientId, { ...described, fetchedAtMs: now() })
       failed.delete(clientId)
-      return client
+      return described
     } catch (error) {
-      const failure = { atMs: now(), reason: describeViolation(error) }
+      const failure = { atMs: now(), reason: describeViolation(error), isTransient: isTransient(error) }
       failed.set(clientId, failure)
       parts.log.info('rejected a client metadata document', {
         host,
         reason: error instanceof Error ? error.message : 'unknown',
       })
       // An old copy is used only while the host does not respond. A bad document invalidates it.
-      if (isTransient(error)) return stale
+      if (failure.isTransient) return stale
       cache.delete(clientId)
       return rejectDocument(failure)
     }
   }
 
-  async function find(clientId: string, caller?: string): Promise<RegisteredClient | undefined> {
+  async function describe(
+    clientId: string,
+    caller: string | undefined,
+  ): Promise<DescribedClient | undefined> {
     const known = cache.get(clientId)
-    if (known && now() - known.fetchedAtMs < cimd.cacheTtlMs) return known.client
+    if (known && now() - known.fetchedAtMs < cimd.cacheTtlMs) return known
     const failure = failed.get(clientId)
     if (failure && now() - failure.atMs < failureMs) return findStaleCopy(clientId) ?? rejectDocument(failure)
     const pending = running.get(clientId)
@@ -114,7 +129,20 @@ export function makeClientDocuments(parts: ClientDocumentParts): ClientDocuments
     return mine
   }
 
-  return { accepts, find }
+  async function findKeys(clientId: string, caller: string): Promise<AssertionKeys | undefined> {
+    try {
+      const described = await describe(clientId, caller)
+      if (!described && failed.get(clientId)?.isTransient) throw new GatehouseError('AUTH_UNAVAILABLE')
+      return described?.keys
+    } catch (error) {
+      // The endpoint's response does not name the violated rule; the login's response does.
+      if (error instanceof OAuthError && error.error === 'invalid_client') return undefined
+      throw error
+    }
+  }
+
+  const find: ClientDocuments['find'] = async (clientId, caller) => (await describe(clientId, caller))?.client
+  return { accepts, find, findKeys }
 }
 
 /** Throws invalid_client with the reason. If there is no reason, returns undefined, as for an unknown client. */
@@ -128,14 +156,14 @@ function describeViolation(error: unknown): string | undefined {
   return error instanceof OAuthClientError && error.kind === 'protocol' ? error.message : undefined
 }
 
-function parseDocument(clientId: string, document: JsonRecord, parts: ClientDocumentParts): RegisteredClient {
+function parseDocument(clientId: string, document: JsonRecord, parts: ClientDocumentParts): DescribedClient {
   if (typeof document['client_name'] !== 'string' || document['client_name'] === '') {
     throw new OAuthError('invalid_client_metadata', 'client_name is required')
   }
   if (Object.keys(document).some((member) => member.startsWith('client_secret'))) {
     throw new OAuthError('invalid_client_metadata', 'it must not contain a client secret')
   }
-  requirePublicClient(document)
+  const keys = selectDocumentAuth(clientId, document)
   const traits = readClientMetadata(document, parts.config, { isDocument: true, isConfidential: false })
   const declared = document['redirect_uris']
   if (Array.isArray(declared) && declared.length > traits.redirectUris.length) {
@@ -144,12 +172,13 @@ function parseDocument(clientId: string, document: JsonRecord, parts: ClientDocu
       ignored: declared.length - traits.redirectUris.length,
     })
   }
-  return {
+  const client: RegisteredClient = {
     ...traits,
     id: clientId,
     kind: 'cimd',
-    authMethod: 'none',
+    authMethod: keys ? 'private_key_jwt' : 'none',
     issuedAtSec: Math.floor(parts.now() / 1000),
     used: true,
   }
+  return { client, keys }
 }

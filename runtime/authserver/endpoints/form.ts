@@ -5,6 +5,7 @@
  * could take different values (RFC 6749 section 3.1, RFC 8707 section 2).
  */
 import { type Exchange, readBody } from '../../net/index.ts'
+import { assertionType, claimedClient } from '../clients/client-assertion.ts'
 import { clientAuthError, type ClientCredentials } from '../clients/client-directory.ts'
 import type { AuthServerContext } from '../login/context.ts'
 import { isOwnForm } from '../login/cookies.ts'
@@ -110,17 +111,36 @@ export function readClientCredentials(exchange: Exchange, form: Parameters): Cli
   const header = exchange.req.headers.authorization
   const id = form.get('client_id')
   const secret = form.get('client_secret')
+  const hasAssertion = form.has('client_assertion') || form.has('client_assertion_type')
   if (header !== undefined && /^basic\b/i.test(header)) {
     const pair = parseBasicCredentials(header)
-    if (!pair) throw clientAuthError({ isBasic: true })
-    if (secret !== undefined || (id !== undefined && id !== pair.id)) {
-      throw new OAuthError('invalid_request', 'the client must use only one authentication method')
-    }
+    if (!pair) throw clientAuthError({ isBasic: true }, 'malformed Basic credentials')
+    if (secret !== undefined || hasAssertion || (id !== undefined && id !== pair.id))
+      throw severalMethodsError()
     return { ...pair, method: 'client_secret_basic', isBasic: true }
   }
-  if (id === undefined || form.has('client_assertion') || form.has('client_assertion_type'))
-    throw clientAuthError({ isBasic: false })
+  if (hasAssertion) {
+    if (secret !== undefined) throw severalMethodsError()
+    return readAssertion(form)
+  }
+  if (id === undefined) throw clientAuthError({ isBasic: false }, 'no client authentication')
   return { id, secret, method: secret === undefined ? 'none' : 'client_secret_post', isBasic: false }
+}
+
+/** RFC 6749 section 2.3: a client must not use more than one method per request. */
+function severalMethodsError(): OAuthError {
+  const text = 'the client must use only one authentication method'
+  return new OAuthError('invalid_request', text, { rejection: { reason: 'several authentication methods' } })
+}
+
+/** Reads an assertion. The assertion names the client when the request does not (RFC 7521 section 4.2). */
+function readAssertion(form: Parameters): ClientCredentials {
+  const assertion = form.get('client_assertion')
+  if (assertion === undefined || form.get('client_assertion_type') !== assertionType)
+    throw clientAuthError({ isBasic: false }, 'the type of the assertion is missing or not supported')
+  const id = form.get('client_id') ?? claimedClient(assertion)
+  if (id === undefined) throw clientAuthError({ isBasic: false }, 'the assertion does not name a client')
+  return { id, secret: undefined, assertion, method: 'private_key_jwt', isBasic: false }
 }
 
 /** Parses a Basic header, form-decoded as RFC 6749 section 2.3.1 requires; undefined when it is malformed. */

@@ -4,38 +4,61 @@
  * docs/reference/specification/external-auth.md.
  */
 import type { Exchange } from '../../net/index.ts'
-import type { AuthServerContext } from '../login/context.ts'
+import { assertionAlgs } from '../../config/index.ts'
+import { type AuthServerContext, canSignIn } from '../login/context.ts'
 import { sendDocument } from './responses.ts'
 import { grantTypesSupported } from './token.ts'
 
-/** RFC 8414. */
+/** RFC 8414. Contains only what a client can use. */
 function serverMetadata(context: AuthServerContext): Record<string, unknown> {
   const { config, urls } = context
-  const methods = clientAuthMethods(context)
   return {
     issuer: config.issuer,
-    authorization_endpoint: urls.authorize,
     token_endpoint: urls.token,
     jwks_uri: urls.jwks,
-    ...(config.registration.enabled ? { registration_endpoint: urls.register } : {}),
     revocation_endpoint: urls.revoke,
     introspection_endpoint: urls.introspect,
+    grant_types_supported: grantTypesSupported(context),
+    ...clientAuthMetadata(context),
+    ...(canSignIn(context) ? loginMetadata(context) : { response_types_supported: [] }),
+  }
+}
+
+function loginMetadata({ config, urls }: AuthServerContext): Record<string, unknown> {
+  return {
+    authorization_endpoint: urls.authorize,
+    ...(config.registration.enabled ? { registration_endpoint: urls.register } : {}),
     scopes_supported: config.scopesSupported,
     response_types_supported: ['code'],
     response_modes_supported: ['query'],
-    grant_types_supported: grantTypesSupported,
     code_challenge_methods_supported: ['S256'],
-    token_endpoint_auth_methods_supported: methods,
-    revocation_endpoint_auth_methods_supported: methods,
-    // RFC 8414 section 2 allows access token types here: a client inspects its own tokens with its own token.
-    introspection_endpoint_auth_methods_supported: ['Bearer', ...methods.filter((name) => name !== 'none')],
     authorization_response_iss_parameter_supported: true,
     ...(config.cimd ? { client_id_metadata_document_supported: true } : {}),
   }
 }
 
+/** Returns the methods, and the algorithms of assertions, at the three endpoints that authenticate clients. */
+function clientAuthMetadata(context: AuthServerContext): Record<string, unknown> {
+  const methods = clientAuthMethods(context)
+  const algs = assertionAlgsInUse(context)
+  const metadata = {
+    token_endpoint_auth_methods_supported: methods,
+    revocation_endpoint_auth_methods_supported: methods,
+    // RFC 8414 section 2 allows access token types here: a client inspects its own tokens with its own token.
+    introspection_endpoint_auth_methods_supported: ['Bearer', ...methods.filter((name) => name !== 'none')],
+  }
+  if (algs.length === 0) return metadata
+  return {
+    ...metadata,
+    token_endpoint_auth_signing_alg_values_supported: algs,
+    revocation_endpoint_auth_signing_alg_values_supported: algs,
+    introspection_endpoint_auth_signing_alg_values_supported: algs,
+  }
+}
+
 /** The members of RFC 8414 and of OpenID Connect Discovery. */
 function openidMetadata(context: AuthServerContext): Record<string, unknown> {
+  if (!canSignIn(context)) return serverMetadata(context)
   return {
     ...serverMetadata(context),
     userinfo_endpoint: context.urls.userinfo,
@@ -49,10 +72,22 @@ function openidMetadata(context: AuthServerContext): Record<string, unknown> {
   }
 }
 
-function clientAuthMethods({ config }: AuthServerContext): readonly string[] {
-  return config.registration.enabled && config.registration.confidentialClients
-    ? ['none', 'client_secret_basic', 'client_secret_post']
-    : ['none']
+function clientAuthMethods(context: AuthServerContext): readonly string[] {
+  const { registration } = context.config
+  const registersSecrets = canSignIn(context) && registration.enabled && registration.confidentialClients
+  const hasSecrets = registersSecrets || context.declared.all().some(({ keys }) => !keys)
+  return [
+    ...(canSignIn(context) ? ['none'] : []),
+    ...(hasSecrets ? ['client_secret_basic', 'client_secret_post'] : []),
+    ...(assertionAlgsInUse(context).length > 0 ? ['private_key_jwt'] : []),
+  ]
+}
+
+/** Returns the algorithms of the declared clients, or all if a client with a metadata document can have keys. */
+function assertionAlgsInUse(context: AuthServerContext): readonly string[] {
+  if (context.config.cimd && canSignIn(context)) return assertionAlgs
+  const used = new Set(context.declared.all().flatMap(({ keys }) => keys?.algs ?? []))
+  return assertionAlgs.filter((alg) => used.has(alg))
 }
 
 export async function showServerMetadata(exchange: Exchange, context: AuthServerContext): Promise<void> {

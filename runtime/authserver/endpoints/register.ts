@@ -31,7 +31,7 @@ export async function registerClient(exchange: Exchange, context: AuthServerCont
   const managementToken = `gh_reg_${randomId()}`
   const client: RegisteredClient = {
     ...readClientMetadata(metadata, context.config, { isDocument: false, isConfidential }),
-    id: randomUUID(),
+    id: newClientId(context),
     kind: 'dcr',
     authMethod,
     managementHash: sha256(managementToken),
@@ -49,6 +49,12 @@ export async function registerClient(exchange: Exchange, context: AuthServerCont
   sendPrivate(exchange, body, { status: 201 })
 }
 
+/** Returns an id that no declared client has, because the operator chooses the ids of those. */
+function newClientId(context: AuthServerContext): string {
+  const id = randomUUID()
+  return context.declared.get(id) ? newClientId(context) : id
+}
+
 /** GET, PUT, DELETE /oauth/register/{client_id} (RFC 7592). */
 export async function manageClient(
   exchange: Exchange,
@@ -56,7 +62,7 @@ export async function manageClient(
   context: AuthServerContext,
 ): Promise<void> {
   const token = readBearerToken(exchange)
-  const seen = await context.state.clients.read(clientId)
+  const seen = context.declared.get(clientId) ? undefined : await context.state.clients.read(clientId)
   // An unknown client and a wrong token get the same response (RFC 7592 section 2.1).
   if (!seen || token === undefined || !isManagementToken(seen.value, token)) {
     throw new OAuthError('invalid_token', 'the registration access token is not valid', {

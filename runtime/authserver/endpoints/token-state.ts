@@ -6,11 +6,13 @@
  * Source: RFC 7009, RFC 7662, OpenID Connect Core section 5.3, RFC 6750 section 3.
  */
 import type { Exchange } from '../../net/index.ts'
+import type { AuthenticatedClient } from '../clients/client-directory.ts'
 import { type AuthServerContext, nowSec } from '../login/context.ts'
 import { makeEvent } from '../model/events.ts'
-import { sha256 } from '../model/identifiers.ts'
+import { isMachineSubject, machineSubject, sha256 } from '../model/identifiers.ts'
 import { OAuthError } from '../model/oauth-error.ts'
-import type { Grant } from '../model/records.ts'
+import type { Grant, RegisteredClient } from '../model/records.ts'
+import { checkAuthMethod } from '../tokens/grants.ts'
 import { personalClaims } from '../tokens/jwt.ts'
 import { verifyAccessToken } from '../tokens/verify-access-token.ts'
 import {
@@ -22,29 +24,65 @@ import {
 } from './form.ts'
 import { sendEmpty, sendPrivate } from './responses.ts'
 
-/** POST /oauth/revoke: either kind of token ends its grant. The last grant ends the upstream tokens. */
+/**
+ * POST /oauth/revoke: either kind of token ends its grant. The last grant ends the upstream tokens. A machine's token
+ * has no grant and ends alone.
+ */
 export async function revokeToken(exchange: Exchange, context: AuthServerContext): Promise<void> {
   const form = await readUniqueForm(exchange)
-  const client = await context.clients.authenticate(readClientCredentials(exchange, form))
-  const found = await findGrant(form.require('token'), context)
-  if (found?.clientId === client.id) {
-    await context.sessions.endGrant(found.sessionId, found.grantId)
-    context.emit(makeEvent('grant_ended', { ...found, reason: 'revoked by the client' }))
-  }
+  const client = await authenticateClient(exchange, form, context)
+  const token = form.require('token')
+  if (client.kind === 'declared') await revokeMachineToken(token, client.id, context)
+  else await revokeGrant(token, client, context)
   sendEmpty(exchange, 200)
 }
 
-type GrantIds = Pick<Grant, 'sessionId' | 'grantId' | 'clientId' | 'userId'>
+function authenticateClient(
+  exchange: Exchange,
+  form: Parameters,
+  context: AuthServerContext,
+): Promise<AuthenticatedClient> {
+  return context.clients.authenticate(readClientCredentials(exchange, form), context.addressOf(exchange))
+}
+
+const revokedByClient = 'revoked by the client'
+
+async function revokeMachineToken(
+  token: string,
+  clientId: string,
+  context: AuthServerContext,
+): Promise<void> {
+  const claims = await verifyAccessToken(token, context, { evenExpired: true })
+  if (claims?.sub !== machineSubject(clientId)) return
+  await context.machineTokens.revoke(claims.jti, claims.exp)
+  context.emit(makeEvent('grant_ended', { clientId, userId: claims.sub, reason: revokedByClient }))
+}
+
+async function revokeGrant(
+  token: string,
+  client: RegisteredClient,
+  context: AuthServerContext,
+): Promise<void> {
+  const found = await findGrant(token, context)
+  if (found?.clientId !== client.id) return
+  checkAuthMethod(found, client)
+  await context.sessions.endGrant(found.sessionId, found.grantId)
+  context.emit(makeEvent('grant_ended', { ...found, reason: revokedByClient }))
+}
+
+type GrantIds = Pick<Grant, 'sessionId' | 'grantId' | 'clientId' | 'userId' | 'authMethod'>
 
 /** Returns the grant of a token. An old refresh token from a live family identifies it as well. */
 async function findGrant(token: string, context: AuthServerContext): Promise<GrantIds | undefined> {
   const refresh = await context.grants.inspectRefreshToken(token)
   if (refresh) return refresh.family
   const claims = await verifyAccessToken(token, context, { evenExpired: true })
-  const session = claims && (await context.sessions.get(claims.tsid))
+  const session = claims?.tsid === undefined ? undefined : await context.sessions.get(claims.tsid)
   const grant = session?.grants.find(({ id }) => sha256(id) === claims?.gid)
   if (!session || !grant) return undefined
-  return { sessionId: session.id, grantId: grant.id, clientId: session.clientId, userId: session.userId }
+  const authMethod = (await context.state.families.get(grant.id))?.authMethod
+  const { id: sessionId, clientId, userId } = session
+  return { sessionId, grantId: grant.id, clientId, userId, authMethod }
 }
 
 /** POST /oauth/introspect: for a confidential client, or for any client with its own access token as Bearer. */
@@ -57,7 +95,7 @@ export async function introspectToken(exchange: Exchange, context: AuthServerCon
 
 interface Requester {
   readonly clientId: string
-  /** Set when the request is authenticated by a user's token. It can then read only that user's tokens. */
+  /** Subject whose tokens the request can read. Absent for a registered client, which can read all of its tokens. */
   readonly userId: string | undefined
 }
 
@@ -68,13 +106,16 @@ async function authenticateRequester(
 ): Promise<Requester> {
   const presented = readBearerToken(exchange)
   if (presented !== undefined) {
+    if (form.has('client_secret') || form.has('client_assertion'))
+      throw new OAuthError('invalid_request', 'the client must use only one authentication method')
     const claims = await verifyAccessToken(presented, context)
     if (claims) return { clientId: claims.client_id, userId: claims.sub }
     throw new OAuthError('invalid_token', 'the access token is not valid', {
       headers: { 'WWW-Authenticate': 'Bearer error="invalid_token"' },
     })
   }
-  const client = await context.clients.authenticate(readClientCredentials(exchange, form))
+  const client = await authenticateClient(exchange, form, context)
+  if (client.kind === 'declared') return { clientId: client.id, userId: machineSubject(client.id) }
   if (client.authMethod !== 'none') return { clientId: client.id, userId: undefined }
   // A public client proves nothing: any client could send its id.
   const text = 'introspection requires a client secret or a bearer access token'
@@ -115,8 +156,8 @@ export async function sendUserInfo(exchange: Exchange, context: AuthServerContex
   await discardBody(exchange)
   const presented = readBearerToken(exchange)
   const claims = presented === undefined ? undefined : await verifyAccessToken(presented, context)
-  if (!claims) {
-    throw new OAuthError('invalid_token', 'a valid bearer access token is required', {
+  if (!claims || isMachineSubject(claims.sub)) {
+    throw new OAuthError('invalid_token', 'a valid bearer access token of a user is required', {
       headers: { 'WWW-Authenticate': presented === undefined ? 'Bearer' : 'Bearer error="invalid_token"' },
     })
   }
@@ -126,6 +167,6 @@ export async function sendUserInfo(exchange: Exchange, context: AuthServerContex
       headers: { 'WWW-Authenticate': 'Bearer error="insufficient_scope", scope="openid"' },
     })
   }
-  const session = await context.sessions.get(claims.tsid)
+  const session = claims.tsid === undefined ? undefined : await context.sessions.get(claims.tsid)
   sendPrivate(exchange, { sub: claims.sub, ...personalClaims(scopes, session ?? {}) })
 }

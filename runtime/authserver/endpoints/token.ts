@@ -1,43 +1,131 @@
 /**
- * The token endpoint: authorization_code and refresh_token.
- * Source: RFC 6749 sections 3.2, 4.1.3, 5 and 6; RFC 7636 section 4.5; RFC 8707 section 2.2; RFC 9700; RFC 9068;
+ * The token endpoint: authorization_code, refresh_token and client_credentials.
+ * Source: RFC 6749 sections 3.2, 4.1.3, 4.4, 5 and 6; RFC 7636 section 4.5; RFC 8707 section 2.2; RFC 9700; RFC 9068;
  * OpenID Connect Core section 3.1.3.
  */
 import type { Exchange } from '../../net/index.ts'
-import { type AuthServerContext, nowSec } from '../login/context.ts'
-import { makeEvent } from '../model/events.ts'
+import type { AuthenticatedClient } from '../clients/client-directory.ts'
+import type { DeclaredClient } from '../clients/declared-clients.ts'
+import { type AuthServerContext, canSignIn, nowSec } from '../login/context.ts'
+import { type AuthServerEvent, makeEvent } from '../model/events.ts'
+import { machineSubject } from '../model/identifiers.ts'
 import { OAuthError } from '../model/oauth-error.ts'
 import type { RegisteredClient } from '../model/records.ts'
-import { parseScope, supportedScopes } from '../model/scopes.ts'
+import { parseScope, supportedScopes, within } from '../model/scopes.ts'
 import type { IssuedGrant, TokenRequester } from '../tokens/grants.ts'
 import { signAccessToken, signIdToken } from '../tokens/jwt.ts'
+import { signMachineToken } from '../tokens/machine-tokens.ts'
 import { readResources } from './authorize.ts'
 import { type Parameters, readClientCredentials, readUniqueForm } from './form.ts'
 import { sendPrivate } from './responses.ts'
 
-type GrantHandler = (form: Parameters, by: TokenRequester, context: AuthServerContext) => Promise<IssuedGrant>
+interface TokenRequest<Client = AuthenticatedClient> {
+  readonly form: Parameters
+  readonly client: Client
+  /** Network address of the client. */
+  readonly source: string
+}
+
+interface TokenResponse {
+  readonly body: object
+  readonly event: AuthServerEvent
+}
+
+type GrantHandler = (request: TokenRequest, context: AuthServerContext) => Promise<TokenResponse>
 
 /** Every supported grant type. */
 const handlers: ReadonlyMap<string, GrantHandler> = new Map([
-  ['authorization_code', redeemCode],
-  ['refresh_token', redeemRefreshToken],
+  ['authorization_code', forUser('token_issued', redeemCode)],
+  ['refresh_token', forUser('token_refreshed', redeemRefreshToken)],
+  ['client_credentials', issueToMachine],
 ])
 
-export const grantTypesSupported: readonly string[] = [...handlers.keys()]
+/** Returns the grant types that a client can use. */
+export function grantTypesSupported(context: AuthServerContext): readonly string[] {
+  const hasMachines = context.declared.all().length > 0
+  return [...handlers.keys()].filter((type) =>
+    type === 'client_credentials' ? hasMachines : canSignIn(context),
+  )
+}
 
 export async function issueTokens(exchange: Exchange, context: AuthServerContext): Promise<void> {
   const form = await readUniqueForm(exchange)
   const grantType = form.require('grant_type')
-  const client = await context.clients.authenticate(readClientCredentials(exchange, form))
+  const source = context.addressOf(exchange)
+  const client = await context.clients.authenticate(readClientCredentials(exchange, form), source)
   const handler = handlers.get(grantType)
-  if (!handler) throw new OAuthError('unsupported_grant_type', 'this grant type is not supported')
-  if (client.kind === 'dcr' && !client.grantTypes.includes(grantType))
+  if (!handler || !grantTypesSupported(context).includes(grantType))
+    throw new OAuthError('unsupported_grant_type', 'this grant type is not supported')
+  if (!mayUse(client, grantType))
     throw new OAuthError('unauthorized_client', 'the client is not registered for this grant type')
-  const by = { clientId: client.id, source: context.addressOf(exchange) }
-  const issued = withoutDroppedScopes(await handler(form, by, context), client)
-  await context.clients.renew(client)
-  sendPrivate(exchange, await makeTokenResponse(issued, context))
-  context.emit(makeEvent(grantType === 'refresh_token' ? 'token_refreshed' : 'token_issued', issued.grant))
+  const { body, event } = await handler({ form, client, source }, context)
+  sendPrivate(exchange, body)
+  context.emit(event)
+}
+
+function mayUse(client: AuthenticatedClient, grantType: string): boolean {
+  if (client.kind === 'declared' || grantType === 'client_credentials')
+    return client.kind === 'declared' && grantType === 'client_credentials'
+  return client.kind === 'cimd' || client.grantTypes.includes(grantType)
+}
+
+/** RFC 6749 section 4.4. The client gets no refresh token, because it can authenticate again. */
+async function issueToMachine(
+  { form, client }: TokenRequest,
+  context: AuthServerContext,
+): Promise<TokenResponse> {
+  if (client.kind !== 'declared') throw new OAuthError('unauthorized_client', 'the client is not declared')
+  const scopes = readMachineScopes(form, client)
+  const audience = readMachineResource(form, client, context)
+  const { config, keys } = context
+  const lifeSec = Math.floor(client.tokenMs / 1000)
+  const about = { clientId: client.id, scopes, audience, lifeSec }
+  const accessToken = await signMachineToken(keys(), {
+    ...about,
+    issuer: config.issuer,
+    nowSec: nowSec(context),
+  })
+  return {
+    body: {
+      access_token: accessToken,
+      token_type: 'Bearer',
+      expires_in: lifeSec,
+      scope: scopes.join(' '),
+    },
+    event: makeEvent('token_issued', { clientId: client.id, userId: machineSubject(client.id) }),
+  }
+}
+
+function readMachineScopes(form: Parameters, { scopes }: DeclaredClient): readonly string[] {
+  const requested = parseScope(form.get('scope') ?? '')
+  if (!within(requested, scopes))
+    throw new OAuthError('invalid_scope', 'a requested scope is not declared for this client')
+  return requested.length > 0 ? requested : scopes
+}
+
+/** Returns the resource of the token. Throws OAuthError invalid_target (RFC 8707). */
+function readMachineResource(form: Parameters, client: DeclaredClient, context: AuthServerContext): string {
+  const requested = readResources(form, context)
+  if (!within(requested, client.resources))
+    throw new OAuthError('invalid_target', 'the requested resource is not declared for this client')
+  const [audience, ...others] = requested.length > 0 ? requested : client.resources
+  // A server could present a token for several servers to another (RFC 9700 section 2.3).
+  if (audience === undefined || others.length > 0)
+    throw new OAuthError('invalid_target', 'resource must be the server that the token is for')
+  return audience
+}
+
+type UserGrant = (form: Parameters, by: TokenRequester, context: AuthServerContext) => Promise<IssuedGrant>
+
+/** Makes the handler of a grant that a user has given to a client. */
+function forUser(event: 'token_issued' | 'token_refreshed', grant: UserGrant): GrantHandler {
+  return async ({ form, client, source }, context) => {
+    if (client.kind === 'declared') throw new OAuthError('unauthorized_client', 'the client acts for itself')
+    const by = { clientId: client.id, authMethod: client.authMethod, source }
+    const issued = withoutDroppedScopes(await grant(form, by, context), client)
+    await context.clients.renew(client)
+    return { body: await makeUserResponse(issued, context), event: makeEvent(event, issued.grant) }
+  }
 }
 
 /** Removes scopes for which the client is no longer registered. */
@@ -78,7 +166,7 @@ async function redeemRefreshToken(
 }
 
 /** RFC 6749 section 5.1. */
-async function makeTokenResponse(issued: IssuedGrant, context: AuthServerContext): Promise<object> {
+async function makeUserResponse(issued: IssuedGrant, context: AuthServerContext): Promise<object> {
   const { grant, scopes, audience, refreshToken, nonce } = issued
   const { config, keys, sessions } = context
   const lifeSec = Math.floor(config.accessTokenMs / 1000)

@@ -2,11 +2,13 @@
 import type { AuthServerConfig } from '../../config/index.ts'
 import type { Exchange, Log } from '../../net/index.ts'
 import type { ClientDirectory } from '../clients/client-directory.ts'
+import type { DeclaredClients } from '../clients/declared-clients.ts'
 import type { AuthServerEvent } from '../model/events.ts'
 import type { Urls } from '../model/urls.ts'
 import type { State } from '../storage/state.ts'
 import type { Grants } from '../tokens/grants.ts'
 import type { KeyRing } from '../tokens/key-ring.ts'
+import type { MachineTokens } from '../tokens/machine-tokens.ts'
 import type { Sessions } from '../tokens/sessions.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 
@@ -17,16 +19,23 @@ export interface AuthServerContext {
   /** Returns the key ring in use, which a reload replaces. */
   readonly keys: () => KeyRing
   readonly clients: ClientDirectory
+  readonly declared: DeclaredClients
   /** In configured order. The first provider identifies the user. */
   readonly upstreams: readonly Upstream[]
   readonly grants: Grants
   readonly sessions: Sessions
+  readonly machineTokens: MachineTokens
   /** Milliseconds since the epoch. */
   readonly now: () => number
   readonly log: Log
   readonly emit: (event: AuthServerEvent) => void
   /** Returns the network address of the client, taking trusted proxies into account. */
   readonly addressOf: (exchange: Exchange) => string
+}
+
+/** False when the server has no upstream provider. Only its declared clients then get tokens. */
+export function canSignIn({ upstreams }: Pick<AuthServerContext, 'upstreams'>): boolean {
+  return upstreams.length > 0
 }
 
 export function nowSec({ now }: Pick<AuthServerContext, 'now'>): number {

@@ -234,6 +234,7 @@ async function completeLogin(
     resources,
     refreshable,
     authTimeSec,
+    authMethod: client.authMethod,
   }
   const code = await grants.issueCode(grant, request)
   const signIn = randomId()

@@ -11,6 +11,7 @@ const outcomes = {
   client_registered: 'success',
   client_updated: 'success',
   client_deleted: 'success',
+  client_rejected: 'denied',
   consent_given: 'success',
   consent_refused: 'denied',
   login_completed: 'success',

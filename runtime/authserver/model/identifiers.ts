@@ -21,3 +21,14 @@ export function compoundKey(...parts: readonly string[]): string {
 export function upstreamRowKey(sessionId: string, provider: string): string {
   return compoundKey(sessionId, provider)
 }
+
+const machinePrefix = 'client:'
+
+/** Returns the subject of a declared client's tokens. User ids never have this form (upstream/user.ts). */
+export function machineSubject(clientId: string): string {
+  return `${machinePrefix}${clientId}`
+}
+
+export function isMachineSubject(subject: string): boolean {
+  return subject.startsWith(machinePrefix)
+}

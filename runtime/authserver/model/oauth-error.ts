@@ -34,20 +34,33 @@ const oauthCodes = {
 
 export type OAuthCode = keyof typeof oauthCodes
 
+/** Why a client's authentication failed, for the audit log only. */
+interface ClientRejection {
+  /** Absent for an unknown client, because untrusted clients choose the value. */
+  readonly clientId?: string
+  /** Fixed wording. */
+  readonly reason: string
+}
+
+interface OAuthErrorOptions {
+  readonly status?: number
+  readonly headers?: Readonly<Record<string, string>>
+  readonly cause?: unknown
+  readonly rejection?: ClientRejection
+}
+
 export class OAuthError extends ModuleError {
   readonly error: OAuthCode
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
+  readonly rejection: ClientRejection | undefined
 
-  constructor(
-    error: OAuthCode,
-    description: string,
-    options: { status?: number; headers?: Readonly<Record<string, string>>; cause?: unknown } = {},
-  ) {
+  constructor(error: OAuthCode, description: string, options: OAuthErrorOptions = {}) {
     super(description, options.cause === undefined ? {} : { cause: options.cause })
     this.error = error
     this.status = options.status ?? oauthCodes[error]
     this.headers = options.headers ?? {}
+    this.rejection = options.rejection
   }
 }
 

@@ -16,7 +16,7 @@ export const client = record({
   redirectUris: list(text),
   grantTypes: list(text),
   scopes: list(text),
-  authMethod: oneOf('none', 'client_secret_basic', 'client_secret_post'),
+  authMethod: oneOf('none', 'client_secret_basic', 'client_secret_post', 'private_key_jwt'),
   /** SHA-256 of the secret. */
   secretHash: maybe(text),
   /** SHA-256 of the registration access token (RFC 7592). */
@@ -29,6 +29,7 @@ export const client = record({
   used: flag,
 })
 export type RegisteredClient = NonNullable<ReturnType<typeof client>>
+export type ClientAuthMethod = RegisteredClient['authMethod']
 
 const requestMembers = {
   clientId: text,
@@ -133,6 +134,8 @@ const grantMembers = {
   /** True when the client is registered for refreshing and offline_access is granted. */
   refreshable: flag,
   authTimeSec: count,
+  /** Method that the client must use for this grant. Absent in records from older versions. */
+  authMethod: maybe(oneOf('none', 'client_secret_basic', 'client_secret_post', 'private_key_jwt')),
 }
 export type Grant = Of<typeof grantMembers>
 

@@ -9,7 +9,11 @@
  * docs/reference/specification/virtual-server.md, spec.authServerConfig.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import { type AuthServerConfig, authServerViolations } from '../../config/index.ts'
+import {
+  type AuthServerConfig,
+  authServerViolations,
+  type DeclaredClientSettings,
+} from '../../config/index.ts'
 import {
   type Fetch,
   followCaBundle,
@@ -19,11 +23,13 @@ import {
   silentLog,
 } from '../../net/index.ts'
 import type { EmbeddedAuthServer } from '../../incoming/index.ts'
-import { fetchClientDocument, localKeys } from '../../oauth/index.ts'
+import { fetchClientDocument, type JsonRecord, localKeys, readJson, send } from '../../oauth/index.ts'
 import { makeMemoryStore, type Store } from '../../store/index.ts'
 import { makeAddressOf } from './client-address.ts'
 import { makeClientDocuments } from '../clients/client-documents.ts'
 import { makeClientDirectory } from '../clients/client-directory.ts'
+import { makeClientKeySets } from '../clients/client-key-sets.ts'
+import { DeclaredClients } from '../clients/declared-clients.ts'
 import type { AuthServerContext } from '../login/context.ts'
 import { type AuthServerEvent, makeEvent } from '../model/events.ts'
 import { takePermission } from '../storage/limits.ts'
@@ -32,6 +38,7 @@ import { watchRotation } from '../storage/rotation.ts'
 import { makeState } from '../storage/state.ts'
 import { Grants } from '../tokens/grants.ts'
 import type { KeyRing } from '../tokens/key-ring.ts'
+import { machineClaims, MachineTokens } from '../tokens/machine-tokens.ts'
 import { RingHolder, type RingHolderParts } from '../tokens/ring-holder.ts'
 import { sessionClaims, Sessions } from '../tokens/sessions.ts'
 import { OAuth2Upstream } from '../upstream/oauth2-upstream.ts'
@@ -52,9 +59,11 @@ export interface AuthServerParts {
   readonly fetch?: Fetch
   /** For client metadata documents, whose addresses are untrusted. Must be guarded and follow no redirects. */
   readonly documentFetch?: Fetch
+  /** Returns the current declared clients. Default: those in the configuration. Throws INVALID_CONFIG. */
+  readonly readClients?: () => readonly DeclaredClientSettings[]
   /** Audit sink. Without it, events go to the log. */
   readonly onEvent?: (event: AuthServerEvent) => void
-  /** Interval for reading mounted keys. Default 5 s. 0 disables it. */
+  /** Interval for reading mounted keys and declared clients. Default 5 s. 0 disables it. */
   readonly reloadEveryMs?: number
   /** Interval for checking for records that are sealed with an older secret. Default one minute. 0 disables it. */
   readonly resealEveryMs?: number
@@ -66,7 +75,10 @@ export interface AuthServerParts {
 export interface AuthServer extends Omit<EmbeddedAuthServer, 'config'> {
   readonly issuer: string
   readonly upstreamTokens: StoredUpstreamTokens
-  /** Reads keys and secrets again. Keeps the old ones, and throws INVALID_CONFIG, when the new ones are invalid. */
+  /**
+   * Reads keys, secrets and declared clients again. Keeps the old ones, and throws INVALID_CONFIG, when the new ones are
+   * invalid.
+   */
   reload(): Promise<void>
   /** Ends a session with its tokens, including upstream tokens. Returns false when the session does not exist. */
   endSession(sessionId: string): Promise<boolean>
@@ -78,7 +90,9 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
   const log = parts.log ?? silentLog
   const now = parts.now ?? Date.now
   const { store, lent, resealAfterMs: promoteAfterMs = 120_000 } = parts
-  const ringHolder = await startRing(config, { store, lent, now, promoteAfterMs })
+  const ringParts = { store, lent, now, promoteAfterMs }
+  const readClients = parts.readClients ?? (() => config.clients ?? [])
+  const { ringHolder, declared } = await checkedStart(config, ringParts, readClients)
   const isSettled = (): boolean => ringHolder.isSettled
   warnAboutDevelopmentSettings(ringHolder.ring, config, parts.store, log)
 
@@ -89,7 +103,12 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
       log.warn('reading a stored record failed', { kind: key.split(':', 1)[0], reason }),
   })
   const emit = parts.onEvent ?? ((event: AuthServerEvent) => log.info('authorization server', { event }))
-  const sessions = new Sessions({ state, now })
+  const sessions = new Sessions({ state, now, isDeclared: (id) => declared.get(id) !== undefined })
+  const machineTokens = new MachineTokens({
+    state,
+    now,
+    isDeclaredSince: (clientId, sinceSec) => declared.isDeclaredSince(clientId, sinceSec),
+  })
   const keys = (): KeyRing => ringHolder.ring
   const upstreamParts = { now, log, state, issuer: config.issuer }
   const upstreams: readonly Upstream[] = config.upstreams.map((upstream) =>
@@ -106,6 +125,13 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
     onReuse: (token, grant, source) =>
       emit(makeEvent(token === 'code' ? 'code_reused' : 'refresh_reused', { ...grant, source })),
   })
+  const mayFetch = async (host: string, caller: string | undefined): Promise<boolean> =>
+    (await takePermission(parts.store, 'document', { caller, host })) === 0
+  const keySets = makeClientKeySets({
+    now,
+    mayFetch,
+    fetchKeys: (url) => fetchClientKeys(url, fetches.keySet),
+  })
   const documents =
     config.cimd &&
     makeClientDocuments({
@@ -114,18 +140,19 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
       now,
       log,
       fetchDocument: (url) => fetchClientDocument(url, { fetch: fetches.document }),
-      mayFetch: async (host, caller) =>
-        (await takePermission(parts.store, 'document', { caller, host })) === 0,
+      mayFetch,
     })
   const context: AuthServerContext = {
     config,
     urls: makeUrls(config),
     state,
     keys,
-    clients: makeClientDirectory({ state, documents, config, now }),
+    clients: makeClientDirectory({ state, declared, documents, keySets, config, now }),
+    declared,
     upstreams,
     grants,
     sessions,
+    machineTokens,
     now,
     log,
     emit,
@@ -144,7 +171,7 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
     everyMs: parts.resealEveryMs ?? 60_000,
     isSettled,
   })
-  const timer = reloadRegularly(ringHolder, parts.reloadEveryMs ?? 5_000, log)
+  const timer = reloadRegularly({ ringHolder, declared }, parts.reloadEveryMs ?? 5_000, log)
 
   return {
     issuer: config.issuer,
@@ -153,12 +180,22 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
     keys: localKeys(() => ringHolder.ring.jwks),
     upstreamTokens,
     async isLive(caller) {
+      const machine = machineClaims(caller)
+      if (machine) return machineTokens.isLive(machine)
       const claims = sessionClaims(caller)
       return claims !== undefined && (await sessions.isLive(claims))
     },
     notReady: () => listReadinessProblems(parts.store, upstreams),
     secretUses: () => rotation.uses(),
-    reload: () => ringHolder.reload(),
+    async reload() {
+      // Invalid keys must not prevent the removal of a client.
+      const ring = ringHolder.reload()
+      try {
+        declared.reload()
+      } finally {
+        await ring
+      }
+    },
     endSession: (sessionId) => sessions.endSession(sessionId),
     async close() {
       clearInterval(timer)
@@ -171,33 +208,61 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
 
 /** Throws INVALID_CONFIG listing every error in the settings, keys and secrets. */
 export async function checkSettings(config: AuthServerConfig): Promise<void> {
-  await startRing(config, { store: makeMemoryStore(), now: Date.now, promoteAfterMs: 0 })
+  const ringParts = { store: makeMemoryStore(), now: Date.now, promoteAfterMs: 0 }
+  await checkedStart(config, ringParts, () => config.clients ?? [])
 }
 
-async function startRing(
+interface Reloadable {
+  readonly ringHolder: RingHolder
+  readonly declared: DeclaredClients
+}
+
+async function checkedStart(
   config: AuthServerConfig,
   parts: Omit<RingHolderParts, 'config'>,
-): Promise<RingHolder> {
+  readClients: () => readonly DeclaredClientSettings[],
+): Promise<Reloadable> {
   const violations = [...authServerViolations(config)]
-  try {
-    const holder = await RingHolder.start({ ...parts, config })
-    if (violations.length === 0) return holder
-  } catch (error) {
+  const collect = (error: unknown): undefined => {
     if (!(error instanceof GatehouseError && error.code === 'INVALID_CONFIG')) throw error
     violations.push(error.message)
   }
+  const ringHolder = await RingHolder.start({ ...parts, config }).catch(collect)
+  let declared: DeclaredClients | undefined
+  try {
+    declared = new DeclaredClients(readClients, parts.now)
+  } catch (error) {
+    collect(error)
+  }
+  if (ringHolder && declared && violations.length === 0) return { ringHolder, declared }
   throw new GatehouseError('INVALID_CONFIG', { detail: `authorization server: ${violations.join('; ')}` })
 }
 
-function reloadRegularly(holder: RingHolder, everyMs: number, log: Log): NodeJS.Timeout | undefined {
+function reloadRegularly(
+  { ringHolder, declared }: Reloadable,
+  everyMs: number,
+  log: Log,
+): NodeJS.Timeout | undefined {
   if (everyMs <= 0) return undefined
   const timer = setInterval(() => {
-    holder.reload().catch((error: unknown) => {
+    ringHolder.reload().catch((error: unknown) => {
       log.error('the changed keys are invalid; keeping the old ones', { err: error })
     })
+    try {
+      declared.reload()
+    } catch (error) {
+      log.error('the changed declared clients are invalid; keeping the old ones', { err: error })
+    }
   }, everyMs)
   timer.unref()
   return timer
+}
+
+/** Fetches the keys of a client. Rejects with OAuthClientError. */
+async function fetchClientKeys(url: string, fetch: Fetch): Promise<JsonRecord> {
+  const what = 'the key set of the client'
+  const headers = { accept: 'application/jwk-set+json, application/json' }
+  return readJson(what, await send(what, url, { headers }, { fetch }))
 }
 
 function warnAboutDevelopmentSettings(ring: KeyRing, config: AuthServerConfig, store: Store, log: Log): void {
@@ -233,14 +298,16 @@ function makeFetches(config: AuthServerConfig, parts: AuthServerParts, log: Log)
     })
   }
   const upstreams = upstreamFetches(config, plain.length > 0)
-  const documents = { timeoutMs: 5_000, maxBytes: 10_240, maxRedirects: 0, keepAlive: false }
-  const guarded = parts.documentFetch ? undefined : makeFetch({ ...documents, guard: true })
-  const local =
-    parts.documentFetch || !config.cimd?.allowLoopback ? undefined : makeFetch({ ...documents, guard: false })
-  const document: Fetch | undefined =
-    guarded && local
-      ? (url, init) => (isLoopbackHost(new URL(url).hostname) ? local : guarded)(url, init)
-      : guarded
+  const documents = { timeoutMs: 5_000, maxRedirects: 0, keepAlive: false }
+  const untrusted = [10_240, 65_536].map((maxBytes) => ({
+    guarded: makeFetch({ ...documents, maxBytes, guard: true }),
+    local: config.cimd?.allowLoopback ? makeFetch({ ...documents, maxBytes, guard: false }) : undefined,
+  }))
+  const [document, keySet] = untrusted.map(
+    ({ guarded, local }): Fetch =>
+      parts.documentFetch ??
+      ((url, init) => (local && isLoopbackHost(new URL(url).hostname) ? local : guarded)(url, init)),
+  )
   const abortable =
     (fetch: Fetch | undefined): Fetch =>
     async (url, init) => {
@@ -251,11 +318,13 @@ function makeFetches(config: AuthServerConfig, parts: AuthServerParts, log: Log)
   return {
     upstream: ({ name }: AuthServerConfig['upstreams'][number]): Fetch =>
       abortable(parts.fetch ?? upstreams.get(name)),
-    document: abortable(parts.documentFetch ?? document),
+    document: abortable(document),
+    /** For the keys of clients, which are larger than documents. */
+    keySet: abortable(keySet),
     async close() {
       closing.abort(new Error('the authorization server is shutting down'))
-      const fetches = [...upstreams.values(), guarded, local].filter((fetch) => fetch !== undefined)
-      await Promise.all(fetches.map((fetch) => fetch.close()))
+      const own = untrusted.flatMap(({ guarded, local }) => (local ? [guarded, local] : [guarded]))
+      await Promise.all([...upstreams.values(), ...own].map((fetch) => fetch.close()))
     },
   }
 }

@@ -3,6 +3,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import {
   type AuthServerConfig,
   type Environment,
+  followDeclaredClients,
   loadAuthServerConfig,
   type StorageSettings,
 } from '../../config/index.ts'
@@ -38,7 +39,8 @@ export async function openAuthServer(
   const store = openAuthServerStore(config.storage, parts.log ?? silentLog, parts.shared)
   try {
     const lent = parts.shared && (await sharedRing(parts.shared))
-    const server = await makeAuthServer(config, { ...parts, store, lent })
+    const readClients = followDeclaredClients(path, env)
+    const server = await makeAuthServer(config, { ...parts, store, lent, readClients })
     return {
       ...server,
       config,

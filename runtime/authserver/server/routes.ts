@@ -9,7 +9,7 @@
  */
 import type { Exchange, Log, Stage } from '../../net/index.ts'
 import { errorPage } from '../login/pages.ts'
-import type { AuthServerContext } from '../login/context.ts'
+import { type AuthServerContext, canSignIn } from '../login/context.ts'
 import { prefersPage, sendEmpty, sendOAuthError, sendPage, toOAuthError } from '../endpoints/responses.ts'
 import { changeAccounts, showAccounts } from '../endpoints/accounts.ts'
 import { authorize } from '../endpoints/authorize.ts'
@@ -20,12 +20,15 @@ import { showKeys, showOpenidMetadata, showServerMetadata } from '../endpoints/m
 import { manageClient, registerClient } from '../endpoints/register.ts'
 import { issueTokens } from '../endpoints/token.ts'
 import { introspectToken, revokeToken, sendUserInfo } from '../endpoints/token-state.ts'
-import type { OAuthError } from '../model/oauth-error.ts'
+import { makeEvent } from '../model/events.ts'
+import { OAuthError } from '../model/oauth-error.ts'
 import { paths } from '../model/urls.ts'
 
 type Handler = (exchange: Exchange, context: AuthServerContext) => Promise<void>
 
 interface Endpoint {
+  /** True for the steps of a login, which need an upstream provider. */
+  readonly forLogin?: true
   readonly methods: Readonly<Partial<Record<'GET' | 'POST' | 'PUT' | 'DELETE', Handler>>>
   /** Clients get JSON and CORS; users get pages. */
   readonly for: 'clients' | 'users'
@@ -36,10 +39,14 @@ function documentEndpoint(handler: Handler): Endpoint {
 }
 
 const endpoints: Readonly<Record<string, Endpoint>> = {
-  [paths.authorize]: { methods: { GET: authorize, POST: authorize }, for: 'users' },
-  [paths.consent]: { methods: { GET: showConsent, POST: submitConsent }, for: 'users' },
-  [paths.accounts]: { methods: { GET: showAccounts, POST: changeAccounts }, for: 'users' },
-  [paths.confirm]: { methods: { GET: showConfirmation, POST: submitConfirmation }, for: 'users' },
+  [paths.authorize]: { methods: { GET: authorize, POST: authorize }, for: 'users', forLogin: true },
+  [paths.consent]: { methods: { GET: showConsent, POST: submitConsent }, for: 'users', forLogin: true },
+  [paths.accounts]: { methods: { GET: showAccounts, POST: changeAccounts }, for: 'users', forLogin: true },
+  [paths.confirm]: {
+    methods: { GET: showConfirmation, POST: submitConfirmation },
+    for: 'users',
+    forLogin: true,
+  },
   [paths.token]: { methods: { POST: issueTokens }, for: 'clients' },
   [paths.revoke]: { methods: { POST: revokeToken }, for: 'clients' },
   [paths.introspect]: { methods: { POST: introspectToken }, for: 'clients' },
@@ -47,8 +54,8 @@ const endpoints: Readonly<Record<string, Endpoint>> = {
   [paths.jwks]: documentEndpoint(showKeys),
 }
 
-const registration: Endpoint = { methods: { POST: registerClient }, for: 'clients' }
-const callback: Endpoint = { methods: { GET: handleCallback }, for: 'users' }
+const registration: Endpoint = { methods: { POST: registerClient }, for: 'clients', forLogin: true }
+const callback: Endpoint = { methods: { GET: handleCallback }, for: 'users', forLogin: true }
 
 /** Returns the function that finds the stage for a path, which is passed as sent, without the query. */
 export function makeRoutes(context: AuthServerContext): (path: string) => Stage<Exchange> | undefined {
@@ -82,7 +89,7 @@ export function makeRoutes(context: AuthServerContext): (path: string) => Stage<
     if (!/^[\w-]{1,64}$/.test(clientId)) return undefined
     const handler: Handler = (exchange) => manageClient(exchange, clientId, context)
     const methods = { GET: handler, PUT: handler, DELETE: handler }
-    return (exchange) => handleRequest(exchange, { methods, for: 'clients' }, context)
+    return (exchange) => handleRequest(exchange, { methods, for: 'clients', forLogin: true }, context)
   }
 }
 
@@ -102,14 +109,22 @@ async function handleRequest(
   const source = context.addressOf(exchange)
   const emit: AuthServerContext['emit'] = (event) => context.emit({ ...event, source })
   try {
+    if (endpoint.forLogin && !canSignIn(context)) throw noLoginError()
     await handler(exchange, { ...context, emit, addressOf: () => source })
   } catch (error) {
     const failure = toOAuthError(error)
+    if (failure.rejection) emit(makeEvent('client_rejected', failure.rejection))
     logFailure(exchange.path, failure, context.log)
     if (endpoint.for === 'users' && prefersPage(exchange))
       sendPage(exchange, errorPage(failure.message), failure)
     else sendOAuthError(exchange, failure)
   }
+}
+
+function noLoginError(): OAuthError {
+  const text =
+    'users cannot sign in here: this server issues tokens only to its declared clients (grant client_credentials)'
+  return new OAuthError('access_denied', text)
 }
 
 function allowedMethods(endpoint: Endpoint): readonly string[] {

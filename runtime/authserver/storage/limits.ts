@@ -28,7 +28,7 @@ interface Rate {
 interface Limit {
   /** Limits per network address, so that one address cannot exhaust the total. */
   readonly caller: readonly Rate[]
-  /** Limits per host from which documents are fetched. */
+  /** Limits per host from which documents are fetched, or per client. */
   readonly host?: readonly Rate[]
   /** Limits for the whole server, which bound the number of stored records. */
   readonly total: readonly Rate[]
@@ -51,7 +51,19 @@ export const limits = {
     // At most 5 000 unused registrations. An update takes from the same bucket.
     total: [{ capacity: 2_500, refillMs: day }],
   },
-  /** Fetches of metadata documents. */
+  /** Valid assertions of a declared client. `host` is the client id. Bounds the marks of used assertions. */
+  assertion: {
+    caller: [],
+    host: [{ capacity: 600, refillMs: minute }],
+    total: [],
+  },
+  /** The same for clients with a metadata document, of which any number can exist. */
+  describedAssertion: {
+    caller: [],
+    host: [{ capacity: 600, refillMs: minute }],
+    total: [{ capacity: 3_000, refillMs: minute }],
+  },
+  /** Fetches of metadata documents and of clients' keys. */
   document: {
     caller: [{ capacity: 30, refillMs: minute }],
     host: [{ capacity: 10, refillMs: minute }],
@@ -101,8 +113,11 @@ export async function takePermission(
 /** Takes one permit. Throws OAuthError with 429 and Retry-After. */
 export async function limitRate(store: Store, name: LimitName, caller: string): Promise<void> {
   const waitMs = await takePermission(store, name, { caller })
-  if (waitMs === 0) return
-  throw new OAuthError('temporarily_unavailable', 'too many requests; try again later', {
+  if (waitMs > 0) throw tooManyRequests(waitMs)
+}
+
+export function tooManyRequests(waitMs: number): OAuthError {
+  return new OAuthError('temporarily_unavailable', 'too many requests; try again later', {
     status: 429,
     headers: { 'Retry-After': String(Math.ceil(waitMs / 1000)) },
   })

@@ -84,7 +84,7 @@ export function makeState(store: Store, secrets: Secrets, options: SealOptions =
   // Untrusted clients create these records, which must not displace those of signed-in users.
   const untrusted = { yields: true }
   return {
-    /** For buckets and locks, which contain no secrets. */
+    /** For buckets, locks and marks, which contain no secrets. */
     store,
     /** All other records, for resealing. */
     sealed,

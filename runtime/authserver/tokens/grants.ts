@@ -10,7 +10,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { within } from '../model/scopes.ts'
 import { OAuthError } from '../model/oauth-error.ts'
-import type { StoredCode, Family, Grant } from '../model/records.ts'
+import type { ClientAuthMethod, StoredCode, Family, Grant } from '../model/records.ts'
 import type { SeenRecord, State } from '../storage/state.ts'
 import type { KeyRing } from './key-ring.ts'
 import { makeCode, makeRefreshToken, readCode, readRefreshToken } from './opaque-tokens.ts'
@@ -44,6 +44,8 @@ type CodeRequest = Pick<StoredCode, 'redirectUri' | 'redirectGiven' | 'codeChall
 /** The client that makes a token request. */
 export interface TokenRequester {
   readonly clientId: string
+  /** Method with which the client authenticated. */
+  readonly authMethod: ClientAuthMethod
   /** Network address, for audit. */
   readonly source?: string | undefined
 }
@@ -109,6 +111,7 @@ export class Grants {
     const seen = id === undefined ? undefined : await state.codes.read(id)
     // Another client's code stays valid: a client can neither use up nor revoke it.
     if (id === undefined || !seen || seen.value.clientId !== by.clientId) throw invalidCode()
+    checkAuthMethod(seen.value, by)
     if (seen.value.used) return this.#rejectReusedCode(seen.value, by)
     const record = seen.value
     if (record.expiresAtMs <= now() || !matchesRedirect(record, by) || !matchesChallenge(record, by)) {
@@ -133,6 +136,7 @@ export class Grants {
       if (!seen || seen.value.clientId !== by.clientId || seen.value.expiresAtMs <= this.#parts.now())
         throw invalidRefreshToken()
       const family = seen.value
+      checkAuthMethod(family, by)
       const access = narrowAccess(family, wanted)
       const generation = await this.#rotate(read, seen, { source: by.source, signedBy: ring.secretId })
       if (generation === undefined) continue
@@ -222,9 +226,25 @@ export class Grants {
 
 /** Returns the fields of the grant without the other fields of its record. */
 function grantOf(record: Grant): Grant {
-  const { grantId, sessionId, clientId, clientKind, userId, scopes, resources, refreshable, authTimeSec } =
-    record
-  return { grantId, sessionId, clientId, clientKind, userId, scopes, resources, refreshable, authTimeSec }
+  const { grantId, sessionId, clientId, clientKind, userId, scopes, resources } = record
+  const { refreshable, authTimeSec, authMethod } = record
+  const ids = { grantId, sessionId, clientId, clientKind, userId }
+  return { ...ids, scopes, resources, refreshable, authTimeSec, authMethod }
+}
+
+/**
+ * A client that had keys when the user signed in must authenticate with them for the whole grant. Otherwise the client
+ * id alone, which is public, would be sufficient. Throws OAuthError invalid_client.
+ */
+export function checkAuthMethod(
+  grant: Pick<Grant, 'clientId' | 'authMethod'>,
+  { authMethod }: Pick<TokenRequester, 'authMethod'>,
+): void {
+  if (grant.authMethod !== 'private_key_jwt' || authMethod === 'private_key_jwt') return
+  const reason = 'the grant requires the authentication method private_key_jwt'
+  throw new OAuthError('invalid_client', 'client authentication failed', {
+    rejection: { clientId: grant.clientId, reason },
+  })
 }
 
 /**

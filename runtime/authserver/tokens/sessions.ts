@@ -37,7 +37,7 @@ export interface IssuedClaims {
   readonly client_id: string
 }
 
-/** Returns a caller's session claims; undefined for tokens from other issuers. */
+/** Returns a caller's session claims; undefined for machines and for tokens from other issuers. */
 export function sessionClaims(caller: Caller): IssuedClaims | undefined {
   const { tsid, gid, client_id } = caller.claims
   if (typeof tsid !== 'string' || typeof gid !== 'string' || typeof client_id !== 'string') return undefined
@@ -48,12 +48,23 @@ export class Sessions {
   readonly #state: State
   readonly #now: () => number
   readonly #live = new LRUCache<string, number>({ max: 20_000 })
+  readonly #isDeclared: (clientId: string) => boolean
   /** Counts ended grants. A lookup that began before an end is not cached after it. */
   #ends = 0
 
-  constructor({ state, now }: { readonly state: State; readonly now: () => number }) {
+  constructor({
+    state,
+    now,
+    isDeclared = () => false,
+  }: {
+    readonly state: State
+    readonly now: () => number
+    /** True for the id of a declared client, for which no user can sign in. */
+    readonly isDeclared?: (clientId: string) => boolean
+  }) {
     this.#state = state
     this.#now = now
+    this.#isDeclared = isDeclared
   }
 
   /** Returns the running session of this user with this client. */
@@ -283,6 +294,7 @@ export class Sessions {
 
   /** False for a deleted registration, whose tokens end with it. A described client cannot be deleted here. */
   async #clientExists(clientId: string): Promise<boolean> {
+    if (this.#isDeclared(clientId)) return false
     return clientId.includes('://') || (await this.#state.clients.get(clientId)) !== undefined
   }
 

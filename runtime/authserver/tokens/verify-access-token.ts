@@ -1,19 +1,23 @@
 /**
  * Verifies access tokens for the server's own endpoints: userinfo, introspection and revocation.
  *
- * Requires a signature by a key in the key ring, the exact issuer, a served audience, type `at+jwt` and a live grant.
+ * Requires a signature by a key in the key ring, the exact issuer, a served audience, type `at+jwt` and a live grant, or
+ * a declared client.
  * runtime/incoming verifies the callers of MCP endpoints with the same keys.
  * Source: RFC 9068 section 4, RFC 8725.
  */
 import { createLocalJWKSet, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
 import type { AuthServerConfig } from '../../config/index.ts'
 import { count, list, maybe, type Of, record, text } from '../model/codec.ts'
+import { isMachineSubject } from '../model/identifiers.ts'
 import type { KeyRing } from './key-ring.ts'
+import type { MachineTokens } from './machine-tokens.ts'
 import type { Sessions } from './sessions.ts'
 
 const members = {
-  tsid: text,
-  gid: text,
+  /** Session and grant. Absent in a machine's token. */
+  tsid: maybe(text),
+  gid: maybe(text),
   sub: text,
   client_id: text,
   scope: text,
@@ -30,6 +34,7 @@ interface VerifierContext {
   readonly config: AuthServerConfig
   readonly keys: () => KeyRing
   readonly sessions: Sessions
+  readonly machineTokens: MachineTokens
   readonly now: () => number
 }
 
@@ -50,7 +55,7 @@ export async function verifyAccessToken(
   context: VerifierContext,
   options: { readonly evenExpired?: boolean } = {},
 ): Promise<AccessTokenClaims | undefined> {
-  const { config, keys, now, sessions } = context
+  const { config, keys, now } = context
   const ring = keys()
   let payload: JWTPayload
   try {
@@ -68,5 +73,14 @@ export async function verifyAccessToken(
     throw error
   }
   const read = claims(payload)
-  return read && (await sessions.isLive(read)) ? read : undefined
+  return read && (await isLive(read, context)) ? read : undefined
+}
+
+async function isLive(
+  read: AccessTokenClaims,
+  { sessions, machineTokens }: VerifierContext,
+): Promise<boolean> {
+  if (isMachineSubject(read.sub)) return machineTokens.isLive(read)
+  const { tsid, gid } = read
+  return tsid !== undefined && gid !== undefined && sessions.isLive({ ...read, tsid, gid })
 }

@@ -21,7 +21,7 @@ import type { StoredRow } from '../model/records.ts'
 import { type IssuedClaims, sessionClaims } from '../tokens/sessions.ts'
 import { type RenewalParts, Renewals, UpstreamTokenGone } from './renewals.ts'
 import type { Upstream } from './upstream.ts'
-import { sha256, upstreamRowKey } from '../model/identifiers.ts'
+import { isMachineSubject, sha256, upstreamRowKey } from '../model/identifiers.ts'
 
 export interface StoredUpstreamTokens extends UpstreamTokensOfCallers {
   /** Names in configured order. */
@@ -31,7 +31,8 @@ export interface StoredUpstreamTokens extends UpstreamTokensOfCallers {
   /**
    * Returns the caller's token at a provider (default: the primary one), renewed when it is due; undefined when the
    * caller has none. Rejects with UPSTREAM_TOKEN_MISSING when the user must sign in again, AUTH_UNAVAILABLE or
-   * STORE_DOWN when the provider or the store does not respond, NOT_FOUND for a provider that is not configured.
+   * STORE_DOWN when the provider or the store does not respond, NOT_FOUND for a provider that is not configured, and
+   * USER_REQUIRED for a declared client, which has no user.
    */
   get(caller: Caller, provider?: string, signal?: AbortSignal): Promise<UpstreamToken | undefined>
   required(caller: Caller, provider?: string, signal?: AbortSignal): Promise<UpstreamToken | undefined>
@@ -116,6 +117,7 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
     const upstream = upstreams.find((candidate) => candidate.name === provider)
     if (!upstream)
       throw new GatehouseError('NOT_FOUND', { detail: `unknown upstream provider "${provider}"` })
+    if (isMachineSubject(caller.subject)) throw new GatehouseError('USER_REQUIRED')
     const claims = sessionClaims(caller)
     if (!claims) return undefined
     const id = upstreamRowKey(claims.tsid, provider)

@@ -32,6 +32,7 @@ import {
   type UpstreamConfig,
   type UserInfoSettings,
 } from './settings.ts'
+import { declaredClientOf } from './clients.ts'
 import { authServerViolations } from './validate.ts'
 import { invalidConfig, parseConfig, readConfigText } from '../common/config-file.ts'
 import { systemReason } from '../common/system-reason.ts'
@@ -58,11 +59,28 @@ export function loadAuthServerConfig(path: string, env: Environment): AuthServer
   return parseAuthServerConfig(readConfigText(path), env, path)
 }
 
+/**
+ * Returns a function that returns the file's current declared clients. It throws INVALID_CONFIG when the file is
+ * invalid, and parses it only when its text has changed.
+ */
+export function followDeclaredClients(path: string, env: Environment): () => DeclaredClients {
+  let parsed: { readonly text: string; readonly clients: DeclaredClients } | undefined
+  return () => {
+    const text = readConfigText(path)
+    if (parsed?.text !== text)
+      parsed = { text, clients: parseAuthServerConfig(text, env, path).clients ?? [] }
+    return parsed.clients
+  }
+}
+
+type DeclaredClients = NonNullable<AuthServerConfig['clients']>
+
 /** Checks configuration text. Throws INVALID_CONFIG with all errors, and the source if given. */
 export function parseAuthServerConfig(text: string, env: Environment, source?: string): AuthServerConfig {
   const file = parseConfig('authserver', text, source)
   const reader = new Reader(env)
   const config = convert(file, reader)
+  reader.probeSecrets(config)
   const violations = [...reader.violations, ...authServerViolations(config)]
   if (violations.length > 0) {
     throw invalidConfig(
@@ -96,6 +114,11 @@ class Reader {
     if (value === undefined || value === '')
       this.violations.push(`${field}Env names ${variable}, which is not set`)
     return () => value ?? ''
+  }
+
+  /** Checks the secrets of the declared clients. */
+  probeSecrets({ clients = [] }: AuthServerConfig): void {
+    for (const { secrets = [] } of clients) for (const secret of secrets) this.#probe(secret)
   }
 
   /** Reads a variable that must exist but may be empty. */
@@ -176,6 +199,9 @@ function convert(file: AuthServerFile, reader: Reader): AuthServerConfig {
     authCodeMs: parseDuration(tokenLifespans.authCodeLifespan),
     grantMs: authServerDefaults.grantMs,
     upstreams: file.upstreamProviders.map((upstream, index) => upstreamOf(upstream, index, file, reader)),
+    clients: (file.clients ?? []).map((client, index) =>
+      declaredClientOf(client, index, file.allowedAudiences),
+    ),
     disableUpstreamTokenInjection: file.disableUpstreamTokenInjection,
     storage:
       file.storage.redis === undefined

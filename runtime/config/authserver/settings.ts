@@ -7,7 +7,7 @@
  * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer and Limits; RFC
  * 8414 section 2 (issuer).
  */
-import type { ProviderId } from '../../oauth/index.ts'
+import type { AssertionAlg, JsonRecord, ProviderId } from '../../oauth/index.ts'
 import type { RedisStoreConfig } from '../../store/index.ts'
 
 /**
@@ -44,7 +44,10 @@ export interface AuthServerConfig {
   readonly authCodeMs: number
   /** Maximum lifetime of a grant, regardless of refreshes. */
   readonly grantMs: number
+  /** Empty: users cannot sign in, and only declared clients get tokens. */
   readonly upstreams: readonly UpstreamConfig[]
+  /** Clients that get tokens for themselves. */
+  readonly clients?: readonly DeclaredClientSettings[]
   readonly primaryUpstreamProvider?: string
   /** Read by the host: requests to the backend carry neither the client's nor an upstream credential. */
   readonly disableUpstreamTokenInjection: boolean
@@ -53,6 +56,19 @@ export interface AuthServerConfig {
   readonly trustedProxies?: readonly string[]
   /** Called at start and on every reload. Throws INVALID_CONFIG with all unreadable files. */
   readonly secrets: () => AuthServerSecrets
+}
+
+/** Authenticates with secrets, or with the keys in `jwks` or at `jwksUri`. */
+export interface DeclaredClientSettings {
+  readonly clientId: string
+  /** Every secret is accepted, for rotation. */
+  readonly secrets?: readonly SecretSource[]
+  readonly jwks?: { readonly keys: readonly JsonRecord[] }
+  readonly jwksUri?: string
+  readonly signingAlg: AssertionAlg
+  readonly scopes: readonly string[]
+  readonly resources: readonly string[]
+  readonly tokenMs: number
 }
 
 export interface ClientRegistrationConfig {

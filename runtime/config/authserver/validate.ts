@@ -18,6 +18,7 @@ import type {
   UserInfoSettings,
 } from './settings.ts'
 import { hostName } from '../common/setting-errors.ts'
+import { declaredClientViolations } from './clients.ts'
 import { parseTokenPath } from './token-path.ts'
 
 const minute = 60_000
@@ -50,6 +51,7 @@ export function authServerViolations(config: AuthServerConfig): readonly string[
     ...cimdViolations(config),
     ...proxyViolations(config),
     ...upstreamViolations(config),
+    ...declaredClientViolations(config),
   ]
 }
 
@@ -144,7 +146,8 @@ const providerName = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
 
 function upstreamViolations(config: AuthServerConfig): readonly string[] {
   const { upstreams, primaryUpstreamProvider } = config
-  if (upstreams.length === 0) return ['upstreamProviders must contain at least one provider']
+  if (upstreams.length === 0 && (config.clients ?? []).length === 0)
+    return ['upstreamProviders must contain at least one provider unless clients is set']
   const names = upstreams.map((upstream) => upstream.name)
   const origins = new Set(upstreams.map(({ redirectUri }) => originOf(redirectUri)))
   return [

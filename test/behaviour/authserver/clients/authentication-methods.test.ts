@@ -14,6 +14,7 @@ import {
   tokensOf,
   postRegistration,
 } from '../../../helpers/authserver/authserver.ts'
+import { makeKey } from '../../../helpers/authserver/declared-client.ts'
 import { clientDocument, startDocumentHost, startLogin } from '../../../helpers/authserver/document-host.ts'
 
 /** Metadata of a hosted client that prefers its keys, and lists `none` for servers that do not support keys. */
@@ -24,48 +25,69 @@ const prefersKeys = {
   jwks_uri: 'https://client.example.com/jwks.json',
 }
 
-t.test(
-  'cimd: a document that prefers private_key_jwt and allows none logs in as a public client',
-  async (t) => {
-    const self = await startDocumentHost(t)
-    const { rig, clientId } = self
-    for (const methods of [
-      prefersKeys,
-      { token_endpoint_auth_methods_supported: ['none'] },
-      { token_endpoint_auth_method: 'none', token_endpoint_auth_methods_supported: ['private_key_jwt'] },
-      { token_endpoint_auth_method: '', token_endpoint_auth_methods_supported: [] },
-      { token_endpoint_auth_method: null, token_endpoint_auth_methods_supported: null },
-    ]) {
-      self.response = () => ({ body: clientDocument(clientId, methods) })
-      rig.pass(300_000)
-      const done = await login(rig, { client_id: clientId })
-      const tokens = await tokensOf(await redeem(rig, done))
-      t.equal((await refresh(rig, clientId, tokens.refresh_token)).status, 200, JSON.stringify(methods))
-    }
-  },
-)
-
-t.test('cimd: a document that requires keys or a secret is rejected with the reason', async (t) => {
+t.test('cimd: a document whose first supported method is none logs in as a public client', async (t) => {
   const self = await startDocumentHost(t)
-  const { rig, clientId, host } = self
-  const url = authorizeUrl(rig, { client_id: clientId, code_challenge: pkce().challenge })
+  const { rig, clientId } = self
   for (const methods of [
-    { token_endpoint_auth_method: 'private_key_jwt' },
-    { token_endpoint_auth_method: 'tls_client_auth' },
-    { token_endpoint_auth_method: 'client_secret_basic' },
-    { token_endpoint_auth_methods_supported: ['private_key_jwt', 'tls_client_auth'] },
+    { ...prefersKeys, jwks_uri: undefined },
+    { ...prefersKeys, token_endpoint_auth_signing_alg: 'ES512' },
+    { token_endpoint_auth_methods_supported: ['none'] },
+    { token_endpoint_auth_method: 'none', token_endpoint_auth_methods_supported: ['private_key_jwt'] },
+    { token_endpoint_auth_method: 'none', jwks_uri: 'https://client.example.com/jwks.json' },
+    { token_endpoint_auth_method: '', token_endpoint_auth_methods_supported: [] },
+    { token_endpoint_auth_method: null, token_endpoint_auth_methods_supported: null },
   ]) {
+    self.response = () => ({ body: clientDocument(clientId, methods) })
+    rig.pass(300_000)
+    const done = await login(rig, { client_id: clientId })
+    const tokens = await tokensOf(await redeem(rig, done))
+    t.equal((await refresh(rig, clientId, tokens.refresh_token)).status, 200, JSON.stringify(methods))
+  }
+})
+
+t.test('cimd: a document that requires a secret or unusable keys is rejected with the reason', async (t) => {
+  const keyMethod = { token_endpoint_auth_method: 'private_key_jwt' }
+  const key = await makeKey()
+  const privateKey = { ...key.jwk, d: 'AAAA' }
+  const noMethod = /must allow the client authentication method private_key_jwt, with keys, or none/
+  const rows = [
+    [keyMethod, noMethod],
+    [{ token_endpoint_auth_method: 'tls_client_auth' }, noMethod],
+    [{ token_endpoint_auth_method: 'client_secret_basic' }, noMethod],
+    [{ token_endpoint_auth_methods_supported: ['private_key_jwt', 'tls_client_auth'] }, noMethod],
+    [
+      { ...prefersKeys, token_endpoint_auth_methods_supported: [], token_endpoint_auth_signing_alg: 'HS256' },
+      noMethod,
+    ],
+    [{ ...prefersKeys, jwks: { keys: [key.jwk] } }, /must not contain both jwks and jwks_uri/],
+    [{ ...prefersKeys, jwks_uri: 'http://client.example.com/jwks' }, /jwks_uri must be an https URL/],
+    [{ ...prefersKeys, jwks_uri: 'https://user:x@client.example.com/jwks' }, /jwks_uri must be an https URL/],
+    [{ ...prefersKeys, jwks_uri: 'https://client.example.com/jwks#x' }, /jwks_uri must be an https URL/],
+    [{ ...prefersKeys, jwks_uri: 7 }, /jwks_uri must be an https URL/],
+    [{ ...keyMethod, jwks: { keys: [] } }, /jwks must contain 1 to 10 keys/],
+    [{ ...keyMethod, jwks: { keys: Array(11).fill(key.jwk) } }, /jwks must contain 1 to 10 keys/],
+    [{ ...keyMethod, jwks: 'x' }, /jwks must contain 1 to 10 keys/],
+    [{ ...keyMethod, jwks: { keys: [privateKey] } }, /jwks must contain public keys only/],
+    [{ ...keyMethod, jwks: { keys: [{ kty: 'oct', k: 'AAAA' }] } }, /jwks must contain public keys only/],
+    [{ ...keyMethod, jwks: { keys: [{ ...key.jwk, use: 'enc' }] } }, /jwks must contain a key for ES256/],
+  ] as const
+  let self = await startDocumentHost(t)
+  for (const [index, [methods, reason]] of rows.entries()) {
+    // Ten fetches a minute are allowed for one host.
+    if (index % 8 === 0) self = await startDocumentHost(t)
+    const { rig, clientId, host } = self
+    const url = authorizeUrl(rig, { client_id: clientId, code_challenge: pkce().challenge })
     self.response = () => ({ body: clientDocument(clientId, methods) })
     rig.pass(300_000)
     const fetched = host.seen.length
     const response = await fetch(url, { headers: { accept: 'text/html' }, redirect: 'manual' })
     t.equal(response.status, 401)
     t.match(response.headers.get('content-type'), 'text/html')
-    t.match(await response.text(), 'must allow the client authentication method none')
+    t.match(await response.text(), reason)
     // The failure is cached, and so is its reason.
     t.match(await jsonOf(await startLogin(rig, clientId)), {
       error: 'invalid_client',
-      error_description: /must allow the client authentication method none/,
+      error_description: reason,
     })
     t.equal(host.seen.length, fetched + 1)
   }

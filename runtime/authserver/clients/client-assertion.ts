@@ -1,0 +1,151 @@
+/**
+ * Verifies a client's assertion (private_key_jwt): a JWT that the client has signed for this request.
+ *
+ * Only the keys that the client has declared are used. An assertion that brings its own key or the address of one is
+ * rejected, and nothing is fetched from there. The caller marks the `jti` as used (`replayKey`).
+ * Source: RFC 7523 section 3; draft-ietf-oauth-rfc7523bis-10 (audience, typ); RFC 8725.
+ */
+import { decodeProtectedHeader, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
+import { type AssertionAlg, skewSec } from '../../oauth/index.ts'
+import { compoundKey, sha256 } from '../model/identifiers.ts'
+
+export const assertionType = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
+
+const maxLength = 16_384
+const maxLifeSec = 300
+const types: ReadonlySet<string> = new Set(['jwt', 'client-authentication+jwt'])
+const keyMembers = ['jwk', 'jku', 'x5u', 'x5c'] as const
+/** Number of keys that are tried for an assertion without a `kid`. */
+const maxCandidates = 4
+
+export interface AssertionRules {
+  readonly clientId: string
+  readonly issuer: string
+  readonly algs: readonly AssertionAlg[]
+  readonly find: JWTVerifyGetKey
+  /** Unix milliseconds. */
+  readonly nowMs: number
+}
+
+export interface VerifiedAssertion {
+  readonly jti: string
+  readonly expSec: number
+}
+
+/** Returns the client that an assertion names. Nothing about it is verified. */
+export function claimedClient(assertion: string): string | undefined {
+  if (assertion.length > maxLength) return undefined
+  try {
+    const claims: unknown = JSON.parse(Buffer.from(assertion.split('.')[1] ?? '', 'base64url').toString())
+    if (typeof claims !== 'object' || claims === null || !('sub' in claims)) return undefined
+    return typeof claims.sub === 'string' && claims.sub !== '' ? claims.sub : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Returns why the assertion is rejected without its keys, or undefined. */
+export function assertionViolation(assertion: string, algs: readonly AssertionAlg[]): string | undefined {
+  if (assertion.length > maxLength) return 'the assertion is larger than 16 KiB'
+  let header
+  try {
+    header = decodeProtectedHeader(assertion)
+  } catch {
+    return 'the assertion is not a signed JWT'
+  }
+  if (keyMembers.some((member) => header[member] !== undefined)) return 'the assertion contains its own key'
+  const type = typeof header.typ === 'string' ? header.typ.toLowerCase().replace(/^application\//, '') : ''
+  if (header.typ !== undefined && !types.has(type)) return 'the assertion is another type of JWT'
+  return header.alg !== undefined && headerAlgs(algs).includes(header.alg)
+    ? undefined
+    : 'the assertion uses another algorithm than the client'
+}
+
+/** Ed25519 is the name of EdDSA with this curve, the only supported one (RFC 9864). */
+function headerAlgs(algs: readonly AssertionAlg[]): string[] {
+  return algs.flatMap((alg) => (alg === 'EdDSA' ? [alg, 'Ed25519'] : [alg]))
+}
+
+/**
+ * Returns the verified assertion, or why it is rejected, in fixed wording. Rejects with errors from `rules.find` when
+ * the keys are unavailable.
+ */
+export async function verifyAssertion(
+  assertion: string,
+  rules: AssertionRules,
+): Promise<VerifiedAssertion | string> {
+  const violation = assertionViolation(assertion, rules.algs)
+  if (violation !== undefined) return violation
+  try {
+    return checkClaims(await verifyWithKeys(assertion, rules), rules)
+  } catch (error) {
+    if (error instanceof errors.JOSEError) return describe(error)
+    throw error
+  }
+}
+
+async function verifyWithKeys(assertion: string, rules: AssertionRules): Promise<JWTPayload> {
+  const { clientId, algs, find, nowMs } = rules
+  const options = {
+    algorithms: headerAlgs(algs),
+    issuer: clientId,
+    subject: clientId,
+    requiredClaims: ['aud', 'exp', 'jti'],
+    clockTolerance: skewSec,
+    currentDate: new Date(nowMs),
+  }
+  try {
+    return (await jwtVerify(assertion, find, options)).payload
+  } catch (error) {
+    if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error
+    let left = maxCandidates
+    for await (const key of error) {
+      if (left-- === 0) break
+      try {
+        return (await jwtVerify(assertion, key, options)).payload
+      } catch (failure) {
+        if (!(failure instanceof errors.JWSSignatureVerificationFailed)) throw failure
+      }
+    }
+    throw new errors.JWSSignatureVerificationFailed()
+  }
+}
+
+function checkClaims(
+  { aud, exp, iat, jti }: JWTPayload,
+  { issuer, nowMs }: AssertionRules,
+): VerifiedAssertion | string {
+  const nowSec = Math.floor(nowMs / 1000)
+  // Another server that is in the list could present the assertion here.
+  if ((Array.isArray(aud) && aud.length === 1 ? aud[0] : aud) !== issuer)
+    return 'the audience of the assertion is not exactly this issuer'
+  if (typeof jti !== 'string' || jti === '') return 'the assertion has no jti'
+  if (exp === undefined) return 'the assertion has no exp'
+  if (iat !== undefined && (typeof iat !== 'number' || iat > nowSec + skewSec))
+    return 'the assertion was issued in the future'
+  // Bounds the life of the mark that prevents replay, also when iat is absent.
+  const begin = Math.min(iat ?? Number.POSITIVE_INFINITY, nowSec + skewSec)
+  return exp - begin > maxLifeSec ? 'the assertion is valid for more than 5 minutes' : { jti, expSec: exp }
+}
+
+function describe(error: errors.JOSEError): string {
+  if (error instanceof errors.JWTExpired) return 'the assertion has expired'
+  if (error instanceof errors.JWTClaimValidationFailed)
+    return `the claim ${reportedClaims.has(error.claim) ? error.claim : 'set'} of the assertion is not accepted`
+  if (error instanceof errors.JWKSNoMatchingKey) return 'no key of the client matches the assertion'
+  if (error instanceof errors.JWSSignatureVerificationFailed)
+    return 'the signature of the assertion is not valid'
+  return 'the assertion is malformed'
+}
+
+const reportedClaims: ReadonlySet<string> = new Set(['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti'])
+
+/** Returns the key under which the store marks an assertion as used. An assertion for another purpose has another key. */
+export function replayKey(clientId: string, jti: string): string {
+  return `assertion:${sha256(compoundKey('client-authentication', clientId, clientId, jti))}`
+}
+
+/** Returns how long a used assertion is remembered: until no server accepts it any longer. */
+export function replayMs({ expSec }: VerifiedAssertion, nowMs: number): number {
+  return Math.max(1, Math.ceil((expSec + skewSec) * 1000 - nowMs))
+}

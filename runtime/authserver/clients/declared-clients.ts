@@ -1,0 +1,101 @@
+/**
+ * Clients that the operator has declared. They get tokens for themselves and cannot sign users in.
+ *
+ * The file and its secrets are read again every few seconds. A removed client loses its tokens at once. If it is added
+ * again, tokens from before the removal stay rejected in this process; after a restart, the server does not know about
+ * the removal, and they are valid until they expire, at most an hour later.
+ * Source: RFC 6749 sections 2.3.1 and 4.4.
+ */
+import { timingSafeEqual } from 'node:crypto'
+import { GatehouseError } from '../../../schemas/index.ts'
+import type { DeclaredClientSettings } from '../../config/index.ts'
+import { sha256 } from '../model/identifiers.ts'
+import type { AssertionKeys } from './client-key-sets.ts'
+
+export interface DeclaredClient {
+  readonly id: string
+  readonly kind: 'declared'
+  /** SHA-256 of each secret. Empty for a client with keys. */
+  readonly secretHashes: readonly string[]
+  readonly keys: AssertionKeys | undefined
+  readonly scopes: readonly string[]
+  readonly resources: readonly string[]
+  readonly tokenMs: number
+}
+
+/** Longest life of a token, after which a removal no longer matters. */
+const maxTokenMs = 3_600_000
+
+export class DeclaredClients {
+  readonly #read: () => readonly DeclaredClientSettings[]
+  readonly #now: () => number
+  #clients: ReadonlyMap<string, DeclaredClient>
+  /** When each removed client was removed, in Unix milliseconds. */
+  readonly #removed = new Map<string, number>()
+
+  /** Throws INVALID_CONFIG with every unusable secret. */
+  constructor(read: () => readonly DeclaredClientSettings[], now: () => number) {
+    this.#read = read
+    this.#now = now
+    this.#clients = load(read())
+  }
+
+  get(clientId: string): DeclaredClient | undefined {
+    return this.#clients.get(clientId)
+  }
+
+  all(): readonly DeclaredClient[] {
+    return [...this.#clients.values()]
+  }
+
+  /** Reads clients and secrets again. When they are invalid, keeps the old ones and throws INVALID_CONFIG. */
+  reload(): void {
+    const next = load(this.#read())
+    const nowMs = this.#now()
+    for (const [id, atMs] of this.#removed) if (nowMs - atMs > 2 * maxTokenMs) this.#removed.delete(id)
+    for (const id of this.#clients.keys()) if (!next.has(id)) this.#removed.set(id, nowMs)
+    this.#clients = next
+  }
+
+  /** True when the client is declared and was not removed since this time. */
+  isDeclaredSince(clientId: string, sinceSec: number): boolean {
+    const removedAtMs = this.#removed.get(clientId)
+    return this.#clients.has(clientId) && (removedAtMs === undefined || sinceSec * 1000 > removedAtMs)
+  }
+}
+
+function load(settings: readonly DeclaredClientSettings[]): ReadonlyMap<string, DeclaredClient> {
+  const violations: string[] = []
+  const clients = settings.map((client) => toClient(client, violations))
+  if (violations.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: violations.join('; ') })
+  return new Map(clients.map((client) => [client.id, client]))
+}
+
+function toClient(settings: DeclaredClientSettings, violations: string[]): DeclaredClient {
+  const { clientId, secrets = [], jwks, jwksUri, signingAlg, scopes, resources, tokenMs } = settings
+  const secretHashes = secrets.flatMap((secret) => {
+    try {
+      return [sha256(secret())]
+    } catch (error) {
+      if (!(error instanceof GatehouseError)) throw error
+      violations.push(error.message)
+      return []
+    }
+  })
+  const location = jwks ? { jwks: jwks.keys } : jwksUri === undefined ? undefined : { jwksUri }
+  return {
+    id: clientId,
+    kind: 'declared',
+    secretHashes,
+    keys: location && { ...location, algs: [signingAlg] },
+    scopes,
+    resources,
+    tokenMs,
+  }
+}
+
+/** Compares with every secret, in constant time for each. */
+export function hasSecret({ secretHashes }: DeclaredClient, secret: string): boolean {
+  const given = Buffer.from(sha256(secret))
+  return secretHashes.filter((hash) => timingSafeEqual(Buffer.from(hash), given)).length > 0
+}

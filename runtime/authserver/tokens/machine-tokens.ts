@@ -1,0 +1,100 @@
+/**
+ * Access tokens of declared clients: signs them, checks that they are alive, and revokes them.
+ *
+ * There is no session behind such a token. It is alive while its client is declared and its `jti` is not revoked.
+ * Source: RFC 9068; RFC 6749 section 4.4.3 (no refresh token); RFC 7009.
+ */
+import { randomUUID } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import type { Caller } from '../../net/index.ts'
+import { isMachineSubject, machineSubject, sha256 } from '../model/identifiers.ts'
+import type { State } from '../storage/state.ts'
+import { signJwt } from './jwt.ts'
+import type { KeyRing } from './key-ring.ts'
+
+/** How long another replica may accept a revoked token. */
+const livenessMs = 5_000
+/** A revocation is remembered for longer than the token lives, because clocks differ. */
+const slackMs = 60_000
+
+export interface MachineClaims {
+  readonly sub: string
+  readonly client_id: string
+  readonly iat: number
+  readonly jti: string
+}
+
+interface MachineTokensParts {
+  readonly state: State
+  readonly now: () => number
+  /** True when the client is declared and was not removed since this time (Unix seconds). */
+  readonly isDeclaredSince: (clientId: string, sinceSec: number) => boolean
+}
+
+export class MachineTokens {
+  readonly #parts: MachineTokensParts
+  readonly #live = new LRUCache<string, number>({ max: 20_000 })
+  /** Counts revocations. A lookup that began before one is not cached after it. */
+  #revocations = 0
+
+  constructor(parts: MachineTokensParts) {
+    this.#parts = parts
+  }
+
+  async isLive({ sub, client_id: clientId, iat, jti }: MachineClaims): Promise<boolean> {
+    const { state, now, isDeclaredSince } = this.#parts
+    if (sub !== machineSubject(clientId) || !isDeclaredSince(clientId, iat)) return false
+    const until = this.#live.get(jti)
+    if (until !== undefined && now() < until) return true
+    const revocations = this.#revocations
+    if ((await state.store.get(revokedKey(jti))) !== undefined) return false
+    if (revocations === this.#revocations) this.#live.set(jti, now() + livenessMs)
+    return true
+  }
+
+  async revoke(jti: string, expSec: number): Promise<void> {
+    const { state, now } = this.#parts
+    const ttlMs = Math.ceil(expSec * 1000 - now() + slackMs)
+    // Not sealed: the mark must outlive the loss of a secret.
+    if (ttlMs > 0) await state.store.set(revokedKey(jti), '1', { ttlMs })
+    this.#revocations += 1
+    this.#live.delete(jti)
+  }
+}
+
+function revokedKey(jti: string): string {
+  return `revoked:${sha256(jti)}`
+}
+
+/** Returns the claims of a machine's token; undefined for any other caller. */
+export function machineClaims({ claims }: Pick<Caller, 'claims'>): MachineClaims | undefined {
+  const { sub, client_id: clientId, iat, jti } = claims
+  if (typeof sub !== 'string' || !isMachineSubject(sub) || typeof clientId !== 'string') return undefined
+  if (typeof iat !== 'number' || typeof jti !== 'string') return undefined
+  return { sub, client_id: clientId, iat, jti }
+}
+
+export function signMachineToken(
+  keys: KeyRing,
+  request: {
+    readonly clientId: string
+    readonly scopes: readonly string[]
+    readonly audience: string
+    readonly issuer: string
+    readonly nowSec: number
+    readonly lifeSec: number
+  },
+): Promise<string> {
+  const { clientId, scopes, audience, issuer, nowSec, lifeSec } = request
+  return signJwt(keys.signing, 'at+jwt', {
+    iss: issuer,
+    sub: machineSubject(clientId),
+    aud: [audience],
+    exp: nowSec + lifeSec,
+    iat: nowSec,
+    jti: randomUUID(),
+    client_id: clientId,
+    scope: scopes.join(' '),
+    scp: [...scopes],
+  })
+}
