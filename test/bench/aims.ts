@@ -204,6 +204,18 @@ const aims = {
     unit: '×',
     command: 'authserver',
   },
+  clientSecret: {
+    figure: 'client credentials with a secret, CPU of one signature',
+    aim: 1.5,
+    unit: '×',
+    command: 'authserver',
+  },
+  clientKey: {
+    figure: 'client credentials with a key, CPU of one signature',
+    aim: 3,
+    unit: '×',
+    command: 'authserver',
+  },
   newToken: {
     figure: 'new token, CPU of one signature',
     before: '2.1 ×',

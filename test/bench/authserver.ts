@@ -15,6 +15,7 @@ import { missingRedis, type RedisProcess, startRedis } from '../helpers/redis.ts
 import { type AimName, reached } from './aims.ts'
 import { type Http, makeHttp } from './authserver/http.ts'
 import { login, refresh, register } from './authserver/login.ts'
+import { type Machine, makeMachine, tokenWithKey, tokenWithSecret } from './authserver/machine.ts'
 import { pin } from './common/cores.ts'
 import { pinSelf } from './vmcp/rig.ts'
 import { inTurns, median, ratioOf } from './common/turns.ts'
@@ -37,6 +38,9 @@ const warmRounds = 800
 const loginsAlone = 1_500
 const loginsOfSlice = 300
 const maxColdTokens = 4_000
+/** Together with the warm-up and the rounds below the limits of the clients. */
+const assertionsAlone = 2_000
+const assertionsOfSlice = 800
 
 interface Measured {
   readonly count: number
@@ -73,12 +77,14 @@ async function measureStore(
   upstream: string,
   redis?: RedisProcess,
 ): Promise<void> {
-  const { child, said } = await startPeer('authserver.ts', [store, upstream])
+  const machine = await makeMachine()
+  const args = [store, upstream, machine.secret, JSON.stringify(machine.jwk)]
+  const { child, said } = await startPeer('authserver.ts', args)
   const issuers = said as readonly string[]
   const [issuer = ''] = issuers
   const http = makeHttp()
   try {
-    const phases = makePhases({ http, issuers })
+    const phases = makePhases({ http, issuers, machine })
     const left: (readonly (string | number)[])[] = []
     for (const phase of phases) {
       progress(`${name}: ${phase.name}`)
@@ -125,6 +131,7 @@ function costs(slices: ReadonlyMap<Phase, readonly Measured[]>, counts: boolean)
 interface Scene {
   readonly http: Http
   readonly issuers: readonly string[]
+  readonly machine: Machine
 }
 
 interface Phase {
@@ -139,7 +146,7 @@ interface Phase {
   slice(): Limits
 }
 
-function makePhases({ http, issuers }: Scene): readonly Phase[] {
+function makePhases({ http, issuers, machine }: Scene): readonly Phase[] {
   const [issuer = ''] = issuers
   const refreshTokens: string[] = []
   const unseen: string[] = []
@@ -147,6 +154,7 @@ function makePhases({ http, issuers }: Scene): readonly Phase[] {
   let clientId = ''
   let person = 0
   let registered = 0
+  let assertions = 0
   const accepted = async (token: string): Promise<void> => {
     const got = await http.get(`${issuer}/mcp`, { authorization: `Bearer ${token}` })
     if (got.status !== 200) throw new Error(`mcp: ${got.status} ${got.text}`)
@@ -186,6 +194,14 @@ function makePhases({ http, issuers }: Scene): readonly Phase[] {
       },
       { aim: 'refresh' },
     ),
+    phase('client credentials with a secret', () => tokenWithSecret(http, issuer, machine), {
+      aim: 'clientSecret',
+    }),
+    phase('client credentials with a key', () => tokenWithKey(http, issuer, machine, ++assertions), {
+      aim: 'clientKey',
+      count: assertionsAlone,
+      limit: assertionsOfSlice,
+    }),
     phase('MCP request, token seen before', () => accepted(seen)),
     {
       // Those that were refreshed since the last time.

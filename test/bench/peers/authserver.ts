@@ -2,7 +2,8 @@
  * Five authorization servers over one store for the benchmark (because one takes 2 500 registrations at once), each with an
  * MCP endpoint that only looks at the token. Prints their issuers as one line of JSON.
  *
- * Arguments: `memory` or the address of a Redis; the upstream provider's issuer. `POST /baseline` is the cheapest thing
+ * Arguments: `memory` or the address of a Redis; the upstream provider's issuer; the secret of the declared client
+ * `secret-job` and the public key (JWK) of the clients `key-job-…`. `POST /baseline` is the cheapest thing
  * that could be called a token endpoint: read a body, sign one ES256 JWT, answer. `GET /memory` collects garbage first, `GET /cpu` is the
  * processor time so far in microseconds.
  */
@@ -13,9 +14,12 @@ import { makeAuthServer } from '../../../runtime/authserver/server/auth-server.t
 import { authServerDefaults } from '../../../runtime/config/authserver/settings.ts'
 import { makeAuthenticator } from '../../../runtime/incoming/index.ts'
 import { Exchange, readBody, sendJson } from '../../../runtime/net/index.ts'
+import { keyJobCount } from '../authserver/machine.ts'
 import { makeMemoryStore, makeRedisStore, type Store } from '../../../runtime/store/index.ts'
 
-const [kind = 'memory', upstream = ''] = process.argv.slice(2)
+const [kind = 'memory', upstream = '', secret = '', key = '{}'] = process.argv.slice(2)
+const keyJobs = Array.from({ length: keyJobCount }, (_, index) => `key-job-${index}`)
+const machine = { signingAlg: 'ES256', scopes: ['tools'], tokenMs: 900_000 } as const
 const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 const pem = pair.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
 const secrets = { signingKeys: [pem], hmacSecrets: [randomBytes(48)] }
@@ -74,6 +78,15 @@ async function start(store: Store): Promise<string> {
           additionalAuthorizationParams: {},
           subjectClaim: 'sub',
         },
+      ],
+      clients: [
+        { ...machine, clientId: 'secret-job', resources: [resource], secrets: [() => secret] },
+        ...keyJobs.map((clientId) => ({
+          ...machine,
+          clientId,
+          resources: [resource],
+          jwks: { keys: [JSON.parse(key)] },
+        })),
       ],
       disableUpstreamTokenInjection: false,
       storage: { type: 'memory' },
