@@ -112,7 +112,7 @@ function addLogs(parent: Command): void {
     .option('--since <duration>', 'only lines newer than this, such as 10m or 2h')
     .option('--tail <lines>', 'only the last lines of each container (default: all)', parseLineCount)
     .option('-c, --container <name>', 'only this container (default: all)')
-    .option('--server', 'for an MCPServer: the server itself instead of the proxy in front of it', false)
+    .option('--server', 'for an MCPServer: only the server, without the proxy in front of it', false)
     .addHelpText(
       'after',
       `\nExamples:\n  ${name} logs vmcp/tools --since 10m\n  ${name} logs mcps/github --server -f\n` +
