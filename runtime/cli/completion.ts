@@ -50,8 +50,10 @@ const installCommands = {
 export function addCompletionCommand(program: Command): void {
   program
     .command('completion')
-    .summary('print the script that completes commands in a shell')
-    .description('Prints a script for the shell. It completes commands, options and their values.')
+    .summary('print a shell completion script')
+    .description(
+      'Prints a completion script for the shell. The script completes commands, options and their values.',
+    )
     .addArgument(new Argument('<shell>', 'shell to print the script for').choices(Object.keys(scripts)))
     .addHelpText(
       'after',

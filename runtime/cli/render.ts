@@ -24,7 +24,7 @@ interface Options {
 export function addRenderCommand(program: Command): void {
   program
     .command('render')
-    .summary('print the child objects of manifests, offline')
+    .summary('print the objects that manifests create in a cluster, offline')
     .description(
       'Runs the reconcile hooks in memory and prints every object that they would create: Deployments, Services,\n' +
         'ConfigMaps, service accounts and roles. The output assumes that all workloads are ready.',
@@ -35,7 +35,7 @@ export function addRenderCommand(program: Command): void {
       collect,
     )
     .addOption(new Option('-o, --output <format>', 'output format').choices(['yaml', 'json']).default('yaml'))
-    .option('--image <ref>', 'runtime image of the pods', runtimeImage)
+    .option('--image <ref>', 'image for the pods', runtimeImage)
     .option('--status', 'print the input objects with their status instead of the child objects', false)
     .addHelpText(
       'after',

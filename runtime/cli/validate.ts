@@ -25,11 +25,11 @@ export function addValidateCommand(program: Command): void {
     .command('validate')
     .summary('check manifests offline')
     .description(
-      'Checks manifests without a cluster, with the code of the admission webhook, and checks their references:\n' +
+      'Checks manifests without a cluster, with the admission webhook’s code, and checks their references:\n' +
         '- A missing object is an error when the input contains others of its kind, otherwise a warning.\n' +
-        '- A missing key in a Secret or ConfigMap of the input is an error.\n' +
-        '- Missing Secrets and ConfigMaps are only counted, with a warning when the input has one with a similar name.\n' +
-        'Each folder with a kustomization is checked as a separate set. Documents of other API groups are skipped.',
+        '- A missing key in a Secret or ConfigMap in the input is an error.\n' +
+        '- Missing Secrets and ConfigMaps are only counted; if the input has one with a similar name, there is a warning.\n' +
+        'Each folder with a kustomization is checked as a separate set. Documents in other API groups are skipped.',
     )
     .requiredOption(
       '-f, --filename <path>',

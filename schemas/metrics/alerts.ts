@@ -51,11 +51,11 @@ export const alertRules: readonly Alert[] = [
     for: '5m',
     severity: 'critical',
     summary: 'backend {{ $labels.target_workload_name }} is {{ $labels.status }}',
-    meaning: 'Clients do not see the tools of this backend, or calls of them fail.',
+    meaning: 'Clients do not see this backend’s tools, or calls to them fail.',
     steps: [
-      'Read `problem_details` of `/status`: it contains the cause, the start time and the next step.',
+      'Read `problem_details` in `/status`: it contains the cause, the start time and the next step.',
       'For the error, search the log for `event` `backend_health` and this `backend`.',
-      'Unauthenticated: check `outgoingAuth` of the backend and the secret behind it.',
+      'If the status is `unauthenticated`, check the backend’s settings in `outgoingAuth` and its secret.',
     ],
   },
   {
@@ -64,11 +64,11 @@ export const alertRules: readonly Alert[] = [
     for: '2m',
     severity: 'critical',
     summary:
-      '{{ $value | humanizePercentage }} of operations fail: at this rate, a 30-day budget of 0.1 % lasts two days',
+      '{{ $value | humanizePercentage }} of operations fail: at this rate, a 30-day budget of 0.1% lasts two days',
     meaning: 'Client operations fail because of the gateway or its backends.',
     steps: [
-      'To find the operations, see the panel "Failed operations" of the dashboard, by `error_type`.',
-      'To find the backend, see `gatehouse_vmcp_backend_errors_total` by `target_workload_name`, and `calls_failed` of `/status`.',
+      'To find the operations, see the panel "Failed operations" in the dashboard, by `error_type`.',
+      'To find the backend, see `gatehouse_vmcp_backend_errors_total` by `target_workload_name`, and `calls_failed` in `/status`.',
       'If only one backend has errors, see GatehouseBackendDown. If all have errors, check Redis, the policy engine and the log at level error.',
     ],
   },
@@ -79,10 +79,10 @@ export const alertRules: readonly Alert[] = [
     severity: 'warning',
     summary: 'the circuit of backend {{ $labels.target_workload_name }} is open',
     meaning:
-      'Calls of this backend are rejected immediately so that it can recover. After `circuitBreaker.timeout`, one call is tried.',
+      'Calls to this backend are rejected immediately, so that it can recover. After `circuitBreaker.timeout`, Gatehouse tries one call.',
     steps: [
-      'Find out why its calls failed: `last_error` of the backend in `/status`, and `event` `backend_call_failed` in the log.',
-      'No action is needed here after the backend recovers: the circuit closes with the first successful trial call.',
+      'Find out why calls failed: see the backend’s `last_error` in `/status`, and `event` `backend_call_failed` in the log.',
+      'When the backend recovers, you need not do anything: the circuit closes after the first successful trial call.',
     ],
   },
   {
@@ -90,10 +90,10 @@ export const alertRules: readonly Alert[] = [
     expr: `(${logged('login_failed')} > 5) unless (${logged('login_completed')} > ${logged('login_failed')})`,
     for: '5m',
     severity: 'critical',
-    summary: 'sign-ins at {{ $labels.upstream }} fail',
+    summary: 'logins with {{ $labels.upstream }} fail',
     meaning: 'Users cannot sign in with this identity provider, so new clients get no token.',
     steps: [
-      'Search the log for `event` `authorization_server` with `action` `login_failed`: `reason` contains the response of the provider.',
+      'Search the log for `event` `authorization_server` with `action` `login_failed`: `reason` contains the provider’s response.',
       'Check the client secret and the redirect URI at the provider, and that the pod can reach it.',
     ],
   },
@@ -104,12 +104,12 @@ export const alertRules: readonly Alert[] = [
       `(sum by (job, strategy) (increase(${exchanges}{outcome="success"}[15m])) > sum by (job, strategy) (increase(${exchanges}{outcome="failure"}[15m])))`,
     for: '5m',
     severity: 'warning',
-    summary: 'obtaining credentials for backends with {{ $labels.strategy }} fails',
-    meaning: 'Calls of backends with this strategy fail before they are sent.',
+    summary: 'Gatehouse cannot obtain credentials for backends with strategy {{ $labels.strategy }}',
+    meaning: 'Calls to backends with this strategy fail before they are sent.',
     steps: [
       'Search the log for `event` `token_failed`: `reason` distinguishes a rejection from an unreachable endpoint.',
-      '`upstream_token_missing` and `upstream_not_connected`: users have to sign in again.',
-      'Otherwise check the token endpoint, the client and its secret in `outgoingAuth`.',
+      'If the reason is `upstream_token_missing` or `upstream_not_connected`, users have to sign in again.',
+      'Otherwise, check the token endpoint, the client and its secret in `outgoingAuth`.',
     ],
   },
   {
@@ -118,11 +118,11 @@ export const alertRules: readonly Alert[] = [
     for: '1h',
     severity: 'warning',
     summary: 'certificate {{ $labels.certificate }} expires in {{ $value | humanize }} days',
-    meaning: 'After that, connections that need the certificate fail.',
+    meaning: 'When the certificate expires, connections that depend on it fail.',
     steps: [
-      '`serving`: the certificate of the hooks. With cert-manager, check the Certificate; otherwise run `gatehouse-hooks certificates issue` again.',
-      '`caBundle of …`: add the renewed certificate authority to the bundle of that backend.',
-      'Both are reloaded automatically; no restart is needed.',
+      '`serving` is the certificate of the hooks server. With cert-manager, check the Certificate; otherwise run `gatehouse-hooks certificates issue` again.',
+      '`caBundle of …` is the bundle for a backend: add the renewed certificate authority to it.',
+      'Gatehouse reloads both without a restart.',
     ],
   },
   {
@@ -130,10 +130,10 @@ export const alertRules: readonly Alert[] = [
     expr: `increase(${lost}[10m]) > 0`,
     for: '0m',
     severity: 'critical',
-    summary: '{{ $value | humanize }} lines of the audit log were lost',
+    summary: '{{ $value | humanize }} audit log lines were lost',
     meaning: 'Requests continue, but the audit log has gaps.',
     steps: [
-      'The disk of `audit.logFile` is full, or the reader of standard output is too slow: see `err` of `event` `audit_lost` in the log.',
+      'The disk that contains `audit.logFile` is full, or the reader of standard output is too slow: see `err` in `event` `audit_lost` in the log.',
       'Free disk space, or put the file on a separate volume.',
     ],
   },
@@ -146,7 +146,7 @@ export const alertRules: readonly Alert[] = [
     meaning: 'The change has no effect. A restart of the pod would fail.',
     steps: [
       'Run `gatehouse vmcp validate --config` on the file: it lists every error.',
-      'On Kubernetes, check the conditions of the resource and of the objects that it references.',
+      'On Kubernetes, check the conditions on the resource and on the objects that it refers to.',
     ],
   },
   {
@@ -154,8 +154,8 @@ export const alertRules: readonly Alert[] = [
     expr: `max by (job) (${problems}{type="restart_needed"}) > 0`,
     for: '1h',
     severity: 'info',
-    summary: 'changed settings wait for a restart',
-    meaning: 'Audit, telemetry, session storage or the console still run with the previous settings.',
+    summary: 'changed settings take effect only after a restart',
+    meaning: 'Audit, telemetry, session storage or the console still use the previous settings.',
     steps: ['Restart the server; on Kubernetes, run `kubectl rollout restart` on its Deployment.'],
   },
   {
@@ -175,7 +175,7 @@ export const alertRules: readonly Alert[] = [
     expr: uncounted.map((name) => `(sum by (job, server) (increase(${name}[5m])) > 0)`).join(' or '),
     for: '2m',
     severity: 'warning',
-    summary: 'calls of {{ $labels.server }} are allowed without being counted',
+    summary: 'calls to {{ $labels.server }} are allowed without being counted',
     meaning: 'Rate limits and quotas are not enforced while Redis is unavailable.',
     steps: ['See GatehouseSessionStorageDown: limits and quotas use the same Redis.'],
   },
@@ -187,8 +187,8 @@ export const alertRules: readonly Alert[] = [
     summary: '{{ $value | humanizePercentage }} of the requests through a proxy fail',
     meaning: 'The MCP server behind the proxy fails or is unreachable.',
     steps: [
-      'The log of the proxy contains the cause: "the request to the target failed" or "failed to get a credential for the target".',
-      '`/readyz` of the proxy reports whether the target responds and whether the login is valid.',
+      'The proxy’s log contains the cause: "the request to the target failed" or "failed to get a credential for the target".',
+      'The proxy’s `/readyz` reports whether the target responds and whether the login is valid.',
     ],
   },
   {
@@ -198,13 +198,12 @@ export const alertRules: readonly Alert[] = [
     for: '5m',
     severity: 'critical',
     summary: 'the proxy is not attached to the stdio server {{ $labels.server }}',
-    meaning:
-      'Requests for this MCPServer fail after a wait of 30 seconds, and the pod of its proxy is not ready.',
+    meaning: 'Requests to this MCPServer fail after 30 seconds, and its proxy’s pod is not ready.',
     steps: [
-      'Read the condition `Attached` of the MCPServer: its message contains the next step, and docs/guides/stdio-servers.md lists the reasons.',
+      'Read the MCPServer’s `Attached` condition: its message contains the next step, and docs/guides/stdio-servers.md lists the reasons.',
       'The log of the container `attach` contains the same details: `event` `attach_state` with `reason`, `why` and `fix`.',
-      '`CrashLoopBackOff`, `ContainerEnded`: `kubectl logs mcp-NAME-server-0 -c mcp --previous`.',
-      '`AccessRefused`: compare the Role `mcp-NAME-proxy` with the rights that Metacontroller may grant. `ApiServerUnreachable`: allow the proxy pod to connect to the API server.',
+      'If the reason is `CrashLoopBackOff` or `ContainerEnded`, run `kubectl logs mcp-NAME-server-0 -c mcp --previous`.',
+      'If it is `AccessRefused`, compare the Role `mcp-NAME-proxy` with the permissions that Metacontroller may grant. If it is `ApiServerUnreachable`, allow the proxy’s pod to connect to the API server.',
     ],
   },
   {
@@ -215,8 +214,8 @@ export const alertRules: readonly Alert[] = [
     summary: '{{ $value | humanizePercentage }} of the hook calls fail',
     meaning: 'Changes to resources have no effect, and their status is not updated.',
     steps: [
-      'Search the log of the hooks for "a hook failed".',
-      'Compare the versions of hooks and CRDs; CRDs must be updated first.',
+      'Search the hooks server’s log for "a hook failed".',
+      'Compare the versions of the hooks server and the CRDs; update the CRDs first.',
     ],
   },
 ]

@@ -14,7 +14,7 @@ export const attachMetrics = {
   attachments: {
     name: 'gatehouse_attach_attachments',
     kind: 'counter',
-    help: 'Number of times that the proxy attached to the server',
+    help: 'Times the proxy attached to the server',
     labels,
   },
   attachDetachments: {
@@ -26,14 +26,14 @@ export const attachMetrics = {
   attachInitializations: {
     name: 'gatehouse_attach_initializations',
     kind: 'counter',
-    help: 'Initialized runs of the server; every run after the first follows a restart',
+    help: 'Times the server was initialized; every time after the first follows a restart',
     labels,
   },
   attachServerRestarts: {
     name: 'gatehouse_attach_server_restarts',
     kind: 'gauge',
     observed: true,
-    help: 'Restart count of the server container in the cluster, at the time of the last attachment',
+    help: "Kubernetes restart count of the server's container, at the time of the last attachment",
     labels,
   },
   attachRequestsLost: {
@@ -52,7 +52,7 @@ export const attachMetrics = {
     name: 'gatehouse_attach_requests',
     kind: 'gauge',
     observed: true,
-    help: 'Current client requests by state: with_server, or waiting for the server',
+    help: 'Pending client requests by state: with_server (sent to the server) or waiting (not sent yet)',
     labels: ['server', 'state'],
   },
 } as const satisfies Record<string, MetricRow>

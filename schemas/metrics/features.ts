@@ -5,26 +5,26 @@ export const quotaMetrics = {
   quotaUsage: {
     name: 'gatehouse_quota_usage_ratio',
     kind: 'gauge',
-    help: 'Share of the limit used by the fullest budget of a quota in this window, as seen by this replica; 1 means fully used',
+    help: "Highest usage among a quota's budgets in this window, as a fraction of the limit and as seen by this replica; 1 means used up",
     labels: ['server', 'quota', 'per'],
     observed: true,
   },
   quotaExceeded: {
     name: 'gatehouse_quota_exceeded_calls',
     kind: 'counter',
-    help: 'Calls over a quota: rejected with action block, reported with action warn',
+    help: 'Calls over a quota: rejected if the action is block, only reported if it is warn',
     labels: ['server', 'quota', 'per', 'action'],
   },
   quotaFailOpen: {
     name: 'gatehouse_quota_fail_open',
     kind: 'counter',
-    help: 'Calls allowed, or uses not counted, because the quota store was unavailable',
+    help: 'Calls allowed or not counted because the quota store was unavailable',
     labels: ['server'],
   },
   quotaStoreErrors: {
     name: 'gatehouse_quota_store_errors',
     kind: 'counter',
-    help: 'Errors of the quota store',
+    help: 'Errors from the quota store',
     labels: ['server', 'error_type'],
   },
 } as const satisfies Record<string, MetricRow>

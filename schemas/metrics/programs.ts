@@ -8,14 +8,14 @@ export const processMetrics = {
     kind: 'counter',
     unit: 's',
     observed: true,
-    help: 'CPU time of the process, user and system',
+    help: 'CPU time used by the process, user and system',
     labels: [],
   },
   processMemory: {
     name: 'process_resident_memory_bytes',
     kind: 'gauge',
     observed: true,
-    help: 'Resident memory of the process',
+    help: 'Resident memory used by the process',
     labels: [],
   },
   processStart: {
@@ -29,14 +29,14 @@ export const processMetrics = {
     name: 'process_open_fds',
     kind: 'gauge',
     observed: true,
-    help: 'Open file descriptors of the process, where the operating system reports them (Linux)',
+    help: 'Open file descriptors in the process, if the operating system reports them (Linux)',
     labels: [],
   },
   buildInfo: {
     name: 'gatehouse_build_info',
     kind: 'gauge',
     observed: true,
-    help: 'Always 1; the labels contain the version of the program and of Node',
+    help: 'Always 1; the labels contain the versions of the program and of Node',
     labels: ['version', 'node'],
   },
 } as const satisfies Record<string, MetricRow>
@@ -49,13 +49,13 @@ export const proxyMetrics = {
   proxyRequests: {
     name: 'gatehouse_proxy_requests',
     kind: 'counter',
-    help: 'Requests answered, by HTTP method and status',
+    help: 'Answered requests, by HTTP method and status',
     labels: ['method', 'status'],
   },
   proxyRpcRequests: {
     name: 'gatehouse_proxy_rpc_requests',
     kind: 'counter',
-    help: 'JSON-RPC messages received, by method',
+    help: 'Received JSON-RPC messages, by method',
     labels: ['method'],
   },
   proxyRequestDuration: {
@@ -63,14 +63,14 @@ export const proxyMetrics = {
     kind: 'histogram',
     unit: 's',
     bounds: requestBounds,
-    help: 'Time to the end of the response, except streams',
+    help: 'Time until the end of the response, except for streams',
     labels: [],
   },
   proxyWorkers: {
     name: 'gatehouse_proxy_workers',
     kind: 'gauge',
     observed: true,
-    help: 'Processes of the proxy',
+    help: 'Proxy processes that share the port',
     labels: [],
   },
 } as const satisfies Record<string, MetricRow>
@@ -79,7 +79,7 @@ export const hooksMetrics = {
   hooksRequests: {
     name: 'gatehouse_hooks_requests',
     kind: 'counter',
-    help: 'Hook calls answered',
+    help: 'Answered hook calls',
     labels: ['kind', 'hook', 'code'],
   },
   hooksDenied: {
@@ -99,7 +99,7 @@ export const hooksMetrics = {
   hooksPolicyEngineFailures: {
     name: 'gatehouse_hooks_policy_engine_failures',
     kind: 'counter',
-    help: 'Failures of the policy engine; it is replaced each time',
+    help: 'Policy engine failures; the engine is replaced each time',
     labels: [],
   },
   hooksCertificateExpiry: {

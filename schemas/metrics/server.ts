@@ -46,7 +46,7 @@ export const serverMetrics = {
   mcpRequestDuration: {
     name: 'gatehouse_mcp_request_duration',
     ...seconds,
-    help: 'Time from arrival to the end of the response',
+    help: 'Time from the arrival of a request to the end of its response',
     labels: request,
   },
   mcpActiveConnections: {
@@ -80,7 +80,7 @@ export const serverMetrics = {
   clientOperationDuration: {
     name: 'mcp.client.operation.duration',
     ...seconds,
-    help: 'Duration of MCP operations at backends',
+    help: 'Duration of MCP operations on backends',
     labels: [
       'mcp.method.name',
       'mcp.protocol.version',
@@ -139,7 +139,7 @@ export const serverMetrics = {
     name: 'gatehouse_vmcp_pinned_items',
     kind: 'gauge',
     observed: true,
-    help: 'Tools, prompts, resource templates and instructions of each backend with a lock, by state: pinned, new, changed, removed',
+    help: 'Tools, prompts, resource templates and instructions from each backend that has a lock, by state: pinned, new, changed or removed',
     labels: ['target.workload_name', 'state'],
   },
   pinRefusals: {
@@ -158,7 +158,7 @@ export const serverMetrics = {
   events: {
     name: 'gatehouse_events',
     kind: 'counter',
-    help: 'Events of the server, by the event type in the log',
+    help: 'Events in the server, by event type as in the log',
     labels: ['type'],
   },
   certificateExpiry: {
@@ -220,31 +220,31 @@ export const serverMetrics = {
   authServerEvents: {
     name: 'gatehouse_authserver_events',
     kind: 'counter',
-    help: 'Logins, tokens and other events of the embedded authorization server, by outcome',
+    help: 'Logins, issued tokens and other events in the embedded authorization server, by outcome',
     labels: ['action', 'outcome', 'upstream'],
   },
   auditLinesLost: {
     name: 'gatehouse_audit_lines_lost',
     kind: 'counter',
-    help: 'Lines of the audit log that could not be written',
+    help: 'Audit log lines that could not be written',
     labels: [],
   },
   backendsDiscovered: {
     name: 'gatehouse_vmcp_backends_discovered',
     kind: 'gauge',
-    help: 'Backends of the running configuration',
+    help: 'Backends in the running configuration',
     labels: [],
   },
   backendsExcluded: {
     name: 'gatehouse_vmcp_backends_excluded',
     kind: 'gauge',
-    help: 'Backends of the configuration that are excluded because they cannot be set up',
+    help: 'Backends in the configuration that are excluded because they cannot be set up',
     labels: [],
   },
   authServerSecretUses: {
     name: 'gatehouse_authserver_old_secret_uses',
     kind: 'gauge',
-    help: 'Stored records and refresh tokens that still need an older HMAC secret; when both are 0, the secret can be removed',
+    help: 'Stored records and refresh tokens that still require an older HMAC secret; when both are 0, you can remove the secret',
     labels: ['secret', 'kind'],
   },
   backendRequests: {
@@ -271,19 +271,19 @@ export const serverMetrics = {
   revisionReclassifications: {
     name: 'gatehouse_vmcp_backend_revision_reclassifications',
     kind: 'counter',
-    help: 'Times that the protocol revision of a backend changed',
+    help: "Times a backend's protocol revision changed",
     labels: ['target.workload_name', 'mcp.protocol.revision'],
   },
   malformedItems: {
     name: 'gatehouse_vmcp_malformed_items',
     kind: 'counter',
-    help: 'Malformed items in lists of backends, counted at each read, by action: repaired or left_out',
+    help: 'Malformed items in lists from backends, counted at each read, by action: repaired or left_out',
     labels: ['target.workload_name', 'action'],
   },
   listReadFailures: {
     name: 'gatehouse_vmcp_list_read_failures',
     kind: 'counter',
-    help: 'Failed reads of lists of backends; the previous lists stay in use',
+    help: 'Failed reads of lists from backends; the previous lists stay in use',
     labels: ['target.workload_name'],
   },
   workflowExecutions: {
@@ -333,7 +333,7 @@ export const serverMetrics = {
     name: 'gatehouse_vmcp_optimizer_token_savings_percent',
     kind: 'histogram',
     bounds: percentBounds,
-    help: 'Share of tool descriptions that a search omitted',
+    help: 'Percentage of tool description tokens that a search response omits',
     labels: [],
   },
   optimizerCallToolRequests: {
@@ -351,7 +351,7 @@ export const serverMetrics = {
   optimizerCallToolNotFound: {
     name: 'gatehouse_vmcp_optimizer_call_tool_not_found',
     kind: 'counter',
-    help: 'Calls through call_tool of tools that do not exist',
+    help: 'Calls through call_tool to tools that do not exist',
     labels: [],
   },
   optimizerCallToolDuration: {
@@ -370,13 +370,13 @@ export const serverMetrics = {
   rateLimitDecisions: {
     name: 'gatehouse_rate_limit_decisions',
     kind: 'counter',
-    help: 'Decisions of the rate limiter',
+    help: 'Rate limiter decisions',
     labels: [...limiter, 'decision', 'scope', 'operation_type'],
   },
   rateLimitRedisErrors: {
     name: 'gatehouse_rate_limit_redis_errors',
     kind: 'counter',
-    help: 'Errors of the rate limiter store',
+    help: 'Errors from the rate limiter store',
     labels: [...limiter, 'error_type'],
   },
   rateLimitFailOpen: {

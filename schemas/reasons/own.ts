@@ -5,13 +5,14 @@ export const ownReasons: readonly ReasonRow[] = [
   {
     reasons: ['AmbiguousName'],
     means:
-      "two backends' names differ in punctuation only (`a-b`, `a.b`), and one has `headerForward`, which needs a unique name",
+      "two backends' names differ only in punctuation (`a-b`, `a.b`), and one of them has `headerForward`, which requires a unique name",
     step: 'rename one of them',
   },
   {
     reasons: ['ChildConflict'],
-    means: 'condition `ChildrenOwned`: an object with the name of a child, of any kind, has another owner',
-    step: 'rename the resource, or remove the other object',
+    means:
+      'condition `ChildrenOwned`: an object that Gatehouse would create already exists, and belongs to another owner',
+    step: 'rename the resource, or delete the existing object',
   },
   {
     reasons: [
@@ -27,52 +28,52 @@ export const ownReasons: readonly ReasonRow[] = [
   },
   {
     reasons: ['ConfigTooLarge'],
-    means: 'a generated object would be too large for the API server',
-    step: 'use fewer backends, or smaller policies or annotations',
+    means: 'an object that Gatehouse would create is too large for the API server',
+    step: 'use fewer backends, or shorter policies or annotations',
   },
   {
     reasons: ['MemoryStorageWithReplicas'],
-    means: 'several replicas of an authorization server keep clients, codes and tokens in memory',
+    means: 'an authorization server with several replicas keeps clients, codes and tokens in memory',
     isWarning: true,
-    step: 'set `storage` of type `redis`',
+    step: 'set `storage` to type `redis`',
   },
   {
     reasons: ['NoOutgoingStrategy'],
     means: 'a backend refers to a configuration of type `embeddedAuthServer`',
-    step: 'use another type: this type does not authenticate to a backend, so it is called without credentials',
+    step: 'use another type: this one does not authenticate to backends, so the backend is called without credentials',
   },
   {
     reasons: ['DeploymentFailed', 'DeploymentNotReady'],
     means: 'the pods are not ready',
-    step: 'check the pods with `kubectl describe pod`; the message contains the reason of the container',
+    step: 'check the pods with `kubectl describe pod`; the message contains the reason from the container',
   },
   {
     reasons: ['EntryNotValid'],
     means: 'an MCPServerEntry with `headerForward` is invalid and excluded',
-    step: 'fix that object: its condition `Valid` contains the reason',
+    step: 'fix that object: its `Valid` condition gives the reason',
   },
   {
     reasons: ['DuplicateMemberName'],
-    means: 'members of different kinds have the same name',
+    means: 'group members of different kinds have the same name',
     step: 'rename all but one: only the first of MCPServer, MCPRemoteProxy, MCPServerEntry is used',
   },
   {
     reasons: ['EmbeddingServiceOverridden'],
-    means: '`embeddingServerRef` decides, `config.optimizer.embeddingService` is ignored',
+    means: '`embeddingServerRef` takes precedence, so `config.optimizer.embeddingService` is ignored',
     isWarning: true,
     step: 'remove one',
   },
   {
     reasons: ['EphemeralKeysWithReplicas'],
     means:
-      'several replicas of an authorization server each generate a signing key, and reject the tokens of the other replicas',
+      'several replicas of an authorization server each generate a signing key, and reject tokens from the other replicas',
     isWarning: true,
     step: 'set the fields in the message, from a Secret',
   },
   {
     reasons: ['EnterpriseRequired'],
-    means: 'type `obo` without `GATEHOUSE_ENABLE_OBO`',
-    step: 'set `GATEHOUSE_ENABLE_OBO=true` on hooks and runtime',
+    means: 'the type is `obo`, but `GATEHOUSE_ENABLE_OBO` is not set',
+    step: 'set `GATEHOUSE_ENABLE_OBO=true` on the hooks server and in the pods',
   },
   {
     reasons: ['InvalidPodTemplateSpec'],
@@ -81,12 +82,12 @@ export const ownReasons: readonly ReasonRow[] = [
   },
   {
     reasons: ['MultiUpstreamNotSupported'],
-    means: 'several upstream providers on a single-server kind',
+    means: 'a kind that runs a single server has several upstream providers',
     step: 'keep one provider, or use a VirtualMCPServer, which supports several',
   },
   {
     reasons: ['PartlyEnforced'],
-    means: 'a permission profile names hosts or paths, which a NetworkPolicy cannot enforce',
+    means: 'a permission profile contains hosts or paths, which a NetworkPolicy cannot enforce',
     isWarning: true,
     step: 'check that this is acceptable: the message lists what is not enforced',
   },
@@ -98,8 +99,8 @@ export const ownReasons: readonly ReasonRow[] = [
   {
     reasons: ['ProblemsReported'],
     means:
-      'condition `ServesWithoutProblems` (present only then): the running pods report problems: a backend that is down, an unreachable store, a changed file that was rejected, conflicting names',
-    step: 'follow the step in the message for each problem; `/status` and the console show the same steps',
+      'condition `ServesWithoutProblems` (present only with this reason): the running pods report problems such as a backend that is down, an unreachable store, a rejected configuration change or conflicting names',
+    step: 'follow the next step that the message gives for each problem; `/status` and the console show the same steps',
   },
   {
     reasons: ['RecreateRequired'],
@@ -113,30 +114,29 @@ export const ownReasons: readonly ReasonRow[] = [
   },
   {
     reasons: ['RolloutStalled'],
-    means: 'the new pods do not become ready, so pods of the previous version serve',
+    means: 'the new pods do not become ready, so pods of the previous version are still serving',
     step: 'check the newest pods; fix the manifest, or revert the last change',
   },
   {
     reasons: ['SessionStorageMissingForReplicas'],
-    means: 'several replicas, sessions in memory',
+    means: 'the server has several replicas, but keeps sessions in memory',
     isWarning: true,
     step: 'see [redis.md](redis.md)',
   },
   {
     reasons: ['LocalCommandMissing'],
     means: 'a stdio server runs without a cluster, for example in `gatehouse dev`, and has no local command',
-    step: 'annotate it with `gatehouse.dev/local-command: COMMAND`',
+    step: 'add the annotation `gatehouse.dev/local-command: COMMAND`',
   },
   {
     reasons: ['AttachDisabled'],
     means: 'a stdio server has no command, and this installation does not attach to containers',
-    step: 'give a `command` to the container `mcp` of `podTemplateSpec.spec.containers`, or install with `stdio.attach=true`',
+    step: 'set `command` for the container `mcp` in `podTemplateSpec.spec.containers`, or install with `stdio.attach=true`',
   },
   {
     reasons: ['CrashLoopBackOff'],
-    means:
-      'a container exits right after it starts; in the condition `Attached`, the container of a stdio server',
-    step: 'read `kubectl logs POD -c CONTAINER --previous`; a stdio server must speak MCP on its standard streams',
+    means: 'a container keeps exiting; in the condition `Attached`, it is the container of a stdio server',
+    step: 'read the output of `kubectl logs POD -c CONTAINER --previous`; a stdio server must use MCP on its standard streams',
   },
   {
     reasons: ['StdioTransportCapAt1'],
@@ -156,12 +156,12 @@ export const ownReasons: readonly ReasonRow[] = [
   },
   {
     reasons: ['HostnameClaimed'],
-    means: 'an older server of the namespace has the same `spec.exposure.hostname`',
+    means: 'an older server in the namespace has the same `spec.exposure.hostname`',
     step: 'use another host name, or remove it from the other server',
   },
   {
     reasons: ['PublicURLMismatch'],
-    means: '`resourceUrl` has another host than `spec.exposure.hostname`',
-    step: 'remove `resourceUrl`, or use that host in it and in the issuer URLs',
+    means: 'the host in `resourceUrl` differs from `spec.exposure.hostname`',
+    step: 'remove `resourceUrl`, or use `spec.exposure.hostname` in it and in the issuer URLs',
   },
 ]

@@ -5,33 +5,33 @@ export const podReasons: readonly ReasonRow[] = [
   {
     reasons: ['ImagePullBackOff', 'ErrImagePull', 'ErrImageNeverPull', 'ImageInspectError'],
     means: 'the image cannot be fetched',
-    step: 'check the name of the image and `imagePullSecrets`',
+    step: 'check the image name and `imagePullSecrets`',
   },
   { reasons: ['InvalidImageName'], means: 'the image name is invalid', step: 'check `spec.image`' },
   {
     reasons: ['CreateContainerConfigError'],
-    means: 'a Secret or ConfigMap that the container needs, or a key of it, is missing',
+    means: 'a Secret or ConfigMap that the container needs, or a key in it, is missing',
     step: 'check the Secrets and ConfigMaps that the server references',
   },
   {
     reasons: ['CreateContainerError', 'RunContainerError', 'ContainerCannotRun', 'StartError'],
     means: 'the container cannot be started; often, its command does not exist in the image',
-    step: 'check `command` and `args`; the message contains the error of the node',
+    step: 'check `command` and `args`; the message contains the error from the node',
   },
   {
     reasons: ['OOMKilled'],
     means: 'the container used more memory than its limit',
-    step: 'raise `resources.limits.memory` of the container',
+    step: 'raise `resources.limits.memory` for the container',
   },
   {
     reasons: ['Unschedulable'],
     means: 'no node can run the pod',
-    step: 'add or free nodes, or request less: the message lists the missing resources',
+    step: 'add nodes, free resources or request less: the message lists what is missing',
   },
   {
     reasons: ['Evicted'],
     means: 'the node evicted the pod, usually because it ran out of memory or disk space',
-    step: 'set the requests to the actual usage, or free the node',
+    step: 'set `resources.requests` to the actual usage, or free resources on the node',
   },
   {
     reasons: ['FailedMount', 'FailedAttachVolume'],
@@ -51,6 +51,6 @@ export const podReasons: readonly ReasonRow[] = [
   {
     reasons: ['Unhealthy', 'ContainersNotReady'],
     means: 'the container runs, but its probe fails',
-    step: 'read the logs of the container',
+    step: "read the container's logs",
   },
 ]

@@ -4,8 +4,8 @@ import type { ReasonRow } from './row.ts'
 export const referenceReasons: readonly ReasonRow[] = [
   {
     reasons: ['AmbiguousSubjectProvider'],
-    means: '`subjectProviderName` is not set, and there are several upstreams',
-    step: 'set one in `subjectProviderName`',
+    means: 'there are several upstream providers, and `subjectProviderName` does not select one',
+    step: 'set `subjectProviderName`',
   },
   {
     reasons: ['AuthConfigNotFound', 'ExternalAuthConfigNotFound'],
@@ -20,7 +20,7 @@ export const referenceReasons: readonly ReasonRow[] = [
   {
     reasons: ['AuthServerConfigInvalid'],
     means: 'the embedded authorization server cannot start with this configuration',
-    step: 'fix the configuration: the message lists every error; often it is an http issuer without `insecureAllowHTTP`',
+    step: 'fix the configuration: the message lists every error. A frequent cause is an http issuer without `insecureAllowHTTP`',
   },
   {
     reasons: ['AuthServerRefNotFound'],
@@ -30,7 +30,7 @@ export const referenceReasons: readonly ReasonRow[] = [
   {
     reasons: ['AuthServerRefInvalidType', 'AuthServerRefInvalidConfig'],
     means:
-      '`authServerRef` names a configuration that is not an embedded server, or that is not supported here',
+      '`authServerRef` names a configuration that is not an embedded authorization server, or that this kind does not support',
     step: 'fix the reference or the configuration: the message contains the missing parts',
   },
   {
@@ -40,18 +40,18 @@ export const referenceReasons: readonly ReasonRow[] = [
   },
   {
     reasons: ['AuthzConfigMapNotFound', 'AuthzConfigMapInvalid'],
-    means: 'the ConfigMap with policies is missing or does not contain Cedar policies',
+    means: 'the ConfigMap for the policies is missing, or does not contain Cedar policies',
     step: 'create or fix the ConfigMap; the default key is `authz.json`',
   },
   {
     reasons: ['AuthzConfigRefNotFound', 'AuthzConfigRefNotValid'],
     means: 'the MCPAuthzConfig is missing, invalid, or (for a VirtualMCPServer) not `cedarv1`',
-    step: 'create or fix it: its condition `Valid` contains the reason; for a VirtualMCPServer, configure a decision point in `authzConfig`, type `httpv1` or `authzenv1`',
+    step: 'create or fix it: its `Valid` condition gives the reason; for a VirtualMCPServer, configure a decision point in `authzConfig`, type `httpv1` or `authzenv1`',
   },
   {
     reasons: ['AuthzPrimaryProviderRequiresAuthServer', 'AuthzUpstreamUnknown'],
     means:
-      '`primaryUpstreamProvider` is set without an embedded server, or is not the name of one of its upstreams',
+      '`primaryUpstreamProvider` is set without an embedded authorization server, or does not name one of its upstreams',
     step: 'use one of `authServerConfig.upstreamProviders`',
   },
   {
@@ -62,20 +62,21 @@ export const referenceReasons: readonly ReasonRow[] = [
   },
   {
     reasons: ['AuthzUpstreamAutoSelected'],
-    means: 'several upstreams and no `primaryUpstreamProvider`: policies read the claims of the first',
+    means:
+      'there are several upstreams and no `primaryUpstreamProvider`, so policies read the claims from the first upstream',
     isWarning: true,
-    step: 'choose one',
+    step: 'set `primaryUpstreamProvider`',
   },
   {
     reasons: ['BackendsExcluded'],
     means:
-      'condition `BackendsValidated`: a virtual server excludes backends with a broken reference or setting, or with a Secret or file that is missing in the pod; the running server treats them as unavailable',
+      'condition `BackendsValidated`: a virtual server excludes backends that have a broken reference or setting, or whose Secret or file is missing in the pod. The running server treats them as unavailable',
     step: 'fix each backend that the message and `status.discoveredBackends` name',
   },
   {
     reasons: ['BackendsPending'],
-    means: 'the pods run, but have not checked any backend yet',
-    step: 'wait; `status.discoveredBackends` fills',
+    means: 'the pods are running, but have not checked any backend yet',
+    step: 'wait until `status.discoveredBackends` lists the backends',
   },
   {
     reasons: ['CABundleRefNotFound', 'CABundleRefInvalid'],
@@ -114,7 +115,7 @@ export const referenceReasons: readonly ReasonRow[] = [
   },
   {
     reasons: ['NoRoutableBackends', 'SomeBackendsUnhealthy'],
-    means: 'health checks of backends fail',
+    means: 'health checks of some or all backends fail',
     step: 'check the backends: `status.discoveredBackends` lists them with the reasons',
   },
   {
@@ -124,8 +125,8 @@ export const referenceReasons: readonly ReasonRow[] = [
   },
   {
     reasons: ['ReferencesNotReady'],
-    means: 'an MCPServerEntry waits for a referenced object',
-    step: 'fix the objects in the other conditions',
+    means: 'an MCPServerEntry is waiting for a referenced object',
+    step: 'fix the objects that the other conditions name',
   },
   {
     reasons: ['SecretNotFound'],
@@ -134,13 +135,13 @@ export const referenceReasons: readonly ReasonRow[] = [
   },
   {
     reasons: ['AccessRefused'],
-    means: 'condition `Attached`: the API server denies the proxy a right that it needs to attach',
-    step: 'check the Role and RoleBinding of the proxy, and that Metacontroller has these rights',
+    means: 'condition `Attached`: the API server denies the proxy a permission that it needs to attach',
+    step: "check the proxy's Role and RoleBinding, and check that Metacontroller has these permissions",
   },
   {
     reasons: ['SubjectProviderUnknown'],
-    means: '`subjectProviderName` names no upstream provider',
-    step: 'mend `subjectProviderName`',
+    means: '`subjectProviderName` does not name an upstream provider',
+    step: 'fix `subjectProviderName`',
   },
   {
     reasons: ['WebhookConfigRefNotFound', 'WebhookConfigRefInvalid'],
@@ -160,19 +161,19 @@ export const referenceReasons: readonly ReasonRow[] = [
   },
   {
     reasons: ['TLSSecretInvalid'],
-    means: 'the certificate in the Secret of `spec.tls.secretName` cannot be used',
+    means: 'the certificate in the Secret named in `spec.tls.secretName` cannot be used',
     step: 'fix the Secret: the message contains the key and the reason; see [tls.md](tls.md)',
   },
   {
     reasons: ['ToolConfigNotFound', 'ToolConfigNotValid'],
     means:
-      'the MCPToolConfig is missing or invalid; a virtual server excludes its backend, or only the tool that an override renames to a reserved name, and serves the rest',
+      'the MCPToolConfig is missing or invalid. A virtual server excludes its backend or, if an override renames a tool to a reserved name, only that tool',
     step: 'fix the MCPToolConfig: the message contains the error and the excluded tool',
   },
   {
     reasons: ['UnknownBackend'],
     means:
       'a VirtualMCPServer has settings for a backend that is not a member of its group: the intended backend is still used, but without these credentials, timeouts or filters',
-    step: 'fix the name: the message lists each field and a suggested name',
+    step: 'fix the name: the message lists each field and suggests a name',
   },
 ]

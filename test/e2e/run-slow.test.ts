@@ -27,7 +27,7 @@ await t.test(
     const running = startGatehouse(['run', '--port', port, '--name', 'slow', '--', ...words])
     t.teardown(() => running.interrupt())
     // Health checks of `run` give up after two seconds: several have by then.
-    await running.waitFor(/^slow: is starting \(10 s\); it may be installing a package/m)
+    await running.waitFor(/^slow: starting \(10 s\); it may be installing a package/m)
     open()
     await running.waitFor(/^The server answers\.$/m)
     const entries = read()
@@ -35,7 +35,7 @@ await t.test(
     t.notOk(entries.some(({ what }) => what === 'end'))
     t.equal(entries[1]?.what, 'initialize', 'the first request')
     process.kill(entries[0]?.pid ?? 0, 'SIGKILL')
-    await running.waitFor(/^slow: ended by SIGKILL; it restarts with the next session$/m)
+    await running.waitFor(/^slow: ended by SIGKILL; the next session starts it again$/m)
     t.equal(await running.interrupt(), 0)
   },
 )
@@ -55,7 +55,7 @@ await t.test('run: a server that starts slowly and fails gives its code and its 
     ...words,
   ])
   t.teardown(() => running.interrupt())
-  await running.waitFor(/^slow: is starting/m)
+  await running.waitFor(/^slow: starting/m)
   open()
   await running.waitFor(/^slow: exited with code 7\n {2}npm error 404 no such package$/m)
 })
@@ -95,7 +95,7 @@ await t.test(
       ...words,
     ])
     t.teardown(() => running.interrupt())
-    await running.waitFor(/^shy: refuses to open a session: set API_KEY \\u\{1b\}\[2Jfirst\.{10,500}…?$/m)
+    await running.waitFor(/^shy: rejects new sessions: set API_KEY \\u\{1b\}\[2Jfirst\.{10,500}…?$/m)
     t.equal(await running.interrupt(), 0)
     const stdio = {
       transport: 'stdio',

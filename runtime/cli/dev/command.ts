@@ -13,7 +13,7 @@ export function addDevCommand(program: Command): void {
   addProcessLogFlags(program.command('dev'))
     .summary('run manifests on this machine, without a cluster')
     .description(
-      'Runs the manifests of a cluster on this machine. Validates them with the webhook’s code, runs the same hooks,\n' +
+      'Runs a cluster’s manifests on this machine. Validates them with the webhook’s code, runs the same hooks,\n' +
         'and starts the rendered servers as local processes. Edits take effect immediately.\n' +
         'A server runs the command in its annotation gatehouse.dev/local-command instead of its image. Gatehouse\n' +
         'replaces {port} in the command with the assigned port and sets the variable PORT.',
@@ -32,7 +32,7 @@ export function addDevCommand(program: Command): void {
     )
     .option(
       '--pin-first <folder>',
-      'trust on first use: approve the first definitions of each backend, write their lock to this folder, and enforce it',
+      'trust on first use: approve each backend’s initial definitions, write a lock to this folder, and enforce it',
     )
     .addHelpText(
       'after',

@@ -7,10 +7,10 @@ export function addLogsCommand(program: Command): void {
     .command('logs')
     .summary('print the output of a server that "gatehouse dev" runs')
     .description(
-      'Prints the output of one resource that "gatehouse dev" runs: the lines of all of its processes, as they were\n' +
+      'Prints the output of one resource that "gatehouse dev" runs: the lines from all of its processes, as they\n' +
         'written. They can contain secrets. On a terminal, control characters are removed.',
     )
-    .argument('<name>', 'name of the resource, for example of an MCPServer')
+    .argument('<name>', 'name of the resource, such as an MCPServer')
     .option('-f, --follow', 'keep printing new lines until interrupted', false)
     .addHelpText(
       'after',

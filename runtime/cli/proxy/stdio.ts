@@ -26,9 +26,9 @@ import { stopSignal } from '../../toolkit/terminal/stop.ts'
 export function addProxyStdioCommand(proxy: Command): void {
   const command = proxy
     .command('stdio')
-    .summary('connect a client that speaks stdio to an HTTP server')
+    .summary('connect a client that uses stdio to an HTTP server')
     .description(
-      'For MCP clients that start one program per server. Forwards messages between standard input and output and the\n' +
+      'For MCP clients that start one program per server. Forwards messages between standard input/output and the\n' +
         'server, and logs in to the server like "gatehouse proxy".',
     )
     .argument(
@@ -36,7 +36,7 @@ export function addProxyStdioCommand(proxy: Command): void {
       'URL of the server (https://mcp.example.com/mcp), or a resource name in the current cluster',
     )
     .option('--debug', 'log at debug level')
-    .option('-n, --namespace <name>', 'namespace of the resource (default: that of the current context)')
+    .option('-n, --namespace <name>', 'namespace of the resource (default: the current context’s namespace)')
   addLogFlags(command)
   addProxyFlags(
     command,

@@ -48,11 +48,11 @@ export function addProxyTunnelCommand(proxy: Command): void {
   const command = proxy
     .command('tunnel')
     .summary('expose a server on the internet through the proxy')
-    .description('Exposes an MCP server through a tunnel, behind a proxy with all of its checks.')
+    .description('Exposes an MCP server through a tunnel, behind a proxy that applies all its checks.')
     .argument('<TARGET>', 'URL of the MCP server, without a path, or a resource name in the current cluster')
     .argument('<SERVER_NAME>', 'name of the proxy')
     .option('--debug', 'log at debug level')
-    .option('-n, --namespace <name>', 'namespace of the resource (default: that of the current context)')
+    .option('-n, --namespace <name>', 'namespace of the resource (default: the current context’s namespace)')
     .requiredOption('--tunnel-provider <name>', `one of ${tunnelProviders.join(', ')}`)
     .option('--provider-args <json>', 'settings of the provider as a JSON object', '{}')
     .option('--dry-run', 'check all settings without opening the tunnel')

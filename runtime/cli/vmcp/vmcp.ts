@@ -103,10 +103,10 @@ function addServe(vmcp: Command): void {
   addLogFlags(vmcp.command('serve'))
     .summary('run a virtual MCP server')
     .description(
-      'Serves the backends of a configuration file, or those of --backend, behind one address, in the foreground until a signal.',
+      'Serves the backends in a configuration file, or those given with --backend, behind one address. Runs in the foreground until a signal stops it.',
     )
     .option('-c, --config <file>', 'configuration file; changes take effect without a restart')
-    .option('--group <name>', 'name of the group for --backend, instead of --config')
+    .option('--group <name>', 'group name; with --backend, instead of --config')
     .option('--backend <name=url>', backendHelp, collect, [])
     .option('--host <address>', 'address to bind', '127.0.0.1')
     .option('--port <number>', 'port to bind; 0 lets the system choose', '4483')
@@ -119,7 +119,7 @@ function addServe(vmcp: Command): void {
     )
     .option(
       '--workers <count>',
-      'processes that share the port, to use several cores (default: the value in the file, or 1)',
+      'number of processes that share the port, to use several cores (default: the value in the file, or 1)',
     )
     .option('--enable-audit', 'write an audit log, unless the file has audit settings', false)
     .option(
@@ -129,7 +129,7 @@ function addServe(vmcp: Command): void {
     )
     .option(
       '--pin-first <folder>',
-      'trust on first use: approve the first definitions of each backend, write their lock to this folder, and enforce it',
+      'trust on first use: approve each backend’s initial definitions, write a lock to this folder, and enforce it',
     )
     .option('--allowed-origins <origin>', 'browser origin that can connect; repeatable', collect, [])
     .addHelpText(

@@ -35,7 +35,7 @@ export const variables = {
   },
   secretsDir: {
     name: 'GATEHOUSE_SECRETS_DIR',
-    meaning: 'directory of the file provider, one file per secret',
+    meaning: 'directory for the file provider, with one file per secret',
   },
   secretPrefix: {
     name: 'GATEHOUSE_SECRET_',
@@ -43,7 +43,7 @@ export const variables = {
   },
   disableEnvFallback: {
     name: 'GATEHOUSE_DISABLE_ENV_FALLBACK',
-    meaning: 'true disables the environment as fallback of the file provider',
+    meaning: 'true disables the fallback from the file provider to the environment',
   },
   stateDir: {
     name: 'GATEHOUSE_STATE_DIR',
@@ -75,7 +75,7 @@ export const variables = {
   },
   retryTick: {
     name: 'GATEHOUSE_TOKEN_AUTH_RETRYING_TICK_INTERVAL',
-    meaning: 'interval of later retries (default: 10m)',
+    meaning: 'interval between later retries (default: 10m)',
   },
   retryMaxElapsed: {
     name: 'GATEHOUSE_TOKEN_AUTH_RETRYING_MAX_ELAPSED',

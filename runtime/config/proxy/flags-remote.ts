@@ -119,7 +119,7 @@ export const remoteFlags = {
     kind: 'string',
     value: 'name',
     group: outgoing,
-    help: 'query parameter for the scopes, if the provider does not use scope',
+    help: 'query parameter for the scopes, if the provider does not call it scope',
   },
   remoteAuthProvider: {
     flag: '--remote-auth-provider',
@@ -141,13 +141,13 @@ export const remoteFlags = {
     value: 'duration',
     default: '30s',
     group: outgoing,
-    help: 'time limit of the login, such as 30s, 1m or 2m30s',
+    help: 'time limit for the login, such as 30s, 1m or 2m30s',
   },
   remoteAuthEphemeral: {
     flag: '--remote-auth-ephemeral',
     kind: 'boolean',
     group: outgoing,
-    help: 'store login and registration only in memory, not in the state directory',
+    help: 'keep the login and the registration only in memory, not in the state directory',
     added: true,
   },
   remoteCaBundle: {
@@ -212,7 +212,7 @@ export const remoteFlags = {
     kind: 'string',
     value: 'name',
     group: exchange,
-    help: 'header for the exchanged token (default: it replaces Authorization)',
+    help: 'header for the exchanged token (default: Authorization)',
   },
   tokenExchangeScopes: {
     flag: '--token-exchange-scopes',

@@ -117,7 +117,7 @@ export const proxyFlags = {
     kind: 'repeat',
     value: 'origin',
     group: listener,
-    help: 'allowed value of the Origin header; repeatable. Derived for a loopback address, recommended for public addresses',
+    help: 'allowed value of the Origin header; repeatable. Default on loopback addresses: the proxy’s own origin. Recommended on public addresses',
   },
   resourceUrl: {
     flag: '--resource-url',
@@ -132,7 +132,7 @@ export const proxyFlags = {
     value: 'duration',
     default: '60s',
     group: listener,
-    help: 'timeout for the response headers of the target, except for event streams; 0s waits forever',
+    help: 'time limit for the target’s response headers, except for event streams; 0s means no limit',
     added: true,
   },
   stateless: {
@@ -182,7 +182,7 @@ export const proxyFlags = {
     kind: 'string',
     value: 'url',
     group: incoming,
-    help: 'URL of the key set',
+    help: 'URL of the issuer’s key set (JWKS)',
   },
   oidcScopes: {
     flag: '--oidc-scopes',
@@ -204,7 +204,7 @@ export const proxyFlags = {
     flag: '--oidc-allow-private-ip',
     kind: 'boolean',
     group: incoming,
-    help: 'allow a private address of the issuer',
+    help: 'allow an issuer with a private address',
     added: true,
   },
   oidcInsecureAllowHttp: {
@@ -235,7 +235,7 @@ export const proxyFlags = {
     kind: 'string',
     value: 'file',
     group: running,
-    help: 'MCPToolLock of the target: clients only get approved tools',
+    help: 'file with the target’s MCPToolLock: clients get only approved tools',
     added: true,
   },
   pinFirst: {
@@ -268,7 +268,7 @@ export const proxyFlags = {
     value: 'count',
     default: '1',
     group: running,
-    help: 'processes that share the port, to use several cores',
+    help: 'number of processes that share the port, to use several cores',
     added: true,
   },
 } as const satisfies Record<keyof ProxyInput, FlagRow>

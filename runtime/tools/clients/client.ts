@@ -110,7 +110,7 @@ export function undoClients(words: readonly string[], options: EntryOptions): Pr
   return forEachClient(words, async (client) => {
     const operation = operationOn(client, options, host)
     const done = await undoOperation(operation)
-    reportOperation(operation, done, host, { what: 'the last change is undone', revealsInserted: false })
+    reportOperation(operation, done, host, { what: 'reverted the last change', revealsInserted: false })
   })
 }
 
@@ -143,7 +143,7 @@ function reportOperation(
 const outcomes = {
   changed: 'Changed',
   created: 'Created',
-  removed: 'Removed, because it was created for the entry:',
+  removed: 'Removed the file that was created for the entry:',
 } as const
 
 function showSnippet(...snippetArguments: Parameters<typeof snippetOf>): void {
@@ -241,6 +241,6 @@ export async function describeResponse(url: string): Promise<string> {
     case 'other':
       return `answers with status ${greeting.status} and is not an MCP server`
     case 'silent':
-      return 'does not answer'
+      return 'not responding'
   }
 }

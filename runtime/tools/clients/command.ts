@@ -13,8 +13,8 @@ export function addClientCommand(program: Command): void {
     .command('client')
     .summary('add the gateway to MCP clients, or remove it')
     .description(
-      'Manages the entry for the gateway in the configuration files of MCP clients. Everything else in a file stays\n' +
-        'unchanged, byte for byte: comments, order and line ends. Each change is atomic, has a backup, and can be undone.',
+      'Manages the gateway’s entry in the configuration files of MCP clients. Everything else in a file stays\n' +
+        'unchanged, byte for byte: comments, order and line endings. Each change is atomic, has a backup, and can be undone.',
     )
     .addHelpText(
       'after',
@@ -47,7 +47,7 @@ function withPlace(command: Command): Command {
         .default('user'),
     )
     .addOption(new Option('--profile <id>', 'a VS Code profile, instead of --scope').conflicts('scope'))
-    .option('--replace', 'also change an entry of this name that Gatehouse did not write', false)
+    .option('--replace', 'also change an entry with this name that Gatehouse did not write', false)
     .option('--dry-run', 'show the change without writing it; values of other entries stay hidden', false)
     .option(
       '--while-running',
@@ -71,7 +71,7 @@ function addAdd(client: Command): void {
       'variable with a token; the entry contains a reference, never the token',
     )
     .option('--bearer-file <path>', 'file with a token, for gatehouse proxy stdio')
-    .option('--stdio', 'always use gatehouse proxy stdio, also when the client supports HTTP', false)
+    .option('--stdio', 'always use gatehouse proxy stdio, even if the client supports HTTP', false)
     .option('--create', 'create the client’s folder if it does not exist', false)
     .option(
       '--print',
@@ -99,7 +99,7 @@ function addUndo(client: Command): void {
       .command('undo')
       .summary('undo the last change')
       .description(
-        'Restores the file from before the last add or remove. If the file has changed since, restores only the entry.',
+        'Restores the file to its state before the last add or remove. If the file has changed since, restores only the entry.',
       ),
   ).action(async (words: string[], options: EntryOptions) => {
     const { undoClients } = await import('./client.ts')
@@ -112,7 +112,7 @@ function addList(client: Command): void {
     client
       .command('list')
       .summary('list clients on this machine')
-      .description('Lists the files of MCP clients.'),
+      .description('Lists the MCP clients on this machine, with their configuration files.'),
   )
     .option('--all', 'include clients without a file', false)
     .action(async (options: StatusOptions) => {
@@ -133,7 +133,7 @@ function addStatus(client: Command): void {
       ),
   )
     .argument('[CLIENT...]', 'client names (default: all clients with a file)')
-    .option('--check', 'also check that the gateway answers', false)
+    .option('--check', 'also check that the gateway responds', false)
     .action(async (words: string[], options: StatusOptions) => {
       const { clientStatus } = await import('./client.ts')
       process.exitCode = await clientStatus(words, { ...options, all: false })
@@ -151,11 +151,11 @@ function withOutput(command: Command): Command {
 export function addImportCommand(program: Command, addSubcommands: (parent: Command) => void): void {
   const command = program
     .command('import')
-    .summary('convert the servers of MCP clients, or of ToolHive, to manifests')
+    .summary('convert MCP clients’ or ToolHive’s servers to manifests')
     .description(
       'Reads the configuration of Claude Desktop, Claude Code, Cursor, VS Code, Windsurf, Codex, Gemini CLI, Zed,\n' +
         'Cline, Goose and other clients, and reports how it converts each server. --save writes the manifests, with\n' +
-        'secrets in a separate Secret. Changes no client’s file, and starts and downloads nothing.',
+        'secrets in a separate Secret. Does not change client files, start servers or download anything.',
     )
     .argument(
       '[CLIENT|FILE...]',
@@ -164,22 +164,22 @@ export function addImportCommand(program: Command, addSubcommands: (parent: Comm
     .option('--save <folder>', 'write the manifests to this folder')
     .option('--force', 'with --save: replace existing files', false)
     .addOption(new Option('-o, --output <format>', 'output format').choices(['text', 'json']).default('text'))
-    .option('--as <client>', 'format of the files, if it cannot be detected')
-    .option('--group <name>', 'name of the group and of the virtual server', 'imported')
+    .option('--as <client>', 'client that the files belong to, if it cannot be detected')
+    .option('--group <name>', 'name of the group and the virtual server', 'imported')
     .addOption(
       new Option('--target <target>', 'dev: no login, for this machine; cluster: with a login')
         .choices(['dev', 'cluster'])
         .default('dev'),
     )
-    .option('--oidc-config <name>', 'MCPOIDCConfig that validates the tokens of clients')
-    .option('--audience <audience>', 'required audience of the tokens')
+    .option('--oidc-config <name>', 'MCPOIDCConfig that validates clients’ tokens')
+    .option('--audience <audience>', 'audience that the tokens must contain')
     .addOption(
       new Option('--secrets <form>', 'write secrets to a Secret manifest, or to a file with variables')
         .choices(['manifest', 'env'])
         .default('manifest'),
     )
     .option('--plain <variable>', 'variable that is not a secret; repeatable', collect, [])
-    .option('--image <server=image>', 'container image of a server in a cluster; repeatable', collect, [])
+    .option('--image <server=image>', 'container image for a server in a cluster; repeatable', collect, [])
     .option(
       '--keep-secret-args',
       'keep secrets in arguments and URLs, where every reader of the manifests can see them',
@@ -187,7 +187,7 @@ export function addImportCommand(program: Command, addSubcommands: (parent: Comm
     )
     .option(
       '--resolve-env',
-      'replace variables with values from the environment, or ask on the terminal',
+      'replace variables with values from the environment, or prompt for them on the terminal',
       false,
     )
     .option('--include-disabled', 'include disabled servers', false)

@@ -7,13 +7,13 @@ import type { WhyFlags } from './why.ts'
 import { parsePort } from '../../toolkit/terminal/options.ts'
 
 export const clusterDescription =
-  'Shows the Gatehouse resources in the cluster of the current kubeconfig, and why one is not ready. Reads only, with\n' +
+  'Shows the Gatehouse resources in the current kubeconfig’s cluster, and why one is not ready. Reads only, with\n' +
   'the permissions of the kubeconfig’s user. To check the installation itself, use gatehouse doctor --cluster.'
 
 export function addClusterCommand(program: Command): void {
   const cluster = program
     .command('cluster')
-    .summary('show the Gatehouse resources of a cluster, and why one is not ready')
+    .summary('show the Gatehouse resources in a cluster, and why one is not ready')
     .description(`${clusterDescription}\nAlso available as kubectl gatehouse, if the plugin is installed.`)
   addClusterCommands(cluster)
 }
@@ -33,8 +33,8 @@ function nameOf(command: Command): string {
 
 function withClusterFlags(command: Command): Command {
   return command
-    .option('-n, --namespace <name>', 'namespace (default: that of the context)')
-    .option('--context <name>', 'context of the kubeconfig (default: the current one)')
+    .option('-n, --namespace <name>', 'namespace (default: the context’s namespace)')
+    .option('--context <name>', 'kubeconfig context (default: the current context)')
     .option('--kubeconfig <path>', 'kubeconfig file (default: the same as for kubectl)')
 }
 
@@ -49,7 +49,7 @@ function addStatus(parent: Command): void {
       .command('status')
       .summary('list the objects: ready or not, and why')
       .description(
-        'Lists all objects of gatehouse.dev: ready or not, the reason, and whether a rollout is in progress or stalled. The\n' +
+        'Lists all Gatehouse objects: ready or not, the reason, and whether a rollout is in progress or stalled. The\n' +
           'last line is a summary.',
       )
       .argument(
@@ -101,7 +101,7 @@ function addLogs(parent: Command): void {
   withClusterFlags(
     parent
       .command('logs')
-      .summary('print the logs of all pods of an object')
+      .summary('print the logs from all of an object’s pods')
       .description(
         'Prints the logs of every pod and container of the object’s workloads with kubectl. Each line starts with its pod\n' +
           'and container.',
@@ -109,10 +109,10 @@ function addLogs(parent: Command): void {
       .argument('<KIND/NAME>', 'object; accepts short names such as vmcp and mcps'),
   )
     .option('-f, --follow', 'keep printing new lines until interrupted', false)
-    .option('--since <duration>', 'only lines that are newer, such as 10m or 2h')
+    .option('--since <duration>', 'only lines newer than this, such as 10m or 2h')
     .option('--tail <lines>', 'only the last lines of each container (default: all)', parseLineCount)
     .option('-c, --container <name>', 'only this container (default: all)')
-    .option('--server', 'for an MCPServer: the server itself instead of the proxy in front of it', false)
+    .option('--server', 'for an MCPServer: only the server, without the proxy in front of it', false)
     .addHelpText(
       'after',
       `\nExamples:\n  ${name} logs vmcp/tools --since 10m\n  ${name} logs mcps/github --server -f\n` +
@@ -134,7 +134,7 @@ function addConnect(parent: Command): void {
   withClusterFlags(
     parent
       .command('connect')
-      .summary('forward a port of this machine to an object')
+      .summary('forward a local port to an object')
       .description(
         'Forwards a loopback port to the object’s Service with kubectl until interrupted, and prints the URL for MCP\n' +
           'clients.',

@@ -21,9 +21,12 @@ export function addDoctorCommand(program: Command): void {
       '--gateway <url>',
       'check a running gateway: health, readiness, backends, then its endpoint as a client',
     )
-    .option('--client <name>', 'check the entries of an MCP client or of its file, and their servers')
+    .option(
+      '--client <name>',
+      'check the entries in an MCP client’s configuration (a name or a file), and their servers',
+    )
     .option('--entry <name>', 'with --client: check only this entry')
-    .option('--redis <url>', 'check the Redis for sessions: redis://host:port, or rediss:// for TLS')
+    .option('--redis <url>', 'check the session store: redis://host:port, or rediss:// for TLS')
     .option('--cluster [context]', 'check a cluster: definitions, webhook, hooks, Metacontroller, resources')
     .option('--password-file <path>', 'file that contains the Redis password, or - for standard input')
     .option(
@@ -53,7 +56,7 @@ export function addDoctorCommand(program: Command): void {
     )
     .option('--provider <id>', 'identity provider, if it uses a custom domain')
     .option('--ca-file <path>', 'PEM certificates to trust in addition to those of the system')
-    .option('--timeout <seconds>', 'time limit of each request', secondsParser(1, 120), 10)
+    .option('--timeout <seconds>', 'time limit for each request', secondsParser(1, 120), 10)
     .addOption(
       new Option('--fail-on <result>', 'minimum result for exit code 1')
         .choices(['failed', 'warning'])

@@ -32,28 +32,28 @@ export function addExplainCommand(program: Command): void {
     .description(
       'Follows a name through the stages of a call: name, conflict, filter, pin, policy, limits, credential, backend. The\n' +
         'first stop is the reason; later stops would also block the call. Uses manifests or the file of a virtual server\n' +
-        '(-f) with the state of backends from a file (--state), or a running server through its console (--url).',
+        '(-f) with the backends’ state from a file (--state), or a running server through its console (--url).',
     )
-    .option('-f, --filename <path>', 'manifests, or the file of a virtual server; repeatable', collect, [])
+    .option('-f, --filename <path>', 'manifests, or a virtual server’s file; repeatable', collect, [])
     .option('--server <name>', 'name of the virtual server, if there are several')
     .option(
       '--state <file>',
-      'file with the state of backends: backends.<name>.{tools, health, error, circuit}',
+      'file with the backends’ state: backends.<name>.{tools, health, error, circuit}',
     )
-    .option('--url <url>', 'URL of the console of a running server')
+    .option('--url <url>', 'URL of a running server’s console')
     .option(
       '--token-file <file>',
       'file with the console’s token, the part after #launch= in the printed URL',
     )
     .option(
       '--claims <json>',
-      'claims of the caller, as JSON or @file (default: none, or those of the console user)',
+      'the caller’s claims, as JSON or @file (default: none, or those of the console user)',
       jsonObject,
     )
-    .option('--tool <name>', 'name of the tool for clients')
-    .option('--prompt <name>', 'name of the prompt for clients')
+    .option('--tool <name>', 'name of the tool, as clients see it')
+    .option('--prompt <name>', 'name of the prompt, as clients see it')
     .option('--resource <uri>', 'URI of the resource')
-    .option('--args <json>', 'arguments of the call, as JSON or @file', jsonObject)
+    .option('--args <json>', 'arguments for the call, as JSON or @file', jsonObject)
     .addOption(new Option('-o, --output <format>', 'output format').choices(['text', 'json']).default('text'))
     .addHelpText(
       'after',

@@ -43,9 +43,9 @@ interface Options {
 export function addLockCommand(program: Command): void {
   program
     .command('lock')
-    .summary('write or check locks of approved backend definitions (MCPToolLock)')
+    .summary('write or check locks for approved backend definitions (MCPToolLock)')
     .description(
-      'Lists the tools, prompts, resource templates and instructions of the backends in manifests, and writes one\n' +
+      'Reads the tools, prompts, resource templates and instructions from the backends in manifests, and writes one\n' +
         'MCPToolLock per backend. With --check, compares them with the locks in the manifests.',
     )
     .option(

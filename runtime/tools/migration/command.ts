@@ -6,11 +6,11 @@ import { refuseIdle, collect } from '../../toolkit/terminal/options.ts'
 export function addImportToolhiveCommand(parent: Command): void {
   parent
     .command('toolhive')
-    .summary('convert manifests, vmcp files and run configurations of ToolHive to manifests')
+    .summary('convert ToolHive manifests, vmcp files and run configurations to Gatehouse manifests')
     .description(
-      'Converts objects of toolhive.stacklok.dev (v1alpha1 and v1beta1), configuration files of its virtual server,\n' +
-        'run configurations (thv export) and policy files. Reports the differences field by field. Objects of other API\n' +
-        'groups stay unchanged. An object is not written if one of its protections (policies, for example) has no counterpart.',
+      'Converts toolhive.stacklok.dev objects (v1alpha1 and v1beta1), configuration files for its virtual server,\n' +
+        'run configurations (thv export) and policy files. Reports the differences field by field. Objects in other API\n' +
+        'groups stay unchanged. An object is not written if one of its protections, such as a policy, has no counterpart.',
     )
     .option('-f, --filename <path>', 'file, folder, or - for standard input; repeatable', collect, [])
     .option(

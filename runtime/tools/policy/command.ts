@@ -31,15 +31,13 @@ import { reportExplanation, reportReplay, reportTests, type TestFormat, testsObj
 import { readPolicies, type PolicySource } from '../../toolkit/local/servers.ts'
 
 const policiesHelp =
-  'manifests, the file of a virtual server, a document with policies, or .cedar files; repeatable'
+  'manifests, a virtual server’s file, a document with policies, or .cedar files; repeatable'
 
 export function addPolicyCommand(program: Command): void {
   const policy = program
     .command('policy')
     .summary('test, explain and replay authorization policies')
-    .description(
-      'Evaluates authorization policies with the code of the server, but without a running server.',
-    )
+    .description('Evaluates authorization policies with the server’s code, but without a running server.')
   addTest(policy)
   addExplain(policy)
   addReplay(policy)
@@ -130,13 +128,13 @@ function addExplain(policy: Command): void {
     )
     .requiredOption('-p, --policies <path>', policiesHelp, collect)
     .option('--server <name>', 'name of the virtual server, if several have policies')
-    .option('--claims <json>', 'claims of the caller, as JSON or @file', jsonObject, {})
-    .option('--tool <name>', 'name of the tool for clients')
-    .option('--prompt <name>', 'name of the prompt for clients')
+    .option('--claims <json>', 'the caller’s claims, as JSON or @file', jsonObject, {})
+    .option('--tool <name>', 'name of the tool, as clients see it')
+    .option('--prompt <name>', 'name of the prompt, as clients see it')
     .option('--resource <uri>', 'URI of the resource')
     .option('--backend <name>', 'backend of the item; empty for a workflow')
-    .option('--original <name>', 'name of the item in the backend (default: the name for clients)')
-    .option('--args <json>', 'arguments of the call, as JSON or @file', jsonObject)
+    .option('--original <name>', 'the item’s name on the backend (default: the name that clients see)')
+    .option('--args <json>', 'arguments for the call, as JSON or @file', jsonObject)
     .addOption(askOption())
     .addOption(new Option('-o, --output <format>', 'output format').choices(['text', 'json']).default('text'))
     .addHelpText(

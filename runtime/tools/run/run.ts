@@ -176,7 +176,8 @@ async function serve(conversion: Conversion, options: Serving): Promise<number> 
       },
       onChange: (name, sentence) => printError(`${name}: ${sentence}`),
       onMissing: reportMissing,
-      onComplete: () => printError(names.length > 1 ? 'All servers answer.' : 'The server answers.'),
+      onComplete: () =>
+        printError(names.length > 1 ? 'All servers are responding.' : 'The server is responding.'),
     })
     if (end.state === 'failed') {
       for (const missing of end.missing) reportMissing(missing)

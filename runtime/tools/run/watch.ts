@@ -157,13 +157,13 @@ class Watch {
     const { restarts = 0, lastEnd, phase } = view ?? {}
     const isNew = restarts > seen.restarts && phase === 'ready' && lastEnd !== undefined
     seen.restarts = restarts
-    if (isNew) this.#options.onChange(name, `${forTerminal(lastEnd)}; it restarts with the next session`)
+    if (isNew) this.#options.onChange(name, `${forTerminal(lastEnd)}; the next session starts it again`)
   }
 
   #missingOf(name: string): Missing {
     const { starting, refusal } = this.#viewOf(name) ?? {}
     const still = starting ? `: still starting after ${secondsSince(starting.since)} s` : ''
-    const why = refusal === undefined ? `does not answer${still}` : `refuses to open a session: ${refusal}`
+    const why = refusal === undefined ? `not responding${still}` : `rejects new sessions: ${refusal}`
     return { name, why, lines: this.#options.linesOf(name), code: undefined }
   }
 }
@@ -182,11 +182,11 @@ function sentenceOf(
   { isAbsent, elapsed, seconds, refusal }: ServerState,
 ): string | undefined {
   if (missing) return missing.why
-  if (!isAbsent) return 'answers'
-  if (refusal !== undefined) return `refuses to open a session: ${oneLine(refusal)}`
-  if (answered) return 'no longer answers'
+  if (!isAbsent) return 'responding'
+  if (refusal !== undefined) return `rejects new sessions: ${oneLine(refusal)}`
+  if (answered) return 'no longer responding'
   if (elapsed <= slowMs || (seconds === 0 && reported !== undefined)) return undefined
-  const state = seconds > 0 ? `is starting (${seconds} s)` : 'does not answer yet'
+  const state = seconds > 0 ? `starting (${seconds} s)` : 'not responding yet'
   return `${state}; it may be installing a package (-v shows its output)`
 }
 

@@ -13,15 +13,15 @@ import { runningServers } from '../../toolkit/targets/running.ts'
 import { addProxyFlags, isUrl } from '../../toolkit/targets/proxy-flags.ts'
 
 const target =
-  'TARGET: URL, name of a server that "gatehouse dev" or "gatehouse run" runs, or resource in the current cluster'
+  'URL, name of a server that "gatehouse dev" or "gatehouse run" runs, or resource in the current cluster'
 const exitCodes =
   '\nExit codes: 0 done, 1 the server or the tool failed, 2 wrong usage, 3 the login failed or is missing.'
 
 export function addToolsCommand(program: Command): void {
-  const tools = group(program, 'tools', 'list and call the tools of an MCP server')
+  const tools = group(program, 'tools', 'list and call an MCP server’s tools')
   operation(tools, {
     name: 'list',
-    summary: 'list the tools of a server',
+    summary: 'list a server’s tools',
     arguments: '[TARGET]',
     examples: ['tools list https://mcp.example.com/mcp', 'tools list -o json -- npx -y some-server'],
     needed: [],
@@ -38,7 +38,8 @@ export function addToolsCommand(program: Command): void {
       'tools call search --args \'{"limit": 5}\' tags:=\'["a"]\' -- npx -y some-server',
     ],
     needed: ['TOOL'],
-    acceptsArguments: true,
+    pairsHelp:
+      'name=value passes an argument, converted to the type that the tool expects; name:=JSON passes JSON.',
     run:
       (flags) =>
       async (client, [tool = '', ...pairs]) =>
@@ -47,10 +48,10 @@ export function addToolsCommand(program: Command): void {
 }
 
 export function addResourcesCommand(program: Command): void {
-  const resources = group(program, 'resources', 'list and read the resources of an MCP server')
+  const resources = group(program, 'resources', 'list and read an MCP server’s resources')
   operation(resources, {
     name: 'list',
-    summary: 'list the resources and resource templates of a server',
+    summary: 'list a server’s resources and resource templates',
     arguments: '[TARGET]',
     examples: ['resources list quickstart'],
     needed: [],
@@ -58,7 +59,7 @@ export function addResourcesCommand(program: Command): void {
   })
   operation(resources, {
     name: 'read',
-    summary: 'read a resource; binary content goes unchanged to a file or pipe',
+    summary: 'read a resource; binary content is written unchanged to a file or pipe',
     arguments: '[TARGET] <URI>',
     examples: ['resources read quickstart file:///notes.md', 'resources read quickstart img://1 > 1.png'],
     needed: ['URI'],
@@ -70,10 +71,10 @@ export function addResourcesCommand(program: Command): void {
 }
 
 export function addPromptsCommand(program: Command): void {
-  const prompts = group(program, 'prompts', 'list and get the prompts of an MCP server')
+  const prompts = group(program, 'prompts', 'list and get an MCP server’s prompts')
   operation(prompts, {
     name: 'list',
-    summary: 'list the prompts of a server',
+    summary: 'list a server’s prompts',
     arguments: '[TARGET]',
     examples: ['prompts list quickstart'],
     needed: [],
@@ -85,7 +86,7 @@ export function addPromptsCommand(program: Command): void {
     arguments: '[TARGET] <PROMPT> [name=value...]',
     examples: ['prompts get quickstart review language=go'],
     needed: ['PROMPT'],
-    acceptsArguments: true,
+    pairsHelp: 'name=value passes an argument.',
     run:
       (flags) =>
       async (client, [prompt = '', ...pairs]) =>
@@ -126,35 +127,35 @@ interface OperationRow extends Omit<Operands, 'words' | 'pairs'> {
   readonly summary: string
   readonly arguments: string
   readonly examples: readonly string[]
-  /** Accepts pairs, --args and --args-file. */
-  readonly acceptsArguments?: true
+  /** Help for name=value pairs. Absent when the operation accepts neither pairs nor --args and --args-file. */
+  readonly pairsHelp?: string
   readonly run: (flags: ShellFlags) => ShellOperation
 }
 
 function operation(parent: Command, row: OperationRow): void {
-  const { acceptsArguments = false } = row
+  const { pairsHelp } = row
+  const acceptsArguments = pairsHelp !== undefined
   const command = parent
     .command(row.name)
     .summary(row.summary)
     .description(
-      `${capital(row.summary)}. Instead of TARGET, you can start a server with a command after --.`,
+      [
+        `${capital(row.summary)}. Instead of naming a TARGET, you can start a server with a command after --.`,
+        ...(acceptsArguments ? [pairsHelp] : []),
+      ].join('\n'),
     )
     .usage(`${row.arguments} [options] [-- command...]`)
-    .addArgument(new NamedArgument('[words...]', target, () => runningServers().map(({ name }) => name)))
+    .addArgument(new NamedArgument('[TARGET...]', target, () => runningServers().map(({ name }) => name)))
     .addOption(new Option('-o, --output <format>', 'output format').choices(['text', 'json']).default('text'))
     .option('-n, --namespace <name>', 'namespace of a resource in the current cluster')
     .option(
       '-e, --env <name[=value]>',
-      'variable for the command; without a value, the current one; repeatable',
+      'variable for the command; without a value, from the environment; repeatable',
       collect,
       [],
     )
     .option('--timeout <seconds>', 'fail when the server sends no message for this time', parseSeconds, 60)
-    .option(
-      '-v, --verbose',
-      'print the log messages of the server and the standard error of the command',
-      false,
-    )
+    .option('-v, --verbose', 'print the server’s log messages and the command’s standard error', false)
   if (acceptsArguments) {
     command
       .option('--args <json>', 'arguments as a JSON object; - reads standard input')

@@ -140,7 +140,7 @@ const prefixRows: readonly Row[] = [
     { name: 'github_internal', claims: ops },
     'deny',
     'filter',
-    /the filter of github does not name internal/,
+    /the filter for github does not list internal/,
   ],
   [
     'why is a whole backend not listed?',

@@ -151,7 +151,7 @@ await t.test('client remove and undo: dry runs write nothing, a changed entry wa
   const run = (...args: string[]) =>
     spawnSync(process.execPath, [program, 'client', ...args], { cwd: project, env, encoding: 'utf8' })
   t.equal(run('add', 'gemini', '--scope', 'project').status, 0)
-  t.match(run(...words), { status: 0, stdout: /Removed, because it was created for the entry/ })
+  t.match(run(...words), { status: 0, stdout: /Removed the file that was created for the entry/ })
   t.notOk(existsSync(join(project, '.gemini/settings.json')))
   t.match(run('remove', 'junie').stdout, 'nothing to do', 'also where the client has no folder')
 })

@@ -64,7 +64,7 @@ async function changedTool(t: Test): Promise<Rig> {
 const conflict = {
   type: 'name_conflict',
   lasts: true,
-  fix: /rename it by aggregation.tools overrides/,
+  fix: /rename it with an aggregation.tools override/,
 } as const
 
 export const listFailures: readonly Failure[] = [

@@ -9,16 +9,16 @@ type Conflict = Exclude<CatalogNotice['kind'], 'malformed' | 'withheld'>
 /** Advice for each kind of conflict. */
 const fixes: Readonly<Record<Conflict, string>> = {
   collision:
-    'rename one of them: a tool by aggregation.tools overrides or the prefixFormat, a workflow by its name',
+    'rename one of them: a tool with an aggregation.tools override or another prefixFormat, a workflow in its definition',
   same_address:
-    'an address cannot be changed here: let the backends use different ones, or leave one out of the group',
+    'a URI cannot be renamed: change it in one of the backends, or remove one of them from the group',
   conflict:
-    'rename all but one by aggregation.tools overrides, or choose another conflictResolution or prefixFormat',
-  shadowed: 'to offer it too, rename it by aggregation.tools overrides',
-  reserved: 'rename it by aggregation.tools overrides',
+    'rename all but one with aggregation.tools overrides, or set another conflictResolution or prefixFormat',
+  shadowed: 'to offer it too, rename it with an aggregation.tools override',
+  reserved: 'rename it with an aggregation.tools override',
   long_name: 'set aggregation.maxToolNameLength, or rename it with an aggregation.tools override',
   unused_override: 'correct the name in aggregation.tools overrides, or remove the override',
-  workflow: 'correct the workflow, or see why a tool that it uses is not offered',
+  workflow: 'correct the workflow, or find out why a tool that it uses is not offered',
 }
 
 /** Maximum number of reported conflicts. `/status` contains all of them. */

@@ -23,7 +23,7 @@ const scriptInputSchema = {
     },
     data: {
       type: 'object',
-      description: 'Values for the script. Each key becomes a variable; all of them are in `data` too.',
+      description: 'Values for the script. Each key becomes a variable; `data` contains all of them too.',
       additionalProperties: true,
     },
   },
@@ -40,10 +40,10 @@ const scriptInputSchema = {
 
 const introduction = `Runs a Starlark script that calls several tools and returns one result. Use it to chain, filter or combine tool calls instead of making them one at a time.
 
-- Call a tool by its function name with keyword arguments, or by its own name: call_tool("tool-name", key=value). The response is the tool's structured result, or its text (JSON text is parsed). Several contents are a list: texts likewise, images and the like as dicts with type, data and mimeType.
-- parallel([f, g]) runs functions without arguments side by side and returns their results in order. Give loop variables as defaults: parallel([lambda x=x: f(x) for x in xs]).
-- print(...) writes a log line that is returned beside the result.
-- An error of a tool ends the script. There is no try, while, import, class, recursion or f-string; use for, if, def, lambda, comprehensions and "...".format(...).`
+- Call a tool as a function with keyword arguments, or by name: call_tool("tool-name", key=value). The return value is the tool's structured result, or otherwise its text (JSON text is parsed). Several content items are returned as a list, in which images and other binary content are dicts with type, data and mimeType.
+- parallel([f, g]) calls functions without arguments in parallel and returns their results in order. Bind loop variables as defaults: parallel([lambda x=x: f(x) for x in xs]).
+- print(...) writes a log line that is returned in addition to the result.
+- An error from a tool ends the script. There is no try, while, import, class, recursion or f-string; use for, if, def, lambda, comprehensions and "...".format(...).`
 
 /** Returns the tool as tools/list shows it to a caller with these tools. */
 export function describeTool(tools: readonly CallableTool[]): string {

@@ -21,7 +21,7 @@ function describeRule(
   if (excludeAllTools) return 'aggregation.excludeAllTools is set'
   const settings = tools?.find(({ workload }) => workload === backend)
   if (!settings && defaultToolVisibility === 'deny')
-    return `aggregation.defaultToolVisibility is deny, and aggregation.tools does not name ${backend}`
+    return `aggregation.defaultToolVisibility is deny, and aggregation.tools has no entry for ${backend}`
   if (settings?.excludeAll) return `aggregation.tools: excludeAll is set for ${backend}`
-  return `aggregation.tools: the filter of ${backend} does not name ${base}`
+  return `aggregation.tools: the filter for ${backend} does not list ${base}`
 }
