@@ -68,6 +68,10 @@ export function commandsOf(
       summary: 'list and get an MCP server’s prompts',
       load: async () => (await import('../tools/shell/command.ts')).addPromptsCommand(program),
     },
+    token: {
+      summary: 'get an access token for an MCP server, without a browser',
+      load: async () => (await import('../tools/token/command.ts')).addTokenCommand(program),
+    },
     import: {
       summary: 'convert MCP clients’ or ToolHive’s servers to manifests',
       load: async () => {

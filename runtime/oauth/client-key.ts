@@ -5,7 +5,9 @@
 import { createPrivateKey, type JsonWebKey, type KeyObject, type webcrypto } from 'node:crypto'
 import { invalidConfig } from '../../schemas/index.ts'
 
-export type AssertionAlg = 'ES256' | 'ES384' | 'RS256' | 'PS256' | 'EdDSA'
+export const assertionAlgs = ['ES256', 'ES384', 'RS256', 'PS256', 'EdDSA'] as const
+
+export type AssertionAlg = (typeof assertionAlgs)[number]
 
 export interface ClientKey {
   readonly key: webcrypto.CryptoKey

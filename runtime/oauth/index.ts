@@ -21,7 +21,7 @@ export {
 export { type Fetch, type JsonRecord, readJson, send } from './call.ts'
 export { type Challenge, findChallenge, formatChallenge, parseChallenges } from './challenge.ts'
 export { type ClientAuthMethod, type OAuthClient } from './client.ts'
-export { type AssertionAlg, type ClientKey, readClientKey } from './client-key.ts'
+export { type AssertionAlg, assertionAlgs, type ClientKey, readClientKey } from './client-key.ts'
 export { fetchClientDocument, isClientDocumentUrl } from './metadata/client-document.ts'
 export { isTransient, OAuthClientError, serverWords } from './client-error.ts'
 export {

@@ -128,8 +128,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(select(self, "clusterMode")), () => has(self, "addr")),
   "!self.enabled || has(self.auth)": (self) =>
     or(() => not(select(self, "enabled")), () => has(self, "auth")),
-  "!self.enabled || has(self.issuer) || has(self.authorizeUrl)": (self) =>
-    or(() => not(select(self, "enabled")), () => has(self, "issuer"), () => has(self, "authorizeUrl")),
+  "!self.enabled || has(self.issuer) || has(self.authorizeUrl) || (has(self.grant) && self.grant == 'client_credentials')": (self) =>
+    or(() => not(select(self, "enabled")), () => has(self, "issuer"), () => has(self, "authorizeUrl"), () => and(() => has(self, "grant"), () => equal(select(self, "grant"), "client_credentials"))),
   "!self.enabled || has(self.publicUrl)": (self) =>
     or(() => not(select(self, "enabled")), () => has(self, "publicUrl")),
   "!self.exists(h, h.matches('(?i)^(accept-encoding|authorization|connection|content-encoding|content-length|content-type|expect|forwarded|host|http2-settings|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|x-forwarded-.*|x-real-ip)$'))": (self) =>
@@ -240,8 +240,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     notEqual(has(self, "addr"), has(self, "sentinelConfig")),
   "has(self.audience) || has(self.resource)": (self) =>
     or(() => has(self, "audience"), () => has(self, "resource")),
-  "has(self.authorizeUrl) == has(self.tokenUrl)": (self) =>
-    equal(has(self, "authorizeUrl"), has(self, "tokenUrl")),
+  "has(self.authorizeUrl) == has(self.tokenUrl) || (has(self.grant) && self.grant == 'client_credentials')": (self) =>
+    or(() => equal(has(self, "authorizeUrl"), has(self, "tokenUrl")), () => and(() => has(self, "grant"), () => equal(select(self, "grant"), "client_credentials"))),
   "has(self.backends) || has(self.tools)": (self) =>
     or(() => has(self, "backends"), () => has(self, "tools")),
   "has(self.backends) || has(self.tools) || has(self.pointers)": (self) =>

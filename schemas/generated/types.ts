@@ -2161,7 +2161,7 @@ export type RemoteAuth = {
   readonly issuer?: string
   /** Authorization endpoint; needs tokenUrl. */
   readonly authorizeUrl?: string
-  /** Token endpoint; needs authorizeUrl. */
+  /** Token endpoint; needs authorizeUrl, except for client_credentials. */
   readonly tokenUrl?: string
   /** Client id; registered dynamically when unset. */
   readonly clientId?: string
@@ -2169,6 +2169,12 @@ export type RemoteAuth = {
   readonly clientSecretEnv?: string
   /** File that holds the client secret; overrides clientSecretEnv. */
   readonly clientSecretFile?: string
+  /** authorization_code: a user logs in with a browser. client_credentials: the client gets a token for itself. Default: the variable GATEHOUSE_REMOTE_AUTH_GRANT, otherwise authorization_code. */
+  readonly grant?: "authorization_code" | "client_credentials"
+  /** File that holds the private key of the client, PEM or JWK; an alternative to the secret, for client_credentials. */
+  readonly privateKeyFile?: string
+  /** Algorithm for the private key; default: from the key, RS256 for RSA. */
+  readonly signingAlg?: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
   /** Environment variable that holds a bearer token; an alternative to the login. */
   readonly bearerTokenEnv?: string
   /** File that holds a bearer token; an alternative to the login. */

@@ -54,6 +54,22 @@ export function rotatingSecret(path: string, now: () => number = Date.now): () =
   }
 }
 
+/**
+ * Returns a function that calls `read` and returns its value. While `read` throws INVALID_CONFIG, the last value stays
+ * in use, `first` at the beginning.
+ */
+export function rereading<T>(first: T, read: () => T): () => T {
+  let last = first
+  return () => {
+    try {
+      last = read()
+    } catch (error) {
+      if (!(error instanceof GatehouseError)) throw error
+    }
+    return last
+  }
+}
+
 /** Finds named secrets. */
 export interface SecretsProvider {
   readonly kind: 'environment' | 'file'

@@ -17,6 +17,11 @@ export const variables = {
     name: 'GATEHOUSE_REMOTE_OAUTH_CLIENT_SECRET',
     meaning: 'client secret for the target, if neither flag nor file is set',
   },
+  remoteGrant: {
+    name: 'GATEHOUSE_REMOTE_AUTH_GRANT',
+    meaning:
+      'grant of the login at the target, if the flag is not set: authorization_code or client_credentials',
+  },
   remoteBearerToken: {
     name: 'GATEHOUSE_REMOTE_AUTH_BEARER_TOKEN',
     meaning: 'bearer token for the target, if neither flag nor file is set',

@@ -14,7 +14,7 @@ import { Secret } from '../../observe/index.ts'
 import { parseConfig, readConfigText } from '../common/config-file.ts'
 import type { Environment } from './env.ts'
 import { type ProxySettings, resolveProxyConfig } from './settings.ts'
-import type { ProxyInput } from './flags.ts'
+import { proxyFlags, type ProxyInput } from './flags.ts'
 import type { IncomingOidc } from './oidc.ts'
 import { parseTarget } from './target.ts'
 import { readSecretFile } from '../common/secrets.ts'
@@ -109,13 +109,24 @@ function loginInput(remoteAuth: NonNullable<ProxyFile['remoteAuth']>, env: Envir
         ? fromVariable('remoteAuth.clientSecretEnv', remoteAuth.clientSecretEnv, env)
         : undefined,
     remoteAuthClientSecretFile: remoteAuth.clientSecretFile,
-    remoteAuthCallbackPort: String(remoteAuth.callbackPort),
+    remoteAuthGrant: remoteAuth.grant,
+    remoteAuthPrivateKeyFile: remoteAuth.privateKeyFile,
+    remoteAuthSigningAlg: remoteAuth.signingAlg,
+    remoteAuthCallbackPort: unlessDefault(
+      String(remoteAuth.callbackPort),
+      proxyFlags.remoteAuthCallbackPort.default,
+    ),
     remoteAuthResource: remoteAuth.resource,
     remoteAuthScopes: remoteAuth.scopes,
     remoteAuthScopeParamName: remoteAuth.scopeParamName,
     remoteAuthSkipBrowser: remoteAuth.skipBrowser,
-    remoteAuthTimeout: remoteAuth.timeout,
+    remoteAuthTimeout: unlessDefault(remoteAuth.timeout, proxyFlags.remoteAuthTimeout.default),
   })
+}
+
+/** Omits values that the schema fills in, because they have no effect with client_credentials. */
+function unlessDefault(value: string, byDefault: string): string | undefined {
+  return value === byDefault ? undefined : value
 }
 
 function oidcOf(oidc: NonNullable<ProxyFile['oidc']>, env: Environment): IncomingOidc {

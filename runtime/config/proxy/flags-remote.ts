@@ -6,6 +6,8 @@
  * flags".
  */
 
+import { assertionAlgs } from '../../oauth/index.ts'
+
 /** Type of a flag's value. `list` splits at commas and can be repeated; `repeat` can only be repeated. */
 export type FlagKind = 'string' | 'integer' | 'duration' | 'boolean' | 'list' | 'repeat'
 
@@ -14,6 +16,8 @@ export interface FlagRow {
   readonly kind: FlagKind
   /** Placeholder in the help. */
   readonly value?: string
+  /** The valid values, for completion. */
+  readonly values?: readonly string[]
   /** As printed in the help; applied in proxy.ts. */
   readonly default?: string
   readonly group:
@@ -77,6 +81,33 @@ export const remoteFlags = {
     value: 'file',
     group: outgoing,
     help: 'file with the OAuth client secret',
+  },
+  remoteAuthGrant: {
+    flag: '--remote-auth-grant',
+    kind: 'string',
+    value: 'grant',
+    values: ['authorization_code', 'client_credentials'],
+    default: 'authorization_code',
+    group: outgoing,
+    help: 'authorization_code: a user logs in with a browser; client_credentials: the client gets a token for itself',
+    added: true,
+  },
+  remoteAuthPrivateKeyFile: {
+    flag: '--remote-auth-private-key-file',
+    kind: 'string',
+    value: 'file',
+    group: outgoing,
+    help: 'private key of the client, PEM or JWK, instead of a secret (client_credentials); reread for each token request',
+    added: true,
+  },
+  remoteAuthSigningAlg: {
+    flag: '--remote-auth-signing-alg',
+    kind: 'string',
+    value: 'alg',
+    values: assertionAlgs,
+    group: outgoing,
+    help: 'algorithm for the private key: ES256, ES384, RS256, PS256 or EdDSA (default: from the key, RS256 for RSA)',
+    added: true,
   },
   remoteAuthBearerToken: {
     flag: '--remote-auth-bearer-token',

@@ -39,6 +39,9 @@ export interface ProxyInput {
   readonly remoteAuthClientId?: string
   readonly remoteAuthClientSecret?: string
   readonly remoteAuthClientSecretFile?: string
+  readonly remoteAuthGrant?: string
+  readonly remoteAuthPrivateKeyFile?: string
+  readonly remoteAuthSigningAlg?: string
   readonly remoteAuthBearerToken?: string
   readonly remoteAuthBearerTokenFile?: string
   readonly remoteAuthCallbackPort?: string

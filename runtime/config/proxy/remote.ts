@@ -1,13 +1,20 @@
 /**
- * How the proxy authenticates to its target: none, a fixed bearer token, or an OAuth login.
+ * How the proxy authenticates to its target: none, a fixed bearer token, or an OAuth login of a user or a machine.
  *
  * Source: docs/reference/specification/proxy-command.md#rules, rules 1 to 6 and "Outgoing (remote server) flags".
  */
-import { isProviderId, managedParameters, type ProviderId, providerIds } from '../../oauth/index.ts'
+import {
+  isProviderId,
+  managedParameters,
+  type OAuthClient,
+  type ProviderId,
+  providerIds,
+} from '../../oauth/index.ts'
 import { Secret } from '../../observe/index.ts'
 import { type Environment, readVariable, variables } from './env.ts'
 import { SettingErrors, type InputKey, quoteShortened, secretFrom } from '../common/setting-errors.ts'
 import { flagOf, type ProxyInput } from './flags.ts'
+import { isMachineGrant, machineClient } from './machine-client.ts'
 import { renewalPace, type RenewalPace } from './renewal-pace.ts'
 import { rotatingSecret } from '../common/secrets.ts'
 
@@ -33,6 +40,11 @@ export interface OAuthSettings {
   readonly tokenUrl: string | undefined
   readonly clientId: string | undefined
   readonly clientSecret: Secret | undefined
+  /**
+   * Returns the client with its current credential when it gets tokens for itself (client_credentials). Undefined: a
+   * user logs in.
+   */
+  readonly machineClient: (() => OAuthClient) | undefined
   /** Client id for authorization servers that support metadata documents. */
   readonly clientMetadataUrl: string | undefined
   /** 0 selects a free port. */
@@ -58,6 +70,9 @@ const oauthOnly = [
   'remoteAuthTokenUrl',
   'remoteAuthClientSecret',
   'remoteAuthClientSecretFile',
+  'remoteAuthGrant',
+  'remoteAuthPrivateKeyFile',
+  'remoteAuthSigningAlg',
   'remoteAuthCallbackPort',
   'remoteAuthResource',
   'remoteAuthScopes',
@@ -128,7 +143,8 @@ function oauthSettings(
   violations.exclusive('remoteAuthIssuer', 'remoteAuthTokenUrl')
   const authorizeUrl = violations.url('remoteAuthAuthorizeUrl')
   const tokenUrl = violations.url('remoteAuthTokenUrl')
-  if ((authorizeUrl === undefined) !== (tokenUrl === undefined)) {
+  const isMachine = isMachineGrant(env, violations)
+  if (!isMachine && (authorizeUrl === undefined) !== (tokenUrl === undefined)) {
     violations.add('--remote-auth-authorize-url, --remote-auth-token-url', 'set both or neither')
   }
   const clientId = violations.text('remoteAuthClientId')
@@ -137,7 +153,7 @@ function oauthSettings(
     file: 'remoteAuthClientSecretFile',
     variable: variables.remoteClientSecret,
   })
-  if (clientSecret !== undefined && clientId === undefined) {
+  if (!isMachine && clientSecret !== undefined && clientId === undefined) {
     violations.add('the client secret for the target', 'requires --remote-auth-client-id')
   }
   if (violations.given('remoteAuthClientSecret')) {
@@ -154,6 +170,7 @@ function oauthSettings(
     tokenUrl,
     clientId,
     clientSecret,
+    machineClient: isMachine ? machineClient(violations, clientId, clientSecret) : undefined,
     clientMetadataUrl: readVariable(env, variables.clientMetadataUrl),
     callbackPort: callbackPort(violations),
     resource: resource(input, violations),
@@ -228,5 +245,7 @@ export function offeredLogin(
 ): OAuthSettings | undefined {
   const taken = config.inject.some(({ name }) => name.toLowerCase() === 'authorization')
   if (config.remote.kind !== 'none' || config.exchange !== undefined || taken) return undefined
-  return { ...oauthSettings({}, env, new SettingErrors({}), []), optional: true }
+  // A variable that selects another grant applies to configured logins only.
+  const ownEnv = { ...env, [variables.remoteGrant.name]: undefined }
+  return { ...oauthSettings({}, ownEnv, new SettingErrors({}), []), optional: true }
 }

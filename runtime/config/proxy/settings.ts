@@ -96,6 +96,12 @@ export function resolveProxyConfig(
       'cannot be combined with a login, a bearer token or token exchange, which set that header',
     )
   }
+  if (remote.kind === 'oauth' && remote.machineClient && exchange?.subjectTokenType.endsWith(':id_token')) {
+    violations.about(
+      'tokenExchangeSubjectTokenType',
+      'id_token requires the login of a user, because client_credentials returns no ID token',
+    )
+  }
   if (exchange && remote.kind === 'none' && oidc === undefined) {
     warnings.push('token exchange without --oidc-*: client tokens are exchanged without validation')
   }

@@ -14,7 +14,7 @@ export interface KeptLogin extends LoginClient {
 }
 
 /** A token that expires sooner than this is no longer sent. */
-const marginMs = 10_000
+export const marginMs = 10_000
 
 export function isKeptLogin(value: unknown): value is KeptLogin {
   return (

@@ -5,6 +5,8 @@
  * protected-resource document (from the challenge or the well-known locations), the realm of the challenge, metadata at
  * the target's own origin, and the default endpoints of the oldest specification. The search fails when a document is
  * for another resource, or when the server's metadata does not advertise PKCE with S256, even for a configured issuer.
+ * A login without a user needs no PKCE. It does not use the default endpoints either, because its client secret would go
+ * to a guessed URL.
  * Source: docs/reference/specification/proxy-command.md#rules, rules 1, 2 and 5; MCP 2025-11-25 authorization; MCP
  * 2025-03-26 (fallbacks).
  */
@@ -34,12 +36,17 @@ export interface Located {
   /** RFC 8707 indicator to send. */
   readonly resource: string | undefined
   readonly scopes: readonly string[]
-  /** Provider-specific parameters for the authorization request. */
+  /** Provider-specific parameters for the authorization request, or for the token request of a login without a user. */
   readonly authorizeParams?: Readonly<Record<string, string>>
 }
 
+export type LocateSettings = Pick<
+  OAuthSettings,
+  'issuer' | 'authorizeUrl' | 'tokenUrl' | 'resource' | 'scopes' | 'provider' | 'machineClient'
+>
+
 export interface LocateOptions {
-  readonly settings: OAuthSettings
+  readonly settings: LocateSettings
   /** The configured target without its query. */
   readonly targetUri: string
   /** The URL that the target rejected. */
@@ -54,20 +61,25 @@ export interface LocateOptions {
 /** When these flags are set, the metadata of the authorization server is not read. */
 const endpointFlags = '--remote-auth-authorize-url and --remote-auth-token-url'
 
+/** Scopes for the identity of a user, default with a configured issuer. */
+const userScopes = ['openid', 'profile', 'email']
+/** Servers reject these when no user takes part, but many resources list them. */
+const scopesOfUsers: ReadonlySet<string> = new Set([...userScopes, 'offline_access'])
+
 /** Rejects with OAuthClientError. */
 export async function locate(options: LocateOptions): Promise<Located> {
   return withHint(await locateServer(options), options.settings)
 }
 
 /** Adds provider-specific values; configured settings take precedence. */
-function withHint(located: Located, { provider, scopes, resource }: OAuthSettings): Located {
+function withHint(located: Located, { provider, scopes, resource, machineClient }: LocateSettings): Located {
   const hint = hintFor(provider)
   if (!hint) return located
   const audience = hint.resource === 'audience' ? located.resource : undefined
   return {
     ...located,
     resource: hint.resource !== undefined && resource === undefined ? undefined : located.resource,
-    scopes: scopes === undefined ? offlineScopes(hint, located.scopes) : located.scopes,
+    scopes: scopes === undefined && !machineClient ? offlineScopes(hint, located.scopes) : located.scopes,
     authorizeParams: { ...hint.authorizeParams, ...(audience !== undefined && { audience }) },
   }
 }
@@ -80,7 +92,7 @@ function offlineScopes(hint: ReturnType<typeof hintFor>, scopes: readonly string
 
 async function locateServer(options: LocateOptions): Promise<Located> {
   const { settings } = options
-  if (settings.authorizeUrl !== undefined && settings.tokenUrl !== undefined) {
+  if (settings.tokenUrl !== undefined) {
     return {
       server: typedServer(settings.authorizeUrl, settings.tokenUrl),
       issuer: undefined,
@@ -95,7 +107,7 @@ async function locateServer(options: LocateOptions): Promise<Located> {
       server,
       issuer: server.issuer,
       resource: resourceFor(options, undefined),
-      scopes: settings.scopes ?? ['openid', 'profile', 'email'],
+      scopes: settings.scopes ?? (settings.machineClient ? [] : userScopes),
     }
   }
   return locateFromTarget(options)
@@ -116,8 +128,16 @@ async function locateFromTarget(options: LocateOptions): Promise<Located> {
     server,
     issuer: server.issuer,
     resource: resourceFor(options, document),
-    scopes: settings.scopes ?? withOffline(asked ?? [], server),
+    scopes: settings.scopes ?? requestedScopes(asked ?? [], server, settings),
   }
+}
+
+function requestedScopes(
+  asked: readonly string[],
+  server: ServerMetadata,
+  { machineClient }: LocateSettings,
+): readonly string[] {
+  return machineClient ? asked.filter((scope) => !scopesOfUsers.has(scope)) : withOffline(asked, server)
 }
 
 /** Returns the scopes that a challenge requires. */
@@ -144,7 +164,14 @@ async function serverFor(
   const found = await discoverServer(origin, { fetch, signal, need: 'registration_endpoint' }).catch(
     absentOnly,
   )
-  return found ?? conventionalServer(origin)
+  if (found) return found
+  if (options.settings.machineClient) {
+    throw new OAuthClientError(
+      'absent',
+      'neither the server nor its challenge names an authorization server. Configure the issuer',
+    )
+  }
+  return conventionalServer(origin)
 }
 
 /** Returns the first server of the document that has its own metadata. Throws the last error when none has. */
@@ -161,8 +188,10 @@ async function firstUsable(issuers: readonly string[], options: LocateOptions): 
   if (failure instanceof OAuthClientError && failure.kind === 'absent')
     throw new OAuthClientError(
       'absent',
-      `the authorization server has no metadata document. Set its endpoints with ${endpointFlags}, and the client ` +
-        'with --remote-auth-client-id',
+      options.settings.machineClient
+        ? 'the authorization server has no metadata document. Configure its token endpoint'
+        : `the authorization server has no metadata document. Set its endpoints with ${endpointFlags}, and the client ` +
+            'with --remote-auth-client-id',
       { cause: failure },
     )
   throw failure
@@ -205,8 +234,8 @@ function isIssuerLike(realm: string): boolean {
 }
 
 /** MCP 2025-11-25 authorization: a client that does not find S256 in the metadata must not continue. */
-function requirePkce(server: ServerMetadata, { provider }: OAuthSettings): void {
-  if (supportsS256(server)) return
+function requirePkce(server: ServerMetadata, { provider, machineClient }: LocateSettings): void {
+  if (machineClient || supportsS256(server)) return
   const listed = server.code_challenge_methods_supported
   if (listed === undefined && hintFor(provider)?.silentPkce) return
   const found =

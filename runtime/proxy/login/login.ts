@@ -23,7 +23,7 @@ import {
   OAuthClientError,
   tokenRefusal,
 } from '../../oauth/index.ts'
-import type { TokenSource } from '../model/credential.ts'
+import type { ProxyLogin } from '../model/credential.ts'
 import { detect } from './detect.ts'
 import { ExclusiveWork } from './file-lock.ts'
 import { locate, scopesOf } from './locate.ts'
@@ -33,6 +33,7 @@ import {
   isOver,
   laterState,
   type KeptLogin,
+  marginMs,
   persistedName,
   unavailable,
   uriOf,
@@ -55,7 +56,7 @@ const refusalPauseMs = 10_000
 const minBetweenLoginsMs = 60_000
 const longestTimerMs = 86_400_000
 
-export class TargetLogin implements TokenSource {
+export class TargetLogin implements ProxyLogin {
   readonly #parts: LoginParts
   /** Name of the persisted login. */
   readonly #name: string
@@ -82,10 +83,7 @@ export class TargetLogin implements TokenSource {
     this.#stepUps = new StepUps(parts.now)
   }
 
-  /**
-   * Reloads a persisted login, or detects the target's requirements and signs in. Resolves when requests can be served.
-   * Rejects with OAuthClientError, GatehouseError or the signal's reason.
-   */
+  /** Reloads a persisted login, or detects the target's requirements and signs in. */
   async start(): Promise<void> {
     await this.#flights.once('login', () => this.#start())
   }
@@ -162,9 +160,9 @@ export class TargetLogin implements TokenSource {
     return this.#awaitToken()
   }
 
-  /** Expiry of the access token in Unix milliseconds; undefined when the server did not specify it. */
-  get expiresAt(): number | undefined {
-    return this.#session?.tokens.expiresAt
+  get usableUntil(): number | undefined {
+    const expiresAt = this.#session?.tokens.expiresAt
+    return expiresAt === undefined ? undefined : expiresAt - marginMs
   }
 
   /** The login's ID token, if any. */

@@ -25,6 +25,15 @@ export interface TokenSource {
   ): Promise<void>
 }
 
+/** The proxy's own login at its target: that of a user, or that of a client without a user. */
+export interface ProxyLogin extends TokenSource {
+  /** Resolves when requests can be served. Rejects with OAuthClientError, GatehouseError or the signal's reason. */
+  start(): Promise<void>
+  /** Unix milliseconds until which the token can be sent without calling `token` again; undefined: no limit. */
+  readonly usableUntil: number | undefined
+  close(): void
+}
+
 type HeaderValue = string | string[] | undefined
 
 export interface TargetCredential {

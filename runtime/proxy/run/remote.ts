@@ -18,12 +18,14 @@ import { swapStrategy } from './auth-server.ts'
 import {
   type TargetCredential,
   loginCredential,
+  type ProxyLogin,
   strategyCredential,
   type TokenSource,
 } from '../model/credential.ts'
 import { type LoginFetch, makeLoginFetch } from '../login/fetches.ts'
 import { persistInDirectory, persistNothing } from '../login/persisted.ts'
 import { TargetLogin } from '../login/login.ts'
+import { MachineLogin } from '../login/machine-login.ts'
 import type { RunParts } from './run-parts.ts'
 
 /** Names of internal secrets, chosen so that no environment variable can have them. */
@@ -131,7 +133,7 @@ function upstreamOf(login: TokenSource): UpstreamTokens {
 }
 
 export interface MadeLogin {
-  readonly login: TargetLogin
+  readonly login: ProxyLogin
   readonly fetch: LoginFetch
   readonly stop: AbortController
 }
@@ -151,20 +153,26 @@ export async function makeLogin(
     proxy: config.proxyEnvironment,
   })
   const stop = new AbortController()
-  const login = new TargetLogin({
-    settings,
+  const shared = {
     target: config.target,
     dispatcher,
     fetch: fetch.fetch,
     log,
-    notify,
-    open: (url) => openBrowser(url, parts.browser),
-    persisted: settings.keep
-      ? persistInDirectory(settings.keep.dir, settings.keep.password, log)
-      : persistNothing,
-    needIdToken: config.exchange?.subjectTokenType.endsWith(':id_token') ?? false,
     signal: parts.signal ? AbortSignal.any([stop.signal, parts.signal]) : stop.signal,
     now: Date.now,
-  })
+  }
+  const { machineClient } = settings
+  const login = machineClient
+    ? new MachineLogin({ ...shared, settings: { ...settings, machineClient } })
+    : new TargetLogin({
+        ...shared,
+        settings,
+        notify,
+        open: (url) => openBrowser(url, parts.browser),
+        persisted: settings.keep
+          ? persistInDirectory(settings.keep.dir, settings.keep.password, log)
+          : persistNothing,
+        needIdToken: config.exchange?.subjectTokenType.endsWith(':id_token') ?? false,
+      })
   return { login, fetch, stop }
 }

@@ -10,7 +10,7 @@ import { type Listener, listenerUrl, makeDispatcher } from '../../net/index.ts'
 import type { Challenge } from '../../oauth/index.ts'
 import { makeEvents, openServingCertificate } from '../../observe/index.ts'
 import { type Handlers, Workers } from '../../process/index.ts'
-import type { TargetLogin } from '../login/login.ts'
+import type { ProxyLogin } from '../model/credential.ts'
 import { certificateMetrics, isCounts, mergedMetrics, serveMetrics } from '../server/metrics.ts'
 import { makeLogin, type MadeLogin } from '../run/remote.ts'
 import { resolveHost, type RunningCommand } from '../run/run.ts'
@@ -125,7 +125,7 @@ class Primary {
   async #state(): Promise<LoginState> {
     const login = this.#login()
     const token = await login.token()
-    return { known: true, token, idToken: login.idToken, expiresAt: login.expiresAt }
+    return { known: true, token, idToken: login.idToken, usableUntil: login.usableUntil }
   }
 
   async #refused(argument: unknown): Promise<LoginState> {
@@ -147,7 +147,7 @@ class Primary {
     }
   }
 
-  #login(): TargetLogin {
+  #login(): ProxyLogin {
     if (!this.#made) throw new GatehouseError('INTERNAL')
     return this.#made.login
   }

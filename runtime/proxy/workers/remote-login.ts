@@ -8,13 +8,11 @@ import type { TokenSource } from '../model/credential.ts'
 export interface LoginState {
   readonly token?: string | undefined
   readonly idToken?: string | undefined
-  /** In Unix milliseconds. */
-  readonly expiresAt?: number | undefined
+  /** Unix milliseconds until which the token can be sent; undefined: no limit. */
+  readonly usableUntil?: number | undefined
   /** False when the login is not complete; the worker then asks again. */
   readonly known: boolean
 }
-
-const marginMs = 10_000
 
 export class RemoteLogin implements TokenSource {
   readonly #channel: WorkerChannel
@@ -27,8 +25,8 @@ export class RemoteLogin implements TokenSource {
   }
 
   token(): string | undefined | Promise<string | undefined> {
-    const { known, token, expiresAt } = this.#state
-    if (known && (expiresAt === undefined || expiresAt - marginMs > this.#now())) return token
+    const { known, token, usableUntil } = this.#state
+    if (known && (usableUntil === undefined || usableUntil > this.#now())) return token
     return this.#ask('token')
   }
 

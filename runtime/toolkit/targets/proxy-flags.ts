@@ -18,6 +18,8 @@ export function addProxyFlags(command: Command, only: (row: FlagRow) => boolean 
     const byDefault = 'default' in row ? ` (default: ${row.default})` : ''
     const option = new Option(`${row.flag}${value}`, row.help + byDefault).helpGroup(`${row.group}:`)
     if (row.kind === 'list' || row.kind === 'repeat') option.argParser(collect)
+    // Only for completion. The settings check the value together with all others.
+    if ('values' in row) option.argChoices = [...row.values]
     command.addOption(option)
   }
 }

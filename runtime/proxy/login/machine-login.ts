@@ -1,0 +1,210 @@
+/**
+ * The proxy's login at its target without a user: gets a token with the client's own secret or key
+ * (client_credentials), and a new one before it expires or when the target rejects it.
+ *
+ * Only one token request runs at a time; all callers wait for the same one. Nothing is stored, because the client can
+ * always get another token. When a renewal fails, the token stays in use until it expires.
+ */
+import { GatehouseError } from '../../../schemas/index.ts'
+import type { Dispatcher, Log } from '../../net/index.ts'
+import { type Challenge, OAuthClientError, tokenRefusal } from '../../oauth/index.ts'
+import type { ProxyLogin } from '../model/credential.ts'
+import { detect } from './detect.ts'
+import { ExclusiveWork } from './file-lock.ts'
+import { unavailable, uriOf } from './kept-login.ts'
+import { type Located, scopesOf } from './locate.ts'
+import { locateForMachine, type MachineTokenParts, requestMachineToken } from './machine-token.ts'
+import { StepUps } from './step-ups.ts'
+
+export interface MachineLoginParts extends MachineTokenParts {
+  readonly dispatcher: Dispatcher
+  readonly log: Log
+}
+
+interface HeldToken {
+  readonly value: string
+  /** In Unix milliseconds; infinite when the server reports no expiry. */
+  readonly renewAt: number
+  readonly expiresAt: number
+}
+
+/** A token is renewed this long before it expires, or after half of a shorter life. */
+const aheadMs = 30_000
+/** A token that replaced a rejected one is not replaced for this long, because the target would reject the next one too. */
+const freshMs = 5_000
+/** Pause after a failed request. The longer one follows a rejection, which a retry would rarely change. */
+const pauseMs = { temporary: 1_000, rejected: 10_000, longest: 60_000 }
+
+export class MachineLogin implements ProxyLogin {
+  readonly idToken = undefined
+  readonly #parts: MachineLoginParts
+  readonly #flights = new ExclusiveWork<'token'>()
+  readonly #stepUps: StepUps
+  #located: Located | undefined
+  #token: HeldToken | undefined
+  /** The target requires no authentication. */
+  #open = false
+  #replacedAt = Number.NEGATIVE_INFINITY
+  #failure: { readonly error: GatehouseError; readonly untilMs: number } | undefined
+
+  constructor(parts: MachineLoginParts) {
+    this.#parts = parts
+    this.#stepUps = new StepUps(parts.now)
+  }
+
+  /** Detects the target's requirements and gets a token. */
+  start(): Promise<void> {
+    return this.#flights.once('token', () => this.#obtain())
+  }
+
+  /**
+   * Returns the access token, or undefined when the target requires none. Throws BACKEND_UNAVAILABLE (with Retry-After)
+   * while the authorization server is unavailable, and BACKEND_AUTH_FAILED when it rejects the client.
+   */
+  token(): string | undefined | Promise<string | undefined> {
+    const token = this.#token
+    if (token && this.#parts.now() < token.renewAt) return token.value
+    if (!token && this.#open) return undefined
+    return this.#renewed()
+  }
+
+  get usableUntil(): number | undefined {
+    const renewAt = this.#token?.renewAt
+    return renewAt === Number.POSITIVE_INFINITY ? undefined : renewAt
+  }
+
+  async #renewed(): Promise<string | undefined> {
+    try {
+      await this.#flights.once('token', () => this.#obtain())
+    } catch (error) {
+      if (!this.#token || this.#isOver(this.#token)) throw error
+    }
+    return this.#token?.value
+  }
+
+  /** True when this login handles a response with this status. */
+  concerns(status: number, challenge: Challenge | undefined): boolean {
+    if (status === 401) return this.#token !== undefined || challenge !== undefined
+    return status === 403 && this.#newScopes(challenge).length > 0 && !this.#stepUps.isExhausted(false)
+  }
+
+  /** Gets another token after the target rejected `usedToken` at `url`. Throws like `token`. */
+  async refused(
+    status: number,
+    challenge: Challenge | undefined,
+    url: string,
+    usedToken: string | undefined,
+  ): Promise<void> {
+    const token = this.#token
+    // Another request has already replaced it.
+    if (token && token.value !== usedToken) return
+    if (status === 403) return this.#flights.once('token', () => this.#stepUp(challenge))
+    if (this.#parts.now() - this.#replacedAt < freshMs) {
+      throw new GatehouseError('BACKEND_AUTH_FAILED', { detail: 'the target rejects the access token' })
+    }
+    await this.#flights.once('token', () => this.#replace(url, challenge))
+  }
+
+  close(): void {}
+
+  async #obtain(): Promise<void> {
+    await this.#attempt(async () => {
+      this.#located ??= await this.#locate()
+      if (this.#located) await this.#request(this.#located)
+      else this.#open = true
+    })
+  }
+
+  /** Discovers the server again, because the target may have moved to another one. */
+  async #replace(url: string, challenge: Challenge | undefined): Promise<void> {
+    await this.#attempt(async () => {
+      const located = await locateForMachine(this.#parts, url, challenge)
+      await this.#request(located)
+      this.#located = located
+      this.#replacedAt = this.#parts.now()
+    })
+  }
+
+  async #stepUp(challenge: Challenge | undefined): Promise<void> {
+    const wanted = this.#newScopes(challenge)
+    const located = this.#located
+    if (!located || wanted.length === 0) return
+    this.#stepUps.begin(false)
+    this.#parts.log.info('the target requires more scopes', { scopes: wanted })
+    await this.#attempt(async () => {
+      const wider = { ...located, scopes: [...located.scopes, ...wanted] }
+      await this.#request(wider)
+      this.#located = wider
+    })
+  }
+
+  /** Returns the scopes that the target requires and that were not requested yet. */
+  #newScopes(challenge: Challenge | undefined): readonly string[] {
+    const located = this.#located
+    if (!located || challenge?.params.get('error') !== 'insufficient_scope') return []
+    return scopesOf(challenge).filter((scope) => !located.scopes.includes(scope))
+  }
+
+  /** Returns undefined when the target requires no authentication, or does not respond. */
+  async #locate(): Promise<Located | undefined> {
+    const { settings, target, dispatcher, fetch, log } = this.#parts
+    const isConfigured = settings.issuer !== undefined || settings.tokenUrl !== undefined
+    if (settings.required && isConfigured)
+      return locateForMachine(this.#parts, `${target.origin}${target.path ?? '/mcp'}`, undefined)
+    const found = await detect(target, dispatcher, fetch)
+    if (found.kind === 'protected' || settings.required)
+      return locateForMachine(this.#parts, found.url, found.challenge)
+    if (found.kind === 'unknown')
+      log.warn('the target does not respond; cannot detect yet whether it requires authentication')
+    else log.info('the target requires no authentication')
+    return undefined
+  }
+
+  async #request(located: Located): Promise<void> {
+    const tokens = await requestMachineToken(located, this.#parts)
+    const now = this.#parts.now()
+    const expiresAt = tokens.expiresAt ?? Number.POSITIVE_INFINITY
+    const life = expiresAt - now
+    this.#token = {
+      value: tokens.accessToken,
+      expiresAt,
+      renewAt: expiresAt - (life === Number.POSITIVE_INFINITY ? 0 : Math.min(aheadMs, life / 2)),
+    }
+    this.#open = false
+    this.#parts.log.info('got an access token for the target', {
+      target: uriOf(this.#parts.target),
+      scopes: located.scopes,
+    })
+  }
+
+  /** Remembers a failure for a while, so that callers do not cause a request each. */
+  async #attempt(run: () => Promise<void>): Promise<void> {
+    const { signal, now, log } = this.#parts
+    if (this.#failure && now() < this.#failure.untilMs) throw this.#failure.error
+    try {
+      await run()
+      this.#failure = undefined
+    } catch (error) {
+      if (signal.aborted) throw error
+      const isTemporary = tokenRefusal(error) === 'temporary'
+      const failure = failureOf(error, isTemporary)
+      const retryAfterMs = error instanceof OAuthClientError ? (error.retryAfterSec ?? 0) * 1000 : 0
+      const pause = Math.max(isTemporary ? pauseMs.temporary : pauseMs.rejected, retryAfterMs)
+      this.#failure = { error: failure, untilMs: now() + Math.min(pause, pauseMs.longest) }
+      log.warn('could not get an access token for the target', { err: error })
+      throw failure
+    }
+  }
+
+  #isOver({ expiresAt }: HeldToken): boolean {
+    return expiresAt <= this.#parts.now()
+  }
+}
+
+function failureOf(cause: unknown, isTemporary: boolean): GatehouseError {
+  const text = 'could not get an access token for the target'
+  const detail = cause instanceof GatehouseError ? `${text}: ${cause.message}` : text
+  return isTemporary
+    ? unavailable(detail, cause)
+    : new GatehouseError('BACKEND_AUTH_FAILED', { detail, cause })
+}

@@ -1,0 +1,62 @@
+/** One access token for a client without a user, found and requested as the proxy does it. */
+import { GatehouseError } from '../../../schemas/index.ts'
+import type { TargetAddress } from '../../config/index.ts'
+import { makeDispatcher, type ProxyEnvironment } from '../../net/index.ts'
+import type { TokenSet } from '../../oauth/index.ts'
+import { detect } from '../login/detect.ts'
+import { makeLoginFetch } from '../login/fetches.ts'
+import {
+  locateForMachine,
+  type MachineSettings,
+  type MachineTokenParts,
+  requestMachineToken,
+} from '../login/machine-token.ts'
+import type { Located } from '../login/locate.ts'
+
+export interface MachineTokenOptions {
+  readonly settings: MachineSettings
+  /** The MCP endpoint; with a configured issuer or token endpoint, it is not called. */
+  readonly target: TargetAddress
+  readonly ca?: string | undefined
+  readonly proxy: ProxyEnvironment
+  readonly signal: AbortSignal
+}
+
+export interface MachineToken {
+  readonly tokens: TokenSet
+  readonly located: Located
+}
+
+/**
+ * Rejects with OAuthClientError, with BACKEND_UNREACHABLE when the target does not respond, with BACKEND_FAILED when it
+ * requires no token, or with the signal's reason.
+ */
+export async function getMachineToken(options: MachineTokenOptions): Promise<MachineToken> {
+  const { settings, target, ca, proxy, signal } = options
+  const dispatcher = makeDispatcher({ origin: target.origin, ca, proxy })
+  const { fetch, close } = await makeLoginFetch({
+    target,
+    typed: [settings.issuer, settings.tokenUrl],
+    ca,
+    proxy,
+  })
+  const parts: MachineTokenParts = { settings, target, fetch, signal, now: Date.now }
+  try {
+    const located = await locateServer()
+    return { located, tokens: await requestMachineToken(located, parts) }
+  } finally {
+    await Promise.all([close(), dispatcher.destroy()])
+  }
+
+  async function locateServer(): Promise<Located> {
+    if (settings.issuer !== undefined || settings.tokenUrl !== undefined)
+      return locateForMachine(parts, target.origin, undefined)
+    const found = await detect(target, dispatcher, fetch)
+    signal.throwIfAborted()
+    if (found.kind === 'unknown')
+      throw new GatehouseError('BACKEND_UNREACHABLE', { detail: 'the server does not respond' })
+    if (found.kind === 'open')
+      throw new GatehouseError('BACKEND_FAILED', { detail: 'the server requires no token' })
+    return locateForMachine(parts, found.url, found.challenge)
+  }
+}

@@ -1,0 +1,70 @@
+/**
+ * `gatehouse token` prints an access token for an MCP server, which a client gets for itself with its secret or private
+ * key (client_credentials).
+ *
+ * Standard output contains only the token, or one JSON object. Everything else goes to standard error. Exit codes: 0
+ * the token was printed, 1 a server is unreachable or its metadata is unusable, 2 wrong usage or configuration, 3 the
+ * authorization server rejected the request.
+ */
+import { type Command, Option } from 'commander'
+import { assertionAlgs, providerIds } from '../../oauth/index.ts'
+import { collect } from '../../toolkit/terminal/options.ts'
+import type { TokenFlags } from './token.ts'
+
+/** Contains the client secret, if no file is set. */
+export const clientSecretVariable = 'GATEHOUSE_CLIENT_SECRET'
+
+export function addTokenCommand(program: Command): void {
+  program
+    .command('token')
+    .summary('get an access token for an MCP server, without a browser')
+    .description(
+      'Gets an access token with a client’s own secret or private key (client_credentials) and prints it. Finds the\n' +
+        'authorization server from the MCP server’s challenge and metadata, like "gatehouse proxy".',
+    )
+    .option('--server <url>', 'URL of the MCP server')
+    .option('--issuer <url>', 'issuer of the authorization server, instead of discovery from the server')
+    .option('--token-url <url>', 'token endpoint, for an authorization server without metadata')
+    .option('--client-id <id>', 'client id at the authorization server (required)')
+    .option(
+      '--client-secret-file <path>',
+      `file with the client secret, or - for standard input (default: the variable ${clientSecretVariable})`,
+    )
+    .option('--private-key-file <path>', 'private key, PEM or JWK, instead of a secret; - for standard input')
+    .addOption(
+      new Option(
+        '--signing-alg <alg>',
+        'algorithm for the private key (default: from the key, RS256 for RSA)',
+      ).choices(assertionAlgs),
+    )
+    .option(
+      '--scope <scope>',
+      'scope to request; repeatable (default: the scopes that the server requires)',
+      collect,
+    )
+    .option(
+      '--resource <uri>',
+      'resource indicator, RFC 8707 (default: from the server’s metadata, otherwise its URL)',
+    )
+    .addOption(
+      new Option('--provider <id>', 'identity provider with a nonstandard token endpoint').choices(
+        providerIds,
+      ),
+    )
+    .option('--ca-file <path>', 'PEM certificates to trust in addition to those of the system')
+    .option('--json', 'print a JSON object: access_token, token_type, expires_in, scope, issuer', false)
+    .addHelpText(
+      'after',
+      '\nExamples:\n' +
+        '  gatehouse token --server https://mcp.example.com/mcp --client-id job --client-secret-file secret.txt\n' +
+        '  gatehouse token --server https://mcp.example.com/mcp --client-id job --private-key-file key.pem --json\n' +
+        '  gatehouse token --issuer https://id.example.com --client-id job --private-key-file key.pem \\\n' +
+        '    --resource https://mcp.example.com/mcp --scope tools\n' +
+        '\nExit codes: 0 the token was printed, 1 a server is unreachable or its metadata is unusable,\n' +
+        '2 wrong usage or configuration, 3 the authorization server rejected the request.',
+    )
+    .action(async (flags: TokenFlags) => {
+      const { printToken } = await import('./token.ts')
+      process.exitCode = await printToken(flags)
+    })
+}

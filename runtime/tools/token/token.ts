@@ -1,0 +1,220 @@
+/** The work of `gatehouse token`: reads the client's credential, requests the token, and explains failures. */
+import { GatehouseError, invalidConfig } from '../../../schemas/index.ts'
+import { environment, parseTarget, readVariable, shownUri, type TargetAddress } from '../../config/index.ts'
+import { networkFailureText, knownFailure, processProxyEnvironment } from '../../net/index.ts'
+import {
+  type AssertionAlg,
+  endpointViolation,
+  isProviderId,
+  type OAuthClient,
+  OAuthClientError,
+  readClientKey,
+  serverWords,
+  tokenRefusal,
+} from '../../oauth/index.ts'
+import { getMachineToken, type MachineToken } from '../../proxy/index.ts'
+import { exitCode, print, printError, printJson } from '../../toolkit/terminal/output.ts'
+import { forTerminal } from '../../toolkit/terminal/plain-text.ts'
+import { readBounded, readToken } from '../../toolkit/terminal/token-file.ts'
+import { stoppedExitCode, stopSignal } from '../../toolkit/terminal/stop.ts'
+import { clientSecretVariable } from './command.ts'
+
+export interface TokenFlags {
+  readonly server?: string
+  readonly issuer?: string
+  readonly tokenUrl?: string
+  readonly clientId?: string
+  readonly clientSecretFile?: string
+  readonly privateKeyFile?: string
+  readonly signingAlg?: AssertionAlg
+  readonly scope?: readonly string[]
+  readonly resource?: string
+  readonly provider?: string
+  readonly caFile?: string
+  readonly json: boolean
+}
+
+/** Returns the exit code. Throws INVALID_CONFIG with all errors. */
+export async function printToken(flags: TokenFlags): Promise<number> {
+  const request = readRequest(flags)
+  const stop = new AbortController()
+  void stopSignal(stop)
+  try {
+    const token = await getMachineToken({
+      ...request,
+      proxy: processProxyEnvironment(),
+      signal: stop.signal,
+    })
+    return printResult(token, flags)
+  } catch (error) {
+    if (!stop.signal.aborted) return explain(error, flags)
+    printError('Error: stopped')
+    return stoppedExitCode(stop.signal)
+  }
+}
+
+/** Collects all violations. */
+class Violations {
+  readonly #lines: string[] = []
+
+  add(flag: string, rule: string): void {
+    this.#lines.push(`${flag}: ${rule}`)
+  }
+
+  attempt<T>(read: () => T): T | undefined {
+    try {
+      return read()
+    } catch (error) {
+      if (!(error instanceof GatehouseError) || error.code !== 'INVALID_CONFIG') throw error
+      this.#lines.push(error.message)
+      return undefined
+    }
+  }
+
+  throwIfAny(): void {
+    if (this.#lines.length > 0) throw invalidConfig(this.#lines.join('\n'))
+  }
+}
+
+function readRequest(flags: TokenFlags) {
+  const violations = new Violations()
+  const { issuer, tokenUrl, resource, provider, caFile } = flags
+  const target = readTarget(flags, violations)
+  for (const [flag, url] of [
+    ['--issuer', issuer],
+    ['--token-url', tokenUrl],
+  ] as const) {
+    const problem = url === undefined ? undefined : endpointViolation(url)
+    if (problem !== undefined) violations.add(flag, problem)
+  }
+  if (issuer !== undefined && tokenUrl !== undefined)
+    violations.add('--issuer, --token-url', 'set only one of them')
+  if (resource !== undefined && (!URL.canParse(resource) || resource.includes('#')))
+    violations.add('--resource', 'must be an absolute URI without a fragment')
+  const scopes = readScopes(flags, violations)
+  const client = readClient(flags, violations)
+  const ca = caFile === undefined ? undefined : violations.attempt(() => readBounded('--ca-file', caFile))
+  violations.throwIfAny()
+  if (!target || !client) throw new GatehouseError('INTERNAL')
+  return {
+    target,
+    ca,
+    settings: {
+      required: true,
+      issuer,
+      authorizeUrl: undefined,
+      tokenUrl,
+      // Without a server, there is no default.
+      resource: resource ?? (flags.server === undefined ? '' : undefined),
+      scopes,
+      provider: provider !== undefined && isProviderId(provider) ? provider : undefined,
+      machineClient: () => client,
+    },
+  }
+}
+
+function readTarget(
+  { server, issuer, tokenUrl }: TokenFlags,
+  violations: Violations,
+): TargetAddress | undefined {
+  const url = server ?? issuer ?? tokenUrl
+  if (url === undefined) {
+    violations.add('--server', 'required, unless --issuer or --token-url is set')
+    return undefined
+  }
+  const parsed = URL.canParse(url) ? new URL(url) : undefined
+  if (parsed && /^https?:$/.test(parsed.protocol) && parsed.username === '' && parsed.password === '')
+    return parseTarget(url, { withPath: true })
+  if (server !== undefined) violations.add('--server', 'must be an http or https URL without credentials')
+  return undefined
+}
+
+function readScopes({ scope }: TokenFlags, violations: Violations): readonly string[] | undefined {
+  const scopes = scope?.flatMap((text) => text.split(/[\s,]+/)).filter((text) => text !== '')
+  if (scopes?.some((text) => !/^[\x21\x23-\x5b\x5d-\x7e]+$/.test(text)))
+    violations.add('--scope', 'must consist of printable characters without quotes and backslashes')
+  return scopes
+}
+
+function readClient(flags: TokenFlags, violations: Violations): OAuthClient | undefined {
+  const { clientId = '', clientSecretFile, privateKeyFile, signingAlg } = flags
+  const variable = readVariable(environment(), { name: clientSecretVariable, meaning: 'client secret' })
+  if (clientId === '') violations.add('--client-id', 'required')
+  if (privateKeyFile !== undefined && (clientSecretFile ?? variable) !== undefined) {
+    const source = clientSecretFile === undefined ? clientSecretVariable : '--client-secret-file'
+    violations.add(`${source}, --private-key-file`, 'set only one of them')
+  }
+  if (signingAlg !== undefined && privateKeyFile === undefined)
+    violations.add('--signing-alg', 'requires --private-key-file')
+  if (privateKeyFile !== undefined) {
+    const privateKey = violations.attempt(() =>
+      readClientKey(readBounded('--private-key-file', privateKeyFile), '--private-key-file', signingAlg),
+    )
+    return privateKey && { clientId, privateKey }
+  }
+  const clientSecret =
+    clientSecretFile === undefined
+      ? variable
+      : violations.attempt(() => readToken('--client-secret-file', clientSecretFile))
+  if (clientSecret !== undefined) return { clientId, clientSecret }
+  if (clientSecretFile === undefined) {
+    violations.add(
+      '--client-secret-file',
+      `required, unless --private-key-file or the variable ${clientSecretVariable} is set`,
+    )
+  }
+  return undefined
+}
+
+function printResult({ tokens, located }: MachineToken, { json }: TokenFlags): number {
+  const { accessToken, tokenType, expiresAt } = tokens
+  if (!/^[\x21-\x7e]+$/.test(accessToken)) {
+    printError('Error: the token endpoint returned a token that is not visible ASCII text')
+    return exitCode.failed
+  }
+  if (json) {
+    printJson({
+      access_token: accessToken,
+      token_type: tokenType,
+      ...(expiresAt !== undefined && { expires_in: Math.round((expiresAt - Date.now()) / 1000) }),
+      // A server that grants all requested scopes may omit them (RFC 6749 section 5.1).
+      scope: tokens.scope ?? located.scopes.join(' '),
+      ...(located.issuer !== undefined && { issuer: located.issuer }),
+    })
+  } else print(accessToken)
+  return exitCode.ok
+}
+
+/** Prints what failed, the words of the authorization server, and the next step. */
+function explain(error: unknown, flags: TokenFlags): number {
+  if (!(error instanceof GatehouseError)) throw error
+  const network = knownFailure(error)
+  const cause = network === undefined ? '' : `: ${networkFailureText(network)}`
+  printError(`Error: could not get a token: ${forTerminal(error.message)}${cause}`)
+  const words = serverWords(error)
+  if (words !== undefined) printError(`Message from the authorization server: ${forTerminal(words)}`)
+  printError(`Next step: ${nextStep(error, flags)}`)
+  return error instanceof OAuthClientError && error.kind === 'refused'
+    ? exitCode.authentication
+    : exitCode.failed
+}
+
+/** By OAuth error code. */
+const steps: Readonly<Record<string, string>> = {
+  invalid_client:
+    'check --client-id, and that the authorization server knows this client with this secret or public key',
+  unauthorized_client: 'allow the grant client_credentials for this client at the authorization server',
+  unsupported_grant_type: 'enable the grant client_credentials at the authorization server',
+  invalid_scope: 'request only scopes that this client may have (--scope)',
+  invalid_target: 'request a resource that this client may use (--resource)',
+}
+
+function nextStep(error: GatehouseError, { server }: TokenFlags): string {
+  const code = error instanceof OAuthClientError ? error.error : undefined
+  if (code !== undefined && Object.hasOwn(steps, code)) return steps[code] ?? ''
+  if (error.code === 'BACKEND_FAILED') return 'call the server without a token, or set --issuer'
+  if (tokenRefusal(error) === 'temporary') return 'try again when the authorization server is available'
+  return server === undefined
+    ? 'check --issuer and its metadata document'
+    : `check the server and its metadata: gatehouse doctor ${shownUri(server)}`
+}

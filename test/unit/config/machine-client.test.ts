@@ -1,0 +1,204 @@
+/** The proxy's client without a user: which settings it needs, which contradict it, and when files are read. */
+import { generateKeyPairSync } from 'node:crypto'
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import {
+  loadProxyFile,
+  offeredLogin,
+  type ProxyInput,
+  resolveProxyConfig,
+  resolveProxyFile,
+} from '../../../runtime/config/index.ts'
+
+const dir = mkdtempSync(join(tmpdir(), 'machine-client-'))
+const file = (name: string, text: string): string => {
+  writeFileSync(join(dir, name), text)
+  return join(dir, name)
+}
+const resolve = (input: ProxyInput, env: Record<string, string> = {}) =>
+  resolveProxyConfig('demo', { targetUri: 'http://127.0.0.1:9000', ...input }, env)
+
+/** The errors of an input, one per line; empty when it is accepted. */
+function violations(input: ProxyInput, env: Record<string, string> = {}): string[] {
+  try {
+    resolve(input, env)
+    return []
+  } catch (error) {
+    return error instanceof Error ? error.message.split('\n') : ['?']
+  }
+}
+
+const ecKey = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
+const keyFile = file('ec.pem', ecKey.export({ type: 'pkcs8', format: 'pem' }).toString())
+const machine: ProxyInput = {
+  remoteAuth: true,
+  remoteAuthGrant: 'client_credentials',
+  remoteAuthClientId: 'job',
+}
+
+await t.test('client_credentials: the client has a secret or a key, read for each request', async (t) => {
+  const client = (input: ProxyInput, env: Record<string, string> = {}) => {
+    const { remote } = resolve({ ...machine, ...input }, env)
+    if (remote.kind !== 'oauth' || !remote.machineClient) throw new Error('no client')
+    return remote.machineClient
+  }
+  const path = file('machine-secret', 'one\n')
+  const env = { GATEHOUSE_REMOTE_OAUTH_CLIENT_SECRET: 'from-env' }
+  t.same(client({}, env)(), { clientId: 'job', clientSecret: 'from-env' })
+  t.same(client({ remoteAuthClientSecret: 'typed', remoteAuthClientSecretFile: path })(), {
+    clientId: 'job',
+    clientSecret: 'typed',
+  })
+  const read = client({ remoteAuthClientSecretFile: path }, env)
+  t.equal(read().clientSecret, 'one')
+  file('machine-secret', 'two\n')
+  t.equal(read().clientSecret, 'two')
+  file('machine-secret', '')
+  t.equal(read().clientSecret, 'two', 'an empty file keeps the last secret')
+  t.match(client({ remoteAuthPrivateKeyFile: keyFile })(), { clientId: 'job', privateKey: { alg: 'ES256' } })
+  const { remote } = resolve({ remoteAuth: true })
+  t.equal(remote.kind === 'oauth' ? remote.machineClient : 'none', undefined, 'a user by default')
+  const tokenUrl = 'https://i.example/token'
+  t.same(violations({ ...machine, remoteAuthPrivateKeyFile: keyFile, remoteAuthTokenUrl: tokenUrl }), [])
+})
+
+await t.test('client_credentials: each contradiction is one error, all at once', async (t) => {
+  const found = violations({
+    ...machine,
+    remoteAuthClientSecretFile: file('machine-secret', 's3cret'),
+    remoteAuthPrivateKeyFile: keyFile,
+    remoteAuthSigningAlg: 'RS256',
+    remoteAuthIssuer: 'https://i.example',
+    remoteAuthAuthorizeUrl: 'https://i.example/auth',
+    remoteAuthCallbackPort: '8666',
+    remoteAuthScopeParamName: 'scopes',
+    remoteAuthSkipBrowser: true,
+    remoteAuthTimeout: '1m',
+    remoteAuthEphemeral: true,
+    tokenExchangeUrl: 'https://x.example/t',
+    tokenExchangeSubjectTokenType: 'id_token',
+  })
+  t.same(found.toSorted(), [
+    '--remote-auth-authorize-url: has no effect with the grant client_credentials',
+    '--remote-auth-callback-port: has no effect with the grant client_credentials',
+    '--remote-auth-client-secret-file, --remote-auth-private-key-file: set only one of them',
+    '--remote-auth-ephemeral: has no effect with the grant client_credentials',
+    '--remote-auth-issuer, --remote-auth-authorize-url: set only one of them',
+    `--remote-auth-private-key-file: the file ${keyFile}: the key cannot sign with RS256`,
+    '--remote-auth-scope-param-name: has no effect with the grant client_credentials',
+    '--remote-auth-skip-browser: has no effect with the grant client_credentials',
+    '--remote-auth-timeout: has no effect with the grant client_credentials',
+    '--token-exchange-subject-token-type: id_token requires the login of a user, because client_credentials returns no ID token',
+  ])
+})
+
+await t.test('client_credentials: a setting that is missing or unusable is named', async (t) => {
+  const secret = { GATEHOUSE_REMOTE_OAUTH_CLIENT_SECRET: 's' }
+  const rows: readonly (readonly [ProxyInput, readonly string[], Record<string, string>?])[] = [
+    [
+      { remoteAuth: true, remoteAuthGrant: 'client_credentials' },
+      [
+        '--remote-auth-grant: client_credentials requires --remote-auth-client-id, because such a client is not registered dynamically',
+        '--remote-auth-grant: client_credentials requires --remote-auth-client-secret-file or --remote-auth-private-key-file',
+      ],
+    ],
+    [
+      { ...machine, remoteAuthPrivateKeyFile: keyFile },
+      ['GATEHOUSE_REMOTE_OAUTH_CLIENT_SECRET, --remote-auth-private-key-file: set only one of them'],
+      secret,
+    ],
+    [
+      { ...machine, remoteAuthGrant: 'password' },
+      ['--remote-auth-grant: must be authorization_code or client_credentials, found "password"'],
+    ],
+    [
+      { remoteAuth: true },
+      ['GATEHOUSE_REMOTE_AUTH_GRANT: must be authorization_code or client_credentials, found "implicit"'],
+      { GATEHOUSE_REMOTE_AUTH_GRANT: 'implicit' },
+    ],
+    [
+      { ...machine, remoteAuthSigningAlg: 'ES256' },
+      ['--remote-auth-signing-alg: requires --remote-auth-private-key-file'],
+      secret,
+    ],
+    [
+      { ...machine, remoteAuthPrivateKeyFile: keyFile, remoteAuthSigningAlg: 'HS256' },
+      ['--remote-auth-signing-alg: must be one of ES256, ES384, RS256, PS256, EdDSA, found "HS256"'],
+    ],
+    [
+      { ...machine, remoteAuthPrivateKeyFile: join(dir, 'absent') },
+      [
+        `--remote-auth-private-key-file: the secret file ${join(dir, 'absent')} cannot be read: file not found`,
+      ],
+    ],
+    [
+      { ...machine, remoteAuthClientSecretFile: join(dir, 'absent') },
+      [
+        `--remote-auth-client-secret-file: the secret file ${join(dir, 'absent')} cannot be read: file not found`,
+      ],
+    ],
+    [
+      { remoteAuth: true, remoteAuthPrivateKeyFile: keyFile, remoteAuthSigningAlg: 'ES256' },
+      [
+        '--remote-auth-private-key-file, --remote-auth-signing-alg: requires --remote-auth-grant client_credentials',
+      ],
+    ],
+    [
+      { remoteAuthGrant: 'client_credentials', remoteAuthPrivateKeyFile: keyFile },
+      [
+        '--remote-auth-grant, --remote-auth-private-key-file: requires --remote-auth or --remote-auth-client-id to have an effect',
+      ],
+    ],
+  ]
+  for (const [input, expected, env] of rows) t.same(violations(input, env), expected)
+})
+
+await t.test(
+  'client_credentials: the variable does not change the login that a terminal offers',
+  async (t) => {
+    const env = { GATEHOUSE_REMOTE_AUTH_GRANT: 'client_credentials' }
+    t.same(violations({}, env), [], 'it has no effect without a login')
+    t.match(offeredLogin(resolve({}, env), env), { kind: 'oauth', machineClient: undefined })
+  },
+)
+
+await t.test('client_credentials: a configuration file has the same settings', async (t) => {
+  const remoteAuth = {
+    enabled: true,
+    grant: 'client_credentials',
+    clientId: 'job',
+    privateKeyFile: keyFile,
+    signingAlg: 'ES256',
+  }
+  const load = (more: object, env: Record<string, string> = {}) => {
+    const text = JSON.stringify({
+      name: 'x',
+      targetUri: 'http://127.0.0.1:9000/mcp',
+      remoteAuth: { ...remoteAuth, ...more },
+    })
+    const { remote } = resolveProxyFile('x', loadProxyFile(file('proxy.yaml', text)), {}, env)
+    return remote.kind === 'oauth' ? remote.machineClient?.() : 'none'
+  }
+  t.match(load({}), { clientId: 'job', privateKey: { alg: 'ES256' } })
+  t.equal(
+    load(
+      {
+        grant: 'authorization_code',
+        privateKeyFile: undefined,
+        signingAlg: undefined,
+        issuer: 'https://i.example',
+      },
+      { GATEHOUSE_REMOTE_AUTH_GRANT: 'client_credentials' },
+    ),
+    undefined,
+    'the file takes precedence over the variable',
+  )
+  t.match(load({ tokenUrl: 'https://i.example/token' }), { clientId: 'job' }, 'no authorization endpoint')
+  t.throws(() => load({ callbackPort: 9999 }), { message: /--remote-auth-callback-port: has no effect/ })
+  t.throws(() => load({ timeout: '1m' }), { message: /--remote-auth-timeout: has no effect/ })
+  t.throws(() => load({ grant: 'password' }), { message: /remoteAuth\.grant/ })
+  t.throws(() => load({ signingAlg: 'HS256' }), { message: /remoteAuth\.signingAlg/ })
+  t.throws(() => load({ privateKeyFile: 'relative.pem' }), { message: /remoteAuth\.privateKeyFile/ })
+})

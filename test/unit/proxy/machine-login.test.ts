@@ -1,0 +1,165 @@
+/** When the login without a user gets a new token: the margin before expiry, failures, and pauses after them. */
+import t, { type Test } from 'tap'
+import { resolveProxyConfig } from '../../../runtime/config/index.ts'
+import { makeDispatcher, makeFetch, silentLog } from '../../../runtime/net/index.ts'
+import { MachineLogin } from '../../../runtime/proxy/login/machine-login.ts'
+import { startLoopback } from '../../helpers/loopback.ts'
+
+const dispatcher = makeDispatcher()
+const fetch = makeFetch()
+t.teardown(() => Promise.all([dispatcher.destroy(), fetch.close()]))
+
+interface TokenResponse {
+  readonly status?: number
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: unknown
+}
+
+/** A login at a token endpoint that responds with `next`, at a time that the test sets. */
+async function makeLogin(t: Test, first: TokenResponse) {
+  const state = { now: 1_800_000_000_000, next: first }
+  const server = await startLoopback(() => state.next)
+  t.teardown(() => server.close())
+  const { remote } = resolveProxyConfig(
+    'x',
+    {
+      targetUri: 'http://127.0.0.1:1',
+      remoteAuth: true,
+      remoteAuthGrant: 'client_credentials',
+      remoteAuthClientId: 'job',
+      remoteAuthClientSecret: 's3cret',
+      remoteAuthTokenUrl: `${server.url}/token`,
+    },
+    {},
+  )
+  if (remote.kind !== 'oauth' || !remote.machineClient) throw new Error('no login')
+  const login = new MachineLogin({
+    settings: { ...remote, machineClient: remote.machineClient },
+    target: {
+      origin: 'http://127.0.0.1:1',
+      authority: '127.0.0.1:1',
+      protocol: 'http:',
+      query: '',
+      loopback: true,
+    },
+    dispatcher,
+    fetch,
+    log: silentLog,
+    signal: new AbortController().signal,
+    now: () => state.now,
+  })
+  return { state, login, requests: () => server.seen.length }
+}
+
+const tokenOf = (name: string, lifeSec?: number): TokenResponse => ({
+  body: { access_token: name, token_type: 'Bearer', ...(lifeSec && { expires_in: lifeSec }) },
+})
+
+await t.test('a token is renewed 30 s before it expires', async (t) => {
+  const { state, login } = await makeLogin(t, tokenOf('first', 300))
+  await login.start()
+  const start = state.now
+  t.equal(login.usableUntil, start + 270_000, 'workers ask again at the same time')
+  state.next = tokenOf('second', 300)
+  state.now = start + 269_999
+  t.equal(login.token(), 'first')
+  state.now = start + 270_000
+  t.equal(await login.token(), 'second')
+})
+
+await t.test('a short life is used at least half', async (t) => {
+  const { state, login } = await makeLogin(t, tokenOf('first', 20))
+  await login.start()
+  state.next = tokenOf('second', 20)
+  state.now += 9_999
+  t.equal(login.token(), 'first')
+  state.now += 1
+  t.equal(await login.token(), 'second')
+})
+
+await t.test('a token without an expiry is kept until the target rejects it', async (t) => {
+  const { state, login } = await makeLogin(t, tokenOf('first'))
+  await login.start()
+  t.equal(login.usableUntil, undefined)
+  state.now += 365 * 86_400_000
+  t.equal(login.token(), 'first')
+  state.next = tokenOf('second')
+  await login.refused(401, undefined, 'http://127.0.0.1:1/mcp', 'first')
+  t.equal(login.token(), 'second')
+})
+
+await t.test('callers that wait share one request', async (t) => {
+  const { state, login, requests } = await makeLogin(t, tokenOf('first', 60))
+  await login.start()
+  state.next = tokenOf('second', 60)
+  state.now += 60_000
+  t.same(await Promise.all([login.token(), login.token(), login.token()]), ['second', 'second', 'second'])
+  t.equal(requests(), 2)
+})
+
+await t.test('a failed renewal leaves the token in use until it expires', async (t) => {
+  for (const failure of [{ status: 503 }, { status: 400, body: { error: 'unauthorized_client' } }]) {
+    const { state, login, requests } = await makeLogin(t, tokenOf('first', 300))
+    await login.start()
+    const start = state.now
+    state.next = failure
+    state.now = start + 280_000
+    t.equal(await login.token(), 'first')
+    t.equal(await login.token(), 'first')
+    t.equal(requests(), 2, 'the second caller causes no request')
+    state.now = start + 300_000
+    await t.rejects(async () => login.token())
+    state.next = tokenOf('second', 300)
+    state.now += 10_000
+    t.equal(await login.token(), 'second')
+  }
+})
+
+await t.test('failures are not repeated for every caller', async (t) => {
+  const rows: readonly (readonly [string, TokenResponse, string, number])[] = [
+    ['an outage', { status: 503 }, 'BACKEND_UNAVAILABLE', 1_000],
+    ['Retry-After', { status: 429, headers: { 'retry-after': '20' } }, 'BACKEND_UNAVAILABLE', 20_000],
+    [
+      'a long Retry-After',
+      { status: 503, headers: { 'retry-after': '9999' } },
+      'BACKEND_UNAVAILABLE',
+      60_000,
+    ],
+    ['a rejection', { status: 400, body: { error: 'unauthorized_client' } }, 'BACKEND_AUTH_FAILED', 10_000],
+  ]
+  for (const [name, response, code, pauseMs] of rows) {
+    const { state, login, requests } = await makeLogin(t, response)
+    await t.rejects(login.start(), { code }, name)
+    await t.rejects(async () => login.token(), { code })
+    state.now += pauseMs - 1
+    await t.rejects(async () => login.token(), { code })
+    t.equal(requests(), 1, `${name}: no request during the pause`)
+    state.next = tokenOf('first', 300)
+    state.now += 1
+    t.equal(await login.token(), 'first')
+  }
+})
+
+await t.test('a token that replaced a rejected one is not replaced within 5 s', async (t) => {
+  const { state, login, requests } = await makeLogin(t, tokenOf('first', 300))
+  await login.start()
+  const refuse = (token: string) => login.refused(401, undefined, 'http://127.0.0.1:1/mcp', token)
+  state.next = tokenOf('second', 300)
+  await refuse('first')
+  await refuse('first')
+  t.equal(requests(), 2, 'a late rejection of the old token causes no request')
+  state.next = tokenOf('third', 300)
+  state.now += 4_999
+  await t.rejects(refuse('second'), { code: 'BACKEND_AUTH_FAILED', message: /rejects the access token/ })
+  state.now += 1
+  await refuse('second')
+  t.equal(login.token(), 'third')
+})
+
+await t.test('only challenges about missing scopes concern a login that has a token', async (t) => {
+  const { login } = await makeLogin(t, tokenOf('first', 300))
+  t.equal(login.concerns(401, undefined), false, 'an open target may reject what a client sends')
+  await login.start()
+  t.equal(login.concerns(401, undefined), true)
+  t.equal(login.concerns(403, undefined), false)
+})
