@@ -9,6 +9,7 @@
 import type {
   AuthServerRedis,
   CABundleSource,
+  DeclaredClient,
   EmbeddedAuthServerConfig,
   input,
   RedisTls,
@@ -69,6 +70,7 @@ export function authServerPart(
     }),
     primaryUpstreamProvider: target.primaryUpstreamProvider,
     tokenLifespans: config.tokenLifespans,
+    clients: config.clients?.map((client, index) => clientPart(client, index, needs)),
     storage: storagePart(config, target),
     upstreamProviders: config.upstreamProviders.map((upstream, index) =>
       upstreamPart(upstream, index, target),
@@ -86,6 +88,15 @@ function keyFiles(
     needs.secretFiles(`authserver-${volume}-${index}`, path, name, [{ key, path: file }])
     return `${path}/${file}`
   })
+}
+
+function clientPart({ clientSecretRefs, ...rest }: DeclaredClient, index: number, needs: PodNeeds) {
+  const clientSecretFiles = keyFiles(needs, clientSecretRefs, {
+    volume: `client-${index}`,
+    folder: `clients/${index}`,
+    file: 'secret',
+  })
+  return { ...rest, ...(clientSecretFiles && { clientSecretFiles }) }
 }
 
 function upstreamPart(upstream: UpstreamProvider, index: number, target: AuthServerTarget) {
@@ -200,6 +211,15 @@ function tlsPart(tls: RedisTls | undefined, which: string, needs: PodNeeds) {
 
 /** Lists all Secrets that the block refers to. */
 export function authServerSecrets(config: EmbeddedAuthServerConfig): readonly SecretRef[] {
+  const clients = config.clients?.flatMap(({ clientSecretRefs }) => clientSecretRefs ?? []) ?? []
+  return [...restartSecrets(config), ...clients]
+}
+
+/**
+ * Lists the Secrets that replace the pods when they change. The running server rereads the secrets of declared clients,
+ * so that the rotation of a job's secret ends no session.
+ */
+export function restartSecrets(config: EmbeddedAuthServerConfig): readonly SecretRef[] {
   const redis = config.storage?.redis
   const upstream = config.upstreamProviders.flatMap(({ oidcConfig, oauth2Config }) => [
     oidcConfig?.clientSecretRef,
@@ -221,6 +241,18 @@ export function authServerSecrets(config: EmbeddedAuthServerConfig): readonly Se
 /** Lists the CA bundles of the upstream providers. */
 export function authServerBundles(config: EmbeddedAuthServerConfig): readonly CABundleSource[] {
   return config.upstreamProviders.flatMap(({ caBundleRef }) => caBundleRef ?? [])
+}
+
+/** Returns an error when a declared client may request a resource for which this server issues no tokens. */
+export function resourceFailure(
+  { clients = [] }: EmbeddedAuthServerConfig,
+  served: string | undefined,
+): string | undefined {
+  const foreign = clients.flatMap(({ clientId, resources = [] }) =>
+    resources.filter((resource) => resource !== served).map((resource) => `${resource} (client ${clientId})`),
+  )
+  if (foreign.length === 0) return undefined
+  return `clients can only have the resource ${served}, for which this server issues tokens: ${foreign.join(', ')}`
 }
 
 /** Returns a failure when replicas would not share grants or keys; undefined when they do or there is only one. */
