@@ -42,7 +42,7 @@ export function definedItems<T>(items: readonly (T | undefined)[]): readonly T[]
 
 /** Message for a strategy that needs an ID token, next to an embedded server without upstreams. */
 export function noIdToken(type: string): string {
-  return `Type ${type} needs an ID token from an upstream provider, but upstreamProviders of the embedded authorization server is empty`
+  return `Type ${type} needs an ID token from an upstream provider, and the embedded authorization server has none`
 }
 
 /** Returns the named subject provider, which must exist, or by default the embedded server's first upstream. */
@@ -60,7 +60,7 @@ export function subjectProvider(
     }
   }
   if (upstreams.includes(named)) return { value: named }
-  const known = upstreams.length === 0 ? 'its upstreamProviders is empty' : `it has ${upstreams.join(', ')}`
+  const known = upstreams.length === 0 ? 'its list upstreamProviders is empty' : `it has ${upstreams.join(', ')}`
   return {
     failure: {
       reason: 'SubjectProviderUnknown',

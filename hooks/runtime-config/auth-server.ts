@@ -6,15 +6,16 @@
  * prefix.
  * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, "spec.embeddedAuthServer".
  */
-import type {
-  AuthServerRedis,
-  CABundleSource,
-  DeclaredClient,
-  EmbeddedAuthServerConfig,
-  input,
-  RedisTls,
-  SecretRef,
-  UpstreamProvider,
+import {
+  type AuthServerRedis,
+  byText,
+  type CABundleSource,
+  type DeclaredClient,
+  type EmbeddedAuthServerConfig,
+  type input,
+  type RedisTls,
+  type SecretRef,
+  type UpstreamProvider,
 } from '../../schemas/index.ts'
 import type { Conditions, SyncFailure } from '../sync/conditions.ts'
 import { caKey } from '../references/resolve.ts'
@@ -70,7 +71,7 @@ export function authServerPart(
     }),
     primaryUpstreamProvider: target.primaryUpstreamProvider,
     tokenLifespans: config.tokenLifespans,
-    clients: config.clients?.map((client, index) => clientPart(client, index, needs)),
+    clients: clientsPart(config.clients, needs),
     storage: storagePart(config, target),
     upstreamProviders: config.upstreamProviders.map((upstream, index) =>
       upstreamPart(upstream, index, target),
@@ -90,13 +91,31 @@ function keyFiles(
   })
 }
 
-function clientPart({ clientSecretRefs, ...rest }: DeclaredClient, index: number, needs: PodNeeds) {
-  const clientSecretFiles = keyFiles(needs, clientSecretRefs, {
-    volume: `client-${index}`,
-    folder: `clients/${index}`,
-    file: 'secret',
-  })
-  return { ...rest, ...(clientSecretFiles && { clientSecretFiles }) }
+/**
+ * Builds the declared clients. The path of a secret depends only on its Secret and key: a running server rereads the
+ * list of clients before its pod is replaced, and must not find another client's secret at a path.
+ */
+function clientsPart(
+  clients: readonly DeclaredClient[] | undefined,
+  needs: PodNeeds,
+): input.AuthServerFile['clients'] {
+  const keys = new Map<string, Set<string>>()
+  for (const { name, key } of clientSecrets(clients)) keys.set(name, (keys.get(name) ?? new Set()).add(key))
+  const at = (name: string): string => `${directory}/clients/${name}`
+  for (const [name, names] of keys) {
+    const items = [...names].sort(byText).map((key) => ({ key, path: key }))
+    needs.secretFiles(`authserver-client-${name}`, at(name), name, items)
+  }
+  return clients?.map(({ clientSecretRefs, ...rest }) => ({
+    ...rest,
+    ...(clientSecretRefs && {
+      clientSecretFiles: clientSecretRefs.map(({ name, key }) => `${at(name)}/${key}`),
+    }),
+  }))
+}
+
+function clientSecrets(clients: readonly DeclaredClient[] | undefined): readonly SecretRef[] {
+  return clients?.flatMap(({ clientSecretRefs }) => clientSecretRefs ?? []) ?? []
 }
 
 function upstreamPart(upstream: UpstreamProvider, index: number, target: AuthServerTarget) {
@@ -211,8 +230,7 @@ function tlsPart(tls: RedisTls | undefined, which: string, needs: PodNeeds) {
 
 /** Lists all Secrets that the block refers to. */
 export function authServerSecrets(config: EmbeddedAuthServerConfig): readonly SecretRef[] {
-  const clients = config.clients?.flatMap(({ clientSecretRefs }) => clientSecretRefs ?? []) ?? []
-  return [...restartSecrets(config), ...clients]
+  return [...restartSecrets(config), ...clientSecrets(config.clients)]
 }
 
 /**

@@ -79,7 +79,7 @@ function serverFailure(context: Context, auth: RuntimeIncomingAuth | undefined):
     return failure(
       'AuthzUpstreamUnknown',
       names.length === 0
-        ? `primaryUpstreamProvider ${primary} is unknown, because upstreamProviders is empty`
+        ? `primaryUpstreamProvider ${primary} is unknown, because the list upstreamProviders is empty`
         : `primaryUpstreamProvider ${primary} is not one of ${names.join(', ')}`,
     )
   }
