@@ -5,7 +5,7 @@ import { validateResource } from '../../../hooks/index.ts'
 import { formatViolations } from '../../../schemas/index.ts'
 import { embedded, resource, virtual } from '../../hooks/resources.ts'
 import type { Stored } from '../../hooks/world.ts'
-import { ecKey } from '../../hooks/client-cases.ts'
+import { ecKey } from '../../helpers/hooks/client-cases.ts'
 import { runGatehouse } from '../../helpers/gatehouse.ts'
 
 const scopes = ['tools:read']

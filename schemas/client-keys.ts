@@ -3,8 +3,8 @@
  * Source: RFC 7517 section 4; RFC 7518 section 6; RFC 8037 section 2; RFC 9864 (Ed25519 is another name of EdDSA).
  */
 import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
-import type { ClientKey, DeclaredClient } from '../generated/types.ts'
-import type { Violation } from './violations.ts'
+import type { ClientKey, DeclaredClient } from './generated/types.ts'
+import type { Violation } from './validation/violations.ts'
 
 type Alg = DeclaredClient['signingAlg']
 

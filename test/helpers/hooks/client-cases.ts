@@ -10,8 +10,8 @@ import {
   server,
   virtual,
   world,
-} from './resources.ts'
-import type { Stored, World } from './world.ts'
+} from '../../hooks/resources.ts'
+import type { Stored, World } from '../../hooks/world.ts'
 
 /** A public key on P-256. */
 export const ecKey = {

@@ -13,10 +13,10 @@ import {
   server,
   virtual,
   world,
-} from '../../../hooks/resources.ts'
-import { ecKey } from '../../../hooks/client-cases.ts'
-import type { Stored, World } from '../../../hooks/world.ts'
-import { condition, fileOf } from './proxies/proxy-response.ts'
+} from '../../hooks/resources.ts'
+import { ecKey } from '../../helpers/hooks/client-cases.ts'
+import type { Stored, World } from '../../hooks/world.ts'
+import { condition, fileOf } from './kinds/proxies/proxy-response.ts'
 
 const client = (clientId: string, ...names: string[]) => ({
   clientId,
