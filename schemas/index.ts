@@ -17,6 +17,7 @@ export {
   unknownBackends,
   type WorkflowDefinition,
 } from './validation/backend-names.ts'
+export { clientKeyViolations } from './client-keys.ts'
 export { type CelProgram, compileBoundedCel, compileCel } from './validation/cel.ts'
 export { type ExcludedBackend, withoutBroken } from './validation/excluded-backends.ts'
 export { formatDuration, parseDuration, timerMs } from './duration.ts'

@@ -2,7 +2,12 @@
  * Type `embeddedAuthServer`. It does not authenticate to a backend but configures an authorization server. A
  * VirtualMCPServer's spec.authServerConfig uses the same checks.
  */
-import type { EmbeddedAuthServerConfig, OAuth2UpstreamConfig, Violation } from '../../schemas/index.ts'
+import {
+  clientKeyViolations,
+  type EmbeddedAuthServerConfig,
+  type OAuth2UpstreamConfig,
+  type Violation,
+} from '../../schemas/index.ts'
 import { authServerSecrets } from '../runtime-config/auth-server.ts'
 import type { Conditions } from '../sync/conditions.ts'
 import type { ExternalAuthModule } from './module.ts'
@@ -22,6 +27,7 @@ export function authServerViolations(config: EmbeddedAuthServerConfig, path: str
       ? []
       : urlViolations(config.authorizationEndpointBaseUrl, `${path}.authorizationEndpointBaseUrl`)),
     ...reservedName(config, path),
+    ...clientViolations(config, path),
   ]
 }
 
@@ -29,6 +35,19 @@ function urlViolations(url: string, path: string): Violation[] {
   if (!URL.canParse(url)) return [{ path, message: 'is not a valid URL' }]
   const { username, password } = new URL(url)
   return username === '' && password === '' ? [] : [{ path, message: 'must not contain credentials' }]
+}
+
+function clientViolations({ clients = [] }: EmbeddedAuthServerConfig, path: string): Violation[] {
+  return clients.flatMap(({ jwks, jwksUri, signingAlg }, index) => {
+    const at = `${path}.clients[${index}]`
+    return [
+      ...(jwks?.keys ?? []).flatMap((key, i) =>
+        clientKeyViolations(key, signingAlg, `${at}.jwks.keys[${i}]`),
+      ),
+      ...(jwksUri === undefined ? [] : urlViolations(jwksUri, `${at}.jwksUri`)),
+      ...(jwksUri?.includes('#') ? [{ path: `${at}.jwksUri`, message: 'must not have a fragment' }] : []),
+    ]
+  })
 }
 
 /** An unnamed upstream is called `default`, so the name is reserved when there are several. */

@@ -40,6 +40,11 @@ export function definedItems<T>(items: readonly (T | undefined)[]): readonly T[]
   return items.filter((item) => item !== undefined)
 }
 
+/** Message for a strategy that needs an ID token, next to an embedded server without upstreams. */
+export function noIdToken(type: string): string {
+  return `Type ${type} needs an ID token from an upstream provider, and the embedded authorization server has none`
+}
+
 /** Returns the named subject provider, which must exist, or by default the embedded server's first upstream. */
 export function subjectProvider(
   named: string | undefined,
@@ -55,10 +60,11 @@ export function subjectProvider(
     }
   }
   if (upstreams.includes(named)) return { value: named }
+  const known = upstreams.length === 0 ? 'its list upstreamProviders is empty' : `it has ${upstreams.join(', ')}`
   return {
     failure: {
       reason: 'SubjectProviderUnknown',
-      message: `The embedded authorization server has no upstream provider ${named}; it has ${upstreams.join(', ')}`,
+      message: `The embedded authorization server has no upstream provider ${named}; ${known}`,
     },
   }
 }

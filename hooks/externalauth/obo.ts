@@ -7,7 +7,7 @@
  */
 import { type OboConfig, parseDuration, type Violation } from '../../schemas/index.ts'
 import { failed } from '../sync/conditions.ts'
-import { type ExternalAuthModule, definedItems } from './module.ts'
+import { type ExternalAuthModule, definedItems, subjectProvider } from './module.ts'
 import { definedFields } from '../base/kube.ts'
 
 const defaultAuthority = 'https://login.microsoftonline.com'
@@ -18,15 +18,17 @@ export const enterpriseRequired =
 export const obo: ExternalAuthModule = {
   validate: () => [],
   secrets: ({ obo: config }) => definedItems([config?.clientSecretRef]),
-  toRuntime({ obo: config }, { needs, variable, upstreams, enableObo }) {
+  toRuntime({ obo: config }, target) {
+    const { needs, variable, enableObo } = target
     if (!enableObo) return failed('EnterpriseRequired', enterpriseRequired)
     const violations = oboViolations(config)
     if (violations.length > 0)
       return failed('InvalidConfig', violations.map(({ message }) => message).join('; '))
     if (!config?.clientSecretRef) return { value: undefined }
     const provider = config.subjectTokenProviderName
-    if (provider !== undefined && !(upstreams ?? []).includes(provider)) {
-      return failed('SubjectProviderUnknown', `Unknown upstream provider ${provider}`)
+    if (provider !== undefined) {
+      const { failure } = subjectProvider(provider, target)
+      if (failure) return { failure }
     }
     const settings = definedFields({
       tokenUrl: `${config.authority ?? defaultAuthority}/${config.tenantId}/oauth2/v2.0/token`,

@@ -1,5 +1,6 @@
 /** Type `tokenExchange`: RFC 8693. Expands short subject token types to full URNs. */
-import { type ExternalAuthModule, definedItems, subjectProvider } from './module.ts'
+import { failed } from '../sync/conditions.ts'
+import { type ExternalAuthModule, definedItems, noIdToken, subjectProvider } from './module.ts'
 import { definedFields } from '../base/kube.ts'
 
 const urn = 'urn:ietf:params:oauth:token-type:'
@@ -14,6 +15,10 @@ export const tokenExchange: ExternalAuthModule = {
     if (!config) return { value: undefined }
     const provider = subjectProvider(config.subjectProviderName, target)
     if (provider.failure) return provider
+    const subjectTokenType = fullType(config.subjectTokenType)
+    if (subjectTokenType === `${urn}id_token` && target.upstreams?.length === 0) {
+      return failed('SubjectProviderUnknown', noIdToken('tokenExchange with subjectTokenType id_token'))
+    }
     const variable = `GATEHOUSE_TOKEN_EXCHANGE_CLIENT_SECRET_${target.variable}`
     const settings = definedFields({
       tokenUrl: config.tokenUrl,
@@ -23,7 +28,7 @@ export const tokenExchange: ExternalAuthModule = {
       scopes: config.scopes,
       externalTokenHeaderName: config.externalTokenHeaderName || undefined,
       subjectProviderName: provider.value,
-      subjectTokenType: fullType(config.subjectTokenType),
+      subjectTokenType,
     })
     return { value: { type: 'token_exchange', tokenExchange: settings } }
   },

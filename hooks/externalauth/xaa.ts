@@ -3,7 +3,7 @@
  * upstreams.
  */
 import { failed } from '../sync/conditions.ts'
-import { type ExternalAuthModule, definedItems, subjectProvider } from './module.ts'
+import { type ExternalAuthModule, definedItems, noIdToken, subjectProvider } from './module.ts'
 import { definedFields } from '../base/kube.ts'
 
 export const xaa: ExternalAuthModule = {
@@ -17,6 +17,9 @@ export const xaa: ExternalAuthModule = {
         'AmbiguousSubjectProvider',
         `subjectProviderName must select one of ${(upstreams ?? []).join(', ')} for the id token`,
       )
+    }
+    if (!config.subjectProviderName && upstreams?.length === 0) {
+      return failed('SubjectProviderUnknown', noIdToken('xaa'))
     }
     const provider = subjectProvider(config.subjectProviderName, target)
     if (provider.failure) return provider

@@ -6,14 +6,16 @@
  * prefix.
  * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, "spec.embeddedAuthServer".
  */
-import type {
-  AuthServerRedis,
-  CABundleSource,
-  EmbeddedAuthServerConfig,
-  input,
-  RedisTls,
-  SecretRef,
-  UpstreamProvider,
+import {
+  type AuthServerRedis,
+  byText,
+  type CABundleSource,
+  type DeclaredClient,
+  type EmbeddedAuthServerConfig,
+  type input,
+  type RedisTls,
+  type SecretRef,
+  type UpstreamProvider,
 } from '../../schemas/index.ts'
 import type { Conditions, SyncFailure } from '../sync/conditions.ts'
 import { caKey } from '../references/resolve.ts'
@@ -69,6 +71,7 @@ export function authServerPart(
     }),
     primaryUpstreamProvider: target.primaryUpstreamProvider,
     tokenLifespans: config.tokenLifespans,
+    clients: clientsPart(config.clients, needs),
     storage: storagePart(config, target),
     upstreamProviders: config.upstreamProviders.map((upstream, index) =>
       upstreamPart(upstream, index, target),
@@ -86,6 +89,33 @@ function keyFiles(
     needs.secretFiles(`authserver-${volume}-${index}`, path, name, [{ key, path: file }])
     return `${path}/${file}`
   })
+}
+
+/**
+ * Builds the declared clients. The path of a secret depends only on its Secret and key: a running server rereads the
+ * list of clients before its pod is replaced, and must not find another client's secret at a path.
+ */
+function clientsPart(
+  clients: readonly DeclaredClient[] | undefined,
+  needs: PodNeeds,
+): input.AuthServerFile['clients'] {
+  const keys = new Map<string, Set<string>>()
+  for (const { name, key } of clientSecrets(clients)) keys.set(name, (keys.get(name) ?? new Set()).add(key))
+  const at = (name: string): string => `${directory}/clients/${name}`
+  for (const [name, names] of keys) {
+    const items = [...names].sort(byText).map((key) => ({ key, path: key }))
+    needs.secretFiles(`authserver-client-${name}`, at(name), name, items)
+  }
+  return clients?.map(({ clientSecretRefs, ...rest }) => ({
+    ...rest,
+    ...(clientSecretRefs && {
+      clientSecretFiles: clientSecretRefs.map(({ name, key }) => `${at(name)}/${key}`),
+    }),
+  }))
+}
+
+function clientSecrets(clients: readonly DeclaredClient[] | undefined): readonly SecretRef[] {
+  return clients?.flatMap(({ clientSecretRefs }) => clientSecretRefs ?? []) ?? []
 }
 
 function upstreamPart(upstream: UpstreamProvider, index: number, target: AuthServerTarget) {
@@ -200,6 +230,14 @@ function tlsPart(tls: RedisTls | undefined, which: string, needs: PodNeeds) {
 
 /** Lists all Secrets that the block refers to. */
 export function authServerSecrets(config: EmbeddedAuthServerConfig): readonly SecretRef[] {
+  return [...restartSecrets(config), ...clientSecrets(config.clients)]
+}
+
+/**
+ * Lists the Secrets that replace the pods when they change. The running server rereads the secrets of declared clients,
+ * so that the rotation of a job's secret ends no session.
+ */
+export function restartSecrets(config: EmbeddedAuthServerConfig): readonly SecretRef[] {
   const redis = config.storage?.redis
   const upstream = config.upstreamProviders.flatMap(({ oidcConfig, oauth2Config }) => [
     oidcConfig?.clientSecretRef,
@@ -221,6 +259,18 @@ export function authServerSecrets(config: EmbeddedAuthServerConfig): readonly Se
 /** Lists the CA bundles of the upstream providers. */
 export function authServerBundles(config: EmbeddedAuthServerConfig): readonly CABundleSource[] {
   return config.upstreamProviders.flatMap(({ caBundleRef }) => caBundleRef ?? [])
+}
+
+/** Returns an error when a declared client may request a resource for which this server issues no tokens. */
+export function resourceFailure(
+  { clients = [] }: EmbeddedAuthServerConfig,
+  served: string | undefined,
+): string | undefined {
+  const foreign = clients.flatMap(({ clientId, resources = [] }) =>
+    resources.filter((resource) => resource !== served).map((resource) => `${resource} (client ${clientId})`),
+  )
+  if (foreign.length === 0) return undefined
+  return `clients can only have the resource ${served}, for which this server issues tokens: ${foreign.join(', ')}`
 }
 
 /** Returns a failure when replicas would not share grants or keys; undefined when they do or there is only one. */

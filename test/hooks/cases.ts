@@ -1,6 +1,7 @@
 /**
  * The scenarios behind the golden cases: `<Kind>/<case>` -> the request of one sync.
  */
+import { clientCases } from '../helpers/hooks/client-cases.ts'
 import { dayTwo } from './day-two-cases.ts'
 import { exampleCases } from './example-cases.ts'
 import { webhookCases } from './webhook-cases.ts'
@@ -695,5 +696,6 @@ export const cases: Readonly<Record<string, () => Request>> = {
   ...configs,
   ...dayTwo,
   ...webhookCases,
+  ...clientCases,
   ...exampleCases,
 }

@@ -15,7 +15,7 @@ import {
   oboViolations,
   authServerWarnings,
 } from '../../externalauth/index.ts'
-import { authServerBundles } from '../../runtime-config/auth-server.ts'
+import { authServerBundles, restartSecrets } from '../../runtime-config/auth-server.ts'
 import type { MCPExternalAuthConfig } from '../../../schemas/index.ts'
 
 export const mcpExternalAuthConfig = configKind({
@@ -25,6 +25,10 @@ export const mcpExternalAuthConfig = configKind({
   validReason: 'ValidationSucceeded',
   invalidReason: 'ValidationFailed',
   secrets: externalAuthSecrets,
+  restartSecrets: (config) =>
+    config.spec.embeddedAuthServer
+      ? restartSecrets(config.spec.embeddedAuthServer)
+      : externalAuthSecrets(config),
   caBundles: ({ spec }) => (spec.embeddedAuthServer ? authServerBundles(spec.embeddedAuthServer) : []),
   check,
 })

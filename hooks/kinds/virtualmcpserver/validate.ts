@@ -6,6 +6,7 @@
  */
 import {
   addressViolation,
+  type EmbeddedAuthServerConfig,
   reservedOverrides,
   type Violation,
   type VirtualMCPServer,
@@ -94,6 +95,8 @@ function pairingViolations({ incomingAuth, authServerConfig: server }: VirtualMC
       message: 'must be oidc when authServerConfig is set, because that server issues the tokens',
     })
   }
+  const resource = incomingAuth.oidcConfigRef?.resourceUrl
+  if (server && resource !== undefined) violations.push(...resourceViolations(server, resource))
   const inline = incomingAuth.authzConfig?.inline?.primaryUpstreamProvider
   if (inline === undefined) return violations
   const path = 'spec.incomingAuth.authzConfig.inline.primaryUpstreamProvider'
@@ -102,6 +105,22 @@ function pairingViolations({ incomingAuth, authServerConfig: server }: VirtualMC
     violations.push({ path, message: 'must be the name of one of authServerConfig.upstreamProviders' })
   }
   return violations
+}
+
+/** Without resourceUrl, the resource depends on the cluster, and reconciliation checks it. */
+function resourceViolations({ clients = [] }: EmbeddedAuthServerConfig, served: string): Violation[] {
+  return clients.flatMap(({ resources = [] }, index) =>
+    resources.flatMap((resource, i) =>
+      resource === served
+        ? []
+        : [
+            {
+              path: `spec.authServerConfig.clients[${index}].resources[${i}]`,
+              message: `must be ${served}, the resourceUrl of oidcConfigRef; this server issues no other tokens`,
+            },
+          ],
+    ),
+  )
 }
 
 function aggregationViolations(spec: VirtualMCPServerSpec): Violation[] {

@@ -36,6 +36,7 @@ const login = ['oidc', 'VirtualMCPServer'] as const
 const everyone = ['redis-sessions', 'VirtualMCPServer'] as const
 const server = ['redis-sessions', 'MCPServer'] as const
 const entrance = ['embedded-auth-server', 'VirtualMCPServer'] as const
+const machines = ['machine-clients', 'VirtualMCPServer'] as const
 const exchange = ['token-exchange', 'MCPExternalAuthConfig'] as const
 const cloud = ['cloud-sts', 'MCPExternalAuthConfig'] as const
 const search = ['optimizer', 'VirtualMCPServer'] as const
@@ -43,6 +44,7 @@ const oidc = ['oidc', 'MCPOIDCConfig'] as const
 const otel = ['authz', 'MCPTelemetryConfig'] as const
 const entry = ['remote-entry', 'MCPServerEntry'] as const
 const provider = '/spec/authServerConfig/upstreamProviders'
+const clients = '/spec/authServerConfig/clients'
 const github = `${provider}/1/oauth2Config`
 
 export const badManifests: readonly BadManifest[] = [
@@ -102,6 +104,37 @@ export const badManifests: readonly BadManifest[] = [
     [set('/spec/authServerConfig/primaryUpstreamProvider', 'gitlab')],
     'primaryUpstreamProvider must be the name of one of upstreamProviders',
   ),
+  rule(
+    'neither clients nor upstreams',
+    machines,
+    [drop(clients)],
+    'upstreamProviders needs at least one provider unless clients is set',
+  ),
+  rule(
+    'a client with a secret and keys',
+    machines,
+    [set(`${clients}/0/jwksUri`, 'https://ci.example.com/jwks')],
+    'exactly one of clientSecretRefs, jwks and jwksUri must be set',
+  ),
+  rule(
+    'a client secret without https',
+    machines,
+    [set('/spec/authServerConfig/issuer', 'http://reports.ns.svc')],
+    'clients with clientSecretRefs need an https issuer, because their secrets are sent to it',
+  ),
+  rule(
+    'a client scope that needs a user',
+    machines,
+    [set(`${clients}/0/scopes`, ['openid'])],
+    'must not contain openid, profile, email or offline_access, which need a user',
+  ),
+  rule(
+    'a client whose tokens live too long',
+    machines,
+    [set(`${clients}/0/tokenLifespan`, '2h')],
+    'must be from 1m to 1h',
+  ),
+  schema('two clients of one id', machines, [set(`${clients}/1/clientId`, 'nightly-report')], 'clients'),
   rule(
     'redis block with memory',
     entrance,

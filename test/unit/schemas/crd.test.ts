@@ -207,6 +207,7 @@ await t.test('CRDs: objects are closed but for the leaves that are meant to be f
     'default',
     'defaultResults',
     'definition',
+    'keys[]',
     'parameters',
     'podTemplateSpec',
     'properties',

@@ -12,7 +12,11 @@ import { issuerFailure, type Strategy, toStrategy } from '../../../externalauth/
 import { checkBackendNames, unknownWebhookBackends } from '../../../references/backend-names.ts'
 import type { ResolvedReferences } from '../../../references/reference.ts'
 import { specFailure } from '../../../references/resolve.ts'
-import { authServerPart, checkAuthServerReplicas } from '../../../runtime-config/auth-server.ts'
+import {
+  authServerPart,
+  checkAuthServerReplicas,
+  resourceFailure,
+} from '../../../runtime-config/auth-server.ts'
 import { headerIdentifiers } from '../../../runtime-config/header-forward.ts'
 import { checkSessionPassword, sessionStoragePart } from '../../../runtime-config/session-storage.ts'
 import { type ConfigPart, failed, type SyncFailure } from '../../../sync/conditions.ts'
@@ -143,7 +147,8 @@ function embeddedServer(
 }
 
 /**
- * Checks that the incoming OIDC settings match the embedded server: same issuer, and audience equal to the resource.
+ * Checks that the incoming OIDC settings match the embedded server: same issuer, audience equal to the resource, and no
+ * other resource in its clients.
  */
 function pairingFailure(
   server: EmbeddedAuthServerConfig,
@@ -154,7 +159,7 @@ function pairingFailure(
     return 'the issuer of the embedded authorization server must match the issuer of the MCPOIDCConfig'
   }
   return oidcConfig.audience === oidcConfig.resource
-    ? undefined
+    ? resourceFailure(server, oidcConfig.resource)
     : 'the audience of oidcConfigRef must equal its resourceUrl, the audience of issued tokens'
 }
 

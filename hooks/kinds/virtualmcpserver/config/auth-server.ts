@@ -23,6 +23,8 @@ import {
   authServerPart,
   authServerSecrets,
   checkAuthServerReplicas,
+  resourceFailure,
+  restartSecrets,
 } from '../../../runtime-config/auth-server.ts'
 import { exposureOf } from '../../common/exposure.ts'
 
@@ -76,7 +78,9 @@ function serverFailure(context: Context, auth: RuntimeIncomingAuth | undefined):
   if (primary !== undefined && !names.includes(primary)) {
     return failure(
       'AuthzUpstreamUnknown',
-      `primaryUpstreamProvider ${primary} is not one of ${names.join(', ')}`,
+      names.length === 0
+        ? `primaryUpstreamProvider ${primary} is unknown, because the list upstreamProviders is empty`
+        : `primaryUpstreamProvider ${primary} is not one of ${names.join(', ')}`,
     )
   }
   const secrets = context.missingSecrets(authServerSecrets(server))
@@ -125,7 +129,8 @@ function oidcFailure(
       'the audience of oidcConfigRef must equal the resource URL, the audience of issued tokens',
     )
   }
-  return undefined
+  const resources = resourceFailure(server, oidc.resource)
+  return resources === undefined ? undefined : failure('AuthServerConfigInvalid', resources)
 }
 
 function failure(reason: string, message: string): SyncFailure {
@@ -157,7 +162,7 @@ export function authServerFileOf(
   const server = context.parent.spec.authServerConfig
   const oidc = auth?.oidc
   if (!server || !oidc) return undefined
-  needs.revision('authServerSecrets', context.secretRevision(authServerSecrets(server)))
+  needs.revision('authServerSecrets', context.secretRevision(restartSecrets(server)))
   return authServerPart(withPresentBundles(context, server), {
     kind: context.stored.kind,
     namespace: context.namespace,

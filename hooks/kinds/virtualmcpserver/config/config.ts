@@ -93,10 +93,12 @@ const hotReloadable = [
 /** Returns a hash that changes when the server must restart. */
 export function restartHash(
   config: input.VmcpFile,
-  authServer: unknown,
+  authServer: input.AuthServerFile | undefined,
   revision: string | undefined,
 ): string {
   const rest: Record<string, unknown> = { ...config, console: consoleStartSettings(config.console) }
   for (const key of hotReloadable) delete rest[key]
-  return hashOf({ ...rest, authServer, revision })
+  // The running server rereads its clients.
+  const { clients: _, ...server } = authServer ?? {}
+  return hashOf({ ...rest, authServer: authServer && server, revision })
 }

@@ -519,6 +519,178 @@ const mapping: Table = {
   ],
 }
 
+const client = `${at}.clients[0]`
+const scopes = ['tools:read']
+const ecKey = { kty: 'EC', crv: 'P-256', x: 'eA', y: 'eQ' }
+
+/** `count` clients with secrets and different ids. */
+function clientsNamed(count: number): Json {
+  return Array.from({ length: count }, (_, i) => ({
+    clientId: `c${i}`,
+    clientSecretRefs: [secretRef],
+    scopes,
+  }))
+}
+
+const declared: Table = {
+  name: 'clients with a secret',
+  base: server({ clients: [{ clientId: 'ci', clientSecretRefs: [secretRef], scopes }] }),
+  rows: [
+    {
+      id: '',
+      at: `${at}.clients`,
+      good: [absent, [], clientsNamed(50)],
+      bad: [clientsNamed(51), {}],
+    },
+    {
+      id: '',
+      at: `${at}.clients[1]`,
+      bad: [{ clientId: 'ci', jwksUri: 'https://ci.example.com/jwks', scopes }],
+    },
+    {
+      id: '',
+      at: `${client}.clientId`,
+      required: true,
+      good: ['a', 'Build.eu_1-x', '1', 'x'.repeat(128)],
+      bad: ['', '-a', '.a', 'a b', 'a/b', 'client:a', 'a#b', 'x'.repeat(129), 1],
+    },
+    {
+      id: '',
+      at: `${client}.clientSecretRefs`,
+      good: [[secretRef, { name: 'next', key: 'k' }]],
+      bad: [[], [secretRef, secretRef, secretRef], secretRef],
+    },
+    { id: '', at: `${client}.clientSecretRefs`, bad: [absent], failure: client },
+    ...secretRows(`${client}.clientSecretRefs[0]`),
+    { id: '', at: `${client}.jwks`, bad: [{ keys: [ecKey] }], failure: client },
+    { id: '', at: `${client}.jwksUri`, bad: ['https://ci.example.com/jwks'], failure: client },
+    { id: '', at: `${client}.clientSecret`, bad: ['inline'] },
+    {
+      id: '',
+      at: `${client}.signingAlg`,
+      default: 'ES256',
+      good: ['ES384', 'RS256', 'PS256', 'EdDSA'],
+      bad: ['', 'none', 'HS256', 'es256', 'ES512'],
+    },
+    {
+      id: '',
+      at: `${client}.scopes`,
+      required: true,
+      good: [['a', 'b'], ['x'.repeat(256)], Array.from({ length: 10 }, (_, i) => `s${i}`)],
+      bad: [
+        [],
+        'tools:read',
+        ['openid'],
+        ['a', 'profile'],
+        ['email'],
+        ['offline_access'],
+        Array.from({ length: 11 }, (_, i) => `s${i}`),
+      ],
+    },
+    {
+      id: '',
+      at: `${client}.scopes`,
+      bad: [[''], ['a b'], ['a"b'], ['a\\b'], ['x'.repeat(257)]],
+      failure: `${client}.scopes[0]`,
+    },
+    { id: '', at: `${client}.scopes`, bad: [['a', 'a']], failure: `${client}.scopes[1]` },
+    {
+      id: '',
+      at: `${client}.resources`,
+      good: [
+        absent,
+        ['https://mcp.example.com/mcp', 'http://mcp.ns.svc'],
+        Array.from({ length: 10 }, (_, i) => `https://s${i}.example.com`),
+      ],
+      bad: [[], 'https://mcp.example.com', Array.from({ length: 11 }, (_, i) => `https://s${i}.example.com`)],
+    },
+    {
+      id: '',
+      at: `${client}.resources`,
+      bad: [[''], ['mcp.example.com'], ['ftp://mcp.example.com']],
+      failure: `${client}.resources[0]`,
+    },
+    {
+      id: '',
+      at: `${client}.resources`,
+      bad: [['https://a.example.com', 'https://a.example.com']],
+      failure: `${client}.resources[1]`,
+    },
+    {
+      id: '',
+      at: `${client}.tokenLifespan`,
+      default: '15m',
+      good: ['1m', '90s', '1h'],
+      bad: [...notDuration, '0s', '59s', '1h1s'],
+    },
+    {
+      id: '',
+      at: `${at}.issuer`,
+      good: ['http://localhost:8080', 'http://127.0.0.1', 'http://[::1]:80/x'],
+      bad: ['http://auth.ns.svc', 'http://localhost.example.com', 'http://127.0.0.1.example.com'],
+    },
+  ],
+}
+
+const keys = `${client}.jwks.keys`
+const keyed: Table = {
+  name: 'clients with public keys',
+  base: server({ clients: [{ clientId: 'ci', jwks: { keys: [ecKey] }, scopes }] }),
+  rows: [
+    {
+      id: '',
+      at: keys,
+      required: true,
+      good: [[{ ...ecKey, kid: '1', use: 'sig', note: 'x' }], Array.from({ length: 10 }, () => ecKey)],
+      bad: [[], ecKey, Array.from({ length: 11 }, () => ecKey)],
+    },
+    {
+      id: '',
+      at: `${keys}[0].kty`,
+      required: true,
+      good: ['EC', 'RSA', 'OKP'],
+      bad: ['oct', 'ec', '', 1],
+    },
+    { id: '', at: `${client}.jwks.url`, bad: ['https://ci.example.com/jwks'] },
+    { id: '', at: `${client}.jwks`, bad: [absent], failure: client },
+    { id: '', at: `${client}.jwksUri`, bad: ['https://ci.example.com/jwks'], failure: client },
+    { id: '', at: `${at}.issuer`, good: ['http://auth.ns.svc'] },
+  ],
+}
+
+const keyedByUrl: Table = {
+  name: 'clients with a URL of public keys',
+  base: server({ clients: [{ clientId: 'ci', jwksUri: 'https://ci.example.com/jwks', scopes }] }),
+  rows: [
+    {
+      id: '',
+      at: `${client}.jwksUri`,
+      good: ['https://keys.example.com:8443/a?b=c', `https://ci.example.com/${'x'.repeat(2025)}`],
+      bad: [
+        '',
+        'ci.example.com',
+        'http://ci.example.com/jwks',
+        'https://169.254.169.254/jwks',
+        `https://ci.example.com/${'x'.repeat(2026)}`,
+      ],
+    },
+    { id: '', at: `${client}.jwksUri`, bad: [absent], failure: client },
+  ],
+}
+
+const withoutUpstreams: Table = {
+  name: 'clients without upstreams',
+  base: server({
+    upstreamProviders: [],
+    clients: [{ clientId: 'ci', clientSecretRefs: [secretRef], scopes }],
+  }),
+  rows: [
+    { id: '', at: `${at}.upstreamProviders`, default: [], good: [absent, []] },
+    { id: '', at: `${at}.clients`, bad: [absent, []], failure: `${at}.upstreamProviders` },
+    { id: '', at: `${at}.primaryUpstreamProvider`, bad: ['corp'] },
+  ],
+}
+
 export const authServerTables: readonly Table[] = [
   top,
   several,
@@ -530,4 +702,8 @@ export const authServerTables: readonly Table[] = [
   oauth,
   dcr,
   mapping,
+  declared,
+  keyed,
+  keyedByUrl,
+  withoutUpstreams,
 ]

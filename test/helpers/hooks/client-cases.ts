@@ -1,0 +1,120 @@
+/** Golden cases of declared clients: with secrets, with keys, with a URL of keys, and without upstreams. */
+import {
+  auth,
+  embedded,
+  entry,
+  oidcConfig,
+  remote,
+  resource,
+  secret,
+  server,
+  virtual,
+  world,
+} from '../../hooks/resources.ts'
+import type { Stored, World } from '../../hooks/world.ts'
+
+/** A public key on P-256. */
+export const ecKey = {
+  kty: 'EC',
+  crv: 'P-256',
+  x: 'GHtbBfEvIEV9FaDLH170Yz6p7klykjL62SXWreGRXIk',
+  y: 'asuvPFb4Ynk1ogej-Y125D7hKgKHhjJkv9C6ZZW3tY8',
+}
+
+const nightly = {
+  clientId: 'nightly',
+  clientSecretRefs: [
+    { name: 'nightly.job', key: 'now' },
+    { name: 'nightly.job', key: 'next' },
+  ],
+  scopes: ['tools:read'],
+  tokenLifespan: '5m',
+}
+const agent = {
+  clientId: 'agent',
+  jwks: { keys: [{ ...ecKey, kid: 'a' }] },
+  scopes: ['tools:read', 'tools:call'],
+}
+const builds = {
+  clientId: 'builds',
+  jwksUri: 'https://ci.example.com/jwks',
+  signingAlg: 'RS256',
+  scopes: ['tools:call'],
+}
+
+const secrets = (): Stored => secret('nightly.job', { now: 'n'.repeat(32), next: 'x'.repeat(32) })
+
+const authServer = (more: object): Stored =>
+  resource('MCPExternalAuthConfig', 'server', {
+    type: 'embeddedAuthServer',
+    embeddedAuthServer: embedded(more),
+  })
+
+const oidcFor = (name: string) => ({
+  oidcConfigRef: {
+    name: 'login',
+    audience: `https://${name}.example.com`,
+    resourceUrl: `https://${name}.example.com`,
+  },
+})
+const filesWithServer = server('files', {
+  ...oidcFor('files'),
+  authServerRef: { kind: 'MCPExternalAuthConfig', name: 'server' },
+})
+const crmWithServer = remote('crm', { ...oidcFor('crm'), externalAuthConfigRef: { name: 'server' } })
+const door = (clients: readonly object[], more: object = {}): Stored =>
+  virtual({
+    incomingAuth: { type: 'oidc', ...oidcFor('door') },
+    authServerConfig: embedded({ clients, ...more }),
+  })
+
+/** A running server whose client then loses its Secret. */
+const withoutSecret = (...objects: Stored[]): World =>
+  world(oidcConfig(), secrets(), ...objects)
+    .ready()
+    .remove('Secret', 'nightly.job')
+    .settle()
+
+type Request = Record<string, unknown>
+
+export const clientCases: Record<string, () => Request> = {
+  'MCPExternalAuthConfig/clients': () =>
+    world(authServer({ clients: [nightly, agent] }), secrets())
+      .settle()
+      .request('MCPExternalAuthConfig', 'server'),
+  'MCPExternalAuthConfig/client-secret-missing': () =>
+    world(authServer({ clients: [nightly, agent] }), secret('nightly.job', { now: 'n'.repeat(32) }))
+      .settle()
+      .request('MCPExternalAuthConfig', 'server'),
+  'MCPServer/clients': () =>
+    world(oidcConfig(), secrets(), authServer({ clients: [nightly, agent, builds] }), filesWithServer)
+      .settle()
+      .request('MCPServer', 'files'),
+  'MCPServer/client-secret-missing-keeps-children': () =>
+    withoutSecret(authServer({ clients: [nightly] }), filesWithServer).request('MCPServer', 'files'),
+  'MCPRemoteProxy/clients': () =>
+    world(oidcConfig(), authServer({ clients: [agent, builds], upstreamProviders: [] }), crmWithServer)
+      .settle()
+      .request('MCPRemoteProxy', 'crm'),
+  'VirtualMCPServer/clients': () =>
+    world(oidcConfig(), secrets(), door([nightly, agent, builds]))
+      .ready()
+      .request('VirtualMCPServer', 'door'),
+  'VirtualMCPServer/clients-without-upstreams': () =>
+    world(
+      oidcConfig(),
+      auth.inject,
+      auth.xaa,
+      auth.exchange,
+      auth.bearer,
+      entry('injected', { externalAuthConfigRef: { name: 'inject' } }),
+      entry('crossed', { externalAuthConfigRef: { name: 'xaa' } }),
+      entry('exchanged', { externalAuthConfigRef: { name: 'exchange' } }),
+      entry('stored', { externalAuthConfigRef: { name: 'bearer' } }),
+      door([{ ...agent, resources: ['https://door.example.com'] }], { upstreamProviders: [] }),
+    )
+      .ready()
+      .request('VirtualMCPServer', 'door'),
+  'VirtualMCPServer/client-secret-missing-keeps-children': () =>
+    withoutSecret(door([nightly])).request('VirtualMCPServer', 'door'),
+}
