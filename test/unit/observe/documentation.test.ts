@@ -40,7 +40,7 @@ t.test('documentation: audit events are those of the code', async (t) => {
 })
 
 t.test('documentation: inner spans and attributes are those of the code', async (t) => {
-  const header = page.indexOf('Spans inside:')
+  const header = page.indexOf('| Span | Covers |')
   t.same(
     page
       .slice(header)
