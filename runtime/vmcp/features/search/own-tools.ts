@@ -15,22 +15,22 @@ const definitions = [
   {
     name: findToolName,
     description:
-      'Finds the tools that fit a task. Many more tools are available here than are listed: search before you try to ' +
-      'solve a task, and whenever a step needs something you have no tool for. Tools are found by what they mean ' +
-      '(tool_description) and by words (tool_keywords), best match first. The response has each tool with its ' +
-      'input schema, and token_metrics: the tokens that all tools would take (baseline_tokens), that these take ' +
-      '(returned_tokens), and what is saved (savings_percent). Run a tool that was found with call_tool.',
+      'Finds tools for a task. Many more tools are available than are listed, so search before you try to solve a ' +
+      'task, and whenever a step requires a tool that you do not have. Tools are found by meaning (tool_description) ' +
+      'and by keyword (tool_keywords), best match first. The response contains each tool with its input schema, and ' +
+      'token_metrics: the number of tokens that all tools would use (baseline_tokens), the number that the returned ' +
+      'tools use (returned_tokens), and the savings (savings_percent). Run a tool that you found with call_tool.',
     inputSchema: {
       type: 'object',
       properties: {
         tool_description: {
           type: 'string',
-          description: 'The task, or what the tool should be able to do, in plain words.',
+          description: 'The task, or what the tool should be able to do, in plain language.',
         },
         tool_keywords: {
           type: 'array',
           items: { type: 'string' },
-          description: 'Words that are likely to stand in the name or the description of the tool.',
+          description: "Words that are likely to appear in the tool's name or description.",
         },
       },
       required: ['tool_description'],
@@ -39,12 +39,12 @@ const definitions = [
   {
     name: callToolName,
     description:
-      'Runs a tool by its name and answers with what it answers. Call find_tool first: it gives the exact names and ' +
-      'says which parameters a tool takes.',
+      'Runs a tool by name and returns its result. Call find_tool first: it returns the exact names and the ' +
+      'parameters that each tool takes.',
     inputSchema: {
       type: 'object',
       properties: {
-        tool_name: { type: 'string', description: 'Name of the tool, exactly as find_tool gave it.' },
+        tool_name: { type: 'string', description: 'Name of the tool, exactly as find_tool returned it.' },
         parameters: { type: 'object', description: 'Arguments for the tool, matching its input schema.' },
       },
       required: ['tool_name', 'parameters'],
