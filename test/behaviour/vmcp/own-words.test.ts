@@ -173,7 +173,7 @@ t.test(
     t.notMatch((await session.request('tools/list')).text, 'workspace')
     await until(async () => (await status()).problem_details.some(({ type }) => type === 'list_problem'))
     const problem = (await status()).problem_details.find(({ type }) => type === 'list_problem')
-    t.match(problem?.message, /tools\/list of backend b failed: .*: quota of workspace used up$/)
+    t.match(problem?.message, /tools\/list on backend b failed: .*: quota of workspace used up$/)
     t.ok(lines.some((line) => line.includes('"list_problem"') && line.includes('quota of workspace used up')))
   },
 )

@@ -156,7 +156,7 @@ t.test('a list that fails later keeps its last items, and the problem ends with 
   fails = true
   backend.push('{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}')
   const problem = async () =>
-    (await status()).problems.find((line) => line.startsWith('prompts/list of backend bad failed'))
+    (await status()).problems.find((line) => line.startsWith('prompts/list on backend bad failed'))
   await until(async () => (await problem()) !== undefined)
   t.match(await problem(), /HTTP 500.*its last known items stay in use/)
   t.same(await listed(session, 'prompts/list'), ['bad_p'])
@@ -170,7 +170,7 @@ t.test('a list that never answers fails alone after a while', { timeout: 60_000 
   t.same(await listed(session, 'tools/list'), complete['tools/list'])
   const { problems } = await status()
   t.match(
-    problems.find((line) => line.startsWith('prompts/list of backend bad failed')),
+    problems.find((line) => line.startsWith('prompts/list on backend bad failed')),
     /in time/,
   )
 })
