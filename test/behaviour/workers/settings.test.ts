@@ -47,7 +47,7 @@ t.test('what cannot be is an error that names the field and the rule', async (t)
         '--config',
         file('both.yaml', { console, operational: { workers: 2 } }),
       ]),
-      /console\.enabled: the console needs a single process/,
+      /console\.enabled: the console requires a single process/,
     ],
     [
       serve('--config', plain, '--workers', '2', '--pin-first', join(dir, 'locks')),
