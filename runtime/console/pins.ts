@@ -147,11 +147,11 @@ async function approve({ view, approver }: PinRouteParts, { body }: ApiRequest):
   const found = view.pinDetail(String(backend), kind as LockedKind, String(name))
   if (!found)
     throw new GatehouseError('APPROVAL_STALE', {
-      detail: 'the item no longer differs: it matches the lock, or is gone',
+      detail: 'the item no longer differs: it matches the lock, or no longer exists',
     })
   if (found.digest !== digest || found.state !== state)
     throw new GatehouseError('APPROVAL_STALE', {
-      detail: `the backend now offers another definition (${found.state}, ${found.digest}): reload and review the difference again`,
+      detail: `the backend now offers a different definition (${found.state}, ${found.digest}): reload and review the difference again`,
     })
   if (found.approvedDigest !== approvedDigest || found.changing)
     throw new GatehouseError('APPROVAL_STALE', { detail: lockChanges })

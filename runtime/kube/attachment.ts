@@ -70,7 +70,7 @@ export function attach(
     try {
       token = api.token()
     } catch (cause) {
-      reject(new AttachRefused('AccessRefused', 'the token of the service account cannot be read', { cause }))
+      reject(new AttachRefused('AccessRefused', 'the service account token cannot be read', { cause }))
       return
     }
     const socket = new WebSocket(urlOf(api, target), protocols, {
@@ -155,7 +155,7 @@ class Stream implements Attachment {
     this.ended = new Promise((resolve) => {
       let failure: string | undefined
       socket.on('error', () => {
-        failure = 'the connection to the API server broke'
+        failure = 'the connection to the API server was lost'
       })
       socket.once('close', () => {
         clearInterval(timer)
@@ -168,7 +168,7 @@ class Stream implements Attachment {
   #check(): void {
     if (this.#paused) return
     if (performance.now() - this.#heardAt > deadMs) {
-      this.#status ??= 'the connection to the API server is silent'
+      this.#status ??= 'the connection to the API server stopped responding'
       this.#socket.terminate()
     } else if (this.#socket.readyState === WebSocket.OPEN) this.#socket.ping()
   }
@@ -212,7 +212,7 @@ const stdinByte = Buffer.from([channel.stdin])
 function statusText(bytes: Buffer): string | undefined {
   try {
     const { status, message }: { status?: unknown; message?: unknown } = JSON.parse(bytes.toString('utf8'))
-    if (status === 'Success') return 'the streams of the container ended'
+    if (status === 'Success') return "the container's streams ended"
     return typeof message === 'string' ? message.slice(0, 1_024) : undefined
   } catch {
     return undefined

@@ -47,7 +47,7 @@ function mounted(account: string, name: string): string {
     return readFileSync(path, 'utf8')
   } catch (cause) {
     throw invalidConfig(
-      `${path} cannot be read: this pod needs the token of its service account (automountServiceAccountToken)`,
+      `${path} cannot be read: this pod needs its service account token (automountServiceAccountToken)`,
       cause,
     )
   }

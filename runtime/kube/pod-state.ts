@@ -38,7 +38,7 @@ export async function readPodState(
   const { status, body } = await getObject(api, corePath(namespace, 'pods', pod))
   if (status === 200) return withRevision(podState(body, container), body)
   if (status === 404) {
-    return not('PodNotFound', `pod ${pod} does not exist: see the events of the StatefulSet that makes it`)
+    return not('PodNotFound', `pod ${pod} does not exist: see the events of the StatefulSet that creates it`)
   }
   return not(refusalReason(status), refusalMessage(status, 'get', `pods/${pod}`, body))
 }
@@ -51,10 +51,9 @@ export function refusalReason(status: number): string {
 export function refusalMessage(status: number, verb: string, what: string, body: Fields): string {
   const said = textOf(body['message']) || `status ${status}`
   if (status === 403)
-    return `the API server refuses ${verb} on ${what}: ${said}: the Role and RoleBinding of the proxy's service account must allow it`
-  if (status === 401)
-    return `the API server does not accept the token of the proxy: ${said}: restart the proxy's pod`
-  return `the API server answered ${status} to ${verb} on ${what}: ${said}`
+    return `the API server rejected ${verb} on ${what}: ${said}; the Role and RoleBinding of the proxy's service account must allow it`
+  if (status === 401) return `the API server rejected the proxy's token: ${said}; restart the proxy's pod`
+  return `the API server returned ${status} for ${verb} on ${what}: ${said}`
 }
 
 /** Label that the StatefulSet controller sets on its pods. */
@@ -69,7 +68,7 @@ function podState(pod: Fields, container: string): PodState {
   const status = fieldsOf(pod['status'])
   const name = textOf(metadata['name'])
   if (metadata['deletionTimestamp'] !== undefined)
-    return not('PodTerminating', `pod ${name} is being ended; its successor is waited for`)
+    return not('PodTerminating', `pod ${name} is terminating; waiting for its successor`)
   const found = listOf(status['containerStatuses'])
     .filter(isFields)
     .find((one) => one['name'] === container)
@@ -84,7 +83,7 @@ function podState(pod: Fields, container: string): PodState {
   }
   return not(
     'ContainerEnded',
-    `the server has ended${exitOf(terminated)} and is started again: see kubectl logs ${name} -c ${container} --previous`,
+    `the server has exited${exitOf(terminated)} and is being restarted: see kubectl logs ${name} -c ${container} --previous`,
   )
 }
 
@@ -93,8 +92,8 @@ function notScheduled(name: string, status: Fields): PodState {
     .filter(isFields)
     .find(({ type }) => type === 'PodScheduled')
   if (scheduled?.['status'] === 'False')
-    return not('PodUnschedulable', `pod ${name} has no node: ${textOf(scheduled['message'])}`)
-  return not('PodPending', `pod ${name} is being started`)
+    return not('PodUnschedulable', `pod ${name} has not been scheduled: ${textOf(scheduled['message'])}`)
+  return not('PodPending', `pod ${name} is starting`)
 }
 
 const next: Readonly<Record<string, string>> = {
@@ -108,7 +107,7 @@ function notStarted(name: string, waiting: Fields, container: Fields): PodState 
   const reason = textOf(waiting['reason']) || 'PodPending'
   const said = textOf(waiting['message'])
   if (reason === 'ContainerCreating' || reason === 'PodInitializing')
-    return not('PodPending', `pod ${name} is being started`)
+    return not('PodPending', `pod ${name} is starting`)
   if (reason === 'CrashLoopBackOff') return not(reason, crashing(name, container))
   const step = next[reason] ?? `see kubectl describe pod ${name}`
   return not(/^[A-Za-z]{1,64}$/.test(reason) ? reason : 'ContainerWaiting', `${said || reason}: ${step}`)
@@ -117,8 +116,8 @@ function notStarted(name: string, waiting: Fields, container: Fields): PodState 
 function crashing(name: string, container: Fields): string {
   const code = exitOf(fieldsOf(container['lastState'])['terminated'])
   return (
-    `the server ends as soon as it is started${code}: see kubectl logs ${name} -c ${textOf(container['name'])} --previous; ` +
-    'a server that does not read its standard input needs another transport, or args'
+    `the server exits as soon as it starts${code}: see kubectl logs ${name} -c ${textOf(container['name'])} --previous; ` +
+    'a server that does not read its standard input needs a different transport, or args'
   )
 }
 

@@ -140,7 +140,7 @@ export function readMessage(object: JsonObject): Message {
   const params = object.raw('params')
   if (params !== undefined && params[0] !== openObject) throw invalid(usable, 'params must be an object')
   if (object.raw('result') ?? object.raw('error')) {
-    throw invalid(usable, 'a message has a method, a result or an error')
+    throw invalid(usable, 'a message must have a method, a result or an error')
   }
   return {
     kind: id === undefined ? 'notification' : 'request',
@@ -172,11 +172,11 @@ function readResponse(object: JsonObject, id: string | undefined, usable: string
   const result = object.raw('result')
   const error = object.raw('error')
   if ((result === undefined) === (error === undefined)) {
-    throw invalid(usable, 'a message has a method, a result or an error')
+    throw invalid(usable, 'a message must have a method, a result or an error')
   }
   if (result !== undefined && result[0] !== openObject) throw invalid(usable, 'result must be an object')
   if (error !== undefined && error[0] !== openObject) throw invalid(usable, 'error must be an object')
-  if (result !== undefined && usable === undefined) throw invalid(undefined, 'a result needs an id')
+  if (result !== undefined && usable === undefined) throw invalid(undefined, 'a result requires an id')
   return {
     kind: result === undefined ? 'error' : 'result',
     bytes: object.bytes,

@@ -100,7 +100,7 @@ function readAnnotation(
 ): MirroredArgument {
   const header = schema['x-mcp-header']
   if (typeof header !== 'string' || !headerToken.test(header))
-    throw new RangeError('x-mcp-header is not a header name')
+    throw new RangeError('x-mcp-header is not a valid header name')
   if (!reachable || path.length === 0) throw new RangeError('x-mcp-header is only allowed on arguments')
   const { type } = schema
   if (type !== 'string' && type !== 'integer' && type !== 'boolean') {

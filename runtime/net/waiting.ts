@@ -93,7 +93,7 @@ export class LazySignal {
     for (const listener of this.#listeners.splice(0)) listener()
   }
 
-  /** Adds a listener, which is called at most once. It is not called if the signal has already aborted. */
+  /** Adds a listener that is called at most once. It is not called if the signal has already aborted. */
   addEventListener(_type: 'abort', listener: () => void, _options?: { readonly once: true }): void {
     if (!this.aborted) this.#listeners.push(listener)
   }

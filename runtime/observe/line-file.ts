@@ -16,7 +16,7 @@ const maxWaitingChars = 65_536
 
 export interface LineFile {
   write(line: string): void
-  /** Writes pending lines, as far as the descriptor accepts them. */
+  /** Writes as many pending lines as the descriptor accepts. */
   flushSync(): void
   /** Writes pending lines and closes the descriptor, unless it is a standard stream. */
   close(): void

@@ -24,9 +24,9 @@ export interface ShownTool {
 
 const pinRefusals: Readonly<Record<string, string>> = {
   tool_changed:
-    'its definition is not the approved one; review the difference, then approve it or ask its maintainer',
+    'its definition differs from the approved one; review the difference, then approve it or ask its maintainer',
   tool_new: 'it is new, and new tools are blocked until they are approved',
-  lock_invalid: 'the lock of its backend cannot be used',
+  lock_invalid: 'the lock for its backend cannot be used',
   no_lock: 'its backend has no lock, and backends without one are blocked',
 }
 

@@ -209,7 +209,7 @@ class CedarAuthorizer implements Authorizer {
     if (known?.accessToken === accessToken && known.idToken === idToken) return known.subject
     const claims = claimsOfUpstream(accessToken, idToken, caller.claims)
     if (!claims)
-      this.#log.warn('the access token of the primary upstream provider is not readable', { provider })
+      this.#log.warn('the access token from the primary upstream provider cannot be read', { provider })
     const subject = claims ? this.#subjectOf(claims, caller) : denyAll(caller.subject)
     this.#fromUpstream.set(caller.claims, { accessToken, idToken, subject })
     return subject

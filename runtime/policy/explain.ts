@@ -30,7 +30,7 @@ const partsAtOnce = 48
 const maxText = 300
 
 export interface PolicyExplanation {
-  /** `policies[3]`, or `policies[3].1` for the second policy in one text. */
+  /** `policies[3]`, or `policies[3].1` for the second policy in one string. */
   readonly id: string
   readonly effect: 'permit' | 'forbid'
   /** `unknown`: a limit was exceeded, or the engine failed. */
@@ -111,7 +111,7 @@ async function explainRequest(
       ...result,
       policies: [],
       leftOut: 0,
-      refused: 'the claims of the caller cannot be passed to the policies',
+      refused: "the caller's claims cannot be passed to the policies",
     }
   const { policies, call, unusable, target } = authorizer.evidence(subject, request)
   const candidates = policies.filter((policy) => mayMatter(policy, request.action, target.actions))

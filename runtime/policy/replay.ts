@@ -90,7 +90,7 @@ class Replayer {
       const lack = mayApplyTo(policy, line) ? this.#missingDataOf(policy, line) : undefined
       if (lack !== undefined) uncertain.set(policy.id, lack)
     }
-    // Policies in the same text are omitted together.
+    // Policies in the same string are omitted together.
     const texts = new Set([...uncertain.keys()].map(textIndex))
     const out = this.#policies.filter(({ id }) => texts.has(textIndex(id)))
     const authorizer = this.#authorizerWithout(texts, line.inputs?.mode ?? 'read')

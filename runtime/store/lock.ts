@@ -32,7 +32,7 @@ export async function withLock<T>(
   const until = performance.now() + options.waitMs
   while (!(await store.set(key, token, { ttlMs: options.ttlMs, onlyIf: 'absent' }))) {
     if (performance.now() >= until) {
-      throw new GatehouseError('STORE_DOWN', { cause: new Error(`lock ${name} is held by another`) })
+      throw new GatehouseError('STORE_DOWN', { cause: new Error(`lock ${name} is already held`) })
     }
     await delay(options.retryMs ?? 25, undefined, options.signal ? { signal: options.signal } : {})
   }

@@ -50,7 +50,7 @@ export function reservedOverrides(
       const { name } = fieldsOf(override)
       if (typeof name !== 'string' || !reserved.has(shown(workload, name))) return []
       const path = below(below(`${parent}.tools[${index}].overrides`, tool), 'name')
-      return [{ path, message: `${shown(workload, name)} is reserved for a tool of the server` }]
+      return [{ path, message: `${shown(workload, name)} is reserved for one of the server's own tools` }]
     }),
   )
 }

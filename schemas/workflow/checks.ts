@@ -35,7 +35,7 @@ export function workflowViolations(
 /** One of the server's own tools with this name would hide the workflow. */
 function nameViolations({ name }: CompositeTool, path: string): Violation[] {
   return Object.values<string>(serverTools).includes(name)
-    ? [{ path: `${path}.name`, message: `${name} is reserved for a tool of the server` }]
+    ? [{ path: `${path}.name`, message: `${name} is reserved for one of the server's own tools` }]
     : []
 }
 

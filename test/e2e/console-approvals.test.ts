@@ -95,7 +95,7 @@ t.test(
     await button.waitFor()
     await rig.offer({ ...after, tools: [changed(approved, { description: 'Sends a file' }), slashes] })
     await button.click()
-    t.match(await page.getByRole('alert').textContent(), /now offers another definition/)
+    t.match(await page.getByRole('alert').textContent(), /now offers a different definition/)
     t.equal(rig.read(), lockText(before), 'nothing was written')
     await page.getByRole('button', { name: 'Resume' }).click()
     await page.getByText('+description: Sends a file').waitFor()
@@ -158,7 +158,7 @@ t.test(
     t.equal(await page.getByRole('region', { name: 'approval command' }).textContent(), command)
     await page.getByRole('button', { name: 'Copy: approval command' }).waitFor()
     t.equal(await page.getByRole('button', { name: /Approve/ }).count(), 0)
-    t.match(await page.locator('main').textContent(), /has no rights in the cluster/)
+    t.match(await page.locator('main').textContent(), /has no permissions in the cluster/)
     await checkAccessibility(t, page, 'a command')
   },
 )

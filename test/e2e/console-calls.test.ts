@@ -39,7 +39,7 @@ t.test(
     const details = page.locator('.details')
     t.match(
       await details.textContent(),
-      /Denied by: policy.*policies\[2\].*Only auditors can see arguments and result/s,
+      /Denied by: policy.*policies\[2\].*Only auditors can see the arguments and result/s,
     )
     t.match(page.url(), /open=c8/, 'the open call is in the address')
     await checkAccessibility(t, page, 'details of a call')
@@ -143,7 +143,7 @@ t.test(
     fixture.data['calls'] = pageOf([call('e1', { name: 'after_the_gap' })], { gap: true })
     fixture.push({ type: 'gap' })
     await page.getByRole('row', { name: /after_the_gap/ }).waitFor()
-    await page.getByText('Some calls are missing, because this server stores only the latest ones').waitFor()
+    await page.getByText('Some calls are missing because this server stores only the latest ones').waitFor()
   },
 )
 

@@ -73,11 +73,11 @@ t.test('hostile: names, descriptions and schemas of tools', { skip: missingBrows
   await isInert(t, page)
   await checkAccessibility(t, page, 'the list')
   await link.click()
-  await page.getByText('invisible or change the order').waitFor()
+  await page.getByText('that change the text direction').waitFor()
   t.match(await page.locator('.prose').textContent(), `${markup}readU+202E`)
   await isInert(t, page)
   for (const tab of ['Input', 'Raw', 'Try']) {
-    await page.getByRole('navigation', { name: 'Parts of the tool' }).getByRole('link', { name: tab }).click()
+    await page.getByRole('navigation', { name: 'Tool details' }).getByRole('link', { name: tab }).click()
     await page.locator('.loading').waitFor({ state: 'detached' })
     await isInert(t, page)
   }

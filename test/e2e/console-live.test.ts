@@ -111,10 +111,7 @@ t.test('live: the other pages have what the server knows', { skip: missingBrowse
   await page.getByRole('region', { name: 'Running configuration' }).waitFor()
   await checkAccessibility(t, page, 'config')
   await show(page, '#/connect', 'Connect')
-  await page
-    .getByRole('region', { name: 'Address of the server' })
-    .filter({ hasText: console.vmcp.url })
-    .waitFor()
+  await page.getByRole('region', { name: 'Server address' }).filter({ hasText: console.vmcp.url }).waitFor()
   await checkAccessibility(t, page, 'connect')
   await show(page, '#/policies', 'Policies')
   await page.getByText('No policies are configured').waitFor()

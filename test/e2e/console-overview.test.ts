@@ -126,7 +126,7 @@ t.test(
     const pages = await page.getByRole('navigation', { name: 'Pages' }).getByRole('link').allTextContents()
     t.same(pages, ['Tools', 'Calls', 'Sessions', 'Accounts', 'Connect'])
     await show(page, '#/config', 'Config')
-    await page.getByText('You need the role operator to open this page.').waitFor()
+    await page.getByText('You need the operator role to open this page.').waitFor()
     await checkAccessibility(t, page, 'a page of another role')
     fixture.handlers.set('GET sessions', () => 401)
     await page.getByRole('link', { name: 'Sessions' }).click()

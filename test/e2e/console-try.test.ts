@@ -230,7 +230,7 @@ t.test('try: cancel counts also before the server has named the run', { skip: mi
 t.test('try: a destructive tool runs once its name is typed', { skip: missingBrowser }, async (t) => {
   const { page, started, followed } = await open(t, 'github_delete_branch')
   await page.getByRole('button', { name: 'Run as Ana' }).click()
-  await page.getByText('The typed name is not the name of the tool.').waitFor()
+  await page.getByText('The name that you typed does not match the tool’s name.').waitFor()
   t.equal(started.length, 0)
   await page.getByLabel(/Type its name/).fill('github_delete_branch')
   await page.getByRole('button', { name: 'Run as Ana' }).click()

@@ -162,7 +162,7 @@ const servers: Record<string, () => Request> = {
   'MCPServer/stdio-without-command': () => files(world(server('files', { transport: 'stdio' })).settle()),
   'MCPServer/stdio-attach-refused': () => {
     const w = world(server('files', { transport: 'stdio', replicas: 2, backendReplicas: 2 })).ready()
-    const report = { attached: false, reason: 'AccessRefused', message: 'the API server refuses create' }
+    const report = { attached: false, reason: 'AccessRefused', message: 'the API server rejected create' }
     return files(w.setData('mcp-files-attach-status', { 'attach.json': JSON.stringify(report) }))
   },
   'MCPServer/sse': () =>

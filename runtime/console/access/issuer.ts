@@ -93,7 +93,7 @@ export class Issuer {
       codeVerifier,
     })
     const { idToken, accessToken } = tokens
-    if (idToken === undefined) throw new OAuthClientError('protocol', 'the issuer sent no ID token')
+    if (idToken === undefined) throw new OAuthClientError('protocol', 'the issuer did not return an ID token')
     const rules = { keys: this.#keys, issuer, clientId, now, nonce, accessToken }
     const claims = await verifyIdToken(idToken, rules).catch((error: unknown) => {
       if (!(error instanceof TokenRefused)) throw error
@@ -120,5 +120,5 @@ export class Issuer {
 
 function required(endpoint: string | undefined, what: string): string {
   if (endpoint !== undefined) return endpoint
-  throw new OAuthClientError('protocol', `the discovery document of the issuer does not contain ${what}`)
+  throw new OAuthClientError('protocol', `the issuer's discovery document does not contain ${what}`)
 }

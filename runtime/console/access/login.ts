@@ -139,7 +139,7 @@ export function loginAccess(options: LoginOptions): VisitorAccess {
           isRefused ? 403 : 502,
           isRefused
             ? 'The identity provider rejected the login.'
-            : 'The login at the identity provider failed. Check its address and the client settings; the server log contains the error.',
+            : 'The login with the identity provider failed. Check its address and the client settings; the server log contains the error.',
         )
       }
     }

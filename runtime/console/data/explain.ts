@@ -25,7 +25,7 @@ export async function explained(explain: Explain, { body, visitor }: ApiRequest)
   const known = actions.find((one) => one === action)
   if (!known) throw refused('action', `one of ${actions.join(', ')}`)
   if (typeof name !== 'string' || name.length > maxName)
-    throw refused('name', `a text of at most ${maxName} characters`)
+    throw refused('name', `a string of at most ${maxName} characters`)
   if (claims !== undefined && !isFields(claims)) throw refused('claims', 'an object')
   const { caller } = visitor
   return explain(
@@ -47,7 +47,7 @@ function argumentsIn(text: unknown): unknown {
   } catch {
     // Rejected below.
   }
-  throw refused('arguments', 'the JSON text of an object')
+  throw refused('arguments', 'a JSON object, serialized as text')
 }
 
 function refused(member: string, rule: string): GatehouseError {

@@ -39,7 +39,7 @@ export function readAssets(folder: string, basePath: string): Assets {
       if (extname(path) !== '' && path !== '/index.html') throw new GatehouseError('NOT_FOUND')
       if (!index)
         throw new GatehouseError('NOT_FOUND', {
-          detail: 'the pages of the console are not built: make build',
+          detail: 'the console pages are not built; run make build',
         })
       sendBody(res, 200, contentTypes['.html'] ?? '', index)
     },

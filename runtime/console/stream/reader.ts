@@ -140,6 +140,6 @@ function wantedTopics({ query, permissions }: ApiRequest): ReadonlySet<Topic> {
   const asked = query.get('topics')?.split(',') ?? topics
   const unknown = asked.find((topic) => !(topics as readonly string[]).includes(topic))
   if (unknown !== undefined)
-    throw new GatehouseError('BAD_REQUEST', { detail: `topics must be of ${topics.join(', ')}` })
+    throw new GatehouseError('BAD_REQUEST', { detail: `topics must be one or more of ${topics.join(', ')}` })
   return new Set(topics.filter((topic) => asked.includes(topic) && permissions.has(neededFor[topic])))
 }

@@ -146,7 +146,7 @@ export class Attempt {
 
   async #ask({ method, params }: Ask, signal: AbortSignal): Promise<AskReply> {
     if (method !== 'elicitation/create' || !params || this.#asks.size >= maxAsks)
-      throw new GatehouseError('CAPABILITY_REQUIRED', { detail: 'the console answers elicitations only' })
+      throw new GatehouseError('CAPABILITY_REQUIRED', { detail: 'the console supports only elicitation' })
     const read = new JsonObject(params)
     const id = randomUUID()
     const mode = read.text('mode') === 'url' ? 'url' : 'form'
@@ -154,7 +154,7 @@ export class Attempt {
     const url = mode === 'url' ? read.text('url') : undefined
     if ((schema?.length ?? 0) > maxSchemaBytes || (url?.length ?? 0) > maxUrl)
       throw new GatehouseError('CAPABILITY_REQUIRED', {
-        detail: `the console shows questions with a schema of at most ${maxSchemaBytes} bytes and a url of at most ${maxUrl} characters`,
+        detail: `the console only shows questions whose schema is at most ${maxSchemaBytes} bytes and whose url is at most ${maxUrl} characters`,
       })
     clearTimeout(this.#quiet)
     const reply = new Promise<AskReply>((resolve, reject) => {

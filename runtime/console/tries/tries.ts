@@ -104,7 +104,7 @@ function readTry(body: unknown): TryRequest {
   const { name, arguments: typed, era } = membersOf(body)
   if (typeof name !== 'string' || name === '') throw invalid('name must be the name of a tool')
   if (typeof typed !== 'string' || !isObject(typed))
-    throw invalid('arguments must be the text of a JSON object')
+    throw invalid('arguments must be a JSON object, serialized as text')
   if (typeof era !== 'string' || !eras.has(era)) throw invalid(`era must be one of ${[...eras].join(', ')}`)
   return { name, arguments: typed, era: era as TryRequest['era'] }
 }

@@ -75,7 +75,7 @@ export function fromJson(text: string, meter: TemplateMeter): TemplateValue {
   try {
     return parseJson(text, meter)
   } catch (error) {
-    if (error instanceof SyntaxError) throw new EvaluationError('fromJson: the text is not JSON')
+    if (error instanceof SyntaxError) throw new EvaluationError('fromJson: the text is not valid JSON')
     throw error
   }
 }

@@ -104,7 +104,7 @@ async function response(
   const reply = await ask({ method, params: sessionQuestion(method, question.object('params')) }, signal)
   if (!reply.result) {
     throw new GatehouseError('BACKEND_UNAVAILABLE', {
-      detail: 'the client did not answer a question of the backend',
+      detail: 'the client did not answer a question from the backend',
     })
   }
   return reply.result

@@ -21,7 +21,7 @@ export class ServerRequests<O = undefined> {
   readonly #reply: (message: Buffer) => void
   readonly #open = new Map<string, Question<O>>()
 
-  /** `reply` sends a message to the server. It may throw when the server has ended. */
+  /** `reply` sends a message to the server. It may throw after the server has exited. */
   constructor(reply: (message: Buffer) => void) {
     this.#reply = reply
   }
@@ -35,7 +35,10 @@ export class ServerRequests<O = undefined> {
     if (method === 'ping') this.#send(resultMessage(id, '{}'))
     else if (!askMethods.has(method)) this.refuse(id, new GatehouseError('METHOD_NOT_FOUND'))
     else if (this.#open.has(id))
-      this.refuse(id, new GatehouseError('INVALID_REQUEST', { detail: 'Invalid Request: the id is in use' }))
+      this.refuse(
+        id,
+        new GatehouseError('INVALID_REQUEST', { detail: 'Invalid Request: the id is already in use' }),
+      )
     else if (this.#open.size >= maxQuestions)
       this.refuse(id, new GatehouseError('RATE_LIMITED', { detail: 'too many concurrent questions' }))
     else return id
@@ -68,7 +71,7 @@ export class ServerRequests<O = undefined> {
     try {
       this.#reply(message)
     } catch {
-      // The server has ended. The end of the link fails the requests that are in flight.
+      // The server has exited. The link fails the requests that are in flight when it ends.
     }
   }
 

@@ -10,7 +10,7 @@ import { LinkRequester } from './requester.ts'
 import { type ClientSide, SessionTranslator } from './session-translator.ts'
 
 export interface InitializeFallbackOptions {
-  /** Sends a message to the server. Throws when the server has ended. */
+  /** Sends a message to the server. Throws after the server has exited. */
   readonly toServer: (message: Buffer) => void
   /** Receives server messages that need no translation. */
   readonly deliver: (message: Message) => void
@@ -63,13 +63,13 @@ export class InitializeFallback {
       this.#translator = new SessionTranslator({ toServer, client, log, discovered })
       await this.#translator.fromClient(initialize)
     } catch {
-      // The server has ended, which ends the session.
+      // The server has exited, which ends the session.
     } finally {
       this.#probe = undefined
     }
   }
 
-  /** Fails pending requests after the server has ended. */
+  /** Fails pending requests after the server has exited. */
   end(error: Error): void {
     this.#probe?.failAll(error)
     this.#translator?.end(error)

@@ -73,7 +73,7 @@ export class LinkRequester {
     this.notify('notifications/cancelled', `{"requestId":${id},"reason":"cancelled"}`)
   }
 
-  /** Sends a notification. Does nothing if the server has ended. */
+  /** Sends a notification. Does nothing if the server has exited. */
   notify(method: string, params?: Buffer | string): void {
     try {
       this.#send(notificationMessage(method, params))

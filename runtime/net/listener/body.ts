@@ -76,7 +76,7 @@ export function readBody(exchange: Exchange, options: BodyOptions = {}): void | 
   function onEnd(): void {
     if (isOver) return
     if (!req.readableEnded)
-      return fail(new GatehouseError('BAD_REQUEST', { detail: 'the request body did not arrive completely' }))
+      return fail(new GatehouseError('BAD_REQUEST', { detail: 'the request body is incomplete' }))
     isOver = true
     if (tracked) memory?.arrived(tracked)
     exchange.body = pieces.whole()

@@ -84,7 +84,7 @@ export function makeFetch(options: FetchOptions = {}): Fetch & { close(): Promis
         const through = proxy === undefined ? '' : ` (through the HTTP proxy ${proxy})`
         throw new FetchRefusedError(
           'TIMED_OUT',
-          `${url.host} did not answer within ${timeoutMs} ms${through}`,
+          `${url.host} did not respond within ${timeoutMs} ms${through}`,
         )
       }
       throw error
@@ -141,7 +141,7 @@ function checkUrl(url: URL, allowHttp: boolean): void {
   }
   if (url.protocol === 'https:') return
   if (url.protocol === 'http:' && (allowHttp || isLoopbackHost(url.hostname))) return
-  throw new FetchRefusedError('URL_REFUSED', `${url.protocol}//${url.host} must be https`)
+  throw new FetchRefusedError('URL_REFUSED', `${url.protocol}//${url.host} must use https`)
 }
 
 function standard({ status, headers, body }: WholeResponse): Response {

@@ -60,7 +60,7 @@ function decoded(text: string): string {
 /** Returns the error for a failed connection to the proxy itself. */
 export function proxyUnreachable({ name, variable }: ProxyServer, cause: Error): HttpProxyError {
   const reason = networkFailureText(failureOf(cause))
-  return new HttpProxyError(`cannot connect to the HTTP proxy ${name}: ${reason}; check ${variable}`, {
+  return new HttpProxyError(`could not connect to the HTTP proxy ${name}: ${reason}; check ${variable}`, {
     cause,
   })
 }
@@ -71,14 +71,14 @@ export function proxyRefused({ name, variable, authorization }: ProxyServer, tar
     return new HttpProxyError(
       authorization === undefined
         ? `the HTTP proxy ${name} requires credentials (407); add a user and password to ${variable}`
-        : `the HTTP proxy ${name} rejected the credentials of ${variable} (407); correct them`,
+        : `the HTTP proxy ${name} rejected the credentials in ${variable} (407); correct them`,
     )
   }
   const next =
     status >= 500
       ? `check the host name, or add it to NO_PROXY if it is reachable directly`
       : `allow the host in the proxy, or add it to NO_PROXY if it is reachable directly`
-  const failed = status >= 500 ? 'cannot connect' : 'refuses to connect'
+  const failed = status >= 500 ? 'could not connect' : 'refused to connect'
   return new HttpProxyError(`the HTTP proxy ${name} ${failed} to ${target} (${status}); ${next}`)
 }
 

@@ -105,7 +105,7 @@ class WholeResponseHandler implements DispatchHandler {
     this.#headers = headers
     if (!isEventStream(headers) || !this.#finish()) return
     this.#resolve({ status, headers, body: Buffer.alloc(0) })
-    controller.abort(new Error('an event stream is not a document'))
+    controller.abort(new Error('expected a document, but got an event stream'))
   }
 
   onResponseData(_controller: DispatchController, chunk: Buffer): void {

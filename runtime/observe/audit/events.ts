@@ -2,7 +2,6 @@
  * Table of the audit event types, with the reason for each. docs/guides/observability.md repeats it, and a test
  * compares the two.
  *
- *
  * The names come from the schema (`AuditEventType`), so a configuration can select each of them.
  * Source: docs/reference/specification/virtual-server.md#events, "Events" and config.audit.
  */
@@ -25,7 +24,7 @@ export const auditEvents = {
   mcp_notification: { when: 'a client sends a notification other than roots/list_changed' },
   mcp_roots_list_changed: {
     method: 'notifications/roots/list_changed',
-    when: 'the roots of a client changed',
+    when: "a client's roots changed",
   },
   mcp_tool_call: { method: 'tools/call', when: 'a tool is called by a client or a script' },
   mcp_tools_list: { method: 'tools/list', when: 'a client lists tools' },
@@ -33,25 +32,25 @@ export const auditEvents = {
   mcp_resources_list: { method: 'resources/list', when: 'a client lists resources' },
   mcp_prompt_get: { method: 'prompts/get', when: 'a client gets a prompt' },
   mcp_prompts_list: { method: 'prompts/list', when: 'a client lists prompts' },
-  mcp_request: { when: 'any other MCP message of a client, including answers to questions' },
-  sse_connection: { when: 'an event stream is opened; written when it opens' },
-  http_request: { when: 'a request that is not an MCP message, or is rejected before it is read as one' },
+  mcp_request: { when: 'any other MCP message from a client, including answers to questions' },
+  sse_connection: { when: 'an event stream is opened; the line is written when the stream opens' },
+  http_request: { when: 'a request that is not an MCP message, or is rejected before it is parsed as one' },
   vmcp_workflow_started: { when: 'a workflow starts' },
-  vmcp_workflow_completed: { when: 'a workflow ends with a result' },
-  vmcp_workflow_failed: { when: 'a workflow ends with an error' },
+  vmcp_workflow_completed: { when: 'a workflow completes with a result' },
+  vmcp_workflow_failed: { when: 'a workflow fails with an error' },
   vmcp_workflow_timed_out: { when: 'a workflow exceeds its time limit' },
   vmcp_workflow_step_started: { when: 'a step starts' },
-  vmcp_workflow_step_completed: { when: 'a step ends with a result' },
-  vmcp_workflow_step_failed: { when: 'a step ends with an error' },
-  vmcp_workflow_step_skipped: { when: 'the condition of a step is false' },
-  auth_client_registered: { when: 'a client registered itself at the embedded authorization server' },
+  vmcp_workflow_step_completed: { when: 'a step completes with a result' },
+  vmcp_workflow_step_failed: { when: 'a step fails with an error' },
+  vmcp_workflow_step_skipped: { when: 'a step is skipped because its condition is false' },
+  auth_client_registered: { when: 'a client registered itself with the embedded authorization server' },
   auth_client_updated: { when: 'a client changed its registration' },
   auth_client_deleted: { when: 'a client deleted its registration' },
   auth_client_rejected: { when: 'the authentication of a client failed; the reason says why' },
   auth_consent_given: { when: 'a user allowed a client to act on their behalf' },
   auth_consent_refused: { when: 'a user denied access to a client' },
-  auth_login_completed: { when: 'a sign-in at an upstream provider succeeded' },
-  auth_login_failed: { when: 'a sign-in at an upstream provider failed or was refused' },
+  auth_login_completed: { when: 'a sign-in with an upstream provider succeeded' },
+  auth_login_failed: { when: 'a sign-in with an upstream provider failed or was rejected' },
   auth_code_issued: { when: 'a login completed and an authorization code was issued' },
   auth_token_issued: { when: 'tokens were issued for a code, or to a declared client' },
   auth_token_refreshed: { when: 'tokens were issued for a refresh token' },
@@ -60,10 +59,10 @@ export const auditEvents = {
   auth_grant_ended: {
     when: "a client or its user revoked the client's tokens, or an account was disconnected",
   },
-  auth_upstream_refreshed: { when: 'a token of an upstream provider was renewed' },
-  auth_upstream_refused: { when: 'an upstream provider ended a connection' },
+  auth_upstream_refreshed: { when: 'a token from an upstream provider was renewed' },
+  auth_upstream_refused: { when: "an upstream provider ended the connection to a user's account" },
   console_login_completed: { when: 'a user signed in to the console' },
-  console_login_failed: { when: 'a sign-in to the console failed or was refused' },
+  console_login_failed: { when: 'a sign-in to the console failed or was rejected' },
   console_logout: { when: 'a user signed out of the console' },
   console_payload_viewed: { when: 'the arguments and result of a call were shown in the console' },
   console_session_ended: { when: 'a session was ended from the console' },

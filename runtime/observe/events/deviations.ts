@@ -1,10 +1,10 @@
-/** Texts for `/status` about protocol deviations that do not prevent Gatehouse from using a backend. */
+/** Text for `/status` about protocol deviations that do not prevent Gatehouse from using a backend. */
 const texts = {
   byte_order_mark: 'messages begin with a byte order mark',
   content_type: 'the content type of responses does not match their bodies',
   event_unreadable: 'its event stream contains events that cannot be read as messages',
   id_type: 'responses return the request id with a different JSON type',
-  null_member: 'messages have members that are null, or an empty list instead of an object',
+  null_member: 'messages contain null members, or an empty list instead of an object',
   ping_unanswered: 'it does not answer ping with a JSON-RPC response',
   response_in_list: 'responses are wrapped in a list',
   session_id_unusable:

@@ -1,6 +1,6 @@
 /**
- * Causes and fixes of individual failures, for all readers of `/status`: they contain no addresses, users or backend
- * texts. Event types without a row are not failures, or belong to a lasting problem that has its own fix.
+ * Causes and fixes of individual failures, for every reader of `/status`. They contain no addresses, users or text from
+ * backends. Event types without a row are not failures, or belong to a lasting problem that has its own fix.
  */
 import type { EventFields, EventType } from './fields.ts'
 import { checkDecisionPoint, checkRedis, checkWebhook, failureFix } from './words.ts'
@@ -15,11 +15,12 @@ export interface NextStep<F> {
 type Steps = { readonly [T in EventType]?: NextStep<EventFields[T]> }
 
 const requestFixes: Readonly<Record<string, string>> = {
-  too_many_sessions: 'raise --max-sessions, or check Sessions for a client that opens many and closes none',
+  too_many_sessions:
+    'raise --max-sessions, or look under Sessions for a client that opens many sessions and closes none',
   session_store_down: checkRedis,
   auth_unavailable:
-    'check that the issuer of incomingAuth.oidc is reachable: gatehouse doctor shows the failing hop',
-  shutting_down: 'no action needed: clients retry with the next pod',
+    'check that the issuer in incomingAuth.oidc is reachable: gatehouse doctor shows the failing hop',
+  shutting_down: 'no action needed: clients retry on the next pod',
 }
 
 const signIn = 'ask the user to sign in again on the connected accounts page'
@@ -41,7 +42,7 @@ export const nextSteps: Steps = {
   },
   lists_failed: {
     fix: ({ backend }) =>
-      `check the health of ${backend} and the error in the log of this server; its items are missing for clients`,
+      `check the health of ${backend} and the error in this server's log; clients do not see its items`,
     cause: () => 'unreadable',
   },
   pin_refused: {
@@ -50,11 +51,11 @@ export const nextSteps: Steps = {
   },
   request_failed: {
     fix: ({ reason }) =>
-      requestFixes[reason] ?? 'find this event in the log of this server: err contains the error',
+      requestFixes[reason] ?? "find this event in this server's log: err contains the error",
   },
   token_refused: {
     fix: () =>
-      'compare issuer, audience and lifetime of the token with incomingAuth.oidc: gatehouse doctor shows both',
+      'compare the issuer, audience and lifetime of the token with incomingAuth.oidc: gatehouse doctor shows both',
   },
   session_unsaved: { fix: () => checkRedis, cause: () => 'session_store_down' },
   call_denied: {
@@ -65,7 +66,7 @@ export const nextSteps: Steps = {
     cause: ({ method }) => method,
   },
   call_limited: {
-    fix: () => 'reduce the call rate of the client, or raise this limit in rateLimiting',
+    fix: () => "reduce the client's call rate, or raise this limit in rateLimiting",
     cause: ({ scope }) => scope,
   },
   quota_exceeded: {
@@ -79,7 +80,7 @@ export const nextSteps: Steps = {
   },
   cost_unreadable: {
     fix: ({ backend }) =>
-      `report to the operator of ${backend}: gatehouse.dev/cost in _meta of a result must be a whole number of micro-units from 0 to 10^12`,
+      `report this to the operator of ${backend}: gatehouse.dev/cost in a result's _meta must be a whole number of micro-units from 0 to 10^12`,
     cause: () => 'cost',
   },
   decision_failed: {
@@ -104,44 +105,44 @@ export const nextSteps: Steps = {
   },
   guardrail_failed: {
     fix: () =>
-      'find this event in the log of this server: err contains the error; limit the size of results, or make expressions simpler',
+      "find this event in this server's log: err contains the error; limit the size of results, or simplify the expressions",
     cause: ({ direction }) => direction,
   },
   policy_engine_failed: {
-    fix: () => 'find this event in the log of this server: err contains the error; make the policies simpler',
+    fix: () => "find this event in this server's log: err contains the error; simplify the policies",
     cause: () => 'engine',
   },
   server_requests_lost: {
     fix: () =>
-      'see the attach_state event of this time for the reason; clients decide whether to retry, because a lost request may have been executed',
+      'see the attach_state event from this time for the reason; clients decide whether to retry, because a lost request may have been executed',
     cause: () => 'server_lost',
   },
   server_line_too_long: {
-    fix: () => 'return smaller results from the server: a message has at most 64 MiB',
+    fix: () => 'make the server return smaller results: a message can be at most 64 MiB',
     cause: () => 'line_too_long',
   },
   authorization_server: {
     fix: ({ action, outcome }) => {
       if (outcome === 'success') return undefined
       return action.endsWith('_reused')
-        ? `the grant has ended and the user must sign in again: auth_${action} in the audit log contains client and user; a client that causes this repeatedly resends requests or loses its tokens`
-        : 'find this event in the log of this server: it contains the upstream and the reason'
+        ? `the grant has ended and the user must sign in again: auth_${action} in the audit log contains the client and the user; a client that causes this repeatedly is resending requests or losing its tokens`
+        : "find this event in this server's log: it contains the upstream and the reason"
     },
     cause: ({ action }) => action,
   },
   token_failed: {
     fix: ({ reason, strategy, backend = 'the backends with this strategy' }) =>
-      userSteps[reason] ?? `check outgoingAuth for ${backend}: strategy ${strategy} obtains no token`,
+      userSteps[reason] ?? `check outgoingAuth for ${backend}: strategy ${strategy} did not obtain a token`,
   },
   console_user_untold: {
     fix: () =>
-      'configure fewer or shorter groups for the ID token at the identity provider, or set console.authz.groupClaimName to a claim with fewer groups',
+      'configure fewer or shorter groups for the ID token in the identity provider, or set console.authz.groupClaimName to a claim with fewer groups',
   },
   console_action: {
     fix: ({ outcome }) =>
       outcome === 'success'
         ? undefined
-        : 'find this event in the audit log: it contains user and target; assign roles in console.roles or console.authz',
+        : 'find this event in the audit log: it contains the user and the target; assign roles in console.roles or console.authz',
     cause: ({ operation }) => operation,
   },
 }

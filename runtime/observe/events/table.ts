@@ -21,8 +21,8 @@ function lockProblem(backend: string, failure: string, missing: boolean) {
       fix: `review what ${backend} offers, and write an MCPToolLock for it with gatehouse lock`,
     }
   return {
-    message: `the tool lock of backend ${backend} cannot be used: ${failure}`,
-    fix: `correct the MCPToolLock of ${backend}, or write it again with gatehouse lock`,
+    message: `the tool lock for backend ${backend} cannot be used: ${failure}`,
+    fix: `correct the MCPToolLock for ${backend}, or write it again with gatehouse lock`,
   }
 }
 
@@ -47,7 +47,7 @@ export const eventTable: EventTable = {
     }),
   },
   backend_circuit: {
-    message: 'the circuit of a backend changed',
+    message: 'the circuit breaker of a backend changed state',
     level: ({ after }) => (after === 'open' ? 'warn' : 'info'),
     condition: ({ backend, after }) => ({
       id: `backend_circuit/${backend}`,
@@ -56,8 +56,8 @@ export const eventTable: EventTable = {
         after === 'closed'
           ? undefined
           : {
-              message: `the circuit of backend ${backend} is ${after}`,
-              fix: `calls to ${backend} resume after a successful trial: check its health and its last error`,
+              message: `the circuit breaker of backend ${backend} is ${after}`,
+              fix: `calls to ${backend} resume after a successful trial request: check its health and its last error`,
             },
     }),
   },
@@ -111,15 +111,15 @@ export const eventTable: EventTable = {
   },
   backend_message_unassigned: {
     message:
-      'a message of the backend has no request and may belong to several clients; it was not delivered',
+      'a message from the backend is not part of a request and could be for several clients; it was not delivered',
     level: 'warn',
   },
   backend_era: { message: 'the protocol revision of the backend changed', level: 'info' },
   lists_failed: {
     message: ({ stale_since }) =>
       stale_since === undefined
-        ? 'the lists of the backend cannot be read'
-        : 'the lists of the backend cannot be read; the previous ones stay in use',
+        ? "the backend's lists cannot be read"
+        : "the backend's lists cannot be read; the previous lists stay in use",
     level: 'warn',
     condition: ({ backend, stale_since, detail }) =>
       stale_since === undefined
@@ -129,23 +129,23 @@ export const eventTable: EventTable = {
             backend,
             open: {
               message: withDetail(
-                `backend ${backend}: its lists could not be read since ${stale_since}; the previous ones stay in use`,
+                `backend ${backend}: its lists have been unreadable since ${stale_since}; the previous lists stay in use`,
                 detail,
               ),
-              fix: `check the health of ${backend} and the error in the log of this server; clients do not see changes`,
+              fix: `check the health of ${backend} and the error in this server's log; clients do not see changes`,
             },
           },
   },
   lists_recovered: {
-    message: 'the lists of the backend can be read again',
+    message: "the backend's lists can be read again",
     level: 'info',
     condition: ({ backend }) => ({ id: `lists_failed/${backend}`, backend, open: undefined }),
   },
   list_problem: {
     message: ({ resolved }) =>
       resolved
-        ? 'the problem with a list of the backend is resolved'
-        : 'a list of the backend has a problem; its other lists remain in use',
+        ? "the problem with one of the backend's lists is resolved"
+        : "one of the backend's lists has a problem; the other lists stay in use",
     level: ({ resolved }) => (resolved ? 'info' : 'warn'),
     condition: ({ backend, problem, fix, resolved, detail }) => ({
       id: `list_problem/${problem}`,
@@ -174,8 +174,8 @@ export const eventTable: EventTable = {
   items_malformed: {
     message: ({ repaired, left_out }) =>
       repaired + left_out > 0
-        ? 'items of the lists are malformed'
-        : 'all items of the lists are well-formed again',
+        ? 'items in the lists are malformed'
+        : 'all items in the lists are well-formed again',
     level: ({ repaired, left_out }) => (repaired + left_out > 0 ? 'warn' : 'info'),
     condition: ({ backend, repaired, left_out, examples }) => ({
       id: `items_malformed/${backend}`,
@@ -183,8 +183,8 @@ export const eventTable: EventTable = {
       open:
         repaired + left_out > 0
           ? {
-              message: `backend ${backend} lists malformed items: ${left_out} left out, ${repaired} offered with repairs`,
-              fix: `report to the operator of ${backend}: ${examples.slice(0, 2).join('; ')}`,
+              message: `backend ${backend} lists malformed items: ${left_out} left out, ${repaired} repaired`,
+              fix: `report this to the operator of ${backend}: ${examples.slice(0, 2).join('; ')}`,
             }
           : undefined,
     }),
@@ -192,8 +192,8 @@ export const eventTable: EventTable = {
   items_withheld: {
     message: ({ left_out }) =>
       left_out > 0
-        ? 'guardrails withhold listed items of a backend'
-        : 'guardrails no longer withhold listed items',
+        ? 'guardrails are withholding items that a backend lists'
+        : 'guardrails no longer withhold items that the backend lists',
     level: ({ left_out }) => (left_out > 0 ? 'warn' : 'info'),
     condition: ({ backend, left_out, examples }) => ({
       id: `items_withheld/${backend}`,
@@ -217,7 +217,7 @@ export const eventTable: EventTable = {
     }),
   },
   tool_alias: {
-    message: 'a tool has a short alias for clients, because its name is too long',
+    message: 'a tool has a short alias for clients because its name is too long',
     level: 'info',
   },
   tools_drifted: {
@@ -245,8 +245,8 @@ export const eventTable: EventTable = {
   tool_lock: {
     message: ({ failure, in_force: inForce, missing }) => {
       if (missing) return 'a backend offers nothing: it has no tool lock'
-      if (failure !== undefined) return 'the tool lock of a backend cannot be used'
-      return inForce ? 'the tool lock of a backend is in force' : 'a backend no longer has a tool lock'
+      if (failure !== undefined) return 'the tool lock for a backend cannot be used'
+      return inForce ? 'the tool lock for a backend is in force' : 'a backend no longer has a tool lock'
     },
     level: ({ failure, missing }) => (failure === undefined ? 'info' : missing ? 'warn' : 'error'),
     condition: ({ backend, failure, missing }) => ({
@@ -256,7 +256,7 @@ export const eventTable: EventTable = {
     }),
   },
   tool_lock_written: {
-    message: 'the first definitions of a backend were approved: its tool lock was written',
+    message: "a backend's first definitions were approved and written to its tool lock",
     level: 'info',
   },
   ...callRows,
@@ -289,7 +289,7 @@ export const eventTable: EventTable = {
         sections.length > 0
           ? {
               message: `changed settings take effect at the next start: ${sections.join(', ')}`,
-              fix: 'restart the server; on Kubernetes: kubectl rollout restart of its Deployment',
+              fix: 'restart the server; on Kubernetes, run kubectl rollout restart on its Deployment',
             }
           : undefined,
     }),
@@ -331,7 +331,7 @@ export const eventTable: EventTable = {
         ? undefined
         : {
             message: 'backend health could not be reported to the cluster',
-            fix: "check the API server and that this pod's Role lets it patch its report ConfigMap",
+            fix: "check the API server and that this pod's Role allows it to patch its report ConfigMap",
           },
     }),
   },
@@ -342,7 +342,7 @@ export const eventTable: EventTable = {
       id: 'audit_lost',
       open: {
         message: 'audit lines are lost',
-        fix: 'check that the volume of audit.logFile has space, or that the reader of standard output keeps up',
+        fix: 'check that the volume that contains audit.logFile has free space, or that the reader of standard output keeps up',
       },
     }),
   },

@@ -15,11 +15,11 @@ const wordTable: Readonly<Record<string, Words>> = {
   timeout: {
     text: 'Health check timed out',
     fix: (backend) =>
-      `check the load of ${backend}; raise operational.failureHandling.healthCheckTimeout or operational.timeouts if it is slow by design`,
+      `check the load on ${backend}; raise operational.failureHandling.healthCheckTimeout or operational.timeouts if it is slow by design`,
   },
   backend_unavailable: {
     text: 'Backend unavailable',
-    fix: (backend) => `check the log of ${backend}: it responds with internal errors`,
+    fix: (backend) => `check the log of ${backend}: it is returning internal errors`,
   },
   connection_failed: {
     text: 'Connection failed',
@@ -27,9 +27,9 @@ const wordTable: Readonly<Record<string, Words>> = {
       `check that ${backend} is running, that its url is correct, and that network policies and its certificate allow connections from this server`,
   },
   http_proxy_failed: {
-    text: 'The HTTP proxy did not connect',
+    text: 'The HTTP proxy could not connect',
     fix: (backend) =>
-      `check HTTPS_PROXY, HTTP_PROXY and NO_PROXY of this server: the log contains the proxy used for ${backend} and the reason`,
+      `check HTTPS_PROXY, HTTP_PROXY and NO_PROXY on this server: the log contains the proxy used for ${backend} and the reason`,
   },
   session_lost: {
     text: 'Sessions are lost',
@@ -41,30 +41,32 @@ const wordTable: Readonly<Record<string, Words>> = {
     fix: (backend) => `check that ${backend} is an MCP server at this url: its responses are not valid MCP`,
   },
   host_rejected: {
-    text: 'The backend does not accept the host name',
+    text: 'The backend rejected the host name',
     fix: (backend) =>
-      `allow the host name of its url in the settings of ${backend} (allowed hosts, DNS rebinding protection)`,
+      `allow the host name in its url in the settings of ${backend} (allowed hosts, DNS rebinding protection)`,
   },
   wrong_path: {
     text: 'No MCP server at the URL path',
-    fix: (backend) => `check the path of the url of ${backend}: most servers use /mcp, older ones /sse`,
+    fix: (backend) => `check the path in the url of ${backend}: most servers use /mcp, older ones /sse`,
   },
   web_page: {
-    text: 'The backend answers with a web page',
+    text: 'The backend returns a web page',
     fix: (backend) =>
       `correct the url of ${backend}: it points to a web page, not an MCP server; the login page of a proxy in front of the server can also cause this`,
   },
   request_rejected: {
-    text: 'The backend rejects the requests of this server',
-    fix: (backend) => `correct the problem in the error of ${backend}, in its settings or in this server's`,
+    text: "The backend rejects this server's requests",
+    fix: (backend) =>
+      `correct the problem that the error from ${backend} describes, in its settings or in this server's`,
   },
   credential_unavailable: {
     text: 'No credential for the backend',
-    fix: (backend) => `check outgoingAuth for ${backend} and its authorization server, which issues no token`,
+    fix: (backend) =>
+      `check outgoingAuth for ${backend} and its authorization server, which did not issue a token`,
   },
   slow: {
     text: 'Health check is slow',
-    fix: (backend) => `check the load of ${backend}: health checks take longer than 5 seconds`,
+    fix: (backend) => `check the load on ${backend}: health checks take longer than 5 seconds`,
   },
 }
 

@@ -147,7 +147,7 @@ class ActiveObserver implements Observer {
       if (scope.rpc && scope.attributedTo) scope.rpc = withTool(scope.rpc, scope.attributedTo)
       scope.client ??= scope.rpc?.client
     } catch (failure) {
-      this.#log.error('the message of a request could not be read', { err: failure })
+      this.#log.error('the message in a request could not be read', { err: failure })
     }
     const finish = (): void => this.#end(scope, exchange, error)
     // Only accepted so far: the response is sent over another request's stream when the operation ends.

@@ -1,5 +1,5 @@
 /**
- * Validates and resolves `telemetry` of a configuration: addresses, headers, trust anchors, sampling.
+ * Validates and resolves the `telemetry` section of a configuration: addresses, headers, trust anchors, sampling.
  *
  * Does not read the environment; the caller passes it. Header values may contain variables as `${NAME}`, so that
  * secrets stay out of the file; `$${NAME}` is the literal `${NAME}`. The endpoint is the base of both signals:
@@ -157,7 +157,7 @@ function readCollector(
 
 const defaultProtocol: OtlpProtocol = 'http/protobuf'
 
-/** The variable of the signal takes precedence over the common one; an empty variable is treated as unset. */
+/** The signal's own variable takes precedence over the common one; an empty variable is treated as unset. */
 function readProtocol(signal: 'TRACES' | 'METRICS', env: Environment, violations: string[]): OtlpProtocol {
   const names = [`OTEL_EXPORTER_OTLP_${signal}_PROTOCOL`, 'OTEL_EXPORTER_OTLP_PROTOCOL']
   const name = names.find((variable) => env[variable] !== undefined && env[variable] !== '')
@@ -166,7 +166,7 @@ function readProtocol(signal: 'TRACES' | 'METRICS', env: Environment, violations
   if (value === 'http/protobuf' || value === 'http/json') return value
   const failure =
     value === 'grpc'
-      ? `${name}: grpc is not supported: give http/protobuf or http/json, and the HTTP port of the collector (usually 4318)`
+      ? `${name}: grpc is not supported: use http/protobuf or http/json, and the collector's HTTP port (usually 4318)`
       : `${name}: must be http/protobuf or http/json`
   if (!violations.includes(failure)) violations.push(failure)
   return defaultProtocol
@@ -183,13 +183,13 @@ function readEndpoint(
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (!url || url.search !== '' || url.hash !== '' || url.username !== '' || url.password !== '') {
     violations.push(
-      'telemetry.endpoint: must be host:port or an http(s) URL without userinfo, query and fragment',
+      'telemetry.endpoint: must be host:port or an http(s) URL without userinfo, query or fragment',
     )
     return undefined
   }
   if (url.protocol === 'http:' && !insecure && !isLoopbackHost(url.hostname)) {
     violations.push(
-      'telemetry.endpoint: http needs telemetry.insecure true, because telemetry would travel in the clear',
+      'telemetry.endpoint: http requires telemetry.insecure to be true, because telemetry would travel in the clear',
     )
   }
   if (url.protocol === 'https:' && insecure)
@@ -246,7 +246,7 @@ function readVariables(
     const value = env[name]
     if (value === undefined) continue
     if (isSensitive(name))
-      warnings.push(`telemetry.environmentVariables: ${name} is left out, it names a secret`)
+      warnings.push(`telemetry.environmentVariables: ${name} is left out because its name suggests a secret`)
     else out[`environment.${name}`] = value
   }
   return out

@@ -14,10 +14,10 @@ import type { TraceCarrier } from './propagation.ts'
  * client spans likewise. docs/guides/observability.md repeats this table; a test compares the two.
  */
 export const spanTable = {
-  'aggregator.AggregateCapabilities': 'the catalog of a client is assembled, because it is not cached',
+  'aggregator.AggregateCapabilities': "a client's catalog is assembled because it is not cached",
   'aggregator.QueryAllCapabilities': 'the lists of all backends are requested concurrently',
-  'aggregator.QueryCapabilities': 'the lists of one backend are requested',
-  'aggregator.MergeCapabilities': 'the lists are merged, and name conflicts are resolved',
+  'aggregator.QueryCapabilities': "one backend's lists are requested",
+  'aggregator.MergeCapabilities': 'the lists are merged and name conflicts are resolved',
   'core.ExecuteWorkflow': 'a workflow runs',
   'optimizer.FindTool': 'tools are searched',
   'optimizer.CallTool': 'a tool is called through call_tool',

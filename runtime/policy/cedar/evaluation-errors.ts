@@ -74,7 +74,7 @@ export class EvaluationErrors {
 
   /** Reports that the engine rejected the request as a whole. */
   reportEngineRejection(errors: readonly EngineError[]): void {
-    this.#reportFailure?.({ reason: 'the engine rejected the data of this user' })
+    this.#reportFailure?.({ reason: "the engine rejected this user's data" })
     this.#log.error('the policy engine rejected the request data; the request is denied', {
       reasons: errors.map(({ message }) => message.replaceAll(/`[^`]*`|"[^"]*"/g, '…').slice(0, 200)),
     })

@@ -30,7 +30,7 @@ export interface PolicySetRead {
   readonly problems: readonly Violation[]
 }
 
-/** Never throws. A text may contain several policies; `nameOf` returns a text's id from its position. */
+/** Never throws. A string may contain several policies; `nameOf` returns a string's id from its position. */
 export function readPolicySet(
   texts: readonly string[],
   nameOf: (index: number) => string = (index) => `policies[${index}]`,

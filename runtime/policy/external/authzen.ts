@@ -47,7 +47,7 @@ const batch: BatchFormat = {
     const answers = elementsOf(body).map(decisionIn)
     // Responses match queries only by their order.
     if (answers.length > count)
-      throw new DecisionFailure('malformed', 'the response of the decision point has too many evaluations')
+      throw new DecisionFailure('malformed', 'the response from the decision point has too many evaluations')
     return Array.from({ length: count }, (_, at) => answers[at])
   },
 }
@@ -72,9 +72,13 @@ function elementsOf(body: Buffer): readonly Buffer[] {
   try {
     return scanElements(new JsonObject(body).raw('evaluations') ?? Buffer.alloc(0))
   } catch (cause) {
-    throw new DecisionFailure('malformed', 'the response of the decision point has no list of evaluations', {
-      cause,
-    })
+    throw new DecisionFailure(
+      'malformed',
+      'the response from the decision point has no list of evaluations',
+      {
+        cause,
+      },
+    )
   }
 }
 

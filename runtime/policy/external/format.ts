@@ -52,9 +52,12 @@ export function readDecision(body: Buffer, member: string): boolean {
     const value = new JsonObject(body).value(member)
     if (typeof value === 'boolean') return value
   } catch (cause) {
-    throw new DecisionFailure('malformed', 'the response of the decision point is not a JSON object', {
+    throw new DecisionFailure('malformed', 'the response from the decision point is not a JSON object', {
       cause,
     })
   }
-  throw new DecisionFailure('malformed', `the response of the decision point has no boolean member ${member}`)
+  throw new DecisionFailure(
+    'malformed',
+    `the response from the decision point has no boolean member ${member}`,
+  )
 }

@@ -52,7 +52,6 @@ export async function decideItems(
   await Promise.all(Array.from({ length: Math.min(requestsAtOnce, items.length) }, askInTurn))
   given?.throwIfAborted()
   const open = items.length - verdicts.size
-  if (budget.aborted && open > 0)
-    late(new Error(`${open} items of a list have no decision within the time limit`))
+  if (budget.aborted && open > 0) late(new Error(`${open} list items got no decision within the time limit`))
   return verdicts
 }

@@ -102,7 +102,7 @@ export class AskedPoint {
       const { answer, ms } = await this.#inquiry.ask(caller, signal, async () => {
         const answers = await batch.ask(questions, signal)
         if (answers.some((one) => one !== undefined)) return answers
-        throw new DecisionFailure('malformed', 'the response of the decision point contains no decision')
+        throw new DecisionFailure('malformed', 'the response from the decision point contains no decision')
       })
       this.#cacheDecisions(questions, answer, ms)
       return answer
@@ -163,7 +163,7 @@ export class AskedPoint {
     if (missing === 0) return
     const error = new DecisionFailure(
       'malformed',
-      `the response of the decision point lacks ${missing} of ${questions.length} decisions`,
+      `the response from the decision point lacks ${missing} of ${questions.length} decisions`,
     )
     this.#observe({ kind: 'failure', reason: 'malformed', error, ms: 0 })
   }

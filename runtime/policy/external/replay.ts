@@ -43,7 +43,7 @@ async function replayLine(
   // read.
   const claims = inputs?.claims ?? (elsewhere ? inputs?.attributes : undefined)
   if (!claims) return { lacks: 'claims' }
-  if (request.action === 'call_tool' && !inputs?.hints) return { lacks: 'hints of the tool' }
+  if (request.action === 'call_tool' && !inputs?.hints) return { lacks: 'tool hints' }
   if (needsArguments && request.action !== 'read_resource' && inputs?.arguments === undefined)
     return { lacks: 'arguments' }
   const reply = await tried.ask({
@@ -53,5 +53,7 @@ async function replayLine(
     arguments: inputs?.arguments,
     ...(inputs?.hints ? { hints: inputs.hints } : {}),
   })
-  return reply.decision === 'none' ? { lacks: `a decision now (${reply.failure})` } : { to: reply.decision }
+  return reply.decision === 'none'
+    ? { lacks: `a current decision (${reply.failure})` }
+    : { to: reply.decision }
 }

@@ -1,6 +1,6 @@
 /**
- * Lists the quotas that count a call, for operators. Does not read the caller's budget, only the fullest budget of each
- * quota.
+ * Lists, for operators, the quotas that a call counts toward. Does not read the caller's budget, only the fullest
+ * budget of each quota.
  */
 import { own } from '../../../schemas/index.ts'
 import type { Quota } from '../../../schemas/index.ts'
@@ -35,7 +35,7 @@ export function explainQuotas(
     .map(({ name, per, limit, unit, window, action }) => {
       const price =
         unit === 'cost'
-          ? `, of which this call costs ${priceOf(costs, call.backend, call.tool)} unless the backend reports another cost`
+          ? `, of which this call costs ${priceOf(costs, call.backend, call.tool)} unless the backend reports a different cost`
           : ''
       return `${name}: ${limit} ${unit} per ${window} for ${holders[per]}${price}; ${effects[action]}${fullestText(shares, name)}`
     })
@@ -44,5 +44,5 @@ export function explainQuotas(
 function fullestText(shares: ExplainedQuotas['shares'], name: string): string {
   const share = own(shares, name)
   if (share === undefined) return ''
-  return `; the fullest budget is ${Math.min(100, Math.floor(share * 100))} % used in this window`
+  return `; the fullest budget is ${Math.min(100, Math.floor(share * 100))}% used in this window`
 }

@@ -77,7 +77,10 @@ export class Inquiry {
   async #askNow<T>(work: () => Promise<T>): Promise<Asked<T>> {
     const breaker = this.#breaker
     if (!breaker.allows()) {
-      const failure = new DecisionFailure('circuit_open', `the circuit of ${this.#options.who} is open`)
+      const failure = new DecisionFailure(
+        'circuit_open',
+        `the circuit breaker for ${this.#options.who} is open`,
+      )
       this.#failed(failure, 0)
       throw failure
     }

@@ -120,14 +120,14 @@ export function makeJsonPost(
 async function readBody(response: Response, who: string): Promise<Buffer> {
   const { status } = response
   if (status >= 300 && status < 400)
-    throw new DecisionFailure('redirect', `${who} redirects (status ${status})`, { status })
+    throw new DecisionFailure('redirect', `${who} returned a redirect (status ${status})`, { status })
   if (status !== 200) {
     const isDown = downStatus.has(status)
-    throw new DecisionFailure('status', `${who} answered with status ${status}`, { isDown, status })
+    throw new DecisionFailure('status', `${who} returned status ${status}`, { isDown, status })
   }
   const type = response.headers.get('content-type') ?? ''
   if (!/^application\/(?:[a-z0-9.+-]+\+)?json[ \t]*(?:;|$)/i.test(type))
-    throw new DecisionFailure('content_type', `the response of ${who} is not application/json`)
+    throw new DecisionFailure('content_type', `the response from ${who} is not application/json`)
   return Buffer.from(await response.arrayBuffer())
 }
 
@@ -135,7 +135,7 @@ function failureOf(error: unknown, who: string): DecisionFailure {
   if (error instanceof FetchRefusedError && error.code === 'TIMED_OUT')
     return new DecisionFailure('timeout', `${who} did not respond in time`, { isDown: true, cause: error })
   if (error instanceof FetchRefusedError && error.code === 'ANSWER_TOO_LARGE')
-    return new DecisionFailure('too_large', `the response of ${who} is too large`, { cause: error })
+    return new DecisionFailure('too_large', `the response from ${who} is too large`, { cause: error })
   return new DecisionFailure('unreachable', `${who} cannot be reached`, { isDown: true, cause: error })
 }
 

@@ -162,10 +162,10 @@ function denied(what: string, { message }: WebhookVerdict): GatehouseError {
 function tooLarge(response: WebhookResponse | undefined): GatehouseError {
   return response
     ? new GatehouseError('BACKEND_RESULT_TOO_LARGE', {
-        detail: 'the result exceeds the size limit of webhooks',
+        detail: 'the result exceeds the size limit for webhooks',
       })
     : new GatehouseError('INVALID_PARAMS', {
-        detail: 'Invalid params: they exceed the size limit of webhooks',
+        detail: 'Invalid params: the request exceeds the size limit for webhooks',
       })
 }
 

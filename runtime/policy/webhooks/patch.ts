@@ -75,7 +75,7 @@ async function requireFit(
   if (first === undefined) return
   throw new DecisionFailure(
     'patch',
-    `the patched structuredContent does not match the outputSchema of the tool: ${visibleText(first.slice(0, maxMisfit))}`,
+    `the patched structuredContent does not match the tool's outputSchema: ${visibleText(first.slice(0, maxMisfit))}`,
   )
 }
 
@@ -96,7 +96,7 @@ async function applyPatch(
   const text = document.toString()
   const before = fieldsOf(fieldsOf(exactJson(text))[member])
   const whole = requireObject(run(exactJson(text), patch), 'the document')
-  if (Object.keys(whole).join() !== member) throw lockedMemberChanged('members outside of it')
+  if (Object.keys(whole).join() !== member) throw lockedMemberChanged('other members')
   return { before, after: requireObject(whole[member], member) }
 }
 

@@ -37,7 +37,7 @@ export class WorkerSlots {
     this.#options = options
   }
 
-  /** Waits for a slot. Rejects with RATE_LIMITED when the queue is full, and with the reason of `signal`. */
+  /** Waits for a slot. Rejects with RATE_LIMITED when the queue is full, or with the signal's reason. */
   take(
     caller: string,
     signal: AbortSignal,
@@ -48,7 +48,7 @@ export class WorkerSlots {
       this.#running.add(caller)
       return Promise.resolve()
     }
-    if (!resumes && !this.#makeRoom(caller)) return Promise.reject(this.#tooMany('at a time'))
+    if (!resumes && !this.#makeRoom(caller)) return Promise.reject(this.#tooMany('at once'))
     return new Promise((resolve, reject) => {
       const leave = (error: Error): void => {
         signal.removeEventListener('abort', onAbort)
@@ -77,7 +77,7 @@ export class WorkerSlots {
     this.#startNext()
   }
 
-  /** Parks a running task. Throws RATE_LIMITED when too much is parked. */
+  /** Parks a running task. Throws RATE_LIMITED when too many tasks or bytes are parked. */
   park(caller: string, bytes: number): void {
     const { maxParked, maxParkedPerCaller, maxParkedBytes } = this.#options
     if (
@@ -85,7 +85,7 @@ export class WorkerSlots {
       this.#parked.of(caller) >= maxParkedPerCaller ||
       this.#parkedBytes + bytes > maxParkedBytes
     )
-      throw this.#tooMany('wait for responses of users')
+      throw this.#tooMany('are waiting for user responses')
     this.#parked.add(caller)
     this.#parkedBytes += bytes
     this.release(caller)
@@ -114,7 +114,7 @@ export class WorkerSlots {
     for (const entry of waiting) counts.add(entry.caller)
     const last = waiting.findLast((entry) => counts.of(entry.caller) === counts.most)
     if (!last || counts.most <= counts.of(caller) + 1) return false
-    last.refuse(this.#tooMany('at a time'))
+    last.refuse(this.#tooMany('at once'))
     return true
   }
 

@@ -21,5 +21,5 @@ export function workerFile({ name, source }: WorkerProgram, here = import.meta.u
 /** Returns the reasons why a program cannot run; empty when it can. */
 export function workerViolations(program: WorkerProgram): string[] {
   const file = workerFile(program)
-  return existsSync(file) ? [] : [`${fileURLToPath(file)} is missing; it belongs next to the program`]
+  return existsSync(file) ? [] : [`${fileURLToPath(file)} is missing; it must be next to the program`]
 }

@@ -75,7 +75,7 @@ async function inTime(result: Promise<unknown>, withinMs: number, forget: () => 
   const late = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(() => {
       forget()
-      reject(new GatehouseError('BACKEND_TIMEOUT', { detail: 'the other process does not answer' }))
+      reject(new GatehouseError('BACKEND_TIMEOUT', { detail: 'the other process did not respond' }))
     }, withinMs)
   })
   try {

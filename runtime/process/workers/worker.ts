@@ -25,7 +25,7 @@ export interface PrimaryLink {
   offer(handlers: Handlers): void
   /** Calls a function of all other workers. Returns the results of those that succeed. */
   others(name: string, argument?: unknown): Promise<readonly unknown[]>
-  /** Calls a function of the other workers, one after the other, until one returns true. */
+  /** Calls a function on the other workers, one after the other, until one returns true. */
   any(name: string, argument?: unknown): Promise<boolean>
   /** Returns the address that another worker announced, or undefined when the worker has exited. */
   peer(id: string): Promise<unknown>

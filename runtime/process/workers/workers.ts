@@ -58,7 +58,7 @@ interface Member {
   isAsked: boolean
 }
 
-/** One of the places that workers take one after the other. */
+/** One of the slots that successive workers occupy. */
 interface Slot {
   /** Number of consecutive workers that died early. */
   earlyDeaths: number
@@ -156,7 +156,7 @@ export class Workers {
         this.#members.delete(worker)
         if (this.#lead === member) this.#lead = undefined
         this.#chooseLead()
-        reject(new Error(`a worker ended with code ${code} before it served`))
+        reject(new Error(`a worker exited with code ${code} before it was ready`))
         if (!this.#closing) void this.#replace(slot, performance.now() - startedAt)
       })
     })
@@ -172,7 +172,7 @@ export class Workers {
         () => (member.isAsked = false),
         () => {
           if (this.#closing || !this.#members.has(worker)) return
-          this.#options.log.error('a worker does not answer and is ended', { silentMs })
+          this.#options.log.error('a worker is not responding and is being killed', { silentMs })
           worker.process.kill('SIGKILL')
         },
       )
@@ -184,7 +184,10 @@ export class Workers {
     if (!stdout) return
     this.#stdout ??= makeLineFile(1, {
       onLoss: (lines, err) =>
-        this.#options.log.error('lines of workers are lost: standard output takes none', { lines, err }),
+        this.#options.log.error('lines from workers are lost: standard output does not accept them', {
+          lines,
+          err,
+        }),
     })
     forwardLines(stdout, this.#stdout.write)
   }
@@ -207,7 +210,7 @@ export class Workers {
     }
   }
 
-  /** Calls a function of every worker. Returns the results of those that succeed. */
+  /** Calls a function on every worker. Returns the results of those that succeed. */
   async ask(name: string, argument?: unknown): Promise<readonly unknown[]> {
     return this.#ask([...this.#members.values()], name, argument)
   }

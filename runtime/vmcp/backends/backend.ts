@@ -43,7 +43,7 @@ export interface BackendLinks {
   /** Announcements over this connection may have been lost. */
   announcementsLost(backend: Backend, scope: ConnectionScope): void
   resourceUpdated(backend: Backend, scope: ConnectionScope, params: Buffer): void
-  /** Returns the recipient of notifications and questions outside of calls. */
+  /** Returns the recipient of notifications and questions that arrive outside any call. */
   listener(backend: Backend, session: ClientSession): SessionListener
   /** The backend has changed its era. */
   eraChanged(backend: Backend): void

@@ -163,9 +163,9 @@ function parseHeaderForward(variable: string, text: string): HeaderForward {
 function stringMap(variable: string, value: unknown): Readonly<Record<string, string>> {
   if (value === undefined) return {}
   if (typeof value !== 'object' || value === null)
-    throw invalidConfig(`${variable}: must map header names to texts`)
+    throw invalidConfig(`${variable}: must map header names to strings`)
   const entries = Object.entries(value).map(([name, text]): [string, string] => {
-    if (typeof text !== 'string') throw invalidConfig(`${variable}: must map header names to texts`)
+    if (typeof text !== 'string') throw invalidConfig(`${variable}: must map header names to strings`)
     return [name, text]
   })
   return Object.fromEntries(entries)

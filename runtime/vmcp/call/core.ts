@@ -237,7 +237,7 @@ export class Core {
   }
 
   /**
-   * Reads the lists of a backend again and returns the new target of a call that the backend rejected for its mirrored
+   * Reads a backend's lists again and returns the new target of a call that the backend rejected for its mirrored
    * headers. Undefined if the tool no longer exists. Rejects with BACKEND_UNAVAILABLE if the name now belongs to a
    * different tool.
    */

@@ -145,7 +145,7 @@ function limiterOf({ name, rateLimiting }: VmcpConfig, parts: GuardParts): RateL
   const { store, namespace, telemetry, events } = parts
   if (!store)
     throw new GatehouseError('INVALID_CONFIG', {
-      detail: 'rateLimiting: needs sessionStorage with provider redis',
+      detail: 'rateLimiting: requires sessionStorage with provider redis',
     })
   const record = rateLimitRecorder(telemetry.metrics, { namespace, server: name })
   const observe = (event: RateLimitEvent): void => {

@@ -49,7 +49,7 @@ export function readableErrors(core: Pick<Core, 'retarget'>): Link {
     if (outcome && !isHeaderMismatch(outcome)) return outcome
     const { backend } = target.entry
     throw new GatehouseError('BACKEND_PROTOCOL', {
-      detail: `backend ${backend}: the headers of the call do not fit`,
+      detail: `backend ${backend}: the headers of the call do not match its arguments`,
       data: { backend },
     })
   }

@@ -181,7 +181,7 @@ function addWorkflows(
       problems.push({
         kind: 'collision',
         subject: entry.key,
-        message: `tool ${entry.key} is left out: ${known.backend || 'another workflow'} offers a tool of that name`,
+        message: `tool ${entry.key} is left out: ${known.backend || 'another workflow'} offers a tool with that name`,
       })
     }
   }
@@ -225,7 +225,7 @@ function resolveByKey(
         problems.push({
           kind: 'same_address',
           subject: key,
-          message: `${what} ${key} of ${listing.backend} is left out: ${known.backend} offers it`,
+          message: `${what} ${key} from ${listing.backend} is left out: ${known.backend} also offers it`,
         })
       }
     }

@@ -12,9 +12,9 @@
 export const maxInstructions = 16 * 1024
 const maxCombined = 64 * 1024
 
-const heading = '# Instructions of '
+const heading = '# Instructions from '
 const introduction =
-  'This server combines several MCP servers. The quoted instructions of a server apply to its own tools only.'
+  "This server combines several MCP servers. Each server's quoted instructions apply only to that server's tools."
 
 interface Source {
   readonly backend: string
@@ -45,7 +45,7 @@ export function instructionsOf(
       parts.push(`${title}\n\n${quote(text)}`)
     }
   }
-  if (leftOut > 0) parts.push(`[Instructions of ${leftOut} more servers omitted]`)
+  if (leftOut > 0) parts.push(`[Instructions from ${leftOut} more servers omitted]`)
   return parts.join('\n\n')
 }
 

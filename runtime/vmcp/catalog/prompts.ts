@@ -46,7 +46,7 @@ export function resolvePrompts(
           problems.push({
             kind: 'shadowed',
             subject: key,
-            message: `prompt ${key} of ${backend} is left out: ${known.backend} has priority`,
+            message: `prompt ${key} from ${backend} is left out: ${known.backend} has priority`,
           })
         continue
       }
@@ -66,7 +66,7 @@ export function resolvePrompts(
       problems.push({
         kind: 'conflict',
         subject: name,
-        message: `prompt ${name} is offered by none of ${backends}: the names are equal`,
+        message: `prompt ${name} is not offered, because it has the same name on ${backends}`,
       })
     }
   }

@@ -7,7 +7,7 @@ import type { Refused } from '../model/catalog/entries.ts'
  */
 export function withheldReason(refused: Refused): { readonly refused: string } | { readonly hidden: string } {
   if (typeof refused === 'string') return { refused }
-  return { hidden: `guardrail ${refused.guardrail} refuses hidden characters in it` }
+  return { hidden: `guardrail ${refused.guardrail} rejects the hidden characters in it` }
 }
 
 export function withheldText(refused: Refused): string {

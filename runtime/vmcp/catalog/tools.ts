@@ -40,8 +40,8 @@ interface Candidate {
 
 /**
  * Resolves the tools of all listings. `listings` must be sorted by backend name. A tool whose own or overridden name is
- * reserved is hidden from clients, because a tool of the server has that name. Workflows can use it like any hidden
- * tool.
+ * reserved is hidden from clients, because one of the server's own tools has that name. Workflows can use it like any
+ * hidden tool.
  */
 export function resolveTools(
   listings: readonly Listing[],
@@ -59,7 +59,7 @@ export function resolveTools(
       problems.push({
         kind: 'collision',
         subject: name,
-        message: `tool ${name} of ${candidate.backend} is left out: ${known.backend} offers a tool of that name`,
+        message: `tool ${name} from ${candidate.backend} is left out: ${known.backend} offers a tool with that name`,
       })
       continue
     }
@@ -67,7 +67,7 @@ export function resolveTools(
       problems.push({
         kind: 'long_name',
         subject: name,
-        message: `tool ${name} has a name of ${name.length} characters; some clients accept at most ${longNameLength}, and maxToolNameLength is 0`,
+        message: `the name of tool ${name} has ${name.length} characters; some clients accept at most ${longNameLength}, and maxToolNameLength is 0`,
       })
     }
     if (candidate.item.refused !== undefined) {
@@ -125,7 +125,7 @@ function reservedNotice({ backend, item }: Candidate, name: string): CatalogNoti
   return {
     kind: 'reserved',
     subject: name,
-    message: `${tool} of ${backend} is left out: ${name} is reserved for a tool of the server`,
+    message: `${tool} from ${backend} is left out: ${name} is reserved for one of the server's own tools`,
   }
 }
 
@@ -142,7 +142,7 @@ function candidatesOf(listing: Listing, aggregation: Aggregation, problems: Cata
     problems.push({
       kind: 'unused_override',
       subject: name,
-      message: `the override of ${name} matches no tool of ${backend}`,
+      message: `the override for ${name} does not match any tool from ${backend}`,
     })
   }
   return tools.map((item) => {
@@ -204,7 +204,7 @@ function resolveByPriority(
       problems.push({
         kind: 'shadowed',
         subject: base,
-        message: `tool ${base} of ${losers.join(', ')} is left out: ${winner.backend} has priority`,
+        message: `tool ${base} from ${losers.join(', ')} is left out: ${winner.backend} has priority`,
       })
     } else {
       for (const claimant of claimants) resolved.push([claimant, `${claimant.backend}_${base}`])
@@ -224,7 +224,7 @@ function resolveManually(candidates: readonly Candidate[], problems: CatalogNoti
       problems.push({
         kind: 'conflict',
         subject: base,
-        message: `tool ${base} is offered by none of ${names}: they share the name, and an override must tell them apart`,
+        message: `tool ${base} is not offered, because it has the same name on ${names}, and no override distinguishes them`,
       })
     }
   }

@@ -23,7 +23,7 @@ export function isBrowserRequest({ req }: Exchange): boolean {
 
 export function browserPage({ name, url, path, requiresAuth }: BrowserPageFacts): Stage<Exchange> {
   return ({ res }) => {
-    const address = url ?? `the address of this page with the path ${path}`
+    const address = url ?? `the address of this page, with the path ${path}`
     const { html: body, headers } = page(
       name,
       html`<h1>${name}</h1>
@@ -31,10 +31,10 @@ export function browserPage({ name, url, path, requiresAuth }: BrowserPageFacts)
 browser.</p>
 <dl>
 <div><dt>Address for clients</dt><dd>${address}</dd></div>
-<div><dt>Signing in</dt><dd>${requiresAuth ? 'required; the client opens a page for it' : 'not required'}</dd></div>
+<div><dt>Signing in</dt><dd>${requiresAuth ? 'required; the client opens a sign-in page' : 'not required'}</dd></div>
 </dl>
-<p>To connect, add the address to the configuration of the client, as a server of type http (streamable HTTP). A client that
-only starts commands uses:</p>
+<p>To connect, add the address to the client's configuration as a server of type http (streamable HTTP). A client that
+can only start commands uses:</p>
 <p><code>gatehouse proxy stdio ${url ?? 'ADDRESS'}${requiresAuth ? ' --remote-auth' : ''}</code></p>`,
     )
     sendBody(res, 200, 'text/html; charset=utf-8', body, {

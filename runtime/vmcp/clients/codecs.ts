@@ -23,7 +23,7 @@ import type { SessionTable } from './sessions/table.ts'
 export interface EdgesOptions {
   readonly core: Core
   readonly sessions: SessionTable
-  /** Performs operations of clients. Runs the whole chain. */
+  /** Performs client operations. Runs the whole chain. */
   readonly perform: Perform
   /** Performs operations that Gatehouse repeats on behalf of a client. */
   readonly performOwn: Perform
@@ -77,7 +77,7 @@ export function makeEdges(options: EdgesOptions): Edges {
     backendOf: (client, uri) => core.backendOfResource(client, uri),
     subscribe: async (client, uri, signal) => {
       const outcome = await subscribe(client, uri, signal)
-      if (outcome.kind !== 'result') throw new Error('the backend refused the subscription')
+      if (outcome.kind !== 'result') throw new Error('the backend rejected the subscription')
     },
     endSession: options.endSession,
   })

@@ -85,7 +85,7 @@ function memberEntry(name: string, raw: Buffer | undefined): [string, unknown][]
 
 function invalidCapabilities(what: string): GatehouseError {
   return new GatehouseError('INVALID_PARAMS', {
-    detail: `Invalid params: the declared capabilities have ${what}`,
+    detail: `Invalid params: the declared capabilities contain ${what}`,
   })
 }
 

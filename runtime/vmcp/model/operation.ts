@@ -112,8 +112,8 @@ export function invalidRequestStateError(): GatehouseError {
 }
 
 /**
- * Derives an operation with other params. The original ones are kept, because the request headers match them. The
- * derived operation is treated as an operation of the client: `isForProgram` is dropped.
+ * Derives an operation with different params. The original ones are kept, because the request headers match them. The
+ * derived operation is treated as a client operation: `isForProgram` is dropped.
  */
 export function withParams(operation: Operation, params: JsonObject, origin = operation.origin): Operation {
   const { originalParams = operation.params } = operation

@@ -82,7 +82,7 @@ export interface ReloadedFile {
 }
 
 export interface VmcpServer {
-  /** Port for requests of other workers. Undefined for a single process. */
+  /** Port for requests from other workers. Undefined for a single process. */
   readonly relayPort: number | undefined
   /** Address of the MCP endpoint. */
   readonly url: string

@@ -67,7 +67,7 @@ export class Reloadable {
 
   /**
    * Applies a configuration that has passed the start-up checks. Throws INVALID_CONFIG and replaces nothing when it is
-   * invalid in another way. `permissionsChanged` is true when clients may see other tools than before.
+   * invalid in another way. `permissionsChanged` is true when clients may see different tools than before.
    */
   replace(config: VmcpConfig): { readonly permissionsChanged: boolean } {
     const guards = this.#makeGuards(config)

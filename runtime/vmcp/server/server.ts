@@ -360,7 +360,7 @@ class Vmcp implements VmcpServer {
     try {
       this.#stateSecret = await this.#storage.sharedSecret()
     } catch (error) {
-      this.#log.debug('reading the shared key failed', { err: error })
+      this.#log.debug('failed to read the shared key', { err: error })
     }
   }
 

@@ -61,8 +61,8 @@ export function startParts(running: {
 }
 
 /**
- * Throws INVALID_CONFIG, listing every problem, when the server cannot start. Problems of single backends do not
- * prevent a start. These backends are excluded, in addition to those in `excluded`.
+ * Throws INVALID_CONFIG, listing every problem, when the server cannot start. Problems with individual backends do not
+ * prevent the server from starting. These backends are excluded, in addition to those in `excluded`.
  */
 export function checkStart(
   config: VmcpConfig,
@@ -182,7 +182,7 @@ function storageViolations(config: VmcpConfig, env: Environment): readonly strin
 function workersViolations({ operational, console, pinning }: VmcpConfig): readonly string[] {
   const { workers = 1 } = operational
   if (workers === 1) return []
-  const rule = `needs a single process, and operational.workers (--workers) is ${workers}`
+  const rule = `requires a single process, but operational.workers (--workers) is ${workers}`
   return [
     ...(console?.enabled ? [`console.enabled: the console ${rule}; use replicas`] : []),
     ...(pinning?.noLock === 'pin' ? [`pinning.noLock: pin ${rule}; write the locks first`] : []),
@@ -259,7 +259,7 @@ export async function checkToolLocks({ toolLocks = [] }: VmcpConfig): Promise<vo
   const problems: string[] = []
   for (const [backend, locks] of byBackend) {
     const { failure } = await compileLocks(backend, locks)
-    if (failure !== undefined) problems.push(`toolLocks: lock of backend ${backend}: ${failure}`)
+    if (failure !== undefined) problems.push(`toolLocks: lock for backend ${backend}: ${failure}`)
   }
   if (problems.length > 0) throw invalidConfig(problems)
 }
@@ -271,7 +271,7 @@ export async function checkStartWithLocks(...given: Parameters<typeof checkStart
 }
 
 const keeperRule =
-  'pinning.noLock: pin needs a folder for locks on this machine: gatehouse vmcp serve --pin-first FOLDER'
+  'pinning.noLock: pin requires a folder for locks on this machine; run gatehouse vmcp serve --pin-first FOLDER'
 
 /** Throws INVALID_CONFIG when locks must be written, but no folder for them is configured. */
 export function requireKeeper({ pinning }: VmcpConfig, keeper: unknown): void {
@@ -311,12 +311,12 @@ function quotaWarnings({ quotas = [], costs, sessionStorage }: VmcpConfig): stri
   const inMemory =
     quotas.length > 0 && sessionStorage?.provider !== 'redis'
       ? [
-          'quotas: counters are in memory and lost on restart, and each replica counts separately; use sessionStorage with provider redis to store them',
+          'quotas: counters are kept in memory and lost on restart, and each replica counts separately; use sessionStorage with provider redis to persist them',
         ]
       : []
   const unused =
     costs !== undefined && !quotas.some(({ unit }) => unit === 'cost')
-      ? ['costs: no effect, because no quota has unit cost']
+      ? ['costs: has no effect, because no quota has unit cost']
       : []
   return [...inMemory, ...unused]
 }
@@ -333,11 +333,11 @@ function consoleWarnings(
   const incoming = oidc?.issuer
   if (issuer === undefined || type === 'anonymous' || incoming === undefined || issuer === incoming) return []
   return [
-    `console.auth.issuer: ${issuer} differs from the issuer of incomingAuth (${incoming}): console users and clients are different users, so the console does not show own calls and sessions, and policies see other claims when a tool is tried`,
+    `console.auth.issuer: ${issuer} differs from the issuer of incomingAuth (${incoming}): console users and clients are different users, so the console does not show users their own calls and sessions, and policies see different claims when a tool is tried`,
   ]
 }
 
-/** Lists unknown names in the policies of the console. Commands that read a file warn about them, as admission does. */
+/** Lists unknown names in the console policies. Commands that read a file warn about them, as admission does. */
 function consoleNameWarnings({ console, name }: VmcpConfig): string[] {
   if (!console?.enabled || !console.authz) return []
   return cedarWarnings({ ...console.authz, consoleOf: name }).map((line) => `console.authz.${line}`)

@@ -47,7 +47,7 @@ export async function surveyBackends(
     watchers: () => [],
     onChange: () => {},
     stateSecret: () => undefined,
-    performStep: () => Promise.reject(new Error('a survey runs no workflows')),
+    performStep: () => Promise.reject(new Error('a survey does not run workflows')),
     observation,
   })
   try {

@@ -25,7 +25,7 @@ t.test(
       running
         .output()
         .split('\n')
-        .filter((line) => line.includes('a policy of the console could not be evaluated'))
+        .filter((line) => line.includes('a console policy could not be evaluated'))
     await running.waitFor(/"policy":"policies\[2\]"/)
     t.equal(told().length, 2, 'each is told once')
     t.match(

@@ -63,7 +63,7 @@ t.test('what cannot be tried is refused by name; a running try can be cancelled;
   const good = { name: 'slow_echo', arguments: '{}', era: '2026-07-28' }
   t.match((await start({ ...good, arguments: '[' })).json, {
     status: 400,
-    title: /arguments must be the text/,
+    title: /arguments must be a JSON object, serialized as text/,
   })
   t.match((await start({ ...good, era: 'x' })).json, { status: 400, title: /era must be one of/ })
   t.match((await start('nothing')).json, { status: 400, title: /not valid JSON/ })

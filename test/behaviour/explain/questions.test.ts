@@ -140,7 +140,7 @@ const prefixRows: readonly Row[] = [
     { name: 'github_internal', claims: ops },
     'deny',
     'filter',
-    /the filter for github does not list internal/,
+    /the filter for github does not include internal/,
   ],
   [
     'why is a whole backend not listed?',
@@ -200,7 +200,7 @@ const handRows: readonly Row[] = [
     { name: 'search', claims: {} },
     'not_found',
     'conflict',
-    /is offered by none of github, jira/,
+    /is not offered, because it has the same name on github, jira/,
   ],
 ]
 const searchRows: readonly Row[] = [

@@ -44,7 +44,7 @@ for (const era of eras) {
       const { text } = await echo(`to ${email}`)
       t.match(text, 'to [redacted:mail]', way)
       t.notMatch(text, email, way)
-      t.match((await echo(number)).text, 'call refused by guardrail staff', way)
+      t.match((await echo(number)).text, 'call rejected by guardrail staff', way)
     }
     const recorded = await rig.auditTextWith('[redacted:mail]')
     t.notMatch(recorded, email, 'what was found is not recorded')
@@ -58,9 +58,9 @@ for (const era of eras) {
     const rig = await startGuardrailRig(t, { fixture: fixture.url }, { redact: [mail] })
     const ask = await rig.as(era)
     const keyed = await ask('tools/call', { name: 'echo', arguments: { [email]: 1 } })
-    t.match(keyed.response?.result, { isError: true, content: [{ text: 'call refused by guardrail mail' }] })
+    t.match(keyed.response?.result, { isError: true, content: [{ text: 'call rejected by guardrail mail' }] })
     const read = await ask('resources/read', { uri: `test://template/${email}/data` })
-    t.match(read.response?.error, { code: 403, message: 'call refused by guardrail mail' })
+    t.match(read.response?.error, { code: 403, message: 'call rejected by guardrail mail' })
     await ask('ping')
     const lines = await rig.audited(2)
     t.match(

@@ -124,7 +124,7 @@ t.test(
       const broken = await call({ mail: email })
       t.match(broken.response?.result, {
         isError: true,
-        content: [{ text: /does not match the output schema/ }],
+        content: [{ text: /does not match the tool's output schema/ }],
       })
       t.notOk(broken.response?.result?.['structuredContent'])
       t.notMatch(broken.text, email)

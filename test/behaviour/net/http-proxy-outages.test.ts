@@ -44,7 +44,7 @@ for (const scheme of ['http', 'https'])
     await proxy.close()
     // After one turn of the event loop, the client has noticed that its connections have closed.
     await setImmediate()
-    t.match(await failureText(send()), `cannot connect to the HTTP proxy 127.0.0.1:${proxy.port}`)
+    t.match(await failureText(send()), `could not connect to the HTTP proxy 127.0.0.1:${proxy.port}`)
     await proxy.start()
     const found = true
     t.same(await Promise.all([send(), send(), send()]), [{ found }, { found }, { found }])
@@ -140,7 +140,7 @@ await t.test('the timeout error of a request names the proxy', async (t) => {
   const fetch = makeFetch({ proxy: { https: silent.url }, timeoutMs: 100 })
   await t.rejects(fetch('https://mcp.example/'), {
     code: 'TIMED_OUT',
-    message: `mcp.example did not answer within 100 ms (through the HTTP proxy 127.0.0.1:${silent.port})`,
+    message: `mcp.example did not respond within 100 ms (through the HTTP proxy 127.0.0.1:${silent.port})`,
   })
   await fetch.close()
 })

@@ -96,7 +96,7 @@ await t.test('a private authority is trusted for the target and for a proxy that
   const untrusting = makeFetch({ proxy: both })
   t.match(
     await failureText(untrusting('https://mcp.example/')),
-    `cannot connect to the HTTP proxy 127.0.0.1:${proxy.port}: TLS handshake failed`,
+    `could not connect to the HTTP proxy 127.0.0.1:${proxy.port}: TLS handshake failed`,
   )
   await untrusting.close()
   const careless = makeFetch({ proxy: both, tls: () => ({ insecureSkipVerify: true }) })
@@ -129,7 +129,7 @@ await t.test('credentials are percent-decoded for the proxy and appear in no mes
   ] as const) {
     t.equal(
       await failureText(wrong(`${scheme}://mcp.example/`)),
-      `the HTTP proxy 127.0.0.1:${proxy.port} rejected the credentials of ${variable} (407); correct them`,
+      `the HTTP proxy 127.0.0.1:${proxy.port} rejected the credentials in ${variable} (407); correct them`,
     )
     t.equal(
       await failureText(none(`${scheme}://mcp.example/`)),
@@ -144,26 +144,26 @@ await t.test('errors name the proxy and the next step', async (t) => {
   const fetch = makeFetch({ proxy: both, ca })
   t.equal(
     await failureText(fetch('https://unknown.example/')),
-    `the HTTP proxy 127.0.0.1:${proxy.port} cannot connect to unknown.example:443 (502); check the host name, or add it to NO_PROXY if it is reachable directly`,
+    `the HTTP proxy 127.0.0.1:${proxy.port} could not connect to unknown.example:443 (502); check the host name, or add it to NO_PROXY if it is reachable directly`,
   )
   await fetch.close()
   const forbidding = await network(t, { 'mcp.example': echo }, { status: 403 })
   const refused = makeFetch({ proxy: forbidding.both, ca: forbidding.ca })
   t.match(
     await failureText(refused('https://mcp.example/')),
-    'refuses to connect to mcp.example:443 (403); allow the host',
+    'refused to connect to mcp.example:443 (403); allow the host',
   )
   await refused.close()
   const gone = makeFetch({ proxy: { https: 'http://user:secret@127.0.0.1:9' } })
   t.equal(
     await failureText(gone('https://mcp.example/')),
-    'cannot connect to the HTTP proxy 127.0.0.1:9: connection refused (ECONNREFUSED); check HTTPS_PROXY',
+    'could not connect to the HTTP proxy 127.0.0.1:9: connection refused (ECONNREFUSED); check HTTPS_PROXY',
   )
   await gone.close()
   const unknown = makeFetch({ proxy: { https: 'proxy.corp.example:3128' }, lookup: nowhere })
   t.equal(
     await failureText(unknown('https://mcp.example/')),
-    'cannot connect to the HTTP proxy proxy.corp.example:3128: name resolution failed (ENOTFOUND); check HTTPS_PROXY',
+    'could not connect to the HTTP proxy proxy.corp.example:3128: name resolution failed (ENOTFOUND); check HTTPS_PROXY',
   )
   await unknown.close()
   for (const value of ['socks5://127.0.0.1:1080', 'http://', 'http://user:secret@bad host']) {

@@ -209,15 +209,15 @@ t.test('one that ends soon, or has ended, is served and told', async (t) => {
   const soon = await authority.leaf({ endsInMs: 86_400_000 })
   secret.write(secretOf(soon, ca))
   await untilShown(port, soon)
-  await run.waitFor(/the certificate of this server expires soon/)
+  await run.waitFor(/this server's certificate expires soon/)
   const later = await authority.leaf()
   secret.write(secretOf(later, ca))
-  await run.waitFor(/the certificate of this server no longer expires soon/)
+  await run.waitFor(/this server's certificate no longer expires soon/)
   const ended = mountSecret(secretOf(await authority.leaf({ endsInMs: -1_000 }), ca))
   const flags = ['--tls-cert-file', ended.certFile, '--tls-key-file', ended.keyFile]
   const other = startGatehouse(['proxy', '--target-uri', targetUri, ...flags, 'late'])
   t.teardown(() => other.interrupt())
-  await other.waitFor(/the certificate of this server has expired/)
+  await other.waitFor(/this server's certificate has expired/)
   await other.waitFor(/^Transparent proxy started/m)
 })
 

@@ -106,7 +106,7 @@ t.test('vmcp serve: one file for each backend; a file with noLock pin needs the 
   )
   const { code, stderr } = await runGatehouse(['vmcp', 'serve', '--config', config, '--port', '0'])
   t.equal(code, 2)
-  t.match(stderr, /pinning\.noLock: pin needs a folder for locks on this machine/)
+  t.match(stderr, /pinning\.noLock: pin requires a folder for locks on this machine/)
 })
 
 t.test('dev: the locks are those of the kinds of the manifests', async (t) => {

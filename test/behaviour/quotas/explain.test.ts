@@ -32,17 +32,17 @@ t.test('of a running server: the quota that refused a call, and how full the oth
   const explain = () =>
     runGatehouse(['explain', '--url', console.url, '--token-file', tokenFile, '--tool', 'web_search'])
   t.equal(refusalOf(await call()), undefined)
-  t.match((await explain()).stdout, /searches: .* is 50 % used in this window/)
+  t.match((await explain()).stdout, /searches: .* is 50% used in this window/)
   t.equal(refusalOf(await call()), undefined)
   t.match(refusalOf(await call()), { quota: 'searches' })
   const { stdout } = await explain()
   t.match(
     stdout,
-    /note quota +searches: 2 calls per day for all callers in total; further calls are rejected; the fullest budget is 100 % used in this window/,
+    /note quota +searches: 2 calls per day for all callers in total; further calls are rejected; the fullest budget is 100% used in this window/,
   )
   t.match(
     stdout,
-    /spending: 1000 cost per month for all callers in total, of which this call costs 25 unless the backend reports another cost; further calls are allowed; the fullest budget is 5 % used in this window/,
+    /spending: 1000 cost per month for all callers in total, of which this call costs 25 unless the backend reports a different cost; further calls are allowed; the fullest budget is 5% used in this window/,
   )
   t.notMatch(stdout, 'elsewhere')
 })

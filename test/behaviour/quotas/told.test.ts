@@ -69,7 +69,7 @@ t.test('operators: the problem opens at 80 %, changes, and ends with the window'
   for (let i = 0; i < 3; i++) await ada.call()
   t.equal(await problem(), undefined)
   await ada.call()
-  t.equal(await problem(), `quota daily is at 80 % or more for at least one user until ${resetsAt}`)
+  t.equal(await problem(), `quota daily is at 80% or more for at least one user until ${resetsAt}`)
   await ada.call()
   t.match(await problem(), /^quota daily is exhausted for at least one user until .*: calls are rejected/)
   await ada.call()
@@ -101,6 +101,6 @@ t.test('counters in memory are warned of at the start', async (t) => {
   const lines: string[] = []
   const log = makeLog({ destination: { write: (line) => void lines.push(line) } })
   await startQuotaRig(t, { quotas: [daily()], costs: { raw: 1 } }, { log })
-  t.match(lines.join(''), /quotas: counters are in memory.*each replica counts separately/)
-  t.match(lines.join(''), /costs: no effect, because no quota has unit cost/)
+  t.match(lines.join(''), /quotas: counters are kept in memory.*each replica counts separately/)
+  t.match(lines.join(''), /costs: has no effect, because no quota has unit cost/)
 })

@@ -80,28 +80,28 @@ const cases: readonly {
     answer: (res, id) => send(res, 200, 'application/json', rpcError(id, 'license expired\u0007\nask sales')),
     category: 'request_rejected',
     detail: /^license expired ask sales$/,
-    fix: /correct the problem in the error of b/,
+    fix: /correct the problem that the error from b describes/,
   },
   {
     name: 'a JSON-RPC error with HTTP 400',
     answer: (res, id) => send(res, 400, 'application/json', rpcError(id, 'tenant is missing')),
     category: 'request_rejected',
     detail: /^tenant is missing$/,
-    fix: /correct the problem in the error of b/,
+    fix: /correct the problem that the error from b describes/,
   },
   {
     name: 'a 421 body',
     answer: (res) => send(res, 421, 'text/plain', 'Invalid Host header'),
     category: 'host_rejected',
     detail: /^Invalid Host header$/,
-    fix: /allow the host name of its url/,
+    fix: /allow the host name in its url/,
   },
   {
     name: 'a 403 for the host',
     answer: (res, id) => send(res, 403, 'application/json', rpcError(id, 'Invalid Host: b.internal')),
     category: 'host_rejected',
     detail: /^Invalid Host: b\.internal$/,
-    fix: /allow the host name of its url/,
+    fix: /allow the host name in its url/,
   },
   {
     name: 'a web page',
@@ -173,7 +173,7 @@ t.test(
     t.notMatch((await session.request('tools/list')).text, 'workspace')
     await until(async () => (await status()).problem_details.some(({ type }) => type === 'list_problem'))
     const problem = (await status()).problem_details.find(({ type }) => type === 'list_problem')
-    t.match(problem?.message, /tools\/list of backend b failed: .*: quota of workspace used up$/)
+    t.match(problem?.message, /tools\/list on backend b failed: .*: quota of workspace used up$/)
     t.ok(lines.some((line) => line.includes('"list_problem"') && line.includes('quota of workspace used up')))
   },
 )

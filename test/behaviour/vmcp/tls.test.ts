@@ -68,7 +68,7 @@ t.test('real clients of both eras keep their sessions over a rotation', async (t
   t.same((await status()).problems, [])
   secret.write(secretOf({ ...next, key: (await authority.leaf()).key }, authority.ca))
   await run.waitFor(/serving_certificate_refused/)
-  t.match((await status()).problems, [/^the new certificate of this server cannot be used.*is not the key/])
+  t.match((await status()).problems, [/^this server's new certificate cannot be used.*is not the key/])
   t.equal(await shown(url, authority.ca), next.serialNumber)
   await echo()
   secret.write(secretOf(await authority.leaf(), authority.ca))

@@ -144,12 +144,12 @@ t.test('what is too large to be asked about is refused, whatever the failure pol
   })
   const ask = await rig.as('stateless', 'alice')
   const { response } = await echo(ask, 'x'.repeat(1_050_000))
-  t.match(response?.error, { code: -32602, message: /exceed the size limit of webhooks/ })
+  t.match(response?.error, { code: -32602, message: /exceeds the size limit for webhooks/ })
   t.equal(webhook.asked.length, 0)
   // Asked about with place to spare, while its result and the request together have none.
   t.match((await echo(ask, 'x'.repeat(600_000))).response?.error, {
     code: -32603,
-    message: 'the result exceeds the size limit of webhooks',
+    message: 'the result exceeds the size limit for webhooks',
   })
 })
 
@@ -238,5 +238,5 @@ t.test('a call with more values than a patch may be applied to is refused', asyn
   const ask = await rig.as('stateless', 'alice')
   const many = Array.from({ length: 60_000 }, () => 1)
   const { response } = await ask('tools/call', { name: 'echo', arguments: { message: 'x', many } })
-  t.match(response?.error, { code: -32602, message: /exceed the size limit of webhooks/ })
+  t.match(response?.error, { code: -32602, message: /exceeds the size limit for webhooks/ })
 })

@@ -128,7 +128,7 @@ t.test('the log says what does not fit, and nothing of what it holds', async (t)
   await t.rejects(patchedResponse({ kind: 'result', body }, document, [operation], misfits), {
     reason: 'patch',
     message:
-      'the patched structuredContent does not match the outputSchema of the tool: ssn must be a number\\u{202e}',
+      "the patched structuredContent does not match the tool's outputSchema: ssn must be a number\\u{202e}",
   })
   t.same(seen, ['{"ssn":"secret"}'])
 })

@@ -111,7 +111,7 @@ t.test('one that hangs is told, ended and replaced', async (t) => {
   const [stuck = 0] = descendantsOf(run.child.pid ?? 0)
   process.kill(stuck, 'SIGSTOP')
   const says = (text: string) => run.log().some((line) => JSON.parse(line).message === text)
-  await until(() => says('a worker does not answer and is ended'))
+  await until(() => says('a worker is not responding and is being killed'))
   await until(() => says('a worker exited unexpectedly and is being replaced'))
   const seen = new Set<string>()
   while (seen.size < 2) seen.add(await run.get('/'))

@@ -38,7 +38,7 @@ t.test('what cannot be is an error that names the field and the rule', async (t)
     ],
     [
       serve('--config', file('console.yaml', { console }), '--workers', '2'),
-      /console\.enabled: the console needs a single process, and operational\.workers \(--workers\) is 2/,
+      /console\.enabled: the console requires a single process, but operational\.workers \(--workers\) is 2/,
     ],
     [
       runGatehouse([
@@ -47,11 +47,11 @@ t.test('what cannot be is an error that names the field and the rule', async (t)
         '--config',
         file('both.yaml', { console, operational: { workers: 2 } }),
       ]),
-      /console\.enabled: the console needs a single process/,
+      /console\.enabled: the console requires a single process/,
     ],
     [
       serve('--config', plain, '--workers', '2', '--pin-first', join(dir, 'locks')),
-      /pinning\.noLock: pin needs a single process/,
+      /pinning\.noLock: pin requires a single process/,
     ],
   ]
   for (const [run, expected] of cases) {

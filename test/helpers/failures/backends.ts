@@ -65,7 +65,7 @@ const expiring = {
   type: 'certificate_expiring',
   lasts: true,
   backend: 'b',
-  fix: /CA bundle of b/,
+  fix: /CA bundle for b/,
   metric: 'gatehouse_certificate_expiry_timestamp_seconds{certificate="caBundle of b"}',
 } as const
 
@@ -137,7 +137,7 @@ export const backendFailures: readonly Failure[] = [
           },
         },
       ),
-    message: /^the circuit of backend b is open$/,
+    message: /^the circuit breaker of backend b is open$/,
     fix: /check its health/,
     metric: 'gatehouse_vmcp_backend_circuit{target_workload_name="b",state="open"} 1',
     health: ['unhealthy', 'unavailable'],
@@ -208,7 +208,7 @@ export const backendFailures: readonly Failure[] = [
     ...expiring,
     name: 'a certificate near its end',
     drive: inDays(0),
-    message: /^a certificate in the caBundle of backend b expires at \d{4}-/,
+    message: /^a certificate in the caBundle for backend b expires at \d{4}-/,
     logged: { level: 'warn', ends: /^\d{4}-/ },
     also(t, _told, { vmcp }) {
       vmcp.reload(vmcpConfig({ b: nowhere }))
@@ -222,7 +222,7 @@ export const backendFailures: readonly Failure[] = [
     ...expiring,
     name: 'a certificate that has ended',
     drive: inDays(3),
-    message: /^a certificate in the caBundle of backend b expired at \d{4}-/,
+    message: /^a certificate in the caBundle for backend b expired at \d{4}-/,
     logged: { level: 'error', expired: true },
   },
   {

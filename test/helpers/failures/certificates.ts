@@ -34,7 +34,7 @@ export const certificateFailures: readonly Failure[] = [
     ...expiring,
     name: 'a certificate of its own that ends soon',
     drive: serving({ endsInMs: 3 * day }),
-    message: /^the certificate of this server expires at \d{4}-/,
+    message: /^this server's certificate expires at \d{4}-/,
     logged: { level: 'warn', expired: false },
   },
   {
@@ -42,8 +42,7 @@ export const certificateFailures: readonly Failure[] = [
     type: 'serving_certificate_refused',
     lasts: true,
     drive: serving({}, 'nobody'),
-    message:
-      /^the new certificate of this server cannot be used.*tls\.key: is not the key of the certificate in/,
+    message: /^this server's new certificate cannot be used.*tls\.key: is not the key of the certificate in/,
     fix: /spec\.tls\.secretName/,
     logged: { level: 'error' },
   },

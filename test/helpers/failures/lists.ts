@@ -12,7 +12,7 @@ const malformed = {
   type: 'items_malformed',
   lasts: true,
   backend: 'b',
-  fix: /report to the operator of b/,
+  fix: /report this to the operator of b/,
 } as const
 
 /** A backend that lists this tool besides others, and a client that has seen it. */
@@ -72,14 +72,14 @@ export const listFailures: readonly Failure[] = [
     ...malformed,
     name: 'an item that is left out',
     drive: listing('{"name":"bad","inputSchema":{"type":"array"}}'),
-    message: /1 left out, 0 offered with repairs/,
+    message: /1 left out, 0 repaired/,
     metric: 'gatehouse_vmcp_malformed_items_total{target_workload_name="b",action="left_out"}',
   },
   {
     ...malformed,
     name: 'an item that is repaired',
     drive: listing('{"name":"bad","inputSchema":{"type":"object"},"title":7}'),
-    message: /0 left out, 1 offered with repairs/,
+    message: /0 left out, 1 repaired/,
     metric: 'gatehouse_vmcp_malformed_items_total{target_workload_name="b",action="repaired"}',
   },
   {
@@ -97,7 +97,7 @@ export const listFailures: readonly Failure[] = [
       return running
     },
     message: /backend b lists items with hidden characters: 1 left out/,
-    fix: /ask the operator of b .*tool "bad" of backend b is left out: guardrail hidden/,
+    fix: /ask the operator of b .*tool "bad" from backend b is left out: guardrail hidden/,
     metric: 'gatehouse_guardrail_matches_total',
   },
   {
@@ -106,7 +106,7 @@ export const listFailures: readonly Failure[] = [
     lasts: true,
     backend: 'b',
     drive: unreadableLater,
-    message: /could not be read since .*; the previous ones stay in use$/,
+    message: /have been unreadable since .*; the previous lists stay in use$/,
     fix: /check the health of b/,
     metric: 'gatehouse_vmcp_list_read_failures_total{target_workload_name="b"}',
   },
@@ -124,7 +124,7 @@ export const listFailures: readonly Failure[] = [
       return running
     },
     reason: 'unreadable',
-    message: /the lists of the backend cannot be read/,
+    message: /the backend's lists cannot be read/,
     fix: /check the health of b/,
     metric: 'gatehouse_vmcp_list_read_failures_total{target_workload_name="b"}',
     silent: {
@@ -145,7 +145,7 @@ export const listFailures: readonly Failure[] = [
       await running.call('b_echo')
       return running
     },
-    message: /^prompts\/list of backend b failed: .*HTTP 500.*its items are missing$/,
+    message: /^prompts\/list on backend b failed: .*HTTP 500.*its items are missing$/,
     fix: /see the log of b/,
     metric: 'gatehouse_vmcp_list_read_failures_total{target_workload_name="b"}',
   },
@@ -207,8 +207,8 @@ export const listFailures: readonly Failure[] = [
       await session.request('resources/list', {})
       return running
     },
-    fix: /let the backends use different ones/,
-    message: /resource memory:\/\/graph of two is left out: one offers it/,
+    fix: /make the backends use different ones/,
+    message: /resource memory:\/\/graph from two is left out: one also offers it/,
   },
   {
     ...conflict,
@@ -221,7 +221,7 @@ export const listFailures: readonly Failure[] = [
       return running
     },
     fix: /correct the name in aggregation.tools overrides/,
-    message: /the override of ecoh matches no tool of one/,
+    message: /the override for ecoh does not match any tool from one/,
   },
   {
     ...conflict,
@@ -256,11 +256,11 @@ export const listFailures: readonly Failure[] = [
       await running.call('find_tool')
       return running
     },
-    message: /is reserved for a tool of the server/,
+    message: /is reserved for one of the server's own tools/,
     async also(t, { status }, running) {
       const told = status.problem_details.map(({ message }) => String(message)).join('\n')
-      t.match(told, /tool call_tool of one is left out/)
-      t.match(told, /tool echo, renamed to execute_tool_script, of one is left out/)
+      t.match(told, /tool call_tool from one is left out/)
+      t.match(told, /tool echo, renamed to execute_tool_script, from one is left out/)
       const session = await openSession(running.vmcp.url)
       const script = 'return 1 + 1'
       for (const [name, parameters, expected] of [
@@ -313,7 +313,7 @@ export const listFailures: readonly Failure[] = [
         },
       )
     },
-    message: /^the tool lock of backend b cannot be used: /,
-    fix: /correct the MCPToolLock of b/,
+    message: /^the tool lock for backend b cannot be used: /,
+    fix: /correct the MCPToolLock for b/,
   },
 ]

@@ -37,8 +37,8 @@ export const quotaFailures: readonly Failure[] = [
     type: 'quota_level',
     lasts: true,
     drive: (t) => called(t, {}, 4),
-    message: /^quota monthly is at 80 % or more for the whole server until /,
-    fix: /raise limit of monthly in quotas/,
+    message: /^quota monthly is at 80% or more for the whole server until /,
+    fix: /raise the limit of monthly in quotas/,
     logged: { level: 'info' },
     metric: 'gatehouse_quota_usage_ratio{server="test-vmcp",quota="monthly",per="server"} 0.8',
   },
@@ -48,7 +48,7 @@ export const quotaFailures: readonly Failure[] = [
     lasts: true,
     drive: (t) => called(t, {}, 5),
     message: /^quota monthly is exhausted for the whole server until .*: calls are rejected$/,
-    fix: /raise limit of monthly in quotas/,
+    fix: /raise the limit of monthly in quotas/,
     metric: 'gatehouse_quota_usage_ratio{server="test-vmcp",quota="monthly",per="server"} 1',
   },
   {
@@ -74,7 +74,7 @@ export const quotaFailures: readonly Failure[] = [
     lasts: true,
     drive: (t) => called(t, { match: { backend: 'b', tool: 'b_echo' } }, 1),
     message: /^quotas\[0\]\.match\.tool: backend b does not offer a tool "b_echo"$/,
-    fix: /the tool's name at its backend/,
+    fix: /the tool's name on its backend/,
   },
   {
     name: 'a webhook for a tool that no backend offers',
@@ -85,7 +85,7 @@ export const quotaFailures: readonly Failure[] = [
       return rig(t, { b: await backend(t) }, { webhooks: { validating } })
     },
     message: /^webhooks\.validating\[0\]\.match\.tools\[0\]: no backend offers a tool "b_echo"$/,
-    fix: /the tool's name at its backend/,
+    fix: /the tool's name on its backend/,
   },
   {
     name: 'a cost that cannot be counted',
@@ -103,8 +103,8 @@ export const quotaFailures: readonly Failure[] = [
       return running
     },
     reason: 'cost',
-    message: /reports an invalid cost/,
-    fix: /report to the operator of b: gatehouse\.dev\/cost/,
+    message: /reported an invalid cost/,
+    fix: /report this to the operator of b: gatehouse\.dev\/cost/,
     logged: { level: 'warn', backend: 'b' },
     silent: noState,
   },

@@ -44,7 +44,7 @@ async function startHooks(t: Test) {
     metrics,
     log: makeLog({ write: () => undefined }, { now: () => new Date(0) }),
     seconds: () => 0,
-    notReady: () => (engineAnswers() ? undefined : 'the policy engine does not answer'),
+    notReady: () => (engineAnswers() ? undefined : 'the policy engine is not responding'),
   })
   const listener = createServer(app).listen(0, '127.0.0.1')
   await once(listener, 'listening')

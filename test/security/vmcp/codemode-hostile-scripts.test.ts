@@ -116,7 +116,7 @@ t.test('questions: scripts that wait for answers keep nobody from running script
   const waiting = [1, 2, 3, 4].map((i) => run(`return [tool(), ${i}]`, { ask }))
   await asked.promise
   t.match(await run('return "others go on"'), /others go on/)
-  t.match(await run('return tool()', { ask }), /too many scripts wait for responses of users/)
+  t.match(await run('return tool()', { ask }), /too many scripts are waiting for user responses/)
   for (const response of responses) response({ result: Buffer.from('"yes"') })
   t.match(
     await Promise.all(waiting),

@@ -84,7 +84,7 @@ t.test(
     t.equal(all.content[0]?.text.length, 8 * 1024 * 1024 + 2)
     t.match(
       await run('return "x" * (20 << 20)'),
-      /the result has 20971522 bytes as JSON text; the limit is 16777216/,
+      /the result is 20971522 bytes of JSON; the limit is 16777216/,
     )
   },
 )

@@ -45,7 +45,7 @@ t.test('redirects to another authority are not followed, those to the same one a
   t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
   const session = await openSession(vmcp.url)
   t.equal((await session.request('tools/list')).response?.error?.code, -32603)
-  t.match(text(), 'the backend redirects to another address')
+  t.match(text(), 'the backend redirected the request to another address')
   target = '/mcp'
   const good = await startTestVmcp({ raw: url }, settings)
   t.teardown(() => good.close())

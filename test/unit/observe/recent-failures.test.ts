@@ -43,7 +43,7 @@ t.test('success of what may fail is no failure', async (t) => {
   t.same(events.recent(), [])
   events.emit('authorization_server', { action: 'login_failed', outcome: 'failure', upstream: 'corp' })
   t.match(events.recent(), [
-    { type: 'authorization_server', reason: 'login_failed', fix: /log of this server/ },
+    { type: 'authorization_server', reason: 'login_failed', fix: /this server's log/ },
   ])
 })
 

@@ -63,7 +63,7 @@ t.test('telemetry settings: the endpoint is the base of both signals', async (t)
 t.test('telemetry settings: an unusable endpoint is refused', async (t) => {
   t.match(
     failure({ endpoint: 'http://otel.example' }),
-    /^telemetry\.endpoint: http needs telemetry\.insecure true/,
+    /^telemetry\.endpoint: http requires telemetry\.insecure to be true/,
   )
   for (const endpoint of ['https://u:p@h', 'https://h/?a=b', 'https://h#x', 'https://', 'a b'])
     t.match(failure({ endpoint }), /^telemetry\.endpoint: must be host:port or an http\(s\) URL/, endpoint)
@@ -162,7 +162,9 @@ t.test('telemetry settings: service name, version and attributes make the resour
 t.test('telemetry settings: variables become attributes, but not those that name a secret', async (t) => {
   const found = settings({ endpoint: 'https://h', environmentVariables: ['REGION', 'UNSET', 'DB_PASSWORD'] })
   t.same(found?.environment, { 'environment.REGION': 'eu' })
-  t.same(found?.warnings, ['telemetry.environmentVariables: DB_PASSWORD is left out, it names a secret'])
+  t.same(found?.warnings, [
+    'telemetry.environmentVariables: DB_PASSWORD is left out because its name suggests a secret',
+  ])
 })
 
 t.test('telemetry settings: a switch without its counterpart is reported', async (t) => {

@@ -115,7 +115,7 @@ t.test(
         {
           status: 'ready',
           message:
-            'Healthy; lists not readable since 2026-01-02T03:00:00Z, the previous ones stay in use; malformed items left out: 1; malformed items repaired: 2',
+            'Healthy; lists unreadable since 2026-01-02T03:00:00Z; the previous lists stay in use; malformed items left out: 1; malformed items repaired: 2',
         },
       ],
     })

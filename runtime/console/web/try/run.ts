@@ -76,7 +76,7 @@ export function startRun(body: TryRequest): Run {
       else timer ??= setTimeout(show, repaintMs)
       if (next.done) return
     }
-    throw new ApiError(0, 'connection', 'The connection ended before the result came.')
+    throw new ApiError(0, 'connection', 'The connection ended before the result arrived.')
   }
   follow().catch(fail)
   return {

@@ -54,7 +54,7 @@ function placeOf({ fn, at }: Frame): Trace {
 /** Converts errors that the script did not cause: stack overflows and internal errors. */
 function toScriptError(error: unknown): StarlarkError {
   const isBound = error instanceof RangeError
-  const failure = new StarlarkError(isBound ? 'value is nested too deeply or too large' : 'internal error')
+  const failure = new StarlarkError(isBound ? 'value is nested too deeply or is too large' : 'internal error')
   failure.cause = error
   return failure
 }

@@ -24,24 +24,24 @@ export const attachRows = {
     level: 'info',
   },
   server_requests_lost: {
-    message: 'requests were lost with the server; each failed with an error',
+    message: 'requests were lost when the server went down; each failed with an error',
     level: 'warn',
   },
   server_line_too_long: {
-    message: 'the server wrote a line that is too long; it was dropped',
+    message: 'the server wrote a line that is too long; the line was dropped',
     level: 'warn',
   },
 } satisfies Partial<EventTable>
 
 const look = 'check the MCPServer’s Attached condition and the server’s pod'
 const image = 'check the image name and imagePullSecrets'
-const logs = 'check the log of the container mcp of the server, with --previous'
+const logs = "check the log of the server's mcp container, with --previous"
 
 const fixes: Readonly<Record<string, string>> = {
   AccessRefused:
-    "check the Role and RoleBinding of the proxy's service account: Metacontroller can only grant rights that it has",
-  AnotherProxyAttached: 'no action needed: this proxy attaches when the other one ends or stops responding',
-  ApiServerError: 'check the API server, and the quotas and admission policies of the namespace',
+    "check the Role and RoleBinding of the proxy's service account: Metacontroller can only grant permissions that it has",
+  AnotherProxyAttached: 'no action needed: this proxy attaches when the other one exits or stops responding',
+  ApiServerError: "check the API server and the namespace's quotas and admission policies",
   ApiServerUnreachable:
     "allow the proxy's pod to connect to the API server: check egress rules and NetworkPolicies",
   ContainerEnded: logs,
@@ -50,10 +50,10 @@ const fixes: Readonly<Record<string, string>> = {
   ErrImagePull: image,
   ImagePullBackOff: image,
   InvalidImageName: 'check spec.image',
-  NoSession: 'check the log of the server, and delete its pod to restart it',
+  NoSession: "check the server's log, and delete its pod to restart it",
   PodNotFound: 'check the events of the server’s StatefulSet',
-  PodPending: 'no action needed: the pod of the server is starting',
-  PodTerminating: 'no action needed: the proxy waits for the next pod',
-  ServerSilent: 'check the log of the server, and that it uses MCP on its standard streams',
+  PodPending: "no action needed: the server's pod is starting",
+  PodTerminating: 'no action needed: the proxy is waiting for the next pod',
+  ServerSilent: "check the server's log, and that it uses MCP on its standard streams",
   StreamEnded: 'no action needed: the proxy reattaches automatically',
 }

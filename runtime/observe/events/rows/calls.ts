@@ -21,7 +21,7 @@ export const callRows = {
       open: refusing
         ? {
             message: 'overloaded: rejecting requests',
-            fix: 'give it more CPU, workers (operational.workers) or replicas, or find the most frequent callers in the audit log and limit them with rateLimiting. With large bodies (docs/reference/limits.md, Overload), it needs more memory',
+            fix: 'add CPU, workers (operational.workers) or replicas, or find the most frequent callers in the audit log and limit them with rateLimiting. If request bodies are large (docs/reference/limits.md, Overload), add memory',
           }
         : undefined,
     }),
@@ -39,7 +39,7 @@ export const callRows = {
       id: 'token_check',
       open: {
         message: `client access tokens cannot be checked: requests are rejected (${reason})`,
-        fix: 'check that the issuer of incomingAuth.oidc and its keys are reachable from this server: gatehouse doctor shows the failing hop',
+        fix: 'check that the issuer in incomingAuth.oidc and its keys are reachable from this server: gatehouse doctor shows the failing hop',
       },
     }),
   },

@@ -4,7 +4,7 @@ import type { EventTable } from '../row.ts'
 export const certificateRows = {
   certificate_expiring: {
     message: ({ ends, expired }) => {
-      if (ends === undefined) return 'no certificate of the backend expires soon'
+      if (ends === undefined) return 'no certificate for the backend expires soon'
       return expired ? 'a certificate for a backend has expired' : 'a certificate for a backend expires soon'
     },
     level: ({ ends, expired }) => (ends === undefined ? 'info' : expired ? 'error' : 'warn'),
@@ -15,17 +15,15 @@ export const certificateRows = {
         ends === undefined
           ? undefined
           : {
-              message: `a certificate in the caBundle of backend ${backend} ${expired ? 'expired' : 'expires'} at ${ends}`,
-              fix: `add the new certificate to the CA bundle of ${backend} (caBundleRef, caBundlePath, ca.crt of its TLS Secret) and remove the old one; the file is reloaded automatically`,
+              message: `a certificate in the caBundle for backend ${backend} ${expired ? 'expired' : 'expires'} at ${ends}`,
+              fix: `add the new certificate to the CA bundle for ${backend} (caBundleRef, caBundlePath, or ca.crt in its TLS Secret) and remove the old one; the file is reloaded automatically`,
             },
     }),
   },
   serving_certificate_expiring: {
     message: ({ ends, expired }) => {
-      if (ends === undefined) return 'the certificate of this server no longer expires soon'
-      return expired
-        ? 'the certificate of this server has expired'
-        : 'the certificate of this server expires soon'
+      if (ends === undefined) return "this server's certificate no longer expires soon"
+      return expired ? "this server's certificate has expired" : "this server's certificate expires soon"
     },
     level: ({ ends, expired }) => (ends === undefined ? 'info' : expired ? 'error' : 'warn'),
     condition: ({ ends, expired }) => ({
@@ -34,7 +32,7 @@ export const certificateRows = {
         ends === undefined
           ? undefined
           : {
-              message: `the certificate of this server ${expired ? 'expired' : 'expires'} at ${ends}`,
+              message: `this server's certificate ${expired ? 'expired' : 'expires'} at ${ends}`,
               fix: 'renew it (spec.tls.secretName, --tls-cert-file and --tls-key-file); the new one is served without a restart',
             },
     }),
@@ -44,7 +42,7 @@ export const certificateRows = {
     message: ({ reason }) =>
       reason === undefined
         ? 'the certificate in the files is usable again'
-        : 'the new certificate of this server cannot be used; the previous one stays in use',
+        : "this server's new certificate cannot be used; the previous one stays in use",
     level: ({ reason }) => (reason === undefined ? 'info' : 'error'),
     condition: ({ reason }) => ({
       id: 'serving_certificate_refused',
@@ -52,8 +50,8 @@ export const certificateRows = {
         reason === undefined
           ? undefined
           : {
-              message: `the new certificate of this server cannot be used; the previous one stays in use: ${reason}`,
-              fix: 'correct the Secret of spec.tls.secretName, or the files of --tls-cert-file and --tls-key-file; they are reloaded automatically',
+              message: `this server's new certificate cannot be used; the previous one stays in use: ${reason}`,
+              fix: 'correct the Secret named in spec.tls.secretName, or the files given with --tls-cert-file and --tls-key-file; they are reloaded automatically',
             },
     }),
   },

@@ -10,9 +10,9 @@ export const consoleRows = {
   },
   console_policies: {
     message({ failing, unusable }) {
-      if (unusable) return 'the policies of the console cannot be used; no user has a role'
+      if (unusable) return 'the console policies cannot be used; no user has a role'
       return failing.length > 0
-        ? 'a policy of the console could not be evaluated; a failing permit grants nothing, a failing forbid denies'
+        ? 'a console policy could not be evaluated; a failing permit grants nothing, and a failing forbid denies access'
         : 'the failing console policies are no longer in force'
     },
     level: ({ failing, unusable }) => (unusable ? 'error' : failing.length > 0 ? 'warn' : 'info'),
@@ -31,14 +31,14 @@ export const consoleRows = {
 function problemOf(failing: readonly string[], unusable: boolean | undefined) {
   if (unusable)
     return {
-      message: 'the policies of the console cannot be used: no user has a role',
+      message: 'the console policies cannot be used: no user has a role',
       fix: 'correct config.console.authz: see the error in the log',
     }
   if (failing.length === 0) return undefined
   const more = failing.length - maxNamed
   const named = failing.slice(0, maxNamed).join(', ') + (more > 0 ? ` and ${more} more` : '')
   return {
-    message: `policies of the console could not be evaluated: ${named}; a failing permit grants nothing, a failing forbid denies`,
-    fix: 'correct config.console.authz: this event in the log contains each reason; test optional attributes with has',
+    message: `console policies could not be evaluated: ${named}; a failing permit grants nothing, and a failing forbid denies access`,
+    fix: 'correct config.console.authz: this log event contains each reason; test optional attributes with `has`',
   }
 }

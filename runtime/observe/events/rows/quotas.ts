@@ -12,7 +12,7 @@ export const quotaRows = {
   quota_level: {
     message: ({ after }) => {
       if (after === 'below') return 'a quota is no longer exhausted'
-      return after === 'near' ? 'a quota is at 80 % or more' : 'a quota is exhausted'
+      return after === 'near' ? 'a quota is at 80% or more' : 'a quota is exhausted'
     },
     level: ({ after, blocks }) => (after === 'exhausted' && blocks ? 'warn' : 'info'),
     condition: ({ quota, per, after, until, blocks }) => ({
@@ -22,7 +22,7 @@ export const quotaRows = {
           ? undefined
           : {
               message: levelText({ quota, per, after, until, blocks }),
-              fix: `raise limit of ${quota} in quotas if this usage is expected; the audit log contains the calls, and under quotas those over the limit`,
+              fix: `raise the limit of ${quota} in quotas if this usage is expected; the audit log contains the calls, and its quotas field marks those over the limit`,
             },
     }),
   },
@@ -35,7 +35,7 @@ export const quotaRows = {
     }),
   },
   quota_memory_full: {
-    message: 'no memory for the budgets of more callers: they share one budget per quota',
+    message: 'no memory left for the budgets of further callers: they share one budget per quota',
     level: 'warn',
     repeats: () => '',
   },
@@ -51,19 +51,19 @@ export const quotaRows = {
         ? undefined
         : {
             message: problem,
-            fix: "use the tool's name at its backend instead of the name that clients see, or remove the setting",
+            fix: "use the tool's name on its backend instead of the name that clients see, or remove the setting",
           },
     }),
   },
   cost_unreadable: {
     message:
-      'a backend reports an invalid cost, which must be a whole number of micro-units: the configured cost is used',
+      'a backend reported an invalid cost, which must be a whole number of micro-units: the configured cost is used',
     level: 'warn',
   },
 } satisfies Partial<EventTable>
 
 function levelText({ quota, per, after, until, blocks }: EventFields['quota_level']): string {
-  if (after === 'near') return `quota ${quota} is at 80 % or more ${whose(per)} until ${until}`
+  if (after === 'near') return `quota ${quota} is at 80% or more ${whose(per)} until ${until}`
   return `quota ${quota} is exhausted ${whose(per)} until ${until}: calls are ${blocks ? 'rejected' : 'still allowed'}`
 }
 

@@ -341,7 +341,7 @@ export class HealthMonitor {
   }
 }
 
-/** Returns the health that checks and calls have shown. A circuit that is not closed overrides successful checks. */
+/** Returns the health status observed by checks and calls. A circuit that is not closed overrides successful checks. */
 function healthOf(watch: Watch): BackendHealth {
   const { breaker, failures, lostSessions, lastCheckAt, lastErrorCategory, lastTransitionAt, lastError } =
     watch

@@ -214,7 +214,7 @@ export class SessionConnection implements BackendConnection {
       const error = outcome.kind === 'error' ? outcome.error : undefined
       const request = { sentHeaders: this.#options.sentHeaders, isQuoted: true }
       throw new WrongEra(
-        'initialize was refused',
+        'the backend rejected initialize',
         undefined,
         explainRpcError(error, request, channel.sessionId),
       )
@@ -343,7 +343,7 @@ export class SessionConnection implements BackendConnection {
     if (!open || level === this.#level) return
     const deadline = new Deadline(this.#options.openTimeoutMs, neverAborts)
     this.#applyLevel(open, level, sender, deadline)
-      .catch((error: unknown) => this.#options.log.debug('setting the log level failed', { err: error }))
+      .catch((error: unknown) => this.#options.log.debug('failed to set the log level', { err: error }))
       .finally(() => deadline.end())
   }
 
@@ -352,7 +352,7 @@ export class SessionConnection implements BackendConnection {
     channel
       ?.send(message, { sender, signal, requestId: undefined, onMessage: () => {} })
       .catch((error: unknown) => {
-        this.#options.log.debug('sending a message to the backend failed', { err: error })
+        this.#options.log.debug('failed to send a message to the backend', { err: error })
       })
   }
 

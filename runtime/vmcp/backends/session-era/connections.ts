@@ -3,7 +3,8 @@
  * are read, and pooled connections. Their number is bounded, and idle ones are closed.
  *
  * If the backend's responses depend on the caller, every key contains the requester's identity. A client session that
- * changes its credentials or passed-through headers gets another backend session, and so does each caller of the pool.
+ * changes its credentials or passed-through headers gets a different backend session, and so does each caller of the
+ * pool.
  */
 import { hash } from 'node:crypto'
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -36,7 +37,7 @@ export type ConnectionScope =
   | { readonly kind: 'listing'; readonly key: string }
   | { readonly kind: 'pool'; readonly key: string }
 
-/** The client of a session, outside of calls. */
+/** The client of a session, outside any call. */
 export type SessionListener = Pick<ClientSession, 'deliver' | 'ask'>
 
 export interface ManagedConnection extends PooledConnection {
@@ -65,7 +66,7 @@ export interface ConnectionsEvents {
   /** Announcements over this connection may have been lost. */
   announcementsLost(scope: ConnectionScope): void
   resourceUpdated(scope: ConnectionScope, params: Buffer): void
-  /** Returns the recipient of notifications and questions outside of calls. */
+  /** Returns the recipient of notifications and questions that arrive outside any call. */
   listener(session: ClientSession): SessionListener
   /** Called when a message is dropped or rejected because it cannot be assigned to a single caller. */
   unassigned(method: string): void
@@ -144,7 +145,7 @@ export class Connections {
       )
         oldest = managed
     }
-    if (!oldest) throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'too many identities at a time' })
+    if (!oldest) throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'too many identities at once' })
     this.#remove(oldest)
     void oldest.connection.close(oldest.sender, { end: true })
   }

@@ -169,8 +169,8 @@ function hasRelay({ relay }: Pending): boolean {
 /** Returns the error for a question that names no request and may belong to several callers, or to none. */
 export function unassignedError(): GatehouseError {
   return new GatehouseError('METHOD_NOT_FOUND', {
-    detail: 'the request cannot be assigned to a single client',
+    detail: 'the request cannot be attributed to a single client',
   })
 }
 
-const requestEnded = new Error('the request is over')
+const requestEnded = new Error('the request has ended')

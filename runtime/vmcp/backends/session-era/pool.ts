@@ -71,7 +71,7 @@ export class Pool<C extends PooledConnection> {
 
   #makeNew(make: () => C): C {
     if (this.#inUse + this.#idleCount >= maxPooled && !this.#closeOldestIdle())
-      throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'too many calls at a time' })
+      throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'too many calls at once' })
     return make()
   }
 

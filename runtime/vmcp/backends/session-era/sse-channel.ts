@@ -102,7 +102,7 @@ export class SseChannel implements BackendChannel {
       const endpoint = text !== '' && URL.canParse(text, url.href) ? new URL(text, url) : undefined
       if (endpoint?.origin !== url.origin) {
         throw new GatehouseError('BACKEND_PROTOCOL', {
-          cause: new Error('the endpoint is not on the origin of the backend'),
+          cause: new Error("the endpoint does not have the backend's origin"),
         })
       }
       onEndpoint(endpoint)

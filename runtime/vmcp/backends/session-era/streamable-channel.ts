@@ -152,7 +152,7 @@ export class StreamableChannel implements BackendChannel {
       }
       const read = requestId === undefined ? undefined : readMessage(response, this.#target, options.method)
       this.#receive(read instanceof Promise ? await read : read, response, sending)
-      if (sending.awaitsResponse) throw protocolError('the response belongs to no request')
+      if (sending.awaitsResponse) throw protocolError('the response does not match any request')
     } catch (error) {
       if (requestId === undefined || sending.awaitsResponse) throw error
     } finally {
@@ -173,7 +173,10 @@ export class StreamableChannel implements BackendChannel {
     const { requestId, method } = sending.options
     if (message !== undefined && requestId !== undefined && response.status !== 401) {
       if (message.error && isStatelessError(message.error)) {
-        throw new WrongEra('an error of the stateless era', { kind: 'error', error: message.error })
+        throw new WrongEra('an error from the stateless protocol era', {
+          kind: 'error',
+          error: message.error,
+        })
       }
       // The status decides the outcome of Gatehouse's own requests. Clients receive the backend's error text.
       if (message.error && isOwnRequest(method) && isDecisiveStatus(response.status))
@@ -185,7 +188,7 @@ export class StreamableChannel implements BackendChannel {
     }
     const failure = errorOf(response, describeRequest(this.#target, method))
     if (failure) throw failure
-    if (requestId !== undefined) throw protocolError(`no response in HTTP ${response.status}`)
+    if (requestId !== undefined) throw protocolError(`no message in the HTTP ${response.status} response`)
   }
 
   #onEvent(event: SseEvent, sending: Sending): void | Promise<void> {
@@ -198,7 +201,8 @@ export class StreamableChannel implements BackendChannel {
   async #resume(sending: Sending): Promise<void> {
     const { options, position } = sending
     while (sending.awaitsResponse) {
-      if (position.lastEventId === undefined) throw protocolError('the stream ended before the response')
+      if (position.lastEventId === undefined)
+        throw protocolError('the stream ended before the response arrived')
       await pause(position.retryMs, options.signal)
       const response = await this.#get(options.sender, options.signal, position, {
         onEvent: (event) => this.#onEvent(event, sending),
@@ -211,7 +215,7 @@ export class StreamableChannel implements BackendChannel {
         // The request may have been executed before the session was lost.
         throw isRepeatable(options.method) || options.repeatable === true
           ? new BackendSessionLost()
-          : protocolError('the session ended before the response')
+          : protocolError('the session ended before the response arrived')
       }
       throw (
         errorOf(response, describeRequest(this.#target, options.method)) ??
@@ -323,7 +327,7 @@ export class StreamableChannel implements BackendChannel {
     try {
       await sendToBackend(this.#target, sender, { method: 'DELETE', headers: this.#headers({}), signal })
     } catch {
-      // The session will expire at the backend.
+      // The session will expire on the backend.
     }
   }
 }

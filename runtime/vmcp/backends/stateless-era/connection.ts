@@ -220,14 +220,14 @@ async function responseOf(
   method: string,
   target: ChannelTarget,
 ): Promise<Outcome> {
-  if (response.stream) throw protocolError('the stream ended before the response')
+  if (response.stream) throw protocolError('the stream ended before the response arrived')
   let message: Message
   try {
     message = response.message ?? (await readBackendMessage(response.body, target))
   } catch (cause) {
     if (foreignStatuses.has(response.status))
       throw new WrongEra(
-        `HTTP ${response.status} without a message`,
+        `no message in the HTTP ${response.status} response`,
         undefined,
         explainResponse(response, describeRequest(target, method)),
       )
@@ -240,7 +240,7 @@ async function responseOf(
     throw errorOf(response, describeRequest(target, method))
   const outcome = outcomeOf(message, id)
   if (outcome?.kind === 'error' && belongsToOtherEra(response.status, outcome.error))
-    throw new WrongEra('an error code that this era does not define', outcome)
+    throw new WrongEra('an error code that this protocol era does not define', outcome)
   if (!outcome) throw errorOf(response, describeRequest(target, method)) ?? protocolError('no response')
   return outcome
 }

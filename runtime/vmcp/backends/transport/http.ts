@@ -353,12 +353,12 @@ class ResponseHandler implements DispatchHandler {
 function connectionError(cause: Error, began: boolean): GatehouseError {
   if (began)
     return new GatehouseError('BACKEND_PROTOCOL', {
-      detail: 'the response of the backend was cut short',
+      detail: "the backend's response was cut short",
       cause,
     })
   return isCut(cause)
     ? new GatehouseError('BACKEND_UNREACHABLE', {
-        detail: 'the backend closed the connection before it answered',
+        detail: 'the backend closed the connection before it responded',
         cause,
       })
     : new GatehouseError('BACKEND_UNREACHABLE', { cause })

@@ -75,12 +75,12 @@ function rethrow(error: unknown): never {
   throw error
 }
 
-/** Returns false for a notification whose params cannot be read as they are when it is forwarded to a client. */
+/** Returns false for a notification whose params cannot be forwarded to a client unchanged. */
 function hasReadableParams({ kind, method, params }: Message): boolean {
   // The params of a changed list are not used.
   if (kind !== 'notification' || !params || changedList(method)) return true
   try {
-    // Some JSON readers ignore case and could use another member than Gatehouse.
+    // Some JSON readers ignore case and could use a different member from the one that Gatehouse uses.
     const read = new JsonObject(params, { ignoreCase: true })
     withoutReservedMeta(read.bytes)
     return true

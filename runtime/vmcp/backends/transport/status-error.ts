@@ -1,6 +1,6 @@
 /**
- * Interprets the HTTP status of a backend if the body contains no decisive MCP message. Clients get the status; the
- * body text becomes the error's cause, for operators.
+ * Interprets a backend's HTTP status if the body contains no decisive MCP message. Clients get the status; the body
+ * text becomes the error's cause, for operators.
  */
 import { type ErrorCode, GatehouseError } from '../../../../schemas/index.ts'
 import { type AnsweredRequest, explainResponse, type BackendAnswer } from './backend-answer.ts'
@@ -39,15 +39,15 @@ function meaningOf(
   answer: BackendAnswer | undefined,
 ): { readonly code: ErrorCode; readonly what: string } {
   if (answer?.kind === 'host')
-    return { code: 'BACKEND_PROTOCOL', what: 'the backend does not accept the host name of its address' }
+    return { code: 'BACKEND_PROTOCOL', what: 'the backend rejected the host name in its URL' }
   if (status === 401 || status === 403)
     return { code: 'BACKEND_AUTH_FAILED', what: 'authentication to the backend failed' }
   if (status === 408)
     return { code: 'BACKEND_UNAVAILABLE', what: 'the backend timed out while waiting for the request' }
   if (status === 429)
-    return { code: 'BACKEND_UNAVAILABLE', what: 'the backend accepts no more requests at the moment' }
+    return { code: 'BACKEND_UNAVAILABLE', what: 'the backend is not accepting more requests at the moment' }
   if (status === 503) return { code: 'BACKEND_FAILED', what: 'the backend is temporarily unavailable' }
-  if (status >= 500) return { code: 'BACKEND_FAILED', what: 'the backend answered with an internal error' }
-  if (status >= 400) return { code: 'BACKEND_PROTOCOL', what: 'the backend refused the request' }
-  return { code: 'BACKEND_PROTOCOL', what: 'the backend redirects to another address' }
+  if (status >= 500) return { code: 'BACKEND_FAILED', what: 'the backend returned an internal error' }
+  if (status >= 400) return { code: 'BACKEND_PROTOCOL', what: 'the backend rejected the request' }
+  return { code: 'BACKEND_PROTOCOL', what: 'the backend redirected the request to another address' }
 }

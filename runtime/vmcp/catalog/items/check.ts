@@ -141,7 +141,7 @@ function checkBytes(kind: ItemKind, json: Buffer): UsableItem | UnusableItem {
     key = item.text(named) || undefined
     const lacking = requiredMembers[kind].find((name) => !item.text(name))
     if (key === undefined || lacking !== undefined)
-      return { key, failure: `${lacking ?? named} must be a text` }
+      return { key, failure: `${lacking ?? named} must be a non-empty string` }
     const repairs = changesTo(item, optionalRules[kind])
     const special = specialRules[kind]?.(item, repairs)
     if (typeof special === 'string') return { key, failure: special }
@@ -186,7 +186,7 @@ function argumentsOf(item: JsonObject, repairs: Repairs): string | undefined {
   const given = item.raw('arguments')
   if (!given) return undefined
   const usable = promptArguments.usable(given)
-  if (!usable && !isNull(given)) return 'arguments must be a list of arguments with names'
+  if (!usable && !isNull(given)) return 'arguments must be a list of named arguments'
   if (usable !== given) repairs['arguments'] = usable
   return undefined
 }

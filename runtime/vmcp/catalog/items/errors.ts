@@ -47,18 +47,23 @@ export class ErrorCollector {
   /** The server's instructions, which are not part of a list. */
   instructionsLeftOut(why: string): void {
     this.#leftOut.count++
-    const message = `the instructions of backend ${this.#backend} are left out: ${why}`
+    const message = `the instructions from backend ${this.#backend} are left out: ${why}`
     this.#leftOut.named.push({ kind: this.#notices, subject: this.#backend, message })
   }
 
   instructionsShortened(limit: number): void {
     this.#repaired.count++
-    const message = `the instructions of backend ${this.#backend} are shortened to ${limit} characters`
+    const message = `the instructions from backend ${this.#backend} are truncated to ${limit} characters`
     this.#repaired.named.push({ kind: this.#notices, subject: this.#backend, message })
   }
 
   repaired(kind: ItemKind, key: string, members: readonly string[]): void {
-    this.#add(this.#repaired, kind, key, (what) => `${what} is offered with repairs: ${members.join(', ')}`)
+    this.#add(
+      this.#repaired,
+      kind,
+      key,
+      (what) => `${what} is offered with repaired members: ${members.join(', ')}`,
+    )
   }
 
   #add(sort: ProblemGroup, kind: ItemKind, key: string | undefined, message: (what: string) => string): void {
@@ -67,7 +72,7 @@ export class ErrorCollector {
     sort.named.push({
       kind: this.#notices,
       subject: `${this.#backend} ${name}`,
-      message: message(`${nouns[kind]} ${name} of backend ${this.#backend}`),
+      message: message(`${nouns[kind]} ${name} from backend ${this.#backend}`),
     })
   }
 
@@ -81,7 +86,7 @@ export class ErrorCollector {
         ...leftOut.named,
         ...this.#more(leftOut, 'are left out'),
         ...repaired.named,
-        ...this.#more(repaired, 'are offered with repairs'),
+        ...this.#more(repaired, 'are offered with repaired members'),
       ],
     }
   }
@@ -89,7 +94,7 @@ export class ErrorCollector {
   #more({ count, named }: ProblemGroup, what: string): CatalogNotice[] {
     const more = count - named.length
     if (more === 0) return []
-    const message = `${more} more items of backend ${this.#backend} ${what}`
+    const message = `${more} more items from backend ${this.#backend} ${what}`
     return [{ kind: this.#notices, subject: this.#backend, message }]
   }
 }

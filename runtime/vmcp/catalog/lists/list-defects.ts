@@ -69,8 +69,8 @@ export function unreadList(
   error: Error,
   { isKept, detail }: { readonly isKept: boolean; readonly detail: string | undefined },
 ): ListDefect {
-  const consequence = isKept ? 'its last items stay in use' : 'its items are missing'
-  const problem = `${listMethod[kind]} of backend ${backend} failed: ${failureReason(error)}; ${consequence}`
+  const consequence = isKept ? 'its last known items stay in use' : 'its items are missing'
+  const problem = `${listMethod[kind]} on backend ${backend} failed: ${failureReason(error)}; ${consequence}`
   return { kind, state: isKept ? 'stale' : 'failed', problem, detail, error, isTransient: true }
 }
 
@@ -81,17 +81,17 @@ export function incompleteList(
   { reason, error }: { readonly reason: string; readonly error?: Error | undefined },
 ): ListDefect {
   const why = error ? `${reason}: ${failureReason(error)}` : reason
-  const problem = `${listMethod[kind]} of backend ${backend} may be incomplete: ${why}`
+  const problem = `${listMethod[kind]} on backend ${backend} may be incomplete: ${why}`
   return { kind, state: 'incomplete', problem, error, isTransient: error !== undefined }
 }
 
 export function undeclaredList(backend: string, kind: ItemKind, capability: string): ListDefect {
-  const problem = `backend ${backend} answers ${listMethod[kind]}, but does not declare capabilities.${capability}`
+  const problem = `backend ${backend} responds to ${listMethod[kind]}, but does not declare capabilities.${capability}`
   return { kind, state: 'declaration', problem, isTransient: false }
 }
 
 export function misdeclaredList(backend: string, kind: ItemKind, capability: string): ListDefect {
-  const problem = `backend ${backend} answers ${listMethod[kind]}, but its capabilities.${capability} is not an object`
+  const problem = `backend ${backend} responds to ${listMethod[kind]}, but its capabilities.${capability} is not an object`
   return { kind, state: 'declaration', problem, isTransient: false }
 }
 
@@ -106,11 +106,11 @@ function failureReason(error: Error): string {
 }
 
 const fixes: Readonly<Record<ListDefect['state'], (backend: string) => string>> = {
-  failed: (backend) => `see the log of ${backend}; the list is read again on its own`,
-  stale: (backend) => `see the log of ${backend}; the list is read again on its own`,
+  failed: (backend) => `see the log of ${backend}; the list will be read again automatically`,
+  stale: (backend) => `see the log of ${backend}; the list will be read again automatically`,
   incomplete: (backend) =>
-    `report it to the maintainer of ${backend}: clients miss the items of the other pages`,
-  declaration: (backend) => `report it to the maintainer of ${backend}; clients still see the list`,
+    `report this to the maintainer of ${backend}; clients do not see the items on the remaining pages`,
+  declaration: (backend) => `report this to the maintainer of ${backend}; clients still see the list`,
 }
 
 /** Reports each list defect of one backend once, and again when it is resolved. */

@@ -1,5 +1,5 @@
 /**
- * Reads all pages of one list of a backend.
+ * Reads all pages of one of a backend's lists.
  *
  * Well-formed items keep the bytes that the backend sent. A list that does not end properly (a cursor that repeats, is
  * not a string or is rejected, or too many pages or items) keeps the items read so far.
@@ -98,7 +98,7 @@ export async function readList(
     } catch (error) {
       if (page === 1) throw error
       const failure = error instanceof Error ? error : new Error('unknown', { cause: error })
-      return endAfter(page - 1, 'the next page failed', failure)
+      return endAfter(page - 1, 'reading the next page failed', failure)
     }
     if (items.size >= maxItems && next !== undefined)
       return endAfter(page, `the list has more than ${maxItems} items`)
@@ -106,7 +106,8 @@ export async function readList(
     const wrong = cursorProblem(next, cursors)
     if (wrong !== undefined || typeof next !== 'string') return endAfter(page, wrong ?? '')
     idlePages = items.size > before ? 0 : idlePages + 1
-    if (idlePages >= maxIdlePages) return endAfter(page, `${maxIdlePages} pages in a row have no new item`)
+    if (idlePages >= maxIdlePages)
+      return endAfter(page, `${maxIdlePages} consecutive pages contained no new items`)
     cursors.add(next)
     cursor = next
   }
@@ -119,7 +120,7 @@ function cursorProblem(cursor: unknown, seen: ReadonlySet<string>): string | und
     return `nextCursor must be a string, but is ${Array.isArray(cursor) ? 'an array' : `of type ${typeof cursor}`}`
   if (cursor === '') return 'nextCursor is empty, which is treated as the end of the list'
   if (cursor.length > maxCursor) return `nextCursor has more than ${maxCursor} characters`
-  return seen.has(cursor) ? 'nextCursor repeats' : undefined
+  return seen.has(cursor) ? 'nextCursor repeats an earlier cursor' : undefined
 }
 
 /** Reads one page. Returns undefined if the backend does not support the method. */

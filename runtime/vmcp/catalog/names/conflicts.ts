@@ -1,4 +1,4 @@
-/** Reports naming conflicts and aliases of the catalogs in use, once each, and reports when a conflict is resolved. */
+/** Reports each naming conflict and alias in the current catalogs once, and reports when a conflict is resolved. */
 import { type Events, visibleText } from '../../../observe/index.ts'
 import type { Aliases } from './aliases.ts'
 import type { Catalog } from '../catalog.ts'
@@ -9,16 +9,16 @@ type Conflict = Exclude<CatalogNotice['kind'], 'malformed' | 'withheld'>
 /** Advice for each kind of conflict. */
 const fixes: Readonly<Record<Conflict, string>> = {
   collision:
-    'rename one of them: a tool with an aggregation.tools override or another prefixFormat, a workflow in its definition',
+    'rename one of them: a tool with an aggregation.tools override or with prefixFormat, a workflow in its definition',
   same_address:
-    'a URI cannot be renamed: change it in one of the backends, or remove one of them from the group',
+    'Gatehouse cannot change addresses: make the backends use different ones, or remove one backend from the group',
   conflict:
-    'rename all but one with aggregation.tools overrides, or set another conflictResolution or prefixFormat',
-  shadowed: 'to offer it too, rename it with an aggregation.tools override',
+    'rename all but one with aggregation.tools overrides, or choose a different conflictResolution or prefixFormat',
+  shadowed: 'to offer it as well, rename it with an aggregation.tools override',
   reserved: 'rename it with an aggregation.tools override',
   long_name: 'set aggregation.maxToolNameLength, or rename it with an aggregation.tools override',
   unused_override: 'correct the name in aggregation.tools overrides, or remove the override',
-  workflow: 'correct the workflow, or find out why a tool that it uses is not offered',
+  workflow: 'correct the workflow, or check why a tool that it uses is not offered',
 }
 
 /** Maximum number of reported conflicts. `/status` contains all of them. */
@@ -65,7 +65,7 @@ export class Conflicts {
   }
 }
 
-/** Excludes unusable items of a backend, which the reader of its lists reports. */
+/** Excludes a backend's unusable items, which are reported when its lists are read. */
 function isConflict(kind: CatalogNotice['kind']): kind is Conflict {
   return kind !== 'malformed' && kind !== 'withheld'
 }

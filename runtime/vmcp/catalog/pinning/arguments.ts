@@ -1,5 +1,5 @@
 /**
- * Checks the arguments of a call against the approved definition while the backend offers another one, so that only
+ * Checks a call's arguments against the approved definition while the backend offers a different one, so that only
  * approved members and values reach the backend.
  *
  * Objects whose schema does not mention additional members accept none. A worker compiles and evaluates the schemas,

@@ -1,6 +1,6 @@
 /**
- * Closes a schema, so that objects only accept members that it names, unless it mentions additional members. A schema
- * that only describes an object as a whole (`type: object` without members) stays open, as it was approved.
+ * Closes a schema, so that objects accept only the members that it names, unless it mentions additional members. A
+ * schema that only describes an object as a whole (`type: object` without members) stays open, as it was approved.
  *
  * Schemas that apply to the same object (branches of anyOf and oneOf) are closed together by the enclosing schema.
  * Returns undefined for schemas that cannot be closed correctly: allOf, references combined with other rules or to

@@ -77,7 +77,7 @@ class Compiler {
     name: K,
   ): RuntimeToolLock[K] | undefined {
     const values = new Set<string>(locks.flatMap((lock) => lock[name] ?? []))
-    if (values.size > 1) this.#fail(`the locks of one backend have different values of ${name}`)
+    if (values.size > 1) this.#fail(`the locks for this backend have different values for ${name}`)
     return strictestFirst.find((value) => values.has(value)) as RuntimeToolLock[K] | undefined
   }
 
@@ -88,7 +88,7 @@ class Compiler {
   ): Promise<void> {
     const path = `${member}[${JSON.stringify(name.slice(0, maxNamed))}]`
     if (this.items.has(pinKey(kind, name))) {
-      this.#fail(`${path}: duplicate name in the locks of this backend`)
+      this.#fail(`${path}: duplicate name in the locks for this backend`)
       return
     }
     const forms: ApprovedForm[] = []
@@ -127,7 +127,7 @@ class Compiler {
     const json = Buffer.from(JSON.stringify(text))
     const form = { digests: await digestsOf('instructions', json), item: { key: '', json }, check: undefined }
     if (this.items.has(pinKey('instructions', '')))
-      this.#fail('server.instructions: present in more than one lock of this backend')
+      this.#fail('server.instructions: present in more than one lock for this backend')
     this.items.set(pinKey('instructions', ''), { kind: 'instructions', name: '', forms: [form] })
   }
 

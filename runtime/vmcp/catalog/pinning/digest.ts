@@ -49,7 +49,7 @@ const keyMembers: Readonly<Record<Exclude<PinKind, 'instructions'>, string>> = {
 }
 
 /**
- * Returns the JSON text of each part of an item, not yet canonical. `ignore` contains JSON pointers to members of
+ * Returns each part of an item as JSON text that is not yet canonical. `ignore` contains JSON pointers to members of
  * `_meta`.
  */
 export function partsOf(

@@ -7,7 +7,7 @@ import { canonicalText, atOnce, JsonObject, scanElements } from '../../../mcp/in
 /** Members whose set of values may shrink or grow. */
 const narrowing: ReadonlySet<string> = new Set(['properties', 'required', 'enum'])
 
-/** True if `offered` equals `approved` or is narrower. Both are JSON text of schemas. Never throws for valid JSON. */
+/** True if `offered` equals `approved` or is narrower. Both are schemas as JSON text. Never throws for valid JSON. */
 export function isNarrower(approved: Buffer, offered: Buffer): boolean {
   if (approved[0] !== 0x7b || offered[0] !== 0x7b) return isSame(approved, offered)
   const before = new JsonObject(approved)

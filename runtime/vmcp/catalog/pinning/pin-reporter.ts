@@ -96,10 +96,10 @@ export class PinReporter {
 function describe({ kind, name, state, parts, renamedFrom }: PinDrift): string {
   const what = name === '' ? kindNames[kind] : `${kindNames[kind]} ${visibleName(name)}`
   if (state === 'changed') return `${what} changed (${parts.join(', ')})`
-  if (state === 'removed') return `${what} is removed`
+  if (state === 'removed') return `${what} was removed`
   return renamedFrom === undefined
     ? `${what} is new`
-    : `${what} is new, with the definition of ${visibleName(renamedFrom)}`
+    : `${what} is new, with the same definition as ${visibleName(renamedFrom)}`
 }
 
 function visibleName(name: string): string {

@@ -110,7 +110,7 @@ export class WorkerRelay {
         resolve(true)
       })
       outgoing.on('error', (err) => {
-        this.#log.warn('forwarding a request to its worker failed', { err })
+        this.#log.warn('failed to forward a request to its worker', { err })
         if (res.headersSent) res.destroy()
         resolve(res.headersSent)
       })

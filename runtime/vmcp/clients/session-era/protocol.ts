@@ -39,13 +39,13 @@ const maxForwardedIdLength = 256
 
 export interface SessionProtocolOptions {
   readonly sessions: SessionTable
-  /** Performs operations of clients. Runs the whole chain. */
+  /** Performs client operations. Runs the whole chain. */
   readonly perform: (operation: Operation) => Promise<Outcome>
   /** Receives the events of each session. */
   readonly life: SessionLife
   readonly serverInfo: string
   readonly advertise: Advertise
-  /** Pending responses, which are kept alive while they take long. */
+  /** Pending responses, which are kept alive if they take long. */
   readonly responses: InFlight<ClientResponse>
   readonly log: Log
 }
@@ -82,7 +82,7 @@ export class SessionProtocol {
   ): Promise<{ session: ServerSession; response: Buffer }> {
     const { id } = message
     if (message.kind !== 'request' || id === undefined) {
-      throw new MessageError('INVALID_REQUEST', id, { detail: 'Invalid Request: initialize needs an id' })
+      throw new MessageError('INVALID_REQUEST', id, { detail: 'Invalid Request: initialize requires an id' })
     }
     checkParamTypes(message.method, params)
     const requestedVersion = params.text('protocolVersion')
@@ -141,9 +141,9 @@ export class SessionProtocol {
     if (method === 'ping') response.end(resultMessage(id, '{}'))
     else if (method === 'logging/setLevel') await this.#setLevel(session, id, params, response)
     else if (session.inFlight.find((request) => request.id === id))
-      response.end(invalidRequestMessage(id, 'the id is in use'))
+      response.end(invalidRequestMessage(id, 'the id is already in use'))
     else if (session.inFlight.size >= maxInFlight)
-      response.end(invalidRequestMessage(id, 'too many requests at a time'))
+      response.end(invalidRequestMessage(id, 'too many requests at once'))
     else if (method === 'resources/subscribe' && session.subscriptions.size >= maxSubscriptions)
       response.end(invalidRequestMessage(id, 'too many subscriptions'))
     else await this.#operate(session, message, params, response)
@@ -194,7 +194,7 @@ export class SessionProtocol {
         live.cancel(reason)
       },
     })
-    response.onClose = () => live.cancel(new Error('the client went away'))
+    response.onClose = () => live.cancel(new Error('the client disconnected'))
     const pendingResponse = this.#options.responses.add(response)
     try {
       const outcome = await this.#options.perform(live.operation)
@@ -238,7 +238,7 @@ export class SessionProtocol {
         this.#options.life.onRootsChanged(session)
         break
       default:
-        this.#options.log.debug('client notification ignored', { method: message.method })
+        this.#options.log.debug('ignored a client notification', { method: message.method })
     }
   }
 }

@@ -82,7 +82,7 @@ export class OldSseEdge {
     if (message.method === 'initialize') {
       if (stream.session)
         throw new MessageError('INVALID_REQUEST', message.id, {
-          detail: 'Invalid Request: initialized already',
+          detail: 'Invalid Request: the session is already initialized',
         })
       const { session, response: opened } = await protocol.open(message, params, caller, headers)
       stream.session = session
@@ -127,7 +127,7 @@ function answerOutsideSession({ kind, id, method }: Message, response: ClientRes
   else if (method === 'server/discover')
     response.end(errorMessage(id, new GatehouseError('METHOD_NOT_FOUND')))
   else {
-    const detail = 'Invalid Request: initialize first'
+    const detail = 'Invalid Request: send initialize first'
     response.end(errorMessage(id, new GatehouseError('INVALID_REQUEST', { detail })))
   }
 }

@@ -22,7 +22,7 @@ const endedMs = 30_000
 /** Minimum size of a response that may get stuck in a socket. */
 const largeBytes = 16 * 1024
 
-/** The common limit for stored events of all sessions of a process. */
+/** The shared limit on stored events for all of a process's sessions. */
 export class ReplayBudget {
   #left: number
 

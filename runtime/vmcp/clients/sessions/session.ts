@@ -262,7 +262,7 @@ export class ServerSession implements ClientSession {
     requireAbility(this.facts.abilities, request)
     if (signal.aborted) return Promise.reject(withdrawn())
     if (this.#questions.size >= maxQuestions) {
-      return Promise.reject(new GatehouseError('RATE_LIMITED', { detail: 'too many questions at a time' }))
+      return Promise.reject(new GatehouseError('RATE_LIMITED', { detail: 'too many questions at once' }))
     }
     const number = this.#nextQuestion++
     const id = this.otherWorkers ? JSON.stringify(`${this.otherWorkers.tag}${number}`) : String(number)
@@ -302,7 +302,7 @@ export class ServerSession implements ClientSession {
       if (!send(requestMessage(id, request.method, params))) {
         fail(
           new GatehouseError('BACKEND_UNAVAILABLE', {
-            detail: 'the client cannot be asked: it accepts no event stream',
+            detail: 'the client cannot be asked: it has no open event stream',
           }),
         )
       }

@@ -79,7 +79,7 @@ function makeWorkerStorage(shared: Store, server: string): SessionStorage {
 async function readOrCreateSecret(store: Store): Promise<string> {
   await store.set(requestStateKey, randomBytes(32).toString('base64url'), { onlyIf: 'absent' })
   const found = await store.get(requestStateKey)
-  if (found === undefined) throw new Error('the key of request state vanished')
+  if (found === undefined) throw new Error('the key for request state disappeared from the store')
   return found
 }
 

@@ -1,8 +1,8 @@
 /**
  * Opens, finds and ends the client sessions of this process. Only the owner of a session can use it.
  *
- * The table is bounded. When it is full, the session that was idle longest is removed. While all sessions are in use,
- * new ones are rejected. With a shared store (records), a session that another replica opened is restored here.
+ * The table is bounded. When it is full, the session that has been idle longest is removed. While all sessions are in
+ * use, new ones are rejected. With a shared store (records), a session that another replica opened is restored here.
  * Source: docs/reference/specification/virtual-server.md#sessionStorage (sessionStorage); MCP 2025-11-25, "Session
  * Management".
  */
@@ -152,7 +152,7 @@ export class SessionTable {
     await this.#options.otherWorkers?.endCopies(id)
   }
 
-  /** Stores the changes of a session for other replicas. Reports a store that is down and does not retry. */
+  /** Stores a session's changes for other replicas. If the store is down, reports this and does not retry. */
   async save(session: ServerSession): Promise<void> {
     try {
       await this.#options.records?.update(session)

@@ -80,7 +80,9 @@ export class ParkedCalls {
     const { max, maxPerCaller } = this.#options
     const limit = isShared(call.operation.client.caller) ? max : maxPerCaller
     if (this.#calls.size >= max || callerCount >= limit) {
-      const error = new GatehouseError('RATE_LIMITED', { detail: 'too many requests wait for answers' })
+      const error = new GatehouseError('RATE_LIMITED', {
+        detail: 'too many requests are waiting for answers',
+      })
       call.cancel(error)
       throw error
     }

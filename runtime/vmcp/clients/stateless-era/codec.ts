@@ -96,7 +96,7 @@ export class StatelessEdge {
     }
     if (message.kind !== 'request' || message.id === undefined) {
       throw new MessageError('INVALID_REQUEST', message.id, {
-        detail: 'Invalid Request: a request or notification is expected',
+        detail: 'Invalid Request: expected a request or notification',
       })
     }
     const meta = checkStateless(message, params, exchange.req.headers, allVersions)
@@ -239,7 +239,7 @@ export class StatelessEdge {
       ask,
       streamResult: () => reply.streamResult(id, 'stateless'),
     }
-    reply.onClose = () => call.cancel(new Error('the client went away'))
+    reply.onClose = () => call.cancel(new Error('the client disconnected'))
     try {
       const step = await call.step()
       if (step.kind === 'ask') {

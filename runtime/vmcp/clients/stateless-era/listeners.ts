@@ -48,7 +48,7 @@ export interface ListenersOptions {
   readonly backendOf: (client: OperationClient, uri: string) => string | undefined
   /** Subscribes a listener to a resource. Rejects when that is not possible. */
   readonly subscribe: (client: OperationClient, uri: string, signal: AbortSignal) => Promise<void>
-  /** Ends the backend sessions of a listener. */
+  /** Ends a listener's backend sessions. */
   readonly endSession: (session: ClientSession) => void
 }
 

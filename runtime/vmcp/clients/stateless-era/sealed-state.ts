@@ -112,10 +112,10 @@ export function makeStateSealer(options: {
 function textOf(content: StateContent, expiresAt: number): string {
   const value = content.kind === 'again' ? undefined : content.value
   if (value !== undefined && Buffer.byteLength(value) > maxBackendStateBytes)
-    throw new RangeError('the state to seal is too long')
+    throw new RangeError('the state is too long to seal')
   const backend = content.kind === 'pass' ? content.backend : null
   const facts = JSON.stringify([expiresAt, content.kind, content.trace ?? null, backend])
-  if (facts.length > maxFactsBytes) throw new RangeError('the facts to seal are too long')
+  if (facts.length > maxFactsBytes) throw new RangeError('the facts are too long to seal')
   return value === undefined ? facts : `${facts}\n${value}`
 }
 

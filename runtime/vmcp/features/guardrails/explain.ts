@@ -33,7 +33,7 @@ function linesOf(rules: readonly ActiveRule[], direction: Direction): readonly s
 }
 
 const actionNames: Readonly<Partial<Record<GuardrailAction, string>>> = {
-  mark: 'hidden characters become visible',
+  mark: 'hidden characters are made visible',
   strip: 'hidden characters are removed',
   escape: 'delimiters',
 }

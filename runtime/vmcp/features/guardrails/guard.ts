@@ -1,6 +1,6 @@
 /**
  * Applies the guardrails to a backend call: to its arguments, to messages and requests from the backend during the
- * call, and to its result. Also applies them to messages and requests that a backend sends outside of calls.
+ * call, and to its result. Also applies them to messages and requests that a backend sends outside any call.
  *
  * Runs directly around the backend, so that every call passes through it: plain calls, tool search, scripts, workflow
  * steps, calls from the console. It sees the arguments after request webhooks; response webhooks see the filtered
@@ -48,7 +48,7 @@ export interface GuardrailParts {
 /** Members that identify the target of a call or of a request to users. Changing them would change the call. */
 const fixed = [['name'], ['uri'], ['ref']] as const
 
-/** Methods that backends use outside of calls. All others are reported as `other`. */
+/** Methods that backends use outside any call. All other methods are reported as `other`. */
 const saidUnasked: ReadonlySet<string> = new Set([
   'notifications/message',
   'notifications/elicitation/complete',
@@ -133,7 +133,7 @@ export class Guard {
   }
 
   /**
-   * Wraps a session for messages that a backend sends outside of calls. Rules for specific tools do not apply to them.
+   * Wraps a session for messages that a backend sends outside any call. Rules for specific tools do not apply to them.
    */
   outsideCalls(backend: string, session: ClientSession): SessionListener {
     const subjectOf = (method: string): Subject => ({ method, backend, original: undefined })
@@ -228,8 +228,7 @@ export class Guard {
       !(await fitsOutput(entry, body, bytes, this.#parts.matcherFor(operation, entry)))
     )
       throw new Refusal('FORBIDDEN', {
-        detail:
-          'result withheld: after changes by guardrails it does not match the output schema of the tool',
+        detail: "result withheld: once modified by guardrails, it does not match the tool's output schema",
       })
     return { kind: outcome.kind, result: bytes }
   }
@@ -281,7 +280,7 @@ export class Guard {
     throw new Refusal('FORBIDDEN', {
       detail:
         direction === 'arguments'
-          ? `call refused by guardrail ${refusedBy}`
+          ? `call rejected by guardrail ${refusedBy}`
           : `result withheld by guardrail ${refusedBy}`,
     })
   }

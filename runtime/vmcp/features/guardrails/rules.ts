@@ -100,7 +100,7 @@ export function scopeOf({
   return { backends: backends && new Set(backends), tools: tools && new Set(tools) }
 }
 
-/** A scope with tools only matches calls of these tools. */
+/** A scope with tools matches only calls to these tools. */
 export function isWithin({ backends, tools }: Scope, { method, backend, original }: Subject): boolean {
   if (backends && !backends.has(backend)) return false
   if (!tools) return true

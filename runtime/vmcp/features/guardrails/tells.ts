@@ -32,7 +32,7 @@ export function reportGuardrails(tells: GuardrailReporting): (decision: Guardrai
   }
 }
 
-/** Reports a finding outside of calls. */
+/** Reports a finding that is not part of a call. */
 export function reportFinding(
   { server, telemetry, events }: GuardrailReporting,
   { method, backend, original, direction, finding, error }: GuardrailDecision,

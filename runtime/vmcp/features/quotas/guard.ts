@@ -168,7 +168,7 @@ export class QuotaGuard {
     if (level !== 'below') this.#endLater()
   }
 
-  /** Closes the problems of periods that are over, even when there are no further calls. */
+  /** Closes the problems from periods that have ended, even when there are no further calls. */
   #endLater(): void {
     if (this.#cancel) return
     const { clock } = this.#parts

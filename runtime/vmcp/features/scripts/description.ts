@@ -19,11 +19,11 @@ const scriptInputSchema = {
     script: {
       type: 'string',
       description:
-        'The script, in Starlark (a subset of Python). Its top-level `return` gives the result. Example: issues = github_list_issues(repo="acme/app")\nreturn [i["title"] for i in issues if i["open"]]',
+        'The script, in Starlark (a subset of Python). Its top-level `return` provides the result. Example: issues = github_list_issues(repo="acme/app")\nreturn [i["title"] for i in issues if i["open"]]',
     },
     data: {
       type: 'object',
-      description: 'Values for the script. Each key becomes a variable; `data` contains all of them too.',
+      description: 'Values for the script. Each key becomes a variable; all of them are also in `data`.',
       additionalProperties: true,
     },
   },
@@ -40,9 +40,9 @@ const scriptInputSchema = {
 
 const introduction = `Runs a Starlark script that calls several tools and returns one result. Use it to chain, filter or combine tool calls instead of making them one at a time.
 
-- Call a tool as a function with keyword arguments, or by name: call_tool("tool-name", key=value). The return value is the tool's structured result, or otherwise its text (JSON text is parsed). Several content items are returned as a list, in which images and other binary content are dicts with type, data and mimeType.
-- parallel([f, g]) calls functions without arguments in parallel and returns their results in order. Bind loop variables as defaults: parallel([lambda x=x: f(x) for x in xs]).
-- print(...) writes a log line that is returned in addition to the result.
+- Call a tool by its function name with keyword arguments, or by its tool name: call_tool("tool-name", key=value). The call returns the tool's structured result, or its text (JSON text is parsed). Multiple content items are returned as a list: text as above, images and other content as dicts with type, data and mimeType.
+- parallel([f, g]) runs functions that take no arguments concurrently and returns their results in order. Pass loop variables as default arguments: parallel([lambda x=x: f(x) for x in xs]).
+- print(...) writes a log line that is returned along with the result.
 - An error from a tool ends the script. There is no try, while, import, class, recursion or f-string; use for, if, def, lambda, comprehensions and "...".format(...).`
 
 /** Returns the tool as tools/list shows it to a caller with these tools. */

@@ -1,7 +1,7 @@
 /**
  * Code mode: the tool execute_tool_script, which runs a script that calls other tools.
  *
- * The list handler runs outside of the guards and adds the tool to the caller's list. The tool itself runs behind the
+ * The list handler runs outside the guards and adds the tool to the caller's list. The tool itself runs behind the
  * guards, and each call that a script makes passes them again, so a script can only use what its caller can use.
  * Source: docs/reference/specification/virtual-server.md#codeMode, config.codeMode and "Endpoints"
  * (execute_tool_script).

@@ -29,7 +29,7 @@ import {
   type ToolResponse,
 } from './messages.ts'
 
-/** Calls a tool outside of the worker. `settle` is called once. */
+/** Calls a tool outside the worker. `settle` is called once. */
 export type CallScriptTool = (
   tool: string,
   args: Uint8Array,
@@ -125,7 +125,7 @@ function* callBound(
   const json = writeJson(argumentsOf(call, tool, args), meter)
   if (json.length > maxArgumentBytes)
     throw new StarlarkError(
-      `${tool.name}: the arguments have ${json.length} bytes of JSON; the limit is ${maxArgumentBytes}`,
+      `${tool.name}: the arguments are ${json.length} bytes of JSON; the limit is ${maxArgumentBytes}`,
     )
   const response: { got: ToolResponse } = { got: { kind: 'nothing' } }
   yield {

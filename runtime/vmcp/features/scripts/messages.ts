@@ -44,7 +44,7 @@ export interface ScriptCall {
 }
 
 /**
- * Result of an inner call: a value, a text (as a JSON string) that may be JSON, other or several content items (a list
+ * Result of an inner call: a value, text (as a JSON string) that may be JSON, other or multiple content items (a list
  * of MCP content objects), nothing, or an error that ends the script. `unknown`: the tool does not exist for the
  * caller.
  */

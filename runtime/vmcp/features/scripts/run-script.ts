@@ -1,6 +1,6 @@
 /**
  * Runs a script from the server's side: submits it to a worker, executes its tool calls, collects its log lines, and
- * ends it when it exceeds its limits or the caller goes away.
+ * ends it when it exceeds its limits or the caller disconnects.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { formatDuration } from '../../../../schemas/index.ts'
@@ -59,7 +59,7 @@ export async function runScript(
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread of our own, not a window
   const send = (message: ToScriptWorker): void => worker.postMessage(message)
 
-  // Responses queued in the worker are outside of its heap and its meter.
+  // Responses queued in the worker are outside its heap and its meter.
   const bounded = (response: ToolResponse): ToolResponse => {
     if (!('bytes' in response)) return response
     received += response.bytes.length
@@ -119,7 +119,7 @@ export async function runScript(
 
 const tooLarge: ToolResponse = {
   kind: 'error',
-  message: 'the results of the calls exceed the memory limit of a script',
+  message: "the call results exceed the script's memory limit",
 }
 
 function requestOf({ text, data, binding }: SubmittedScript, settings: ScriptSettings): ToScriptWorker {

@@ -69,7 +69,7 @@ export class ToolCalls {
         return { kind: 'error', message: `timed out after ${formatDuration(timeoutMs)}` }
       if (isAbsence(error) && !this.#options.listed.has(tool)) return { kind: 'unknown' }
       if (error instanceof GatehouseError) return { kind: 'error', message: error.message }
-      log.debug('a call of a script failed', { tool, err: error })
+      log.debug('a call made by a script failed', { tool, err: error })
       return { kind: 'error', message: 'the call failed' }
     } finally {
       deadline.end()
@@ -128,7 +128,7 @@ export class ToolCalls {
     }
   }
 
-  /** Progress of several calls has no common unit, so it is only counted. */
+  /** Progress across several calls has no common unit, so the updates are only counted. */
   #report(params: Buffer): void {
     try {
       this.#options.operation.context.progress(

@@ -68,7 +68,9 @@ async function run({ script, data, binding, limits }: Run): Promise<Done> {
   const json = serialized(result, meter)
   const text = bounded(jsonString(json, meter))
   if (text.length - json.length > maxResultEscapes)
-    throw new StarlarkError(`the result has more than ${maxResultEscapes} quotes and backslashes as JSON`)
+    throw new StarlarkError(
+      `the result contains more than ${maxResultEscapes} quotes and backslashes when written as JSON`,
+    )
   return {
     kind: 'done',
     text: bytesOf(text),
@@ -97,7 +99,7 @@ function printer(): (line: string, path: readonly number[]) => void {
 
 function bounded(json: string): string {
   if (json.length <= maxResultBytes) return json
-  throw new StarlarkError(`the result has ${json.length} bytes as JSON text; the limit is ${maxResultBytes}`)
+  throw new StarlarkError(`the result is ${json.length} bytes of JSON; the limit is ${maxResultBytes}`)
 }
 
 function bytesOf(text: string): Uint8Array {
@@ -117,5 +119,5 @@ function serialized(value: StarlarkValue, meter: ScriptMeter): string {
 /** Messages contain raw bytes of the script when they quote it. */
 function textOf(error: unknown): string {
   if (error instanceof StarlarkError) return error.describe(scriptFile).slice(0, maxMessageCharacters)
-  return error instanceof RangeError ? 'a value is nested too deeply or too large' : 'internal error'
+  return error instanceof RangeError ? 'a value is nested too deeply or is too large' : 'internal error'
 }

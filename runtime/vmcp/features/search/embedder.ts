@@ -205,7 +205,7 @@ export class Embedder {
       this.#failing = true
       // A service that recovers only briefly must not reset the delay.
       if (this.#options.clock.now() - this.#recoveredAt > longestPauseMs) this.#pauseMs = firstPauseMs
-      this.#options.log.warn('the embedding service fails; tools are searched by keywords only', {
+      this.#options.log.warn('the embedding service is failing; tools are searched by keyword only', {
         err: error,
       })
     }

@@ -126,13 +126,13 @@ async function call(
     )
   }
   if (response.status !== 200)
-    throw new EmbeddingError(`the embedding service answered with status ${response.status}`, {
+    throw new EmbeddingError(`the embedding service returned status ${response.status}`, {
       ofInput: [400, 413, 422].includes(response.status),
     })
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw new EmbeddingError('the embedding service did not respond with JSON', { cause: error })
+    throw new EmbeddingError('the embedding service did not return JSON', { cause: error })
   }
 }
 
@@ -189,7 +189,7 @@ function readVector(value: unknown): Float32Array {
   let square = 0
   for (const [i, item] of value.entries()) {
     if (typeof item !== 'number' || !Number.isFinite(item))
-      throw new EmbeddingError('the embedding service returned a vector with an invalid number')
+      throw new EmbeddingError('the embedding service returned a vector that contains an invalid number')
     vector[i] = item
     square += item * item
   }
@@ -208,5 +208,5 @@ function memberOf(value: unknown, name: string): unknown {
 
 function wrongCount(value: unknown, count: number): EmbeddingError {
   const found = Array.isArray(value) ? `${value.length} vectors` : 'no vectors'
-  return new EmbeddingError(`the embedding service returned ${found} for ${count} texts`)
+  return new EmbeddingError(`the embedding service returned ${found} for ${count} inputs`)
 }

@@ -1,9 +1,9 @@
 /**
  * Tool search: clients see find_tool and call_tool instead of all tools.
  *
- * The list handler runs outside of the guards. It answers tools/list and converts call_tool to a call of the named
- * tool, so that policies, rate limits and hidden-tool rules apply to that tool. It rejects all other names, so that
- * guessing names reveals nothing. find_tool itself runs behind the guards and searches the caller's tools.
+ * The list handler runs outside the guards. It answers tools/list and converts call_tool to a call of the named tool,
+ * so that policies, rate limits and hidden-tool rules apply to that tool. It rejects all other names, so that guessing
+ * names reveals nothing. find_tool itself runs behind the guards and searches the caller's tools.
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer and "Endpoints" (find_tool,
  * call_tool).
  */
@@ -58,7 +58,7 @@ export function makeOptimizer(
       await search.prepare(await visible.read(own, inside))
     } catch (error) {
       // The search reports the error.
-      log.debug('tools could not be prepared for searches', { err: error })
+      log.debug('tools could not be prepared for searching', { err: error })
     }
   }
 
@@ -124,7 +124,7 @@ export function makeOptimizer(
     tools: [{ name: findToolName, run: find }],
     problems: () =>
       search.degraded
-        ? ['tool search: the embedding service fails; tools are searched by keywords only']
+        ? ['tool search: the embedding service is failing; tools are searched by keyword only']
         : [],
     close: async () => {
       end.abort(new Error('tool search is closed'))

@@ -15,17 +15,17 @@ const definitions = [
   {
     name: findToolName,
     description:
-      'Finds tools for a task. Many more tools are available than are listed: search before you start a task, and ' +
-      'whenever a step needs a tool that you do not have. The search matches the meaning of tool_description and the ' +
-      'words in tool_keywords, best match first. The response contains each tool with its input schema, and ' +
-      'token_metrics: the tokens for all tools (baseline_tokens), for the returned tools (returned_tokens), and the ' +
-      'savings (savings_percent). To run a tool from the response, use call_tool.',
+      'Finds tools for a task. Many more tools are available than are listed, so search before you try to solve a ' +
+      'task, and whenever a step requires a tool that you do not have. Tools are found by meaning (tool_description) ' +
+      'and by keyword (tool_keywords), best match first. The response contains each tool with its input schema, and ' +
+      'token_metrics: the number of tokens that all tools would use (baseline_tokens), the number that the returned ' +
+      'tools use (returned_tokens), and the savings (savings_percent). Run a tool that you found with call_tool.',
     inputSchema: {
       type: 'object',
       properties: {
         tool_description: {
           type: 'string',
-          description: 'Description of the task, or of what the tool should do, in plain words.',
+          description: 'The task, or what the tool should be able to do, in plain language.',
         },
         tool_keywords: {
           type: 'array',
@@ -39,8 +39,8 @@ const definitions = [
   {
     name: callToolName,
     description:
-      'Calls a tool and returns its result. Call find_tool first to get exact tool names and the parameters that each ' +
-      'tool takes.',
+      'Runs a tool by name and returns its result. Call find_tool first: it returns the exact names and the ' +
+      'parameters that each tool takes.',
     inputSchema: {
       type: 'object',
       properties: {

@@ -120,7 +120,7 @@ function readTool(json: Buffer): ReadTool | undefined {
   }
 }
 
-/** Yields the names of the properties of a schema, including those of nested objects and lists. */
+/** Yields the names of a schema's properties, including those in nested objects and lists. */
 function* parameterNames(schema: unknown, depth = 0): Iterable<string> {
   if (typeof schema !== 'object' || schema === null || depth > maxParameterDepth) return
   const { properties, items } = schema as { readonly properties?: unknown; readonly items?: unknown }

@@ -55,7 +55,7 @@ function noticeOf(name: string, reason: string): CatalogNotice {
 
 function partialNotice(name: string, tools: readonly string[]): CatalogNotice {
   const unknown = tools.join(', ')
-  const message = `workflow ${name} runs without unknown tools (${unknown}): their steps use defaultResults`
+  const message = `workflow ${name} runs without its unknown tools (${unknown}): their steps use defaultResults`
   return { kind: 'workflow', subject: name, message }
 }
 
@@ -151,6 +151,6 @@ function annotationsOf(
     ...(own['openWorldHint'] === false && floor.openWorldHint ? ['openWorldHint false'] : []),
   ]
   if (claims.length > 0)
-    return `its annotations claim ${claims.join(', ')}, which the annotations of its tools contradict`
+    return `its annotations claim ${claims.join(', ')}, but the annotations of its tools contradict this`
   return { ...floor, ...own }
 }

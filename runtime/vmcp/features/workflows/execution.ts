@@ -236,11 +236,11 @@ export class Execution {
       return
     }
     const isKnown = error instanceof StepError || error instanceof WorkflowError
-    if (!isKnown) this.#context.parts.log.error('a step of a workflow failed', { step: step.id, err: error })
+    if (!isKnown) this.#context.parts.log.error('a workflow step failed', { step: step.id, err: error })
     const message = isKnown ? error.message : 'internal error'
     this.#put(step, 'failed', step.continues ? defaultResults : noOutput, message)
     auditWorkflow(this.#context, 'vmcp_workflow_step_failed', 'failure', { stepId: step.id, extra })
-    // Errors of the whole workflow are not tolerated by a step.
+    // A step does not tolerate errors that affect the whole workflow.
     if (!step.continues || error instanceof WorkflowError)
       this.#stop(new WorkflowError(`step ${JSON.stringify(step.id)}: ${message}`))
   }
@@ -255,7 +255,7 @@ export class Execution {
     }
   }
 
-  /** Reports progress as the number of ended steps. */
+  /** Reports progress as the number of completed steps. */
   #reportStep({ id }: CompiledStep): void {
     const { operation, workflow } = this.#context
     const { progressToken } = operation.context

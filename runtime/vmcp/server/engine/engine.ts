@@ -101,7 +101,7 @@ export class VmcpEngine {
     this.core = new Core(this.#parts(config), makeCursors(options.stateSecret), pins)
     this.#notifier = new Notifier({
       watchers: options.watchers,
-      onError: (error) => log.debug('notifying a client of changes failed', { err: error }),
+      onError: (error) => log.debug('failed to notify a client of changes', { err: error }),
     })
   }
 
@@ -313,14 +313,14 @@ export class VmcpEngine {
     this.#notifier.notifyAll()
   }
 
-  /** Ends the backend sessions of a session. With `gone` false, they stay open for another replica. */
+  /** Ends the backend sessions that belong to a session. With `gone` false, they stay open for another replica. */
   endSession(session: ClientSession, { gone }: { readonly gone: boolean }): void {
     this.#links.endSession(session.id)
     for (const { backend, listings } of this.#fleet.members.values()) {
       listings.endSession(session.id)
       backend
         .endSession(session, { end: gone })
-        .catch((error: unknown) => this.#options.log.debug('ending a backend session failed', { err: error }))
+        .catch((error: unknown) => this.#options.log.debug('failed to end a backend session', { err: error }))
     }
   }
 
@@ -358,7 +358,7 @@ export class VmcpEngine {
   }
 }
 
-/** Returns the only backend of a configuration, left-out backends included. Undefined when there are several. */
+/** Returns the only backend of a configuration, including any left-out backends. Undefined when there are several. */
 function onlyBackend({ backends = [] }: VmcpConfig, invalid: readonly ExcludedBackend[]): string | undefined {
   const [first, second] = [...backends, ...invalid.filter(({ isUnknown }) => !isUnknown)]
   return second === undefined ? first?.name : undefined

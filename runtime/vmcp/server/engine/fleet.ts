@@ -99,7 +99,7 @@ export class Fleet {
       if (used.has(dispatcher)) continue
       this.#dispatchers.delete(key)
       dispatcher.close().catch((error: unknown) => {
-        this.#options.log.debug('closing a connection pool failed', { err: error })
+        this.#options.log.debug('failed to close a connection pool', { err: error })
       })
     }
   }

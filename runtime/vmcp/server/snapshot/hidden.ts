@@ -8,7 +8,7 @@ export function hidingRuleOf(config: VmcpConfig): (entry: ToolEntry) => string |
   const { aggregation } = config
   return ({ advertised, key, backend, base }) => {
     if (advertised) return undefined
-    if (reserved.has(key)) return `${key} is reserved for a tool of the server`
+    if (reserved.has(key)) return `${key} is reserved for one of the server's own tools`
     return describeRule(aggregation, backend, base)
   }
 }
@@ -21,7 +21,7 @@ function describeRule(
   if (excludeAllTools) return 'aggregation.excludeAllTools is set'
   const settings = tools?.find(({ workload }) => workload === backend)
   if (!settings && defaultToolVisibility === 'deny')
-    return `aggregation.defaultToolVisibility is deny, and aggregation.tools has no entry for ${backend}`
+    return `aggregation.defaultToolVisibility is deny, and aggregation.tools does not list ${backend}`
   if (settings?.excludeAll) return `aggregation.tools: excludeAll is set for ${backend}`
-  return `aggregation.tools: the filter for ${backend} does not list ${base}`
+  return `aggregation.tools: the filter for ${backend} does not include ${base}`
 }

@@ -139,7 +139,9 @@ function limitsOf({ rateLimiting }: VmcpConfig) {
     ]),
   ]
   return rows.flatMap(({ tool, whom, bucket }) =>
-    bucket ? [{ tool, text: `${whom}: ${bucket.maxTokens} calls, refilled in ${bucket.refillPeriod}` }] : [],
+    bucket
+      ? [{ tool, text: `${whom}: ${bucket.maxTokens} calls, refilled every ${bucket.refillPeriod}` }]
+      : [],
   )
 }
 
@@ -154,7 +156,7 @@ function prefixesOf({ aggregation }: VmcpConfig, backends: readonly string[]): R
 
 /** The state of a backend in a file. */
 export interface BackendStateInput {
-  /** JSON texts of its tools. Undefined when they are unknown. */
+  /** Its tools as JSON text. Undefined when they are unknown. */
   readonly tools?: readonly string[] | undefined
   readonly health?: BackendState['health']['status'] | undefined
   /** A category such as `timeout`. */

@@ -38,7 +38,7 @@ export class VmcpReadiness {
     const { partialFailureMode } = this.#parts.config().operational.failureHandling
     const isBlocked = leftOut.length > 0 && (partialFailureMode === 'fail' || served === 0)
     if (isBlocked) {
-      this.#leftOut = `the configuration of ${leftOut.join(', ')} is invalid: see the problems in /status`
+      this.#leftOut = `the configuration of ${leftOut.join(', ')} is invalid; see the problems in /status`
       return
     }
     this.#wasReady = true
@@ -50,7 +50,7 @@ export class VmcpReadiness {
   async notReady(): Promise<string | undefined> {
     const { authServer, config, stopping } = this.#parts
     if (stopping()) return 'shutting_down'
-    if (usesEngine(config()) && !engineAnswers()) return 'the policy engine does not answer'
+    if (usesEngine(config()) && !engineAnswers()) return 'the policy engine is not responding'
     if (!(await this.#hasBeenReady())) return this.#leftOut
     return (await authServer?.notReady())?.join('; ') || undefined
   }

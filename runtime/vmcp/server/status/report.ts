@@ -85,7 +85,7 @@ export class Reporter {
     })
   }
 
-  /** Reports soon, because something has changed. */
+  /** Schedules a report soon, because something has changed. */
   notify(): void {
     if (this.#soon || this.#closed) return
     this.#soon = true
@@ -132,7 +132,7 @@ export class Reporter {
     const { status, body } = await mergeInto(api, corePath(namespace, 'configmaps', configMap), {
       data: { ...Object.fromEntries(dead), [`${pod}.json`]: value },
     })
-    if (status !== 200) throw new Error(`the API server answered ${status}`)
+    if (status !== 200) throw new Error(`the API server returned ${status}`)
     this.#recordOthers(body)
   }
 
@@ -170,7 +170,7 @@ export class Reporter {
     try {
       await this.#write(null)
     } catch (error) {
-      this.#options.log.debug('removing the report failed', { err: error })
+      this.#options.log.debug('failed to remove the report', { err: error })
     }
     await this.#options.api.fetch.close()
   }
@@ -263,7 +263,7 @@ function listNotes({ staleSince, repaired, leftOut }: ListsState): string[] {
   return [
     ...(staleSince === undefined
       ? []
-      : [`lists not readable since ${time(staleSince) ?? ''}, the previous ones stay in use`]),
+      : [`lists unreadable since ${time(staleSince) ?? ''}; the previous lists stay in use`]),
     ...(leftOut > 0 ? [`malformed items left out: ${leftOut}`] : []),
     ...(repaired > 0 ? [`malformed items repaired: ${repaired}`] : []),
   ]

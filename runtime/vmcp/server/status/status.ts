@@ -256,5 +256,5 @@ function exclusion({ name, excluded }: BackendState): string[] {
 function staleLists({ name, lists }: BackendState): string[] {
   if (lists.staleSince === undefined) return []
   const since = new Date(lists.staleSince).toISOString()
-  return [`backend ${name}: its lists could not be read since ${since}; the previous ones stay in use`]
+  return [`backend ${name}: its lists have been unreadable since ${since}; the previous lists stay in use`]
 }

@@ -86,7 +86,7 @@ t.test('tools that pinning blocks are listed with the reason', async (t) => {
     total: 2,
     tokens: 0,
     items: [
-      { name: 'read', pin: 'changed', hidden: /^pinning: its definition is not the approved one/ },
+      { name: 'read', pin: 'changed', hidden: /^pinning: its definition differs from the approved one/ },
       { name: 'write', pin: 'new', hidden: /^pinning: it is new/ },
     ],
   })
@@ -117,7 +117,7 @@ t.test('an approval of something else than what is offered is refused, and write
   await rig.offer({ ...after, tools: [changed(approved, { description: 'Another still' }), fresh] })
   t.match(
     await rig.approve(read),
-    { ...stale, json: { code: 'APPROVAL_STALE', title: /now offers another definition/ } },
+    { ...stale, json: { code: 'APPROVAL_STALE', title: /now offers a different definition/ } },
     'it changed since',
   )
   await rig.offer({ ...after, tools: [approved, fresh] })

@@ -80,7 +80,7 @@ t.test('broken: a server that does not come back is reported to each request in 
   const { response } = await echo(session, 'never')
   t.match(
     response?.error?.message,
-    /was not sent: the server ends as soon as it is started.+kubectl logs server-0/,
+    /was not sent: the server exits as soon as it starts.+kubectl logs server-0/,
   )
   t.notOk(await isReady(bridge))
 })
@@ -114,7 +114,7 @@ for (const { name, spoil, reason, message } of [
     name: 'the API server fails',
     spoil: { podStatus: 500 },
     reason: 'ApiServerError',
-    message: /answered 500/,
+    message: /returned 500/,
   },
 ])
   t.test(`broken: ${name}: said in an event and the record, and mended when it is`, async (t) => {

@@ -141,7 +141,7 @@ export function excludedCases(dir: string): readonly Case[] {
     {
       what: 'a forwarded header is no text',
       env: forward({ addPlaintextHeaders: { A: 1 } }),
-      problem: /must map header names to texts/,
+      problem: /must map header names to strings/,
     },
     {
       what: 'a forwarded header is restricted',

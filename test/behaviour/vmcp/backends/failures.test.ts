@@ -71,7 +71,7 @@ t.test(
     const call = await session.request('tools/call', { name: 'raw_echo' })
     t.match(call.response?.result, {
       isError: true,
-      content: [{ text: /closed the connection before it answered/ }],
+      content: [{ text: /closed the connection before it responded/ }],
     })
     t.equal(cuts.get('tools/call'), 0)
     t.notOk(
@@ -283,13 +283,13 @@ t.test('what was offered before is forgotten: the status tells of what is offere
   const listed = async () => (await session.request('tools/list')).text
   const problems = async () => JSON.stringify(await (await fetch(`${vmcp.origin}/status`)).json())
   t.match(await listed(), name)
-  t.match(await problems(), /has a name of 74/)
+  t.match(await problems(), /the name of tool \S+ has 74/)
   name = 'short'
   const stream = await session.listen()
   backend.push('{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}')
   await stream.next(({ method }) => method === 'notifications/tools/list_changed')
   t.match(await listed(), 'raw_short')
-  t.notMatch(await problems(), /has a name of 74/)
+  t.notMatch(await problems(), /the name of tool \S+ has 74/)
   stream.close()
 })
 
@@ -302,11 +302,11 @@ t.test('what a backend answers in HTTP is said as it is, without its body', asyn
   t.teardown(() => Promise.all([vmcp.close(), backend.close()]))
   const session = await openSession(vmcp.url)
   const texts: Record<number, string> = {
-    400: 'the backend refused the request (HTTP 400)',
+    400: 'the backend rejected the request (HTTP 400)',
     403: 'authentication to the backend failed (HTTP 403)',
-    429: 'the backend accepts no more requests at the moment (HTTP 429)',
-    500: 'the backend answered with an internal error (HTTP 500)',
-    502: 'the backend answered with an internal error (HTTP 502)',
+    429: 'the backend is not accepting more requests at the moment (HTTP 429)',
+    500: 'the backend returned an internal error (HTTP 500)',
+    502: 'the backend returned an internal error (HTTP 502)',
     503: 'the backend is temporarily unavailable (HTTP 503)',
   }
   for (const [code, text] of Object.entries(texts)) {
@@ -353,9 +353,9 @@ t.test('lists that cannot be read again stay in use, marked stale, until they ca
   t.match(JSON.parse(await get('/api/backends/health')), {
     backends: { b: { status: 'healthy', lists_stale_since: '2026-01-01T00:00:31.000Z' } },
   })
-  t.match(await get('/status'), /backend b: its lists could not be read since 2026-01-01T00:00:31/)
+  t.match(await get('/status'), /backend b: its lists have been unreadable since 2026-01-01T00:00:31/)
   t.match(await get('/metrics'), /gatehouse_vmcp_list_read_failures_total\{target_workload_name="b"\} [1-9]/)
-  t.equal(lines.filter((line) => line.includes('the previous ones stay in use')).length, 1, 'told once')
+  t.equal(lines.filter((line) => line.includes('the previous lists stay in use')).length, 1, 'told once')
 
   broken = 'hanging'
   now += 5_000
@@ -363,7 +363,7 @@ t.test('lists that cannot be read again stay in use, marked stale, until they ca
   broken = 'not'
   for (const cut of waiting.splice(0)) cut()
   for (let found: string[] = []; found[0] !== 'b_two'; found = await names(session)) now += 5_000
-  t.notMatch(await get('/status'), /could not be read since/)
+  t.notMatch(await get('/status'), /unreadable since/)
   t.notMatch(await get('/api/backends/health'), /lists_stale_since/)
 
   broken = 'refusing'

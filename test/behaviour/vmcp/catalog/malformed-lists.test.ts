@@ -95,16 +95,16 @@ t.test('what is left out and what is repaired stands in status, health, log and 
   const get = async (path: string) => (await fetch(`${vmcp.origin}${path}`)).text()
   const { problems } = JSON.parse(await get('/status')) as { problems: string[] }
   for (const line of [
-    'tool "array_schema" of backend bad is left out: inputSchema must be a JSON Schema of type object',
-    'tool "wrong_members" of backend bad is offered with repairs: title, icons',
-    'resource "test://unnamed" of backend bad is left out: name must be a text',
-    'prompt "q" of backend bad is left out: arguments must be a list of arguments with names',
+    'tool "array_schema" from backend bad is left out: inputSchema must be a JSON Schema of type object',
+    'tool "wrong_members" from backend bad is offered with repaired members: title, icons',
+    'resource "test://unnamed" from backend bad is left out: name must be a non-empty string',
+    'prompt "q" from backend bad is left out: arguments must be a list of named arguments',
   ])
     t.ok(problems.includes(line), line)
   t.match(JSON.parse(await get('/api/backends/health')), {
     backends: { bad: { items_repaired: 6, items_left_out: 4 } },
   })
-  const logged = lines.filter((line) => line.includes('items of the lists are malformed'))
+  const logged = lines.filter((line) => line.includes('items in the lists are malformed'))
   t.equal(logged.length, 1, 'one line, not one for each read')
   t.match(logged[0], /"backend":"bad"/)
   const metrics = await get('/metrics')

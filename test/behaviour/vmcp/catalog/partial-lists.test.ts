@@ -101,7 +101,7 @@ for (const [what, failure] of Object.entries(failures)) {
         })
       else t.match(called.response?.result, { content: [{ type: 'text' }] })
       const { problem_details: problems } = await status()
-      const found = problems.find(({ message }) => message.startsWith(`${method} of backend bad failed: `))
+      const found = problems.find(({ message }) => message.startsWith(`${method} on backend bad failed: `))
       t.match(found, { type: 'list_problem', backend: 'bad', fix: /read again/ })
       t.match(found?.message, texts[what] ?? /in use$|missing$/)
       t.notMatch(called.text, /reason of the list|oops|hello/, 'clients do not see the text of the backend')
@@ -156,9 +156,9 @@ t.test('a list that fails later keeps its last items, and the problem ends with 
   fails = true
   backend.push('{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}')
   const problem = async () =>
-    (await status()).problems.find((line) => line.startsWith('prompts/list of backend bad failed'))
+    (await status()).problems.find((line) => line.startsWith('prompts/list on backend bad failed'))
   await until(async () => (await problem()) !== undefined)
-  t.match(await problem(), /HTTP 500.*its last items stay in use/)
+  t.match(await problem(), /HTTP 500.*its last known items stay in use/)
   t.same(await listed(session, 'prompts/list'), ['bad_p'])
   fails = false
   await until(async () => (await problem()) === undefined)
@@ -170,7 +170,7 @@ t.test('a list that never answers fails alone after a while', { timeout: 60_000 
   t.same(await listed(session, 'tools/list'), complete['tools/list'])
   const { problems } = await status()
   t.match(
-    problems.find((line) => line.startsWith('prompts/list of backend bad failed')),
+    problems.find((line) => line.startsWith('prompts/list on backend bad failed')),
     /in time/,
   )
 })
@@ -195,7 +195,7 @@ const ends: Readonly<
   'the same cursor again': {
     list: pages('"a"', () => `{"tools":[${tool('two')}],"nextCursor":"a"}`),
     names: ['one', 'two'],
-    why: /nextCursor repeats/,
+    why: /nextCursor repeats an earlier cursor/,
   },
   'page 2 is refused': {
     list: pages(
@@ -235,7 +235,7 @@ const ends: Readonly<
       return () => `{"tools":[${tool('one')}],"nextCursor":"${page++}"}`
     })(),
     names: ['one'],
-    why: /no new item/,
+    why: /contained no new items/,
   },
 }
 
@@ -255,7 +255,7 @@ for (const [what, { list, names, why }] of Object.entries(ends)) {
       })
       const { problem_details: problems } = await status()
       const found = problems.find(({ message }) =>
-        message.startsWith('tools/list of backend bad may be incomplete'),
+        message.startsWith('tools/list on backend bad may be incomplete'),
       )
       t.match(found, { type: 'list_problem', message: why })
       t.ok(backend.requests.filter(({ method }) => method === 'tools/list').length < 50)
@@ -281,7 +281,7 @@ t.test('a whole list stays in use when a later read ends early', async (t) => {
   fails = true
   backend.push('{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}')
   await until(async () =>
-    (await status()).problems.some((line) => line.includes('its last items stay in use')),
+    (await status()).problems.some((line) => line.includes('its last known items stay in use')),
   )
   t.same(await listed(session, 'tools/list'), ['bad_one', 'bad_two', 'good_echo'])
 })
@@ -309,7 +309,7 @@ for (const [what, capabilities] of Object.entries(declarations)) {
       const wanted =
         what === 'only tools' ? 'prompts/list' : what === 'only prompts' ? 'tools/list' : 'tools/list'
       t.ok(
-        problems.some((line) => line.startsWith(`backend bad answers ${wanted}, but`)),
+        problems.some((line) => line.startsWith(`backend bad responds to ${wanted}, but`)),
         problems.join('\n'),
       )
     }

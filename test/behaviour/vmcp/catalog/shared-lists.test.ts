@@ -112,12 +112,12 @@ for (const failing of methods) {
     t.match(JSON.parse(await get('/api/backends/health')), {
       backends: { b: { status: 'healthy', lists_stale_since: '2026-01-01T00:00:31.000Z' } },
     })
-    t.match(await get('/status'), /backend b: its lists could not be read since 2026-01-01T00:00:31/)
+    t.match(await get('/status'), /backend b: its lists have been unreadable since 2026-01-01T00:00:31/)
     t.match(
       await get('/metrics'),
       /gatehouse_vmcp_list_read_failures_total\{target_workload_name="b"\} [1-9]/,
     )
-    t.ok(lines.some((line) => line.includes('its last items stay in use')))
+    t.ok(lines.some((line) => line.includes('its last known items stay in use')))
 
     broken.set('a', 401)
     now += 5_000
@@ -135,8 +135,8 @@ for (const failing of methods) {
     broken.clear()
     now += 31_000
     await seen('a', 'a2', 'once it can be read')
-    t.notMatch(await get('/status'), /could not be read since/)
+    t.notMatch(await get('/status'), /unreadable since/)
     t.notMatch(await get('/api/backends/health'), /lists_stale_since/)
-    t.ok(lines.some((line) => line.includes('the problem with a list of the backend is resolved')))
+    t.ok(lines.some((line) => line.includes("the problem with one of the backend's lists is resolved")))
   })
 }

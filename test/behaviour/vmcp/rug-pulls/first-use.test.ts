@@ -164,7 +164,7 @@ t.test('a file that is no lock of the backend is fatal, and stays', async (t) =>
 t.test('without a folder, or beside noLock block, it is refused', async (t) => {
   await t.rejects(
     startPinned(t, { files: 'http://127.0.0.1:9/mcp' }, { pinning: { noLock: 'pin' } }),
-    /pinning\.noLock: pin needs a folder for locks/,
+    /pinning\.noLock: pin requires a folder for locks/,
   )
   const blocked = vmcpConfig({ files: 'http://127.0.0.1:9/mcp' }, { pinning: { noLock: 'block' } })
   t.throws(() => lockFolder(folderOf(t)).with(blocked), /cannot be combined with pinning\.noLock: block/)

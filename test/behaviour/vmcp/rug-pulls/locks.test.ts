@@ -57,12 +57,12 @@ const rows: Readonly<Record<string, Row>> = {
       lockFor('files', { tools: [changed(approved, { title: 'Other' })] }),
     ],
     expected: unusable,
-    problem: /duplicate name in the locks of this backend/,
+    problem: /duplicate name in the locks for this backend/,
   },
   'two locks that disagree': {
     toolLocks: [lockFor('files', offer, { onChanged: 'observe' }), { backend: 'files', onChanged: 'block' }],
     expected: () => closed('lock_invalid'),
-    problem: /different values of onChanged/,
+    problem: /different values for onChanged/,
   },
   'no lock, noLock: allow': { toolLocks: [], expected: () => offered },
   'no lock, noLock: block': {

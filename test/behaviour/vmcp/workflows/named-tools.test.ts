@@ -160,7 +160,7 @@ t.test('defaultResults: also when the backend has been down since the start', as
   t.same(await names(session), ['a_say', 'flow'])
   t.match((await session.request('tools/call', { name: 'flow' })).text, 'a default')
   const { problems } = (await (await fetch(`${vmcp.origin}/status`)).json()) as { problems: string[] }
-  t.match(problems.join('\n'), /workflow flow runs without unknown tools \(b\.say\)/)
+  t.match(problems.join('\n'), /workflow flow runs without its unknown tools \(b\.say\)/)
   t.match(problems.join('\n'), /workflow strict is left out: unknown tool b\.say/)
 })
 

@@ -156,7 +156,7 @@ t.test(
     await t.rejects(client.callText('gone'), /not found/)
     const status = await (await fetch(`${vmcp.origin}/status`)).text()
     t.match(status, /workflow gone is left out: unknown tool fixture\.no_such_tool/)
-    t.match(status, /tool echo is left out: fixture offers a tool of that name/)
+    t.match(status, /tool echo is left out: fixture offers a tool with that name/)
     t.ok(fixture.state.requests.length > 0)
   },
 )

@@ -141,7 +141,7 @@ t.test('toolConfigRef: an override to the name of a tool of the server itself is
     status: 'False',
     reason: 'ToolConfigNotValid',
     message:
-      'MCPToolConfig named: spec.toolsOverride for files: find_tool is reserved for a tool of the server; the tool is skipped',
+      "MCPToolConfig named: spec.toolsOverride for files: find_tool is reserved for one of the server's own tools; the tool is skipped",
   })
   t.strictSame(namesOf(w), ['files'], 'the server leaves out that tool alone')
 })

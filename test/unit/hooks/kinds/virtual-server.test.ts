@@ -34,8 +34,8 @@ t.test(
       return formatViolations(virtualServerViolations(withDefaults<typeof kind>(doc), defaultSettings))
     }
     const at = 'spec.config.aggregation.tools[0].overrides'
-    const find = `${at}.x.name: find_tool is reserved for a tool of the server`
-    const script = `${at}.y.name: execute_tool_script is reserved for a tool of the server`
+    const find = `${at}.x.name: find_tool is reserved for one of the server's own tools`
+    const script = `${at}.y.name: execute_tool_script is reserved for one of the server's own tools`
     const optimizer = { embeddingService: 'http://e:1' }
     t.equal(said({ config: { aggregation: manual } }), '')
     t.equal(said({ config: { aggregation: manual, optimizer } }), find)

@@ -340,6 +340,11 @@ export const wrong: readonly Wrong[] = [
     /step\.id: .*control/,
   ],
   ...['execute_tool_script', 'find_tool', 'call_tool'].map(
-    (name) => [`the name ${name}`, { name }, /spec\.name: \w+ is reserved for a tool of the server/] as const,
+    (name) =>
+      [
+        `the name ${name}`,
+        { name },
+        /spec\.name: \w+ is reserved for one of the server's own tools/,
+      ] as const,
   ),
 ]

@@ -149,9 +149,9 @@ t.test(
         {
           kind: 'reserved',
           subject: 'call_tool',
-          message: /^tool echo, renamed to call_tool, of a is left out/,
+          message: /^tool echo, renamed to call_tool, from a is left out/,
         },
-        { kind: 'reserved', subject: 'find_tool', message: /^tool find_tool of a is left out/ },
+        { kind: 'reserved', subject: 'find_tool', message: /^tool find_tool from a is left out/ },
       ])
       t.equal(one.tools.get('call_tool')?.original, 'echo', 'workflows reach it')
     }
@@ -180,7 +180,7 @@ t.test('manual: overrides settle conflicts; one that is left takes only its own 
   t.same(routes(catalog(settled, AB)), ['echo_a -> a.echo', 'echo_b -> b.echo', 'x -> a.x'])
   const open = catalog(manual([{ workload: 'a' }, { workload: 'b' }]), AB)
   t.same(routes(open), ['x -> a.x'])
-  t.match(open.problems, [{ kind: 'conflict', subject: 'echo', message: /none of a, b/ }])
+  t.match(open.problems, [{ kind: 'conflict', subject: 'echo', message: /the same name on a, b/ }])
   t.notOk(open.tools.has('echo'), 'nobody can call it')
 })
 

@@ -269,13 +269,16 @@ t.test('schemas at the limits of what is taken compile, those beyond are left ou
 t.test('errors are counted, a few are named, and are logged once until they change', async (t) => {
   const collector = new ErrorCollector('b')
   t.equal(collector.all, noErrors)
-  collector.leftOut('tools', undefined, 'name must be a text')
+  collector.leftOut('tools', undefined, 'name must be a non-empty string')
   for (let i = 0; i < 15; i++) collector.repaired('prompts', `p${i}${'x'.repeat(200)}`, ['title'])
   const { repaired, leftOut, problems } = collector.all
   t.same([repaired, leftOut, problems.length], [15, 1, 12])
-  t.match(problems[0]?.message, 'tool without a name of backend b is left out: name must be a text')
-  t.match(problems[1]?.message, /^prompt "p0x{98}" of backend b is offered with repairs: title$/)
-  t.equal(problems.at(-1)?.message, '5 more items of backend b are offered with repairs')
+  t.match(
+    problems[0]?.message,
+    'tool without a name from backend b is left out: name must be a non-empty string',
+  )
+  t.match(problems[1]?.message, /^prompt "p0x{98}" from backend b is offered with repaired members: title$/)
+  t.equal(problems.at(-1)?.message, '5 more items from backend b are offered with repaired members')
 })
 
 t.test('what takes long to look at is left out, or no schema for clients that compile it', async (t) => {

@@ -158,7 +158,7 @@ t.test('arguments whose check does not come to its end do not fit', async (t) =>
   const lines: Record<string, unknown>[] = []
   const log = makeLog({ destination: { write: (line) => void lines.push(JSON.parse(line)) } })
   t.same(await violations(file, fits, matcher(t, { taskWork: 1 }, {}, log)), [
-    'the check exceeds the work limit',
+    'the check exceeded the work limit',
   ])
   t.same(await violations(file, fits, matcher(t, { taskMs: 0 }, {}, log)), ['the check failed'])
   const subject = { backend: 'files', tool: 'read' }

@@ -24,7 +24,7 @@ t.test(
     for (const given of [locks, locks.toReversed()]) {
       const lock = await compileLocks('b', given)
       t.match(lock, { onChanged: 'block', onNew: 'block', onRemoved: undefined })
-      t.match(lock.failure, /different values of onChanged/)
+      t.match(lock.failure, /different values for onChanged/)
       t.equal(closingReason(settingsFor(observe, lock), lock), 'lock_invalid')
     }
   },
@@ -76,11 +76,11 @@ t.test('the log says what came of a difference: in sync again, or no lock to com
     ['warn', 'a backend differs from its tool lock'],
     ['info', 'a backend matches its tool lock'],
     ['warn', 'a backend differs from its tool lock'],
-    ['error', 'the tool lock of a backend cannot be used'],
+    ['error', 'the tool lock for a backend cannot be used'],
     ['info', 'a backend is no longer compared with a tool lock'],
     ['info', 'a backend no longer has a tool lock'],
-    ['error', 'the tool lock of a backend cannot be used'],
-    ['info', 'the tool lock of a backend is in force'],
+    ['error', 'the tool lock for a backend cannot be used'],
+    ['info', 'the tool lock for a backend is in force'],
     ['debug', 'a backend differs from its tool lock'],
     ['info', 'a backend is no longer compared with a tool lock'],
     ['warn', 'a backend offers nothing: it has no tool lock'],

@@ -84,7 +84,7 @@ t.test('listing: annotations are no milder than those of the tools', async (t) =
   })
   t.equal(
     await hints([{}], { readOnlyHint: true, destructiveHint: false }),
-    'workflow w is left out: its annotations claim readOnlyHint true, destructiveHint false, which the annotations of its tools contradict',
+    'workflow w is left out: its annotations claim readOnlyHint true, destructiveHint false, but the annotations of its tools contradict this',
   )
   t.match(await hints([mild], { openWorldHint: false }), { openWorldHint: false })
 })
@@ -119,7 +119,7 @@ t.test('catalog: one that collides is left out alone, and it is reported', async
   t.equal(catalog.tools.get('taken')?.backend, 'x')
   t.strictSame(
     catalog.problems.map(({ message }) => message),
-    ['workflow gone is left out', 'tool taken is left out: x offers a tool of that name'],
+    ['workflow gone is left out', 'tool taken is left out: x offers a tool with that name'],
   )
 })
 

@@ -47,7 +47,7 @@ t.test('elicitation: a response is nested ten deep at most', async (t) => {
     return r.run()
   }
   t.notOk((await run(10)).isError)
-  t.match(await run(11), { isError: true, text: /the response is nested more than 10 deep/ })
+  t.match(await run(11), { isError: true, text: /the response is nested more than 10 levels deep/ })
 })
 
 t.test('elicitation: decline and cancel lead where the step says', async (t) => {

@@ -150,7 +150,7 @@ t.test('onError continue: the run goes on with the defaults, whatever failed', a
     [
       'a template',
       { arguments: { id: '{{fromJson "x"}}' } },
-      'failed argument "id": template expansion failed: fromJson: the text is not JSON 7',
+      'failed argument "id": template expansion failed: fromJson: the text is not valid JSON 7',
     ],
     ['the condition', { condition: 'x' }, "failed condition must evaluate to 'true' or 'false' 7"],
   ]

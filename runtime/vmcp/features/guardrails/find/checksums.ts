@@ -20,7 +20,7 @@ const ibanLengths: Readonly<Record<string, number>> = Object.fromEntries(
 const zero = 0x30
 const beforeA = 0x41 - 10
 
-/** Returns the length of the IBAN at the start of a text, or 0. */
+/** Returns the length of the IBAN at the start of the text, or 0. */
 export function ibanLength(text: string): number {
   const wanted = ibanLengths[text.slice(0, 2).toUpperCase()]
   if (wanted === undefined) return 0
@@ -48,7 +48,7 @@ function isRight(iban: string): boolean {
 const issuers = /^(?:4|5[0-8]|2[2-7]|3[0-9]|6)/
 
 /**
- * Returns the length of the card number at the start of a text. The last group may be another number that follows it.
+ * Returns the length of the card number at the start of the text. The last group may be another number that follows it.
  */
 export function cardLength(text: string): number {
   if (isCard(text)) return text.length

@@ -6,7 +6,7 @@ import { hiddenInText } from '../../../../../schemas/index.ts'
 import type { Searched } from './search.ts'
 import { type WindowPattern, WindowSearch } from './windows.ts'
 
-/** Complete control sequences of terminals, including the text of those that set titles and links. */
+/** Complete terminal control sequences, including the text of those that set titles and links. */
 const ansi =
   '(?:\\x1b\\[|\\x9b)[0-?]{0,64}[ -\\/]{0,16}[@-~]|\\x1b\\][^\\x07\\x1b]{0,2048}(?:\\x07|\\x1b\\\\)'
 

@@ -40,7 +40,7 @@ const longestMatch = 33_000
 /** Number of preceding characters that a pattern may look at. */
 const context = 64
 /**
- * Escapes of formats that a text may contain (JSON, URL, terminal output). Their last letters would seem to belong to
+ * Escapes in formats that the text may contain (JSON, URL, terminal output). Their last letters would seem to belong to
  * the text that follows. Excludes %40, the @ of an address.
  */
 const escape = /\\u[0-9A-Fa-f]{4}|\\[bfnrt]|%(?!40)[0-9A-Fa-f]{2}|\p{Cc}\[[0-9;]{0,16}m/gu

@@ -1,4 +1,4 @@
-/** The part of a text that arrives in pieces which a search has not finished yet. */
+/** For text that arrives in pieces: the part that a search has not finished yet. */
 export class TextWindow {
   text = ''
   /** Number of characters before `text` in the whole text. */

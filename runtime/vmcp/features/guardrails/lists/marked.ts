@@ -123,7 +123,7 @@ export class MarkedLists {
     return { ...item, json: json.bytes, ...(sessionJson ? { sessionJson: sessionJson.bytes } : {}) }
   }
 
-  /** Returns the findings in a listing; `offered` as for `apply`. */
+  /** Returns the findings in a listing; `offered` has the same meaning as in `apply`. */
   found(listing: Listing, offered: Listing = listing): MarkedListing {
     const sums = new Map<string, ListFinding>()
     const withheld = new ErrorCollector(listing.backend, 'withheld')
@@ -190,5 +190,5 @@ function textOf({ bytes, refusedBy }: Marked): string | undefined {
 }
 
 function refusing(rule: string): string {
-  return `guardrail ${rule} refuses hidden characters in it`
+  return `guardrail ${rule} rejects the hidden characters in it`
 }

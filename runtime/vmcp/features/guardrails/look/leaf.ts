@@ -40,7 +40,7 @@ export function* textBlocks(
   }
 }
 
-/** A range of characters in a text. */
+/** A range of characters in the text. */
 export interface TextRange {
   readonly begin: number
   readonly end: number

@@ -1,4 +1,4 @@
-/** Finds the matches of a rule in a text that may arrive in pieces, and merges the ranges of several rules. */
+/** Finds a rule's matches in text that may arrive in pieces, and merges the ranges of several rules. */
 import { ModuleError } from '../../../../../schemas/index.ts'
 import type { TurnWork } from '../../../../mcp/index.ts'
 import { shownHidden } from '../find/hidden.ts'
@@ -70,7 +70,7 @@ export function apart(ranges: MaskedRange[]): readonly MaskedRange[] {
   return joined
 }
 
-/** Replaces ascending, separate ranges of a text by masks. */
+/** Replaces ascending, separate ranges of the text with masks. */
 export function withMasks(text: string, ranges: readonly MaskedRange[]): string {
   let [masked, from] = ['', 0]
   for (const { begin, end, rule } of ranges) {

@@ -128,7 +128,7 @@ export class JsonScan {
   }
 
   #open(isObject: boolean): boolean {
-    if (this.#depth === maxDepth) throw new ScanLimit('the value is nested too deep')
+    if (this.#depth === maxDepth) throw new ScanLimit('the value is nested too deeply')
     this.#inObject[this.#depth] = isObject
     this.#path[this.#depth++] = isObject ? '' : 0
     return isObject
@@ -204,7 +204,7 @@ export class JsonScan {
     return end
   }
 
-  /** Returns the ranges to replace in a text, ascending and without overlaps. */
+  /** Returns the ranges to replace in the text, ascending and without overlaps. */
   *#found(texts: readonly string[]): TurnWork<readonly MaskedRange[]> {
     const ranges: MaskedRange[] = []
     for (const one of this.#rulesHere()) {

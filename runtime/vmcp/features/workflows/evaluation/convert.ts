@@ -11,7 +11,9 @@ import {
   type TemplateValue,
 } from '../../../../expr/template/index.ts'
 
-/** Returns the value of the given type that a text represents; undefined when there is none. Throws WorkLimitError. */
+/**
+ * Returns the value of the given type that the text represents; undefined when there is none. Throws WorkLimitError.
+ */
 export function fromText(text: string, type: SchemaType, meter: TemplateMeter): TemplateValue {
   switch (type) {
     case 'integer':

@@ -39,7 +39,7 @@ import type {
 } from './tasks.ts'
 import { failureIn } from './tool-result.ts'
 
-/** Maximum size of the text of one template. */
+/** Maximum size of one template's text. */
 const maxBytes = 10 * 1024 * 1024
 
 /** Never throws. */
@@ -117,7 +117,7 @@ function check(
   const text = textOf(args)
   // This parser detects numbers that are too long. The schema checks use ordinary JavaScript numbers.
   const exact = asWorkflowError('invalid arguments', () => parseJson(text, meter))
-  if (!isObject(exact)) throw new WorkflowError('invalid arguments: they must be an object')
+  if (!isObject(exact)) throw new WorkflowError('invalid arguments: expected an object')
   if (!parameters) return
   const plain: ValueObject = JSON.parse(text)
   const violations = parameters.violations(withDefaults(defaults, plain), (units) => meter.spend(units))
@@ -245,7 +245,9 @@ function response(
   // The schema checks use ordinary JavaScript numbers.
   const plain: TemplateValue = isFilled ? JSON.parse(text) : {}
   if (isDeeper(plain, maxAnswerDepth))
-    throw new StepError(`elicitation request failed: the response is nested more than ${maxAnswerDepth} deep`)
+    throw new StepError(
+      `elicitation request failed: the response is nested more than ${maxAnswerDepth} levels deep`,
+    )
   const violations = step.schema.violations(plain, (units) => meter.spend(units))
   if (violations.length > 0)
     throw new StepError(`the response does not match the schema: ${violations.join('; ')}`)

@@ -4,7 +4,7 @@
  *
  * A task starts in the server with a small work budget. When the budget is exhausted, the task runs again in a worker.
  * Tasks that exceed the remaining budget of this event loop turn go to a worker directly. The whole execution has a
- * budget as well. Schemas from outside of a workflow are always compiled and evaluated in a worker.
+ * budget as well. Schemas from outside a workflow are always compiled and evaluated in a worker.
  */
 import { setImmediate } from 'node:timers'
 import { GatehouseError } from '../../../../../schemas/index.ts'
@@ -59,7 +59,7 @@ const workerCount = 2
 export function evaluationPool(memory = ownMemory()): PoolOptions {
   const maxWorkers = Math.min(workerCount, Math.max(1, Math.floor(memory / 4 / (heapLimitMb * 1024 * 1024))))
   return {
-    tasks: 'workflows and checks of values',
+    tasks: 'workflows and schema checks',
     maxWorkers,
     maxPerCaller: Math.max(1, maxWorkers - 1),
     maxWaiting: 200,
@@ -140,10 +140,10 @@ export class Evaluator {
     const { backend, tool } = requester.subject
     const subject = { backend, tool: visibleText(tool.slice(0, maxName)).slice(0, maxName) }
     if (made.error === 'limit') {
-      this.#log.warn('checking a value against a schema exceeds the work limit', subject)
-      return ['the check exceeds the work limit']
+      this.#log.warn('checking a value against a schema exceeded the work limit', subject)
+      return ['the check exceeded the work limit']
     }
-    this.#log.error('cannot check a value against a schema', { ...subject, reason: made.message })
+    this.#log.error('failed to check a value against a schema', { ...subject, reason: made.message })
     return ['the check failed']
   }
 

@@ -11,7 +11,7 @@ import { readToolResult } from './tool-result.ts'
 import { once } from '../../../model/once.ts'
 import { bufferOf } from '../../../model/bytes.ts'
 
-/** JSON text of an execution in shared memory: the server keeps it, and workers read it without a copy. */
+/** An execution as JSON text in shared memory: the server keeps it, and workers read it without a copy. */
 export type SharedBytes = Uint8Array<SharedArrayBuffer>
 
 export function shared(bytes: Uint8Array): SharedBytes {
@@ -65,7 +65,7 @@ export interface ExecutionState {
   }
 }
 
-/** Returns the root value for templates. Reading its members throws the errors of `meter`. */
+/** Returns the root value for templates. Reading its members throws the errors that `meter` throws. */
 export function dataOf(program: WorkflowProgram, state: ExecutionState, meter: TemplateMeter): ValueObject {
   const { args, steps, workflow } = state
   const members = [...steps].map(([id, step]) => [id, stepData(program, id, step, meter)] as const)

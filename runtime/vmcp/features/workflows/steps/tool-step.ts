@@ -91,7 +91,7 @@ function asError({ parts }: WorkflowContext, tool: string, error: unknown): Erro
     const retryable = !finalCodes.has(error.code)
     return new StepError(`tool ${tool}: ${error.message}`, { retryable, cause: error })
   }
-  parts.log.error('a tool call of a workflow failed', { tool, err: error })
+  parts.log.error('a tool call in a workflow failed', { tool, err: error })
   return new StepError(`tool ${tool}: internal error`)
 }
 
@@ -128,7 +128,7 @@ async function once(
   }
 }
 
-/** Drops the progress token: progress of a step would conflict with that of the workflow. */
+/** Drops the progress token: a step's progress would conflict with the workflow's. */
 function inner(operation: Operation, params: Buffer, signal: AbortSignal): Operation {
   const made = innerOperation(operation, 'tools/call', new JsonObject(params))
   return { ...made, context: deriveContext(made.context, { signal, progressToken: undefined }) }
@@ -148,7 +148,7 @@ async function readOutcome(
     }
     case 'error': {
       const error = new JsonObject(outcome.error)
-      const message = error.text('message') || 'the backend refused the call'
+      const message = error.text('message') || 'the backend rejected the call'
       throw new StepError(message, { retryable: !finalRpc.has(error.value('code')) })
     }
     default:
