@@ -1,4 +1,4 @@
-/** The table of commands: name, summary for the help, and a loader that runs on demand. */
+/** The table of commands: name, summary for the help text, and a loader that runs on demand. */
 import type { Command } from 'commander'
 
 export interface CommandRow {
@@ -37,7 +37,7 @@ export function commandsOf(
       load: async () => (await import('./validate.ts')).addValidateCommand(program),
     },
     render: {
-      summary: 'print the child objects of manifests, offline',
+      summary: 'print the child objects that manifests produce, offline',
       load: async () => (await import('./render.ts')).addRenderCommand(program),
     },
     lock: {
@@ -49,7 +49,7 @@ export function commandsOf(
       load: async () => (await import('./dev/command.ts')).addDevCommand(program),
     },
     logs: {
-      summary: 'print the output of a server that "gatehouse dev" runs',
+      summary: 'print the output of a server started by "gatehouse dev"',
       load: async () => (await import('./dev/logs-command.ts')).addLogsCommand(program),
     },
     run: {
@@ -57,19 +57,19 @@ export function commandsOf(
       load: async () => (await import('../tools/run/command.ts')).addRunCommand(program),
     },
     tools: {
-      summary: 'list and call the tools of an MCP server',
+      summary: 'list and call an MCP server’s tools',
       load: async () => (await import('../tools/shell/command.ts')).addToolsCommand(program),
     },
     resources: {
-      summary: 'list and read the resources of an MCP server',
+      summary: 'list and read an MCP server’s resources',
       load: async () => (await import('../tools/shell/command.ts')).addResourcesCommand(program),
     },
     prompts: {
-      summary: 'list and get the prompts of an MCP server',
+      summary: 'list and get an MCP server’s prompts',
       load: async () => (await import('../tools/shell/command.ts')).addPromptsCommand(program),
     },
     import: {
-      summary: 'convert the servers of MCP clients, or of ToolHive, to manifests',
+      summary: 'convert server definitions from MCP clients or ToolHive to manifests',
       load: async () => {
         const { addImportToolhiveCommand } = await import('../tools/migration/command.ts')
         ;(await import('../tools/clients/command.ts')).addImportCommand(program, addImportToolhiveCommand)
@@ -84,7 +84,7 @@ export function commandsOf(
       load: async () => (await import('../tools/doctor/command.ts')).addDoctorCommand(program),
     },
     cluster: {
-      summary: 'show the Gatehouse resources of a cluster, and why one is not ready',
+      summary: 'show the Gatehouse resources in a cluster, and why one is not ready',
       load: async () => (await import('../tools/cluster/command.ts')).addClusterCommand(program),
     },
     explain: {
@@ -100,7 +100,7 @@ export function commandsOf(
       load: async () => (await import('./version.ts')).addVersionCommand(program),
     },
     completion: {
-      summary: 'print the script that completes commands in a shell',
+      summary: 'print a shell completion script',
       load: async () => (await import('./completion.ts')).addCompletionCommand(program),
     },
     __complete: {
@@ -109,7 +109,7 @@ export function commandsOf(
       load: async () => (await import('./completion.ts')).addCompleteCommand(program, loadCommand),
     },
     unpack: {
-      summary: 'copy this program, to run it inside another image',
+      summary: 'copy this program so that it can run inside another image',
       hidden: true,
       load: async () => (await import('./unpack.ts')).addUnpackCommand(program),
     },

@@ -9,7 +9,7 @@ import { commandsOf } from './commands.ts'
 import { rootCommand, runProgram } from '../toolkit/terminal/program.ts'
 const program = rootCommand('gatehouse')
 program
-  .description('A secure gateway for all MCP servers of a team.')
+  .description('A secure gateway for all of a team’s MCP servers.')
   .option('--debug', 'log at debug level', false)
   .addHelpText(
     'after',
