@@ -103,7 +103,7 @@ try {
   await run(`npm install --global ./${tarball}`)
   await run('gatehouse import cursor --save mcp')
   const gateway = start('gatehouse run --from cursor')
-  await gateway.sees(/All servers answer/)
+  await gateway.sees(/All servers are responding/)
   await run('gatehouse client add codex')
   await run('gatehouse tools call gatehouse everything_echo message=hello')
   await run('gatehouse client remove codex')

@@ -7,21 +7,21 @@ export function addRunCommand(program: Command): void {
   addProcessLogFlags(program.command('run'))
     .summary('run MCP servers behind one address, without manifests')
     .description(
-      'Runs MCP servers behind one address on this machine. Servers are commands, URLs, or entries of a client’s\n' +
+      'Runs MCP servers behind one address on this machine. Servers are commands, URLs, or entries in a client’s\n' +
         'configuration. Prints the address to standard output. Commands run without a shell.',
     )
-    .argument('[command...]', 'command after --, or one URL')
+    .argument('[command...]', 'command after --, or a URL')
     .option('--name <name>', 'name of the server (default: from its package or host)')
     .option(
       '-e, --env <name[=value]>',
-      'variable for the commands; without a value, the current one; repeatable',
+      'variable for the commands; without a value, its current value is used; repeatable',
       collect,
       [],
     )
     .option('--url <[name=]url>', 'URL of a running server; repeatable', collect, [])
     .option(
       '--header <name=variable>',
-      'header for the servers of --url, with the value of a variable; repeatable',
+      'header for the --url servers, whose value is taken from a variable; repeatable',
       collect,
       [],
     )
@@ -33,10 +33,14 @@ export function addRunCommand(program: Command): void {
       collect,
       [],
     )
-    .option('--http', 'the commands serve HTTP, on {port} in their arguments or the variable PORT', false)
+    .option(
+      '--http',
+      'the commands serve HTTP on the port that replaces {port} in their arguments, or on the port in the variable PORT',
+      false,
+    )
     .option(
       '-p, --port <number>',
-      'port of the address (default: 4483, or a free port if it is in use)',
+      'port to listen on (default: 4483, or a free port if it is in use)',
       parsePort,
     )
     .option(
@@ -48,12 +52,7 @@ export function addRunCommand(program: Command): void {
     .option('--save <folder>', 'also write manifests for a cluster to this folder')
     .option('--force', 'with --save: replace existing files', false)
     .option('--group <name>', 'name of the virtual server', 'gatehouse')
-    .option(
-      '--start-timeout <seconds>',
-      'stop when no server has answered after this time',
-      parseSeconds,
-      120,
-    )
+    .option('--start-timeout <seconds>', 'stop if no server has responded after this time', parseSeconds, 120)
     .passThroughOptions()
     .addHelpText(
       'after',
@@ -63,7 +62,7 @@ export function addRunCommand(program: Command): void {
         '  gatehouse run -e GITHUB_TOKEN --server files="npx -y @modelcontextprotocol/server-filesystem ." -- my-server\n' +
         '  gatehouse run --from cursor --connect claude-code\n' +
         '  gatehouse run --save mcp/ -- uvx mcp-server-git      and later: kubectl apply -k mcp/\n' +
-        '\nExit codes: 0 stopped by a signal, 1 no server answers, 2 wrong usage.\nWhen the only command exits during the start, its exit code.',
+        '\nExit codes: 0 stopped by a signal, 1 no server responds, 2 invalid usage.\nWhen the only command exits during startup, its exit code is used.',
     )
     .action(async (words: string[], options: RunCommandOptions, command: Command) => {
       const { from, env, header } = options

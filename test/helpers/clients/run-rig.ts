@@ -16,7 +16,7 @@ export async function startRun(
   const running = startGatehouse(['run', '--port', port, ...args], { ...process.env, ...env })
   t.teardown(() => running.interrupt())
   const [url] = await running.waitFor(/^http:\/\/127\.0\.0\.1:\d+\/mcp$/m)
-  await running.waitFor(/^(The server answers|All servers answer)\.$/m)
+  await running.waitFor(/^(The server is responding|All servers are responding)\.$/m)
   return { running, url }
 }
 
