@@ -1,4 +1,4 @@
-/** The table of commands: name, summary for the help, and a loader that runs on demand. */
+/** The table of commands: name, summary for the help text, and a loader that runs on demand. */
 import type { Command } from 'commander'
 
 export interface CommandRow {
@@ -37,7 +37,7 @@ export function commandsOf(
       load: async () => (await import('./validate.ts')).addValidateCommand(program),
     },
     render: {
-      summary: 'print the objects that manifests create in a cluster, offline',
+      summary: 'print the child objects that manifests produce, offline',
       load: async () => (await import('./render.ts')).addRenderCommand(program),
     },
     lock: {
@@ -49,7 +49,7 @@ export function commandsOf(
       load: async () => (await import('./dev/command.ts')).addDevCommand(program),
     },
     logs: {
-      summary: 'print the output of a server that "gatehouse dev" runs',
+      summary: 'print the output of a server started by "gatehouse dev"',
       load: async () => (await import('./dev/logs-command.ts')).addLogsCommand(program),
     },
     run: {
@@ -73,7 +73,7 @@ export function commandsOf(
       load: async () => (await import('../tools/token/command.ts')).addTokenCommand(program),
     },
     import: {
-      summary: 'convert MCP clients’ or ToolHive’s servers to manifests',
+      summary: 'convert server definitions from MCP clients or ToolHive to manifests',
       load: async () => {
         const { addImportToolhiveCommand } = await import('../tools/migration/command.ts')
         ;(await import('../tools/clients/command.ts')).addImportCommand(program, addImportToolhiveCommand)
@@ -113,7 +113,7 @@ export function commandsOf(
       load: async () => (await import('./completion.ts')).addCompleteCommand(program, loadCommand),
     },
     unpack: {
-      summary: 'copy this program, to run it inside another image',
+      summary: 'copy this program so that it can run inside another image',
       hidden: true,
       load: async () => (await import('./unpack.ts')).addUnpackCommand(program),
     },

@@ -6,7 +6,7 @@
 import { Argument, type Command } from 'commander'
 import { print } from '../toolkit/terminal/output.ts'
 
-const bash = `# bash completion of gatehouse
+const bash = `# bash completion for gatehouse
 _gatehouse() {
   local line
   COMPREPLY=()
@@ -30,7 +30,7 @@ _gatehouse() {
 compdef _gatehouse gatehouse
 `
 
-const fish = `# fish completion of gatehouse
+const fish = `# fish completion for gatehouse
 function __gatehouse_complete
     set -l words (commandline -opc) (commandline -ct)
     $words[1] __complete -- $words[2..-1] 2>/dev/null
@@ -59,7 +59,7 @@ export function addCompletionCommand(program: Command): void {
       'after',
       `\nInstall:\n${Object.values(installCommands)
         .map((line) => `  ${line}`)
-        .join('\n')}\n\nExit codes: 0 done, 2 wrong usage.`,
+        .join('\n')}\n\nExit codes: 0 done, 2 invalid usage.`,
     )
     .action((shell: keyof typeof scripts) => {
       print(scripts[shell])

@@ -24,7 +24,7 @@ interface Options {
 export function addRenderCommand(program: Command): void {
   program
     .command('render')
-    .summary('print the objects that manifests create in a cluster, offline')
+    .summary('print the child objects that manifests produce, offline')
     .description(
       'Runs the reconcile hooks in memory and prints every object that they would create: Deployments, Services,\n' +
         'ConfigMaps, service accounts and roles. The output assumes that all workloads are ready.',
@@ -35,12 +35,12 @@ export function addRenderCommand(program: Command): void {
       collect,
     )
     .addOption(new Option('-o, --output <format>', 'output format').choices(['yaml', 'json']).default('yaml'))
-    .option('--image <ref>', 'image for the pods', runtimeImage)
+    .option('--image <ref>', 'runtime image for the pods', runtimeImage)
     .option('--status', 'print the input objects with their status instead of the child objects', false)
     .addHelpText(
       'after',
       '\nExample:\n  gatehouse render -f manifests/examples/quickstart | kubectl apply --dry-run=client -f -\n' +
-        '\nExit codes: 0 rendered, 1 a manifest is invalid or could not be rendered, 2 wrong usage or unreadable input.',
+        '\nExit codes: 0 rendered, 1 a manifest is invalid or could not be rendered, 2 invalid usage or unreadable input.',
     )
     .action(async (options: Options) => {
       process.exitCode = await render(options)

@@ -15,7 +15,7 @@ export function addUnpackCommand(program: Command): void {
   program
     .command('unpack', { hidden: true })
     .argument('<folder>', 'target folder, created if needed')
-    .description('Copies this program with its loader and libraries, to run inside another image.')
+    .description('Copies this program with its loader and libraries so that it can run inside another image.')
     .action((folder: string) => {
       unpack(folder)
       print(`unpacked to ${folder}`)
@@ -59,7 +59,7 @@ function copyProgram(folder: string): void {
   for (const part of parts) {
     if (!existsSync(join(from, part))) {
       throw new GatehouseError('INVALID_CONFIG', {
-        detail: `unpack needs a built program, but ${join(from, part)} is missing: run it from an image, or after make build`,
+        detail: `unpack needs a built program, but ${join(from, part)} is missing: run it from an image, or run make build first`,
       })
     }
     cpSync(join(from, part), join(folder, part), { recursive: true })

@@ -25,10 +25,10 @@ export function addValidateCommand(program: Command): void {
     .command('validate')
     .summary('check manifests offline')
     .description(
-      'Checks manifests without a cluster, with the admission webhook’s code, and checks their references:\n' +
-        '- A missing object is an error when the input contains others of its kind, otherwise a warning.\n' +
+      'Checks manifests and their references without a cluster, using the admission webhook’s code:\n' +
+        '- A missing object is an error if the input contains other objects of its kind, otherwise a warning.\n' +
         '- A missing key in a Secret or ConfigMap in the input is an error.\n' +
-        '- Missing Secrets and ConfigMaps are only counted; if the input has one with a similar name, there is a warning.\n' +
+        '- Missing Secrets and ConfigMaps are only counted, with a warning if the input contains one with a similar name.\n' +
         'Each folder with a kustomization is checked as a separate set. Documents in other API groups are skipped.',
     )
     .requiredOption(
@@ -44,7 +44,7 @@ export function addValidateCommand(program: Command): void {
     .addHelpText(
       'after',
       '\nExamples:\n  gatehouse validate -f manifests/\n  gatehouse validate -f manifests/ -o sarif > gatehouse.sarif\n  kustomize build . | gatehouse validate -f -\n' +
-        '\nExit codes: 0 all valid, 1 problems found, 2 wrong usage or unreadable input.',
+        '\nExit codes: 0 all valid, 1 problems found, 2 invalid usage or unreadable input.',
     )
     .action(async (options: Options) => {
       process.exitCode = await validate(options)
@@ -68,7 +68,7 @@ async function validate(options: Options): Promise<number> {
   const code = invalid.length > 0 ? exitCode.failed : exitCode.ok
   if (options.output !== 'text') return code
   const foreign = manifests.length - manifests.filter(isOurs).length
-  const skipped = foreign > 0 ? `, ${foreign} of other API groups skipped` : ''
+  const skipped = foreign > 0 ? `, ${foreign} in other API groups skipped` : ''
   print(`${checked.length - invalid.length} valid, ${invalid.length} invalid${skipped}`)
   return code
 }

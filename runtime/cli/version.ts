@@ -9,7 +9,7 @@ export function addVersionCommand(program: Command): void {
     .summary('print the version, the platform and the protocol revisions')
     .description('Prints the versions of Gatehouse and Node, the platform, and the supported MCP revisions.')
     .addOption(new Option('-o, --output <format>', 'output format').choices(['text', 'json']).default('text'))
-    .addHelpText('after', '\nExample:\n  gatehouse version -o json\n\nExit codes: 0 done, 2 wrong usage.')
+    .addHelpText('after', '\nExample:\n  gatehouse version -o json\n\nExit codes: 0 done, 2 invalid usage.')
     .action(async ({ output }: { readonly output: 'text' | 'json' }) => {
       const facts = await factsOf()
       if (output === 'json') return printJson(facts)

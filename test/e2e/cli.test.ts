@@ -29,7 +29,7 @@ t.test('validate: good manifests pass, other API groups are skipped', async (t) 
     'apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n',
   )
   t.equal(code, 0)
-  t.equal(stdout, '5 valid, 0 invalid, 1 of other API groups skipped\n')
+  t.equal(stdout, '5 valid, 0 invalid, 1 in other API groups skipped\n')
 })
 
 t.test('validate: every error is named with file, line and path, and the exit code is 1', async (t) => {

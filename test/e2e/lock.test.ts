@@ -160,7 +160,7 @@ t.test('what cannot be read or reached is exit code 2, with what to do', async (
   writeFileSync(token, 'two\nlines')
   const { code, err } = await gatehouse('lock', '--url', `files=${backend.url}`, '--bearer-token-file', token)
   t.equal(code, 2)
-  t.match(err, /must contain one token of visible ASCII characters/)
+  t.match(err, /must contain a single token of visible ASCII characters/)
   t.notMatch(err, /two|lines/)
   writeFileSync(
     file,
@@ -190,8 +190,8 @@ t.test('what fits into no lock is not written, and what is left out is told', as
   backend.tools = [approved, named('big', 'x'.repeat(1_100_000))]
   t.match(await gatehouse('lock', ...flags, '-o', path), {
     code: 0,
-    out: /files\.lock\.yaml: 1 tools/,
-    err: /tool without a name from backend files is left out: it is larger than/,
+    out: /files\.lock\.yaml: 1 tool,/,
+    err: /tool without a name of backend files is left out: it is larger than/,
   })
   const lock = readFileSync(join(path, 'files.lock.yaml'), 'utf8')
   const two = join(path, 'two.yaml')

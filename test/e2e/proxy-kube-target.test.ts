@@ -106,7 +106,7 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
     })
     t.match(await run('', ['stdio', 'notes']), {
       code: 2,
-      stderr: /TARGET: notes is not an http or https URL, and there is no kubeconfig to look it up/,
+      stderr: /TARGET: notes is not an http or https URL, and there is no kubeconfig in which to look it up/,
     })
     const gone = join(t.testdir({}), 'gone')
     writeFileSync(

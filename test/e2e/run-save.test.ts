@@ -32,7 +32,7 @@ await t.test(
       ],
       { HOME: home, XDG_STATE_HOME: join(home, 'state') },
     )
-    await running.waitFor(/Ctrl-C stops everything/)
+    await running.waitFor(/Press Ctrl-C to stop everything/)
     t.match(readFileSync(clientFile, 'utf8'), `"url": "${url}"`)
     t.equal(await running.interrupt(), 0)
     t.ok(readFileSync(clientFile).equals(before), 'byte for byte')

@@ -29,7 +29,7 @@ await t.test(
     // Health checks of `run` give up after two seconds: several have by then.
     await running.waitFor(/^slow: starting \(10 s\); it may be installing a package/m)
     open()
-    await running.waitFor(/^The server answers\.$/m)
+    await running.waitFor(/^The server is responding\.$/m)
     const entries = read()
     t.equal(entries.filter(({ what }) => what === 'start').length, 1, 'one process')
     t.notOk(entries.some(({ what }) => what === 'end'))

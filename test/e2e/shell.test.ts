@@ -60,7 +60,7 @@ await t.test('tools call: the ways to give arguments', async (t) => {
   )
   t.match(await call('get-sum', 'a:=1', 'b:=2'), { stdout: /is 3/ })
   for (const [words, message] of [
-    [['get-sum', 'a=one', 'b=2'], /^Error: a: must be number, as the schema of the tool requires\n$/],
+    [['get-sum', 'a=one', 'b=2'], /^Error: a: must be number, as the tool’s schema requires\n$/],
     [['get-sum', 'a:=x'], /a: the value after := must be JSON/],
     [['get-sum', 'a=1', 'a=2'], /a: occurs twice/],
     [['get-sum', '=1'], /"=1": must be name=value/],

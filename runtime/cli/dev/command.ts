@@ -15,7 +15,7 @@ export function addDevCommand(program: Command): void {
     .description(
       'Runs a cluster’s manifests on this machine. Validates them with the webhook’s code, runs the same hooks,\n' +
         'and starts the rendered servers as local processes. Edits take effect immediately.\n' +
-        'A server runs the command in its annotation gatehouse.dev/local-command instead of its image. Gatehouse\n' +
+        'A server runs the command in its gatehouse.dev/local-command annotation instead of its image. Gatehouse\n' +
         'replaces {port} in the command with the assigned port and sets the variable PORT.',
     )
     .requiredOption(
@@ -26,19 +26,19 @@ export function addDevCommand(program: Command): void {
     .option('-p, --port <number>', 'port of the first VirtualMCPServer', parsePort, 4483)
     .option(
       '--start-timeout <seconds>',
-      'report a server that is not ready after this time',
+      'time after which a server that is not ready is reported',
       parseSeconds,
       30,
     )
     .option(
       '--pin-first <folder>',
-      'trust on first use: approve each backend’s initial definitions, write a lock to this folder, and enforce it',
+      'trust on first use: approve each backend’s initial definitions, write its lock to this folder, and enforce it',
     )
     .addHelpText(
       'after',
       '\nExample:\n  gatehouse dev -f manifests/examples/quickstart\n' +
-        '\nExit codes: 0 stopped by a signal, 1 the manifests are invalid, 2 wrong usage, unreadable input, or a\n' +
-        'port or folder that cannot be used.\n\n"gatehouse logs NAME" prints the output of one server.',
+        '\nExit codes: 0 stopped by a signal, 1 invalid manifests, 2 invalid usage, unreadable input, or an\n' +
+        'unusable port or folder.\n\n"gatehouse logs NAME" prints the output of one server.',
     )
     .action(async (options: DevOptions, command: Command) => {
       const { runDev } = await import('./dev.ts')

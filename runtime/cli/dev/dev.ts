@@ -50,7 +50,7 @@ export async function runDev(options: DevOptions): Promise<number> {
   }
   if (options.pinFirst !== undefined && !first.docs.some(({ kind }) => kind === 'VirtualMCPServer'))
     failure(
-      '--pin-first: has no effect, because the manifests contain no VirtualMCPServer whose backends it could pin',
+      '--pin-first: has no effect, because the manifests contain no VirtualMCPServer whose backends could be pinned',
     )
   await refuseTakenPort(first.docs, options.port)
   const folder = sessionFolder()
@@ -136,7 +136,7 @@ function readOrReport(read: () => Loaded): Loaded {
 
 function nothingToRun(paths: readonly string[]) {
   return invalidConfig(
-    `${paths.join(', ')}: no resource of gatehouse.dev found. To convert the configuration of an MCP client, run ` +
+    `${paths.join(', ')}: no gatehouse.dev resources found. To convert the configuration of an MCP client, run ` +
       `"gatehouse import ${paths[0] ?? ''} --save FOLDER"; to run it directly, "gatehouse run --from ${paths[0] ?? ''}".`,
   )
 }

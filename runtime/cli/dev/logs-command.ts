@@ -5,10 +5,10 @@ import { stopSignal } from '../../toolkit/terminal/stop.ts'
 export function addLogsCommand(program: Command): void {
   program
     .command('logs')
-    .summary('print the output of a server that "gatehouse dev" runs')
+    .summary('print the output of a server started by "gatehouse dev"')
     .description(
-      'Prints the output of one resource that "gatehouse dev" runs: the lines from all of its processes, as they\n' +
-        'written. They can contain secrets. On a terminal, control characters are removed.',
+      'Prints the output of one resource started by "gatehouse dev": every line that its processes wrote. The output\n' +
+        'can contain secrets. On a terminal, control characters are removed.',
     )
     .argument('<name>', 'name of the resource, such as an MCPServer')
     .option('-f, --follow', 'keep printing new lines until interrupted', false)

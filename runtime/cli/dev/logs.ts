@@ -35,9 +35,9 @@ function logFileOf(name: string): string {
     folders.flatMap((folder) => readdirSync(folder)).map((file) => file.replace(/\.log.*/, '')),
   )
   if (names.size > 0)
-    throw invalidConfig(`no output of "${name}"; stored output: ${[...names].sort().join(', ')}`)
+    throw invalidConfig(`no output from "${name}"; output is available for: ${[...names].sort().join(', ')}`)
   throw invalidConfig(
-    `no running "gatehouse dev" of this user found below ${tmpdir()}; start one, or set TMPDIR to the value that it uses`,
+    `this user has no running "gatehouse dev" session in ${tmpdir()}; start one, or set TMPDIR to the value that the session uses`,
   )
 }
 

@@ -4,8 +4,8 @@
  *
  * The flags come from the table in runtime/config, which checks all of them before anything is opened. Standard output
  * carries one line, from which scripts read the port. The log and messages for the user go to standard error.
- * Exit codes: 0 stopped by a signal, 1 failed, 2 wrong usage or configuration, 3 the login failed, 128 plus the signal
- * number when a signal stopped the login.
+ * Exit codes: 0 stopped by a signal, 1 failed, 2 invalid usage or configuration, 3 the login failed, 128 plus the
+ * signal number when a signal stopped the login.
  * Source: docs/reference/specification/proxy-command.md.
  */
 import type { Command } from 'commander'
@@ -98,7 +98,7 @@ export function addProxyCommand(program: Command, features: ProxyFeatures = {}):
         '  gatehouse proxy --target-uri https://mcp.example.com --remote-auth-bearer-token-file token.txt example\n' +
         '  gatehouse proxy --target-uri http://127.0.0.1:9000 --tool-lock notes.lock.yaml notes\n' +
         '  gatehouse proxy --target-uri http://127.0.0.1:9000 --webhook-config webhooks.yaml notes\n' +
-        '\nExit codes: 0 stopped by a signal, 1 failed, 2 wrong usage or configuration, 3 the login failed,\n128 plus the signal number when a signal stopped the login.',
+        '\nExit codes: 0 stopped by a signal, 1 failed, 2 invalid usage or configuration, 3 the login failed,\n128 plus the signal number when a signal stopped the login.',
     )
     .action(async (name: string, input: ProxyInput) => {
       process.exitCode = await run(name, input, isDebugging(), features)
@@ -163,7 +163,7 @@ async function pinsOf({ toolLock, pinFirst }: ProxyInput, name: string): Promise
   if (toolLock !== undefined && pinFirst !== undefined)
     throw new GatehouseError('INVALID_CONFIG', {
       detail:
-        '--pin-first: cannot be combined with --tool-lock, because it already reads the lock in its file',
+        '--pin-first: cannot be combined with --tool-lock, because --pin-first already reads the lock from its file',
     })
   if (toolLock !== undefined) {
     const { proxyLocks } = await import('../../tools/lock/index.ts')
@@ -302,7 +302,7 @@ async function serveWith(
     `Transparent proxy started for server ${config.name} on port ${proxy.port} -> ${shownUri(config.targetUri)}`,
   )
   await stopped
-  print(`Stopping; waiting up to ${graceMs / 1000} seconds for requests in flight`)
+  print(`Stopping; waiting up to ${graceMs / 1000} seconds for in-flight requests to finish`)
   await proxy.close({ graceMs })
   log.flush()
   return exitCode.ok

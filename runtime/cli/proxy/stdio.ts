@@ -2,7 +2,7 @@
  * `gatehouse proxy stdio TARGET` lets an MCP client that starts programs use a server that speaks HTTP.
  *
  * TARGET is the server's URL, or the name of a resource in the current kubeconfig's cluster. Standard output carries
- * MCP messages only. Exit codes: 0 the client closed its end, 1 the server could not be reached, 2 wrong usage or
+ * MCP messages only. Exit codes: 0 the client closed its end, 1 the server could not be reached, 2 invalid usage or
  * configuration, 3 the login failed.
  * Source: docs/reference/specification/proxy-command.md (`proxy stdio`).
  */
@@ -28,8 +28,8 @@ export function addProxyStdioCommand(proxy: Command): void {
     .command('stdio')
     .summary('connect a client that uses stdio to an HTTP server')
     .description(
-      'For MCP clients that start one program per server. Forwards messages between standard input/output and the\n' +
-        'server, and logs in to the server like "gatehouse proxy".',
+      'For MCP clients that start one program per server. Forwards messages between the client and the server, and\n' +
+        'logs in to the server as "gatehouse proxy" does.',
     )
     .argument(
       '<TARGET>',
@@ -48,11 +48,13 @@ export function addProxyStdioCommand(proxy: Command): void {
       'after',
       '\nExample for an MCP client’s configuration:\n' +
         '  {"command": "gatehouse", "args": ["proxy", "stdio", "https://mcp.example.com/mcp", "--remote-auth"]}\n' +
-        '\nExit codes: 0 the input ended, 1 the server could not be reached, 2 wrong usage or configuration, 3 the login failed.',
+        '\nExit codes: 0 end of input, 1 the server could not be reached, 2 invalid usage or configuration, 3 the login failed.',
     )
     .action(async (target: string, input: ProxyInput & { debug?: boolean; namespace?: string }) => {
       const debug = isDebugging()
-      refuseIdle(command, [['namespace', !isUrl(target), 'applies to a resource name, but TARGET is a URL']])
+      refuseIdle(command, [
+        ['namespace', !isUrl(target), 'applies only to a resource name, but TARGET is a URL'],
+      ])
       process.exitCode = await bridge(target, input, debug)
     })
 }

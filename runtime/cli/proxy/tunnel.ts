@@ -47,18 +47,18 @@ const excludedFlags: ReadonlySet<string> = new Set([
 export function addProxyTunnelCommand(proxy: Command): void {
   const command = proxy
     .command('tunnel')
-    .summary('expose a server on the internet through the proxy')
-    .description('Exposes an MCP server through a tunnel, behind a proxy that applies all its checks.')
+    .summary('expose a server to the internet through the proxy')
+    .description('Exposes an MCP server through a tunnel, behind a proxy that applies all of its checks.')
     .argument('<TARGET>', 'URL of the MCP server, without a path, or a resource name in the current cluster')
     .argument('<SERVER_NAME>', 'name of the proxy')
     .option('--debug', 'log at debug level')
     .option('-n, --namespace <name>', 'namespace of the resource (default: the current context’s namespace)')
     .requiredOption('--tunnel-provider <name>', `one of ${tunnelProviders.join(', ')}`)
-    .option('--provider-args <json>', 'settings of the provider as a JSON object', '{}')
+    .option('--provider-args <json>', 'provider settings as a JSON object', '{}')
     .option('--dry-run', 'check all settings without opening the tunnel')
     .option(
       '--insecure-unauthenticated',
-      'allow a tunnel without --oidc-* flags, open to anyone with the URL',
+      'allow a tunnel without --oidc-* flags, which is open to anyone with the URL',
     )
   addLogFlags(command)
   addProxyFlags(command, ({ flag }) => !excludedFlags.has(flag))
@@ -68,16 +68,18 @@ export function addProxyTunnelCommand(proxy: Command): void {
       '\nProviders and their settings:\n' +
         '  ssh    host, user, port, remote-bind ([address:]port), identity-file, url\n' +
         '  relay  url, hostname, auth-token-file (a self-hosted `gatehouse relay`)\n' +
-        '  exec   command (list; {target} and {port} are filled in), url-pattern, auth-token-env\n' +
-        `The variable ${variables.tunnelAuthToken.name} contains the token for relay and exec.\n` +
+        '  exec   command (list; {target} and {port} are replaced), url-pattern, auth-token-env\n' +
+        `The variable ${variables.tunnelAuthToken.name} supplies the token for relay and exec.\n` +
         '\nExample:\n' +
         '  gatehouse proxy tunnel http://127.0.0.1:9000 notes --oidc-issuer https://id.example.com \\\n' +
         '    --tunnel-provider ssh --provider-args \'{"host":"gw.example.com","remote-bind":"8080"}\'\n' +
-        '\nExit codes: 0 stopped by a signal, 1 failed, 2 wrong usage or configuration, 3 the login failed.',
+        '\nExit codes: 0 stopped by a signal, 1 failed, 2 invalid usage or configuration, 3 the login failed.',
     )
     .action(async (target: string, name: string, input: TunnelInput) => {
       const debug = isDebugging()
-      refuseIdle(command, [['namespace', !isUrl(target), 'applies to a resource name, but TARGET is a URL']])
+      refuseIdle(command, [
+        ['namespace', !isUrl(target), 'applies only to a resource name, but TARGET is a URL'],
+      ])
       process.exitCode = await tunnel(target, name, input, debug)
     })
 }

@@ -44,7 +44,7 @@ export interface AuthServerOptions {
   readonly audit?: VmcpConfig['audit']
 }
 
-/** Opens the server of a file, passes it to `work`, and closes it when `work` is done. */
+/** Opens the server that a file configures, passes it to `work`, and closes it when `work` is done. */
 export async function withAuthServer<T>(
   path: string | undefined,
   options: AuthServerOptions,

@@ -240,7 +240,7 @@ async function servePrimary(
       }),
     },
   }).catch(rethrowStartError)
-  log.info('virtual MCP server served by several processes', { ...workers.address, workers: count })
+  log.info('several processes serve the virtual MCP server', { ...workers.address, workers: count })
   await stopped
   log.info('stopping')
   await workers.close(graceMs ?? vmcpDefaults.graceMs)

@@ -68,7 +68,7 @@ function readBackend(text: string): { name: string; url: string; transport: stri
   if (name === undefined || url === undefined || !URL.canParse(url) || new URL(url).host.includes(',')) {
     throw new GatehouseError('INVALID_CONFIG', {
       detail:
-        '--backend: must be one name=URL, such as files=http://127.0.0.1:8001/mcp; repeat the flag for each backend',
+        '--backend: must be a single name=URL pair, such as files=http://127.0.0.1:8001/mcp; repeat the flag for each backend',
     })
   }
   return { name, url, transport: new URL(url).pathname.endsWith('/sse') ? 'sse' : 'streamable-http' }

@@ -35,7 +35,7 @@ export async function serveAsVirtualServer(request: VirtualServerRequest): Promi
   const stopLog = logEvents(events, log)
   const certificate = request.tls && openServingCertificate(request.tls, events)
   const parts = { log, env, events, maxUpstreams, audit: config.audit }
-  log.info('parsing every message, because the configuration needs more than forwarding', {
+  log.info('parsing every message, because the configuration requires more than forwarding', {
     sections: request.sections,
   })
   return withAuthServer(authServerFile, parts, async (authServer) => {

@@ -41,7 +41,7 @@ interface InitOptions {
 }
 
 const backendHelp =
-  'backend as name=URL, repeatable; a path that ends in /sse selects the HTTP+SSE (deprecated) transport'
+  'backend as name=URL, repeatable; a path that ends in /sse selects the deprecated HTTP+SSE transport'
 
 export function addVmcpCommand(program: Command): void {
   const vmcp = program
@@ -55,12 +55,12 @@ export function addVmcpCommand(program: Command): void {
     .command('validate')
     .summary('check a configuration file')
     .description(
-      'Runs all checks that serve runs before it starts, and prints a summary of the configuration.',
+      'Runs all of the checks that serve runs before it starts, and prints a summary of the configuration.',
     )
     .requiredOption('-c, --config <file>', 'configuration file')
     .addHelpText(
       'after',
-      '\nExample:\n  gatehouse vmcp validate --config vmcp.yaml\n\nExit codes: 0 valid, 2 invalid or unreadable configuration, or wrong usage.',
+      '\nExample:\n  gatehouse vmcp validate --config vmcp.yaml\n\nExit codes: 0 valid, 2 invalid or unreadable configuration, or invalid usage.',
     )
     .action(async (options: { readonly config: string }) => {
       const env = environment()
@@ -89,7 +89,7 @@ export function addVmcpCommand(program: Command): void {
     .addHelpText(
       'after',
       '\nExample:\n  gatehouse vmcp init --group demo --backend files=http://127.0.0.1:8001/mcp -o vmcp.yaml\n' +
-        '\nExit codes: 0 written, 2 wrong usage, or the file exists or cannot be written.',
+        '\nExit codes: 0 written, 2 invalid usage, or the file exists or cannot be written.',
     )
     .action((options: InitOptions) => {
       const text = starterFile(options.group, options.backend)
@@ -103,41 +103,46 @@ function addServe(vmcp: Command): void {
   addLogFlags(vmcp.command('serve'))
     .summary('run a virtual MCP server')
     .description(
-      'Serves the backends in a configuration file, or those given with --backend, behind one address. Runs in the foreground until a signal stops it.',
+      'Serves the backends in a configuration file, or those given with --backend, behind one address. Runs in the foreground until it receives a signal.',
     )
     .option('-c, --config <file>', 'configuration file; changes take effect without a restart')
     .option('--group <name>', 'group name; with --backend, instead of --config')
     .option('--backend <name=url>', backendHelp, collect, [])
     .option('--host <address>', 'address to bind', '127.0.0.1')
     .option('--port <number>', 'port to bind; 0 lets the system choose', '4483')
-    .option('--tls-cert-file <file>', 'serve HTTPS with this certificate, PEM; reloaded when it changes')
-    .option('--tls-key-file <file>', 'private key of the certificate, PEM, without a passphrase')
+    .option('--tls-cert-file <file>', 'serve HTTPS with this PEM certificate; reloaded when it changes')
+    .option('--tls-key-file <file>', 'PEM private key of the certificate, without a passphrase')
     .option('--session-ttl <duration>', 'time until an idle session expires (default: 30m)')
     .option(
       '--max-sessions <number>',
-      'sessions in memory (default: 10000; with Redis 1000, the rest stay in the store)',
+      'maximum number of sessions in memory (default: 10000; with Redis 1000, and the rest stay in the store)',
     )
     .option(
       '--workers <count>',
       'number of processes that share the port, to use several cores (default: the value in the file, or 1)',
     )
-    .option('--enable-audit', 'write an audit log, unless the file has audit settings', false)
+    .option('--enable-audit', 'write an audit log, unless the file contains audit settings', false)
     .option(
       '--optimizer',
-      'list find_tool and call_tool (keyword search) instead of all tools, unless the file has optimizer settings',
+      'list find_tool and call_tool (keyword search) instead of all tools, unless the file contains optimizer settings',
       false,
     )
     .option(
       '--pin-first <folder>',
-      'trust on first use: approve each backend’s initial definitions, write a lock to this folder, and enforce it',
+      'trust on first use: approve each backend’s initial definitions, write its lock to this folder, and enforce it',
     )
-    .option('--allowed-origins <origin>', 'browser origin that can connect; repeatable', collect, [])
+    .option(
+      '--allowed-origins <origin>',
+      'browser origin that is allowed to connect; repeatable',
+      collect,
+      [],
+    )
     .addHelpText(
       'after',
       '\nExamples:\n  gatehouse vmcp serve --config vmcp.yaml\n' +
         '  gatehouse vmcp serve --group demo --backend files=http://127.0.0.1:8001/mcp --backend notes=http://127.0.0.1:8002/sse\n' +
         '\nEnvironment: GATEHOUSE_VMCP_SESSION_TTL and GATEHOUSE_VMCP_MAX_SESSIONS set the defaults of --session-ttl and --max-sessions.\n' +
-        '\nExit codes: 0 stopped by a signal, 1 failed, 2 wrong usage or configuration.',
+        '\nExit codes: 0 stopped by a signal, 1 failed, 2 invalid usage or configuration.',
     )
     .action(async (options: ServeOptions, command: Command) => {
       const isWithoutFile = options.config === undefined

@@ -27,7 +27,7 @@ export function clientNamed(name: string): ClientId {
 export function unknownClient(name: string, expected: string): string {
   const close = nearest(name, clientIds)
   const meant = close === undefined ? '.' : `; did you mean ${close}?`
-  return `${name}: no such ${expected}${meant} Known: ${clientIds.join(', ')}`
+  return `${name}: no such ${expected}${meant} Known clients: ${clientIds.join(', ')}`
 }
 
 /** Returns the file for a scope: the first that exists, or the first that the client would create. */

@@ -50,7 +50,7 @@ export function bridgeProgram(client: ClientId, options: AddOptions): readonly s
   if (!stdio && server === undefined && bearerFile === undefined && !needsProgram(client)) return undefined
   if (options.bearerEnv !== undefined) {
     throw invalidConfig(
-      '--bearer-env: applies to clients that call the gateway directly; for gatehouse proxy stdio, use --bearer-file FILE',
+      '--bearer-env: applies only to clients that call the gateway directly; for gatehouse proxy stdio, use --bearer-file FILE',
     )
   }
   const token = bearerFile === undefined ? [] : ['--remote-auth-bearer-token-file', bearerFile]
@@ -115,7 +115,7 @@ export async function connectClients(words: readonly string[], url: string): Pro
       // Keep an entry that existed before.
       if (outcome === 'none') continue
       done.push({ ...operation, wrote: hashOfEntry(entry) })
-      printError(`Connected ${word}; its file is restored at the end.`)
+      printError(`Connected ${word}; its file will be restored at the end.`)
     } catch (error) {
       printError(`${word}: ${error instanceof Error ? error.message : String(error)}`)
     }

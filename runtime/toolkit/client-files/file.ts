@@ -1,7 +1,7 @@
 /**
  * Reads a client's file and replaces it atomically.
  *
- * Follows symbolic links and replaces their target. Rejects files that would be damaged by replacing them: files that
+ * Follows symbolic links and replaces their target. Rejects files that replacing would damage: files that
  * belong to other users, files with several hard links, read-only files, and special files.
  */
 import {
@@ -80,9 +80,9 @@ export function refuseUnwritable(path: string, { stats }: FileOnDisk): void {
   if (self !== undefined && stats.uid !== self)
     throw invalidConfig(`${path} belongs to another user and was not changed`)
   if ((stats.mode & 0o200) === 0)
-    throw invalidConfig(`${path} is read-only; make it writable, or add the entry by hand (--print)`)
+    throw invalidConfig(`${path} is read-only; make it writable, or add the entry manually (--print)`)
   if (stats.nlink > 1)
-    throw invalidConfig(`${path} has several hard links, which a replacement would separate`)
+    throw invalidConfig(`${path} has several hard links, which replacing the file would break`)
 }
 
 /**

@@ -119,7 +119,7 @@ export function undoOperation(operation: FileOperation): Promise<OperationResult
         : present === undefined
     if (!isOurs && !operation.replace) {
       throw invalidConfig(
-        `${operation.location.file}: the entry was changed since; use --replace to undo the operation anyway`,
+        `${operation.location.file}: the entry has changed since; use --replace to undo the operation anyway`,
       )
     }
     const former = formerEntry(operation, last, path)
@@ -270,7 +270,7 @@ function refuseForeign(
   const hash = hashOfEntry(present)
   if (records.some((record) => isAt(record, path) && record.action === 'add' && record.entry === hash)) return
   throw invalidConfig(
-    `${location.file}: "${name}" already exists and was not written by gatehouse, or was changed since; ` +
+    `${location.file}: "${name}" already exists and was not written by gatehouse, or has changed since; ` +
       'choose another --name, or use --replace',
   )
 }

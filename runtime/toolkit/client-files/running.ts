@@ -22,7 +22,7 @@ function processesOfHome(home: string): ReadonlySet<string> {
       const environment = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0')
       if (environment.includes(`HOME=${home}`)) names.add(readFileSync(`/proc/${pid}/comm`, 'utf8').trim())
     } catch {
-      // The process ended, or belongs to another user.
+      // The process exited, or belongs to another user.
     }
   }
   return names

@@ -36,7 +36,7 @@ export function saveFolder(
   const taken = changed.filter(({ name }) => existsSync(join(folder, name))).map(({ name }) => name)
   if (taken.length > 0 && !force) {
     throw invalidConfig(
-      `${folder}: ${taken.join(', ')} already exist with other contents; use --force to replace them, or choose another folder`,
+      `${folder}: ${taken.join(', ')} already exist with different contents; use --force to replace them, or choose another folder`,
     )
   }
   const draftOf = (name: string) => join(folder, dirname(name), `.${basename(name)}.${process.pid}.tmp`)

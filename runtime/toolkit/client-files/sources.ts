@@ -53,7 +53,7 @@ let piped: Promise<Buffer> | undefined
 
 /** Reads at most slightly more than the size limit. Larger input is rejected later. */
 async function boundedInput(): Promise<Buffer> {
-  claimStandardInput('the configuration of a client')
+  claimStandardInput('the client configuration')
   const chunks: Buffer[] = []
   let length = 0
   for await (const chunk of process.stdin as AsyncIterable<Buffer>) {

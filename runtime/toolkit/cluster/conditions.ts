@@ -5,7 +5,7 @@ import { at, listAt, textAt } from './objects.ts'
 
 const settledMs = 60_000
 
-/** True when the status has been outdated for a while, so the resource is not reconciled. */
+/** True when the status has been outdated for a while, so the resource is not being reconciled. */
 export function isStale(object: JsonRecord, now = Date.now()): boolean {
   return isBehind(object) && now - changedAt(object) > settledMs
 }

@@ -1,6 +1,6 @@
 /**
- * Splits a command line into words like a shell: blanks separate words, quotes group them, and a backslash escapes.
- * Returns an error message for variables, globs, pipes and redirections, which need a shell.
+ * Splits a command line into words like a shell: whitespace separates words, quotes group them, and a backslash
+ * escapes. Returns an error message for variables, globs, pipes and redirections, which need a shell.
  */
 export function splitCommand(line: string): string[] | string {
   const words: string[] = []

@@ -124,7 +124,8 @@ function commandOf(
     }
   }
   const line = parent.metadata.annotations?.[localCommandAnnotation]
-  if (!line) return `add the annotation ${localCommandAnnotation} to run it here (its image needs a cluster)`
+  if (!line)
+    return `add the annotation ${localCommandAnnotation} to run it here (its image runs only in a cluster)`
   const words = splitCommand(line.replaceAll('{port}', String(port)))
   if (typeof words === 'string') return `${localCommandAnnotation}: ${words}`
   const argv = words.map((word) => expand(word, env))

@@ -249,7 +249,7 @@ export function workloadStatus(workload: LocalObject, ready: number): Record<str
 /** The system does not allow writing, for example because the disk is full or the folder is read-only. */
 export class UnwritableFile extends ModuleError {
   constructor(folder: string, code: string) {
-    super(`cannot write to ${folder} (${code}); free space there, or set TMPDIR to another folder`)
+    super(`cannot write to ${folder} (${code}); free up space there, or set TMPDIR to another folder`)
   }
 }
 

@@ -45,7 +45,7 @@ export function writeVolumes(
   return mounts
 }
 
-/** Replaces pod paths with local paths in a single pass, because a local path can start like another pod path. */
+/** Replaces pod paths with local paths in a single pass, because a local path can start with another pod path. */
 export function localPaths(text: string, mounts: Mounts): string {
   if (mounts.size === 0) return text
   const longestFirst = [...mounts.keys()].sort((a, b) => b.length - a.length).map(escapeRegExp)
@@ -93,7 +93,7 @@ function valueOf(
 
 function missingReference(kind: string, name: string, key: string, variable: string): GatehouseError {
   return new GatehouseError('INVALID_CONFIG', {
-    detail: `${variable} needs key "${key}" of ${kind} "${name}", but no manifest declares it`,
+    detail: `${variable} requires key "${key}" of ${kind} "${name}", but no manifest declares it`,
   })
 }
 

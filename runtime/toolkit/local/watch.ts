@@ -6,7 +6,7 @@ const settleMs = 150
 
 export interface FileWatchOptions {
   readonly onChange: () => void
-  /** Called when files can no longer be followed, for example because the system allows no more watches. */
+  /** Called when files can no longer be watched, for example because the system allows no more watches. */
   readonly onError: (error: unknown) => void
 }
 

@@ -44,7 +44,7 @@ function objectOf(generator: Fields, kind: string, file: string): LocalObject {
 function read(folder: string, path: string, file: string): string {
   const whole = resolve(folder, path)
   if (!whole.startsWith(folder + sep))
-    throw invalidConfig(`${file}: ${path} is outside of the kustomization's folder`)
+    throw invalidConfig(`${file}: ${path} is outside the kustomization's folder`)
   return readTextFile(whole, `${file}: ${path}`)
 }
 

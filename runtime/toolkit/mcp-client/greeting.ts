@@ -1,5 +1,5 @@
 /**
- * Checks whether an MCP server answers at an address: sends `initialize`, and `server/discover` for a stateless-era
+ * Checks whether an MCP server responds at an address: sends `initialize`, and `server/discover` for a stateless-era
  * server. Reads an event stream only until the response.
  */
 import { isFields } from '../../../schemas/index.ts'

@@ -1,6 +1,6 @@
 /**
  * Connections used by an examination. URLs on the target's host and port are always allowed. All other URLs come from a
- * server and must not resolve to internal addresses. If the target itself is private, only addresses of metadata
+ * server and must not resolve to internal addresses. If the target itself is private, only the addresses of metadata
  * services, and link-local, multicast and unspecified addresses, are rejected. All connections use the HTTP proxy from
  * the environment.
  */
@@ -28,7 +28,7 @@ export interface PeerOptions {
   /** PEM certificates to trust in addition to the system's. */
   readonly ca?: string | undefined
   readonly proxy?: ProxyEnvironment | undefined
-  /** Replaces the system's resolver (tests). */
+  /** Replaces the system's resolver (for tests). */
   readonly lookup?: LookupAll | undefined
 }
 

@@ -75,7 +75,7 @@ interface Cluster {
 }
 
 async function connect(target: string, namespace: string | undefined): Promise<Cluster> {
-  const absent = `${target} is not an http or https URL, and there is no kubeconfig to look it up as a resource`
+  const absent = `${target} is not an http or https URL, and there is no kubeconfig in which to look it up as a resource`
   const { get, context, server, ...access } = await clusterAccess({
     context: true,
     subject: 'TARGET',
@@ -94,13 +94,13 @@ async function connect(target: string, namespace: string | undefined): Promise<C
     async find(kind, name) {
       const resource = { group: apiGroup, version, namespace: where, plural: pluralOf(kind), name }
       const { status, body } = await get(resource).catch((error: unknown) => {
-        throw unreachable('does not respond', error)
+        throw unreachable('did not respond', error)
       })
       // The object or its definition does not exist.
       if (status === 404) return { kind }
       if (status === 403) return { kind, forbidden: true }
-      if (status === 401) throw unreachable('rejects your credentials')
-      if (status >= 300) throw unreachable(`responds with status ${status}`)
+      if (status === 401) throw unreachable('rejected your credentials')
+      if (status >= 300) throw unreachable(`responded with status ${status}`)
       return { kind, object: body }
     },
   }

@@ -43,9 +43,14 @@ export function jsonObject(text: string): Fields {
   try {
     value = exactJson(text.startsWith('@') ? readFileSync(text.slice(1), 'utf8') : text)
   } catch {
-    throw new InvalidArgumentError('Must be a JSON object, or @ and a file with one.')
+    throw new InvalidArgumentError(
+      'Must be a JSON object, or @ followed by the path of a file that contains one.',
+    )
   }
-  if (!isFields(value)) throw new InvalidArgumentError('Must be a JSON object, or @ and a file with one.')
+  if (!isFields(value))
+    throw new InvalidArgumentError(
+      'Must be a JSON object, or @ followed by the path of a file that contains one.',
+    )
   return value
 }
 

@@ -17,6 +17,11 @@ export function oneLine(text: string, max = 500): string {
   return line.length > max ? `${line.slice(0, max - 1)}…` : line
 }
 
+/** Returns `1 tool`, or `2 tools`. */
+export function quantity(count: number, noun: string): string {
+  return count === 1 ? `1 ${noun}` : `${count} ${noun}s`
+}
+
 /** Maximum length of an unfinished line that is buffered until its end arrives. */
 const maxLineChars = 65_536
 

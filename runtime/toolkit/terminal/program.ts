@@ -1,7 +1,7 @@
 /**
  * Behavior shared by all programs: root command, error output and exit codes.
  *
- * Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 failed authentication.
+ * Exit codes: 0 done, 1 failed, 2 invalid usage or configuration, 3 failed authentication.
  */
 import { type Command, CommanderError } from 'commander'
 import { GatehouseError } from '../../../schemas/index.ts'

@@ -16,7 +16,7 @@ export function readToken(flag: string, path: string): string {
   // token.
   if (!/^[\x21-\x7e]+$/.test(token)) {
     const what = flag.endsWith('token-file') ? 'token' : 'secret'
-    throw invalidConfig(`${flag}: ${path} must contain one ${what} of visible ASCII characters`)
+    throw invalidConfig(`${flag}: ${path} must contain a single ${what} of visible ASCII characters`)
   }
   return token
 }

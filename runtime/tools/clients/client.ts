@@ -13,6 +13,7 @@ import {
   printableName,
 } from '../../toolkit/clients/index.ts'
 import { exitCode, painter, print, printError, printJson } from '../../toolkit/terminal/output.ts'
+import { quantity } from '../../toolkit/terminal/plain-text.ts'
 import {
   type AddOptions,
   bridgeProgram,
@@ -110,7 +111,7 @@ export function undoClients(words: readonly string[], options: EntryOptions): Pr
   return forEachClient(words, async (client) => {
     const operation = operationOn(client, options, host)
     const done = await undoOperation(operation)
-    reportOperation(operation, done, host, { what: 'reverted the last change', revealsInserted: false })
+    reportOperation(operation, done, host, { what: 'the last change was undone', revealsInserted: false })
   })
 }
 
@@ -137,7 +138,7 @@ function reportOperation(
   print(
     `  ${outcomes[done.outcome]} ${path}${done.backup === undefined ? '' : `, backup ${shortPath(done.backup, host)}`}`,
   )
-  print(`  To apply it: ${pickUp}.`)
+  print(`  ${pickUp}.`)
 }
 
 const outcomes = {
@@ -154,7 +155,7 @@ function showSnippet(...snippetArguments: Parameters<typeof snippetOf>): void {
   print(text)
   if (command !== undefined) print(`or run\n  ${command}`)
   if (link !== undefined) print(`or open\n  ${link}`)
-  print(`Then: ${pickUp}.`)
+  print(`${pickUp}.`)
 }
 
 export interface StatusOptions {
@@ -178,7 +179,7 @@ export async function clientStatus(words: readonly string[], options: StatusOpti
   }
   if (options.output === 'json') printJson(rows.map((row) => asJson(row, responses)))
   else if (rows.length === 0)
-    print('No files of MCP clients found. gatehouse client list --all prints where they would be.')
+    print('No MCP client files found. Run gatehouse client list --all to see where they would be.')
   else for (const row of rows) print(line(row, responses, host, rows))
   return rows.some(({ state }) => state === 'unreadable') ? exitCode.usage : exitCode.ok
 }
@@ -221,7 +222,7 @@ function line(
 ): string {
   const paint = painter({ colour: process.stdout.isTTY && process.stdout.hasColors() })
   const width = Math.max(...rows.map(({ client }) => client.length))
-  const count = row.servers.length === 1 ? '1 server' : `${row.servers.length} servers`
+  const count = quantity(row.servers.length, 'server')
   const what = row.exists ? (row.state === 'unreadable' ? '' : `  ${count}`) : '  no file'
   const response = row.url === undefined ? undefined : responses.get(row.url)
   const detail = [shownUrl(row), response, row.why].filter((part) => part !== undefined).join('  ')
@@ -235,12 +236,12 @@ export async function describeResponse(url: string): Promise<string> {
   const greeting = await greet(url, timeoutMs)
   switch (greeting.kind) {
     case 'server':
-      return `answers as ${greeting.name === undefined ? 'an MCP server' : printableName(greeting.name)}`
+      return `responds as ${greeting.name === undefined ? 'an MCP server' : printableName(greeting.name)}`
     case 'login':
-      return 'answers, but requires a login'
+      return 'responds, but requires a login'
     case 'other':
-      return `answers with status ${greeting.status} and is not an MCP server`
+      return `responded with status ${greeting.status} and is not an MCP server`
     case 'silent':
-      return 'not responding'
+      return 'does not respond'
   }
 }

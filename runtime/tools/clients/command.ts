@@ -13,7 +13,7 @@ export function addClientCommand(program: Command): void {
     .command('client')
     .summary('add the gateway to MCP clients, or remove it')
     .description(
-      'Manages the gateway’s entry in the configuration files of MCP clients. Everything else in a file stays\n' +
+      'Manages the gateway’s entry in MCP clients’ configuration files. Everything else in a file stays\n' +
         'unchanged, byte for byte: comments, order and line endings. Each change is atomic, has a backup, and can be undone.',
     )
     .addHelpText(
@@ -22,7 +22,7 @@ export function addClientCommand(program: Command): void {
         '  gatehouse client list                         list clients on this machine and their servers\n' +
         '  gatehouse client add cursor --dry-run         show the change\n' +
         '  gatehouse client add cursor codex             add the entry for http://127.0.0.1:4483/mcp\n' +
-        '  gatehouse client add vscode --print           print the entry, command and link to add it by hand\n' +
+        '  gatehouse client add vscode --print           print the entry, command and link to add it manually\n' +
         '  gatehouse client remove cursor',
     )
   addList(client)
@@ -32,11 +32,12 @@ export function addClientCommand(program: Command): void {
   addUndo(client)
 }
 
-const exitCodes = '\nExit codes: 0 done, 1 failed for a client, 2 wrong usage or an unreadable file.'
+const exitCodes =
+  '\nExit codes: 0 done, 1 failed for at least one client, 2 invalid usage or an unreadable file.'
 
 function withPlace(command: Command): Command {
   return command
-    .argument('<CLIENT...>', 'names from gatehouse client list --all')
+    .argument('<CLIENT...>', 'client names; see gatehouse client list --all')
     .option('--name <name>', 'name of the entry', 'gatehouse')
     .addOption(
       new Option(
@@ -49,28 +50,21 @@ function withPlace(command: Command): Command {
     .addOption(new Option('--profile <id>', 'a VS Code profile, instead of --scope').conflicts('scope'))
     .option('--replace', 'also change an entry with this name that Gatehouse did not write', false)
     .option('--dry-run', 'show the change without writing it; values of other entries stay hidden', false)
-    .option(
-      '--while-running',
-      'write while the client is running, although it may overwrite the change',
-      false,
-    )
+    .option('--while-running', 'write even if the client is running and may overwrite the change', false)
     .addHelpText('after', exitCodes)
 }
 
 function addAdd(client: Command): void {
   withPlace(
-    client
-      .command('add')
-      .summary('add the entry')
-      .description('Adds the entry for the gateway, or updates it.'),
+    client.command('add').summary('add the entry').description('Adds the gateway’s entry, or updates it.'),
   )
     .option('--url <url>', 'address of the gateway (default: http://127.0.0.1:4483/mcp)')
     .option('--server <name>', 'connect to a server in the current cluster, through gatehouse proxy stdio')
     .option(
       '--bearer-env <variable>',
-      'variable with a token; the entry contains a reference, never the token',
+      'variable that contains a token; the entry contains a reference, never the token',
     )
-    .option('--bearer-file <path>', 'file with a token, for gatehouse proxy stdio')
+    .option('--bearer-file <path>', 'file that contains a token, for gatehouse proxy stdio')
     .option('--stdio', 'always use gatehouse proxy stdio, even if the client supports HTTP', false)
     .option('--create', 'create the client’s folder if it does not exist', false)
     .option(
@@ -112,7 +106,7 @@ function addList(client: Command): void {
     client
       .command('list')
       .summary('list clients on this machine')
-      .description('Lists the MCP clients on this machine, with their configuration files.'),
+      .description('Lists the configuration files of MCP clients.'),
   )
     .option('--all', 'include clients without a file', false)
     .action(async (options: StatusOptions) => {
@@ -128,8 +122,8 @@ function addStatus(client: Command): void {
       .summary('show the state of the gateway’s entry in each client')
       .description(
         'Shows the state of the gateway’s entry in each client.\n' +
-          'States: absent (no entry), connected (the entry from add), differs (an entry of this name with other contents),\n' +
-          'shadowed (another file of the client takes precedence), unreadable (the file cannot be parsed).',
+          'States: absent (no entry), connected (the entry from add), differs (an entry with this name but different contents),\n' +
+          'shadowed (another of the client’s files takes precedence), unreadable (the file cannot be parsed).',
       ),
   )
     .argument('[CLIENT...]', 'client names (default: all clients with a file)')
@@ -151,11 +145,11 @@ function withOutput(command: Command): Command {
 export function addImportCommand(program: Command, addSubcommands: (parent: Command) => void): void {
   const command = program
     .command('import')
-    .summary('convert MCP clients’ or ToolHive’s servers to manifests')
+    .summary('convert server definitions from MCP clients or ToolHive to manifests')
     .description(
       'Reads the configuration of Claude Desktop, Claude Code, Cursor, VS Code, Windsurf, Codex, Gemini CLI, Zed,\n' +
         'Cline, Goose and other clients, and reports how it converts each server. --save writes the manifests, with\n' +
-        'secrets in a separate Secret. Does not change client files, start servers or download anything.',
+        'secrets in a separate Secret. Does not change any client’s file, and does not start or download anything.',
     )
     .argument(
       '[CLIENT|FILE...]',
@@ -164,17 +158,17 @@ export function addImportCommand(program: Command, addSubcommands: (parent: Comm
     .option('--save <folder>', 'write the manifests to this folder')
     .option('--force', 'with --save: replace existing files', false)
     .addOption(new Option('-o, --output <format>', 'output format').choices(['text', 'json']).default('text'))
-    .option('--as <client>', 'client that the files belong to, if it cannot be detected')
+    .option('--as <client>', 'format of the files, if it cannot be detected')
     .option('--group <name>', 'name of the group and the virtual server', 'imported')
     .addOption(
-      new Option('--target <target>', 'dev: no login, for this machine; cluster: with a login')
+      new Option('--target <target>', 'dev: for this machine, without a login; cluster: with a login')
         .choices(['dev', 'cluster'])
         .default('dev'),
     )
-    .option('--oidc-config <name>', 'MCPOIDCConfig that validates clients’ tokens')
+    .option('--oidc-config <name>', 'MCPOIDCConfig that validates the clients’ tokens')
     .option('--audience <audience>', 'audience that the tokens must contain')
     .addOption(
-      new Option('--secrets <form>', 'write secrets to a Secret manifest, or to a file with variables')
+      new Option('--secrets <form>', 'write secrets to a Secret manifest, or to a variables file')
         .choices(['manifest', 'env'])
         .default('manifest'),
     )
@@ -198,7 +192,7 @@ export function addImportCommand(program: Command, addSubcommands: (parent: Comm
         '  gatehouse import cursor claude-desktop --save mcp/   write manifests, then: gatehouse dev -f mcp/\n' +
         '  gatehouse import .mcp.json --save mcp/ --resolve-env\n' +
         '  gatehouse import vscode --save mcp/ --target cluster --oidc-config company --audience tools\n' +
-        '\nExit codes: 0 all converted, 1 at least one is not, 2 wrong usage or an unreadable file.',
+        '\nExit codes: 0 all converted, 1 at least one was not, 2 invalid usage or an unreadable file.',
     )
     .action(async (words: string[], options: ImportOptions, command: Command) => {
       refuseIdle(command, [
@@ -206,12 +200,12 @@ export function addImportCommand(program: Command, addSubcommands: (parent: Comm
         [
           'oidcConfig',
           options.audience !== undefined,
-          'requires --audience: without both, the server is open',
+          'requires --audience: without both options, the server is open to anyone',
         ],
         [
           'audience',
           options.oidcConfig !== undefined,
-          'requires --oidc-config: without both, the server is open',
+          'requires --oidc-config: without both options, the server is open to anyone',
         ],
         ['as', words.length > 0, 'requires a FILE argument'],
       ])

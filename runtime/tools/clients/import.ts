@@ -50,7 +50,7 @@ export async function importServers(words: readonly string[], options: ImportOpt
     options.as === undefined ? undefined : clientNamed(options.as),
   )
   if (sources.length === 0) {
-    printError('No files of MCP clients found. Run gatehouse import FILE, or see gatehouse client list --all')
+    printError('No MCP client files found. Run gatehouse import FILE, or see gatehouse client list --all')
     return exitCode.failed
   }
   const entries = sources.flatMap((source) => source.entries)
@@ -120,7 +120,7 @@ async function resolver(
   const names = new Set(entries.flatMap(referencesOf).map(({ name }) => name))
   for (const name of canPrompt() ? names : []) {
     if (own(env, name)) continue
-    const value = await promptSecret(`Value of ${name} (hidden; empty keeps the reference): `)
+    const value = await promptSecret(`Value of ${name} (hidden; leave empty to keep the reference): `)
     if (value !== '') typed.set(name, value)
   }
   return ({ kind, name }) =>
@@ -149,11 +149,14 @@ function show(sources: readonly Source[], conversion: Conversion, { host, saved,
       `Fill in ${conversion.secrets.variables ? key : `${name}, ${key}`} in ${where}: the value of ${variables.join(', ')}`,
     )
   }
-  if (missing.length > 0) print('Or use --resolve-env to read them from the environment or the terminal.')
+  if (missing.length > 0)
+    print('Or use --resolve-env to read them from the environment or enter them on the terminal.')
   if (!saved || folder === undefined) {
     const count = conversion.members.length
     if (count > 0)
-      print(`Nothing was written. To write ${count === 1 ? 'it' : 'them'}: gatehouse import … --save FOLDER`)
+      print(
+        `Nothing was written. To write ${count === 1 ? 'it' : 'them'}, run: gatehouse import … --save FOLDER`,
+      )
     return
   }
   print(
@@ -162,7 +165,7 @@ function show(sources: readonly Source[], conversion: Conversion, { host, saved,
       : `${folder} is up to date`,
   )
   for (const name of saved.stale)
-    printError(`${folder}/${name} is from an earlier run and no longer used; it contains secrets`)
+    printError(`${folder}/${name} is from an earlier run and is no longer used; it contains secrets`)
   print(`Next: gatehouse dev -f ${folder}   (check first: gatehouse validate -f ${folder})`)
 }
 

@@ -103,7 +103,7 @@ function shadow(row: ClientStatus, rows: readonly ClientStatus[]): ClientStatus 
     ? {
         ...row,
         state: 'shadowed',
-        why: `${winner.file} has another entry of this name, which takes precedence`,
+        why: `${winner.file} has another entry with this name, which takes precedence`,
       }
     : row
 }

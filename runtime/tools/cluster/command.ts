@@ -7,7 +7,7 @@ import type { WhyFlags } from './why.ts'
 import { parsePort } from '../../toolkit/terminal/options.ts'
 
 export const clusterDescription =
-  'Shows the Gatehouse resources in the current kubeconfig’s cluster, and why one is not ready. Reads only, with\n' +
+  'Shows the Gatehouse resources in the current kubeconfig’s cluster, and why one is not ready. Read-only, with\n' +
   'the permissions of the kubeconfig’s user. To check the installation itself, use gatehouse doctor --cluster.'
 
 export function addClusterCommand(program: Command): void {
@@ -34,8 +34,8 @@ function nameOf(command: Command): string {
 function withClusterFlags(command: Command): Command {
   return command
     .option('-n, --namespace <name>', 'namespace (default: the context’s namespace)')
-    .option('--context <name>', 'kubeconfig context (default: the current context)')
-    .option('--kubeconfig <path>', 'kubeconfig file (default: the same as for kubectl)')
+    .option('--context <name>', 'kubeconfig context (default: the current one)')
+    .option('--kubeconfig <path>', 'kubeconfig file (default: the one that kubectl uses)')
 }
 
 function outputOption(): Option {
@@ -47,9 +47,9 @@ function addStatus(parent: Command): void {
   withClusterFlags(
     parent
       .command('status')
-      .summary('list the objects: ready or not, and why')
+      .summary('list the objects, whether they are ready, and why not')
       .description(
-        'Lists all Gatehouse objects: ready or not, the reason, and whether a rollout is in progress or stalled. The\n' +
+        'Lists all gatehouse.dev objects: whether each is ready, why not, and whether a rollout is in progress or stalled. The\n' +
           'last line is a summary.',
       )
       .argument(
@@ -62,8 +62,8 @@ function addStatus(parent: Command): void {
     .addHelpText(
       'after',
       `\nExamples:\n  ${name} status -A\n  ${name} status -n team vmcp/tools mcps\n` +
-        '\nExit codes: 0 everything is ready, 1 an object is not ready, has a stalled rollout or cannot be read, 2 wrong usage,\n' +
-        '3 the cluster rejects the credentials.',
+        '\nExit codes: 0 everything is ready, 1 an object is not ready, has a stalled rollout or cannot be read, 2 invalid usage,\n' +
+        '3 the cluster rejected the credentials.',
     )
     .action(async (words: string[], flags: StatusFlags) => {
       const { clusterStatus } = await import('./status.ts')
@@ -76,7 +76,7 @@ function addWhy(parent: Command): void {
   withClusterFlags(
     parent
       .command('why')
-      .summary('explain why an object is not ready, with the next step')
+      .summary('explain why an object is not ready, and what to do next')
       .description(
         'Checks one object in causal order: its spec, its references (only the names of Secrets), its workloads and pods,\n' +
           'Warning Events, and the backends that the running server reports. Prints one cause and the next step.',
@@ -87,7 +87,7 @@ function addWhy(parent: Command): void {
     .addHelpText(
       'after',
       `\nExamples:\n  ${name} why vmcp/tools\n  ${name} why -n team mcps/github -o json\n` +
-        '\nExit codes: 0 no problem found, 1 a problem, or the object does not exist, 2 wrong usage, 3 the cluster rejects the\n' +
+        '\nExit codes: 0 no problem found, 1 a problem, or the object does not exist, 2 invalid usage, 3 the cluster rejected the\n' +
         'credentials.',
     )
     .action(async (word: string, flags: WhyFlags) => {
@@ -101,7 +101,7 @@ function addLogs(parent: Command): void {
   withClusterFlags(
     parent
       .command('logs')
-      .summary('print the logs from all of an object’s pods')
+      .summary('print the logs of all of an object’s pods')
       .description(
         'Prints the logs of every pod and container of the object’s workloads with kubectl. Each line starts with its pod\n' +
           'and container.',
@@ -110,13 +110,13 @@ function addLogs(parent: Command): void {
   )
     .option('-f, --follow', 'keep printing new lines until interrupted', false)
     .option('--since <duration>', 'only lines newer than this, such as 10m or 2h')
-    .option('--tail <lines>', 'only the last lines of each container (default: all)', parseLineCount)
+    .option('--tail <lines>', 'number of most recent lines for each container (default: all)', parseLineCount)
     .option('-c, --container <name>', 'only this container (default: all)')
     .option('--server', 'for an MCPServer: only the server, without the proxy in front of it', false)
     .addHelpText(
       'after',
       `\nExamples:\n  ${name} logs vmcp/tools --since 10m\n  ${name} logs mcps/github --server -f\n` +
-        '\nExit codes: the exit code of kubectl; 2 wrong usage, 3 the cluster rejects the credentials.',
+        '\nExit codes: the exit code of kubectl; 2 invalid usage, 3 the cluster rejected the credentials.',
     )
     .action(async (word: string, flags: LogsFlags) => {
       const { clusterLogs } = await import('./logs.ts')
@@ -150,7 +150,7 @@ function addConnect(parent: Command): void {
     .addHelpText(
       'after',
       `\nExamples:\n  ${name} connect tools\n  ${name} connect -n team mcps/github --port 0\n` +
-        '\nExit codes: 0 interrupted, otherwise the exit code of kubectl; 2 wrong usage, 3 the cluster rejects the credentials.',
+        '\nExit codes: 0 interrupted, otherwise the exit code of kubectl; 2 invalid usage, 3 the cluster rejected the credentials.',
     )
     .action(async (word: string, flags: ConnectFlags) => {
       const { clusterConnect } = await import('./connect.ts')

@@ -39,7 +39,7 @@ function specFindings(facts: ObjectFacts, now: number): readonly WhyFinding[] {
     const isStale = state.reason === 'NotReconciled'
     const step = isStale
       ? `${clusterCodes['cluster.stale'].fix} Run "gatehouse doctor --cluster" to check the installation.`
-      : 'wait a few seconds, then run this again'
+      : 'wait a few seconds, then run this command again'
     return [
       {
         section: 'spec',
@@ -166,7 +166,7 @@ function workloadFindings({ kind, object, pods }: Workload): readonly WhyFinding
             result: 'warning',
             reason: 'RolloutInProgress',
             message: `${ready}, the rollout is in progress`,
-            step: 'wait, then run this again: pods are being created or replaced',
+            step: 'wait, then run this command again: pods are being created or replaced',
           }
   return [head, ...podFindings(typeof pods === 'string' ? [] : pods)]
 }

@@ -22,7 +22,7 @@ export interface Kubectl {
   isInterrupted(): boolean
 }
 
-/** Starts kubectl. It ends with this program: signals are forwarded. */
+/** Starts kubectl. Forwards signals, so that it exits with this program. */
 export function startKubectl(args: readonly string[], stdio: StdioOptions): Kubectl {
   const child = spawn('kubectl', args, { stdio })
   let interrupted = false

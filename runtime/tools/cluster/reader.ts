@@ -84,9 +84,9 @@ function accessError(
   const cluster = `the cluster ${server} (context ${context})`
   if (failure === 'unauthorized')
     return new GatehouseError('UNAUTHENTICATED', {
-      detail: `${cluster} rejects your credentials: log in again`,
+      detail: `${cluster} rejected your credentials: log in again`,
     })
-  const what = status === undefined ? 'does not respond' : `responds with status ${status}`
+  const what = status === undefined ? 'did not respond' : `responded with status ${status}`
   return new GatehouseError('BACKEND_UNREACHABLE', {
     detail: `${cluster} ${what}: check the context and the network`,
   })

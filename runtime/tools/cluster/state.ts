@@ -88,8 +88,8 @@ function unobserved(object: Fields, now: number): ObjectState {
     ready: 'Unknown',
     reason: stale ? 'NotReconciled' : 'NotObserved',
     message: stale
-      ? 'the hooks have not seen its current generation for more than a minute'
-      : 'the hooks have not seen its current generation yet',
+      ? 'the hooks have not processed its current generation for more than a minute'
+      : 'the hooks have not processed its current generation yet',
     rollout: 'none',
   }
 }

@@ -71,7 +71,7 @@ export async function clusterStatus(words: readonly string[], flags: StatusFlags
     unread.every((text) => text.endsWith('is not installed'))
   )
     throw invalidConfig(
-      'the kinds of gatehouse.dev are not installed in the cluster: run "gatehouse doctor --cluster"',
+      'the gatehouse.dev kinds are not installed in the cluster: run "gatehouse doctor --cluster"',
     )
   await writer.end(counts, unread, flags.allNamespaces ? undefined : cluster.namespace)
   return counts.notReady + counts.unknown + counts.stalled + unread.length === 0
@@ -207,7 +207,7 @@ function ageOf({ created }: Row): string {
 
 function totalsText(counts: Counts, namespace: string | undefined): string {
   const where = namespace === undefined ? '' : ` in namespace ${namespace}`
-  if (counts.objects === 0) return `No objects of gatehouse.dev${where}`
+  if (counts.objects === 0) return `No gatehouse.dev objects${where}`
   const parts = [
     [counts.ready, 'ready'],
     [counts.notReady, 'not ready'],

@@ -71,7 +71,7 @@ const units = [
   ['s', 1_000],
 ] as const
 
-/** Formats an age like kubectl: the largest unit, and the next one when there are less than ten of it. */
+/** Formats an age like kubectl: the largest unit, and also the next smaller one if the count is below ten. */
 export function ageText(ms: number): string {
   for (const [index, [unit, size]] of units.entries()) {
     const count = Math.floor(ms / size)

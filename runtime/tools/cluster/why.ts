@@ -77,11 +77,11 @@ export function conclude(state: ObjectState, findings: readonly WhyFinding[]): C
   return {
     isWell: false,
     cause: `${state.reason}: ${state.message}`,
-    step: unread.length > 0 ? 'run this as a user with the permissions above' : null,
+    step: unread.length > 0 ? 'run this command as a user with the permissions listed above' : null,
   }
 }
 
-/** Returns the failed reference that a summarizing condition refers to. */
+/** Returns the failed reference that a summary condition points to. */
 function specific(findings: readonly WhyFinding[], first: WhyFinding | undefined): WhyFinding | undefined {
   if (first?.section !== 'spec' || first.reason === undefined) return undefined
   const sumsUp = /NotValid$|NotReady$|Invalid$/.test(first.reason) && first.reason !== 'ConfigInvalid'

@@ -9,7 +9,7 @@ export function addDoctorCommand(program: Command): void {
     .description(
       'Checks every hop between a client and an MCP server in order (name, TLS, endpoint, challenge, well-known documents,\n' +
         'authorization server, login, session, streams). Prints the first failure, its cause, and a fix that fits the\n' +
-        'identity provider. Reads only, unless --login or --register is set.',
+        'identity provider. Read-only, unless --login or --register is set.',
     )
     .argument('[URL]', 'URL of an MCP server')
     .option(
@@ -23,15 +23,15 @@ export function addDoctorCommand(program: Command): void {
     )
     .option(
       '--client <name>',
-      'check the entries in an MCP client’s configuration (a name or a file), and their servers',
+      'check the entries in the configuration of an MCP client (name or file), and their servers',
     )
     .option('--entry <name>', 'with --client: check only this entry')
-    .option('--redis <url>', 'check the session store: redis://host:port, or rediss:// for TLS')
+    .option('--redis <url>', 'check the Redis server for sessions: redis://host:port, or rediss:// for TLS')
     .option('--cluster [context]', 'check a cluster: definitions, webhook, hooks, Metacontroller, resources')
     .option('--password-file <path>', 'file that contains the Redis password, or - for standard input')
     .option(
       '--token-file <path>',
-      'file with an access token, or - for standard input; sent only to the origin of the URL, --gateway or --entry',
+      'file that contains an access token, or - for standard input; the token is sent only to the origin of the URL, --gateway or --entry',
     )
     .option('--login', 'log in with a browser on this machine, and check each step', false)
     .option('--no-browser', 'with --login: print the address instead of opening a browser')
@@ -45,20 +45,20 @@ export function addDoctorCommand(program: Command): void {
       '--client-secret-file <path>',
       'with --login: file that contains the client secret, or - for standard input',
     )
-    .option('--redirect-uri <uri>', 'redirect URI of the client (default: http://localhost:8666/callback)')
+    .option('--redirect-uri <uri>', 'the client’s redirect URI (default: http://localhost:8666/callback)')
     .option('--register', 'register a client and delete it afterwards', false)
     .option('--origin <origin>', 'check CORS for a browser client with this origin')
     .option(
       '--watch <seconds>',
-      'check that an idle stream stays open for this time',
+      'check that an idle stream stays open for this long',
       secondsParser(0, 600),
       0,
     )
     .option('--provider <id>', 'identity provider, if it uses a custom domain')
-    .option('--ca-file <path>', 'PEM certificates to trust in addition to those of the system')
+    .option('--ca-file <path>', 'file with PEM certificates to trust in addition to the system’s')
     .option('--timeout <seconds>', 'time limit for each request', secondsParser(1, 120), 10)
     .addOption(
-      new Option('--fail-on <result>', 'minimum result for exit code 1')
+      new Option('--fail-on <result>', 'lowest result level that causes exit code 1')
         .choices(['failed', 'warning'])
         .default('failed'),
     )
@@ -77,7 +77,7 @@ export function addDoctorCommand(program: Command): void {
         '  gatehouse doctor --client cursor --entry github --token-file token.txt\n' +
         '  gatehouse doctor --cluster\n' +
         '  gatehouse doctor --redis rediss://redis.example.com:6380 --password-file password.txt\n' +
-        '\nExit codes: 0 no failures, 1 a hop failed or could not be checked, 2 wrong usage or unreadable input.',
+        '\nExit codes: 0 no failures, 1 a hop failed or could not be checked, 2 invalid usage or unreadable input.',
     )
     .action(async (url: string | undefined, flags: DoctorFlags, command: Command) => {
       const { doctor } = await import('./commands/doctor.ts')

@@ -31,35 +31,35 @@ export function addExplainCommand(program: Command): void {
     .summary('explain why a caller can or cannot use a tool')
     .description(
       'Follows a name through the stages of a call: name, conflict, filter, pin, policy, limits, credential, backend. The\n' +
-        'first stop is the reason; later stops would also block the call. Uses manifests or the file of a virtual server\n' +
-        '(-f) with the backends’ state from a file (--state), or a running server through its console (--url).',
+        'first stop is the reason; later stops would also block the call. Uses manifests or a virtual server’s file\n' +
+        '(-f), with the state of backends from a file (--state), or a running server through its console (--url).',
     )
     .option('-f, --filename <path>', 'manifests, or a virtual server’s file; repeatable', collect, [])
     .option('--server <name>', 'name of the virtual server, if there are several')
     .option(
       '--state <file>',
-      'file with the backends’ state: backends.<name>.{tools, health, error, circuit}',
+      'file that contains the backends’ state: backends.<name>.{tools, health, error, circuit}',
     )
-    .option('--url <url>', 'URL of a running server’s console')
+    .option('--url <url>', 'console URL of a running server')
     .option(
       '--token-file <file>',
       'file with the console’s token, the part after #launch= in the printed URL',
     )
     .option(
       '--claims <json>',
-      'the caller’s claims, as JSON or @file (default: none, or those of the console user)',
+      'the caller’s claims, as JSON or @file (default: none, or the console user’s claims)',
       jsonObject,
     )
-    .option('--tool <name>', 'name of the tool, as clients see it')
-    .option('--prompt <name>', 'name of the prompt, as clients see it')
+    .option('--tool <name>', 'tool name that clients see')
+    .option('--prompt <name>', 'prompt name that clients see')
     .option('--resource <uri>', 'URI of the resource')
-    .option('--args <json>', 'arguments for the call, as JSON or @file', jsonObject)
+    .option('--args <json>', 'call arguments, as JSON or @file', jsonObject)
     .addOption(new Option('-o, --output <format>', 'output format').choices(['text', 'json']).default('text'))
     .addHelpText(
       'after',
       '\nExamples:\n  gatehouse explain -f manifests/ --claims \'{"sub":"ada"}\' --tool github_search\n' +
         '  gatehouse explain --url http://127.0.0.1:21875/ --token-file token --tool github_search\n' +
-        '\nExit codes: 0 the item can be used, 1 it cannot, 2 wrong usage or invalid input.',
+        '\nExit codes: 0 the item can be used, 1 it cannot, 2 invalid usage or invalid input.',
     )
     .action(async (options: Options) => {
       const explained = await explainItem(options, questionOf(options))
@@ -113,7 +113,7 @@ function textOf({ decision, steps }: Explanation): string {
   const reason = steps.find(({ verdict }) => verdict === 'stop')
   const head = {
     allow: 'the item can be used',
-    undecided: 'the external decision point decides: ask it',
+    undecided: 'the external decision point decides: query it',
     deny: `the item cannot be used: ${reason?.message ?? ''}`,
     not_found: `the item does not exist: ${reason?.message ?? ''}`,
   }[decision]

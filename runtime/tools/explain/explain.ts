@@ -29,7 +29,7 @@ export async function explain(snapshot: Snapshot, rawQuestion: ExplainQuestion):
   const { action, name } = question
   if (action === 'call_tool' && snapshot.own.includes(name)) {
     const steps = [
-      pass('name', `${name} is a tool of the server itself`),
+      pass('name', `${name} is one of the server’s own tools`),
       ...webhookSteps(snapshot, question, { backend: '', original: name }),
       ...(await policySteps(snapshot, question, undefined)),
       ...limitSteps(snapshot, name),
@@ -118,7 +118,7 @@ function missingSteps(
     stop('name', `no item is named ${name}`),
     ...otherwise.slice(0, 5),
     ...unknown.flatMap((backend) => [
-      note('backend', `the items of backend ${backend.name} are unknown; it may offer ${name}`),
+      note('backend', `the items on backend ${backend.name} are unknown; it may offer ${name}`),
       ...backendSteps(backend).filter(({ verdict }) => verdict !== 'pass'),
     ]),
   ]
@@ -141,7 +141,7 @@ function pinSteps({ locked }: Snapshot, { refused, backend }: ExplainedItem): Ex
   return [
     note(
       'pin',
-      `backend ${backend} has a tool lock, which only a running server compares: use --url, or run gatehouse lock --check`,
+      `backend ${backend} has a tool lock, which only a running server checks: use --url, or run gatehouse lock --check`,
     ),
   ]
 }
@@ -154,7 +154,7 @@ function webhookSteps(
 ): ExplainedStep[] {
   const details = webhooks ? explainWebhooks(webhooks, action, { backend, original }) : []
   if (details.length === 0) return []
-  return [{ ...note('webhook', 'webhooks may reject or change the call; they were not asked'), details }]
+  return [{ ...note('webhook', 'webhooks may reject or change the call; they were not called'), details }]
 }
 
 function guardrailSteps(
@@ -178,7 +178,7 @@ async function policySteps(
       : [
           note(
             'policy',
-            `the policies read the claims of the upstream provider ${claimsOf}, not those of the presented token; the given claims are used for them`,
+            `the policies read claims from the upstream provider ${claimsOf}, not from the presented token; the given claims are used instead`,
           ),
         ]
   const about = {
@@ -197,10 +197,7 @@ async function policySteps(
   const call = await explainDecision(policies, { ...about, arguments: args })
   const isGranted = call.decision === 'unmentioned' && own.includes(name)
   if (isGranted)
-    return [
-      ...upstream,
-      pass('policy', 'tools of the server itself are allowed, and no policy forbids this one'),
-    ]
+    return [...upstream, pass('policy', 'the server’s own tools are allowed, and no policy forbids this one')]
   const steps: ExplainedStep[] = [
     ...upstream,
     { stage: 'policy', verdict: call.decision === 'permitted' ? 'pass' : 'stop', ...policyText(call) },
@@ -267,7 +264,7 @@ function backendSteps(backend: ExplainedBackend | undefined): ExplainedStep[] {
   if (excluded) return [stop('backend', `backend ${name} is excluded: ${excluded.join('; ')}`)]
   const credential =
     health === 'unauthenticated'
-      ? stop('credential', `backend ${name} rejects the credential of ${authType}${reason}`)
+      ? stop('credential', `backend ${name} rejected the ${authType} credential${reason}`)
       : pass(
           'credential',
           authType === 'unauthenticated'

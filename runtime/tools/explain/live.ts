@@ -39,16 +39,16 @@ async function ask(url: URL, token: string, init: RequestInit): Promise<unknown>
     })
   } catch (cause) {
     throw new GatehouseError('INVALID_CONFIG', {
-      detail: `${url.origin} does not respond: is the console enabled?`,
+      detail: `${url.origin} did not respond: is the console enabled?`,
       cause,
     })
   }
   if (response.status === 401)
-    throw invalidConfig('the console rejects the token: use the one that it printed last')
+    throw invalidConfig('the console rejected the token: use the one that it printed most recently')
   if (!response.ok) {
     const problem: unknown = await response.json().catch(() => undefined)
     const detail = isFields(problem) && typeof problem['detail'] === 'string' ? problem['detail'] : ''
-    throw invalidConfig(`the console responds with status ${response.status} ${detail}`.trim())
+    throw invalidConfig(`the console responded with status ${response.status} ${detail}`.trim())
   }
   return response.json().catch(() => undefined)
 }

@@ -30,6 +30,7 @@ import { exitCode, print, printError, printJson } from '../../toolkit/terminal/o
 import { readToken } from '../../toolkit/terminal/token-file.ts'
 import { visibleText } from '../../observe/index.ts'
 import { version } from '../../toolkit/terminal/version.ts'
+import { quantity } from '../../toolkit/terminal/plain-text.ts'
 
 interface Options {
   readonly filename: string[]
@@ -61,7 +62,7 @@ export function addLockCommand(program: Command): void {
       collectUrl,
       new Map(),
     )
-    .option('--bearer-token-file <file>', 'file with a bearer token for the backends')
+    .option('--bearer-token-file <file>', 'file that contains a bearer token for the backends')
     .option('--check', 'compare with the locks without writing', false)
     .addOption(
       new Option('--format <format>', 'output format of --check').choices(['text', 'json']).default('text'),
@@ -70,7 +71,7 @@ export function addLockCommand(program: Command): void {
       'after',
       '\nExamples:\n  gatehouse lock -f manifests/ -o locks/\n  gatehouse lock -f manifests/ -f locks/ --check\n' +
         '  gatehouse lock --url notes=http://127.0.0.1:9000/mcp\n' +
-        '\nExit codes: 0 written, or in sync; 1 a backend differs from its lock; 2 wrong usage, or an unreadable lock or backend.',
+        '\nExit codes: 0 written, or in sync; 1 a backend differs from its lock; 2 invalid usage, or an unreadable lock or backend.',
     )
     .action(async (options: Options, command: Command) => {
       refuseIdle(command, [
@@ -156,7 +157,7 @@ async function warnOfVarying(listed: readonly Pair[], again: readonly SurveyedBa
     const { drift } = await checkBackend(target, second, [lockSpec(target, offeredIn(listing), undefined)])
     for (const { name, parts } of drift)
       printError(
-        `${target.name}: ${visibleText(name) || 'instructions'} differs between two lists${parts.length > 0 ? ` (${parts.join(', ')})` : ''}: see ignore and variants of MCPToolLock`,
+        `${target.name}: ${visibleText(name) || 'instructions'} differs between two lists${parts.length > 0 ? ` (${parts.join(', ')})` : ''}: see ignore and variants in MCPToolLock`,
       )
   }
 }
@@ -173,7 +174,7 @@ function write(listed: readonly Pair[], locks: readonly ToolLockSpec[], folder: 
     const spec = lockSpec(target, offeredIn(listing), own[0])
     const problem =
       own.length > 1
-        ? `it has ${own.length} locks, which a single lock would replace: merge them, or omit them`
+        ? `it has ${own.length} locks, which a single lock would replace: merge them, or leave them out`
         : lockProblem(target, spec)
     if (problem !== undefined) {
       printError(`${target.name}: lock not written: ${problem}`)
@@ -182,7 +183,7 @@ function write(listed: readonly Pair[], locks: readonly ToolLockSpec[], folder: 
     }
     const text = manifestText(target, spec)
     const tokens = Math.ceil(listing.tools.reduce((sum, { json }) => sum + json.length, 0) / 4)
-    const summary = `${listing.tools.length} tools, about ${tokens} tokens in a list`
+    const summary = `${quantity(listing.tools.length, 'tool')}, about ${tokens} tokens in a list`
     if (folder === undefined) print(`---\n${text}`)
     else {
       const path = join(folder, `${target.name}.lock.yaml`)

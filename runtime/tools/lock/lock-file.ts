@@ -31,7 +31,7 @@ export interface StoredLock {
   readonly stamp: string
 }
 
-/** Returns undefined when the file does not exist. Throws INVALID_CONFIG when it is not a lock of this backend. */
+/** Returns undefined when the file does not exist. Throws INVALID_CONFIG when it is not a lock for this backend. */
 export function readLock(path: string, backend: string, known?: StoredLock): StoredLock | undefined {
   const { bytes, stats } = readFileOnDisk(path)
   if (!bytes || !stats) return undefined
@@ -48,7 +48,7 @@ function locksOf(text: string, path: string, backend: string): readonly RuntimeT
   const other = locks.find(({ backendRef }) => backendRef.name !== backend)
   if (other)
     throw invalidConfig(
-      `${path}: is the lock of ${other.backendRef.name}, not of ${backend}, and was not overwritten`,
+      `${path}: is the lock for ${other.backendRef.name}, not for ${backend}, and was not overwritten`,
     )
   return locks.map((spec) => runtimeLock(spec, backend))
 }
@@ -74,7 +74,7 @@ export function writeLock({ path, kind, backend, offered }: LockTask): WrittenLo
   const existing = readLock(path, backend)
   const written = !existing && writeOnce(path, textOf({ kind, name: backend }, offered))
   const stored = existing ?? readLock(path, backend)
-  if (!stored) throw new Error(`${path} was deleted after writing`)
+  if (!stored) throw new Error(`${path} was deleted after it was written`)
   return { ...stored, written }
 }
 

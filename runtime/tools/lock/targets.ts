@@ -80,7 +80,7 @@ function kindOf(name: string, locks: readonly ToolLockSpec[]): BackendKind {
   )
   if (kinds.size > 1)
     throw invalidConfig(
-      `--url ${name}: there are locks for backends with this name of the kinds ${[...kinds].sort().join(', ')}; also pass the manifest of the intended one`,
+      `--url ${name}: locks exist for backends with this name and the kinds ${[...kinds].sort().join(', ')}; also pass the manifest of the intended backend`,
     )
   const [kind = 'Backend'] = kinds
   return kind

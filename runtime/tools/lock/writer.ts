@@ -33,7 +33,7 @@ async function run(task: LockTask): Promise<WrittenLock> {
   })
   thread.unref()
   const { promise, resolve, reject } = Promise.withResolvers<WrittenLock>()
-  const deadline = setTimeout(() => reject(new Error('writing its lock takes too long')), deadlineMs)
+  const deadline = setTimeout(() => reject(new Error('writing its lock took too long')), deadlineMs)
   thread.on('message', (outcome: WriterOutcome) => {
     if (outcome.kind === 'done') resolve(outcome.lock)
     else reject(new Error(outcome.message))
@@ -45,7 +45,7 @@ async function run(task: LockTask): Promise<WrittenLock> {
         : new Error(`cannot write its lock: ${cause.message}`, { cause }),
     ),
   )
-  thread.on('exit', () => reject(new Error('cannot write its lock: the thread ended')))
+  thread.on('exit', () => reject(new Error('cannot write its lock: the thread exited')))
   try {
     return await promise
   } finally {

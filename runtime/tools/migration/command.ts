@@ -8,14 +8,14 @@ export function addImportToolhiveCommand(parent: Command): void {
     .command('toolhive')
     .summary('convert ToolHive manifests, vmcp files and run configurations to Gatehouse manifests')
     .description(
-      'Converts toolhive.stacklok.dev objects (v1alpha1 and v1beta1), configuration files for its virtual server,\n' +
+      'Converts toolhive.stacklok.dev objects (v1alpha1 and v1beta1), ToolHive’s virtual server configuration files,\n' +
         'run configurations (thv export) and policy files. Reports the differences field by field. Objects in other API\n' +
-        'groups stay unchanged. An object is not written if one of its protections, such as a policy, has no counterpart.',
+        'groups stay unchanged. An object is not written if one of its protections (policies, for example) has no counterpart.',
     )
     .option('-f, --filename <path>', 'file, folder, or - for standard input; repeatable', collect, [])
     .option(
       '--context [name]',
-      'read the objects in the cluster of this context; without a name, the current one',
+      'read the objects from this context’s cluster; without a name, from the current context’s cluster',
     )
     .option('-n, --namespace <name>', 'with --context: read only this namespace')
     .option('--save <folder>', 'write the manifests to this folder')
@@ -30,7 +30,7 @@ export function addImportToolhiveCommand(parent: Command): void {
     )
     .option(
       '--tool <name=backend.tool>',
-      'backend and tool for a tool name without a backend in workflow steps; repeatable',
+      'backend and tool to use for a tool name without a backend in workflow steps; repeatable',
       collect,
       [],
     )
@@ -40,7 +40,7 @@ export function addImportToolhiveCommand(parent: Command): void {
         '  gatehouse import toolhive -f manifests/                     show how it converts\n' +
         '  gatehouse import toolhive -f manifests/ --save gatehouse/   write manifests, then: gatehouse validate -f gatehouse/\n' +
         '  gatehouse import toolhive --context -n tools -o yaml | kubectl apply --dry-run=server -f -\n' +
-        '\nExit codes: 0 all converted, 1 at least one is not, 2 wrong usage or unreadable input.',
+        '\nExit codes: 0 all converted, 1 at least one was not, 2 invalid usage or unreadable input.',
     )
     .action(async (options: ToolhiveOptions, command: Command) => {
       refuseIdle(command, [['force', options.save !== undefined, 'has no effect without --save']])

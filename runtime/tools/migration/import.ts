@@ -75,7 +75,7 @@ function show(options: ToolhiveOptions, migration: Migration, written: readonly 
   }
   const { save: folder } = options
   if (folder === undefined) {
-    print('Nothing was written. To write the manifests: gatehouse import toolhive … --save FOLDER')
+    print('Nothing was written. To write the manifests, run: gatehouse import toolhive … --save FOLDER')
     return
   }
   if (migration.files.size + migration.secrets.length === 0) {

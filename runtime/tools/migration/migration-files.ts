@@ -17,7 +17,7 @@ export function migrationFiles(migration: Migration, paths: readonly string[]): 
     secret: docs.some(({ kind }) => kind === 'Secret'),
   }))
   if (migration.secrets.length === 0) return files
-  const head = '# Secrets of the servers. Git ignores this file. Fill in the empty values.\n'
+  const head = '# Secrets for the servers. Git ignores this file. Fill in the empty values.\n'
   return [...files, { name: secretsFile, text: head + documentsText(migration.secrets), secret: true }]
 }
 

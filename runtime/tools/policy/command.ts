@@ -69,7 +69,7 @@ function addTest(policy: Command): void {
       collect,
       [],
     )
-    .option('--server <name>', 'name of the virtual server, if several have policies')
+    .option('--server <name>', 'name of the virtual server, if several of them have policies')
     .addOption(askOption())
     .addOption(
       new Option('-o, --output <format>', 'output format').choices(['text', 'json', 'junit']).default('text'),
@@ -77,7 +77,7 @@ function addTest(policy: Command): void {
     .addHelpText(
       'after',
       '\nExample:\n  gatehouse policy test -f policy-tests.yaml -p manifests/\n' +
-        '\nExit codes: 0 all passed, 1 a test failed, 2 wrong usage, invalid input, or a test that an external decision point decides (see --ask).',
+        '\nExit codes: 0 all passed, 1 a test failed, 2 invalid usage, invalid input, or a test that an external decision point decides (see --ask).',
     )
     .action(async (options: TestOptions) => {
       const runs = []
@@ -127,20 +127,20 @@ function addExplain(policy: Command): void {
       'Prints the policies that determine the decision, and for every other policy the first condition that is not met.',
     )
     .requiredOption('-p, --policies <path>', policiesHelp, collect)
-    .option('--server <name>', 'name of the virtual server, if several have policies')
+    .option('--server <name>', 'name of the virtual server, if several of them have policies')
     .option('--claims <json>', 'the caller’s claims, as JSON or @file', jsonObject, {})
-    .option('--tool <name>', 'name of the tool, as clients see it')
-    .option('--prompt <name>', 'name of the prompt, as clients see it')
+    .option('--tool <name>', 'tool name that clients see')
+    .option('--prompt <name>', 'prompt name that clients see')
     .option('--resource <uri>', 'URI of the resource')
-    .option('--backend <name>', 'backend of the item; empty for a workflow')
+    .option('--backend <name>', 'the item’s backend; empty for a workflow')
     .option('--original <name>', 'the item’s name on the backend (default: the name that clients see)')
-    .option('--args <json>', 'arguments for the call, as JSON or @file', jsonObject)
+    .option('--args <json>', 'call arguments, as JSON or @file', jsonObject)
     .addOption(askOption())
     .addOption(new Option('-o, --output <format>', 'output format').choices(['text', 'json']).default('text'))
     .addHelpText(
       'after',
       '\nExample:\n  gatehouse policy explain -p manifests/ --claims \'{"sub":"ada","groups":["ops"]}\' --tool github_search --backend github --original search\n' +
-        '\nExit codes: 0 allowed, 1 denied, 2 wrong usage, invalid input, or no decision (see --ask).',
+        '\nExit codes: 0 allowed, 1 denied, 2 invalid usage, invalid input, or no decision (see --ask).',
     )
     .action(async (options: ExplainOptions, command: Command) => {
       refuseIdle(command, [['original', options.backend !== undefined, 'has no effect without --backend']])
@@ -201,7 +201,7 @@ function addReplay(policy: Command): void {
     )
     .requiredOption('--audit <file>', 'audit log, or - for standard input')
     .requiredOption('--new <path>', policiesHelp, collect)
-    .option('--server <name>', 'name of the virtual server, if several have policies')
+    .option('--server <name>', 'name of the virtual server, if several of them have policies')
     .option(
       '--expect <selector>',
       `expected changes, such as principal=ben,to=deny; keys: ${selectors.join(', ')}; repeatable`,
@@ -213,7 +213,7 @@ function addReplay(policy: Command): void {
     .addHelpText(
       'after',
       '\nExample:\n  gatehouse policy replay --audit audit.log --new manifests/ --expect policy=policies[4]\n' +
-        '\nExit codes: 0 no unexpected change, 1 a decision would change, 2 wrong usage, invalid input, or nothing was compared (see --ask).',
+        '\nExit codes: 0 no unexpected change, 1 a decision would change, 2 invalid usage, invalid input, or nothing was compared (see --ask).',
     )
     .action(async (options: ReplayOptions) => {
       const source = await readPolicies(options.new, options.server, '--new')
@@ -233,7 +233,7 @@ function addReplay(policy: Command): void {
       const hasChanged = flips.some(({ expected }) => !expected)
       if (replay.decisions === 0)
         printError(
-          `${options.audit}: no line contains a decision; use the audit log of a server with policies`,
+          `${options.audit}: no line contains a decision; use an audit log from a server with policies`,
         )
       process.exitCode =
         isElsewhere || replay.decisions === 0 ? exitCode.usage : hasChanged ? exitCode.failed : exitCode.ok

@@ -12,7 +12,7 @@ type ExternalPoint = Extract<PolicySource, { kind: 'point' }>['about']
 export function askOption(): Option {
   return new Option(
     '--ask',
-    'ask the external decision point, if the server uses one; it receives the claims and arguments',
+    'query the external decision point, if the server uses one; it receives the claims and arguments',
   ).default(false)
 }
 
@@ -57,7 +57,7 @@ export async function explainAtPoint(
 
 export function pointExplanationText({ decision, type, url, question, failure }: PointExplanation): string {
   const verdict = {
-    elsewhere: `decided elsewhere: ${url} (${type}); use --ask to ask it`,
+    elsewhere: `decided elsewhere: ${url} (${type}); use --ask to query it`,
     allow: `allowed by ${type}: ${url}`,
     deny: `denied by ${type}: ${url}`,
     none: `no decision: ${failure}: ${url} (${type})`,

@@ -97,7 +97,7 @@ class Reader {
     const question = this.#item(call, caller, `${path}.call`)
     if (expect !== 'allow' && expect !== 'deny') this.wrong(`${path}.expect`, 'must be allow or deny')
     if (errors !== undefined && !(Number.isInteger(errors) && Number(errors) >= 0))
-      this.wrong(`${path}.errors`, 'must be a whole number: how many policies fail')
+      this.wrong(`${path}.errors`, 'must be a whole number: the number of policies that fail')
     const expected = {
       expect: expect === 'deny' ? ('deny' as const) : ('allow' as const),
       because: this.texts(because, `${path}.because`),

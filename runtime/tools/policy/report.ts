@@ -1,6 +1,7 @@
 /** Output of the policy commands. */
 import type { DecisionExplanation, Flip, PolicyTestRun, Replay } from '../../policy/index.ts'
 import { junitReport, xml } from '../../toolkit/terminal/junit.ts'
+import { quantity } from '../../toolkit/terminal/plain-text.ts'
 
 export type TestFormat = 'text' | 'json' | 'junit'
 
@@ -36,7 +37,7 @@ export function reportTests(runs: readonly FileRun[], format: Exclude<TestFormat
     ]),
     ...elsewhere.map((result) => `decided elsewhere: ${result.file}: ${result.name}: ${result.elsewhere}`),
     ...(idle.length > 0 ? [`no test depends on: ${idle.join(', ')}`] : []),
-    `${passed} passed, ${failed.length} failed${elsewhere.length > 0 ? `, ${elsewhere.length} decided elsewhere; use --ask to ask the decision point` : ''}`,
+    `${passed} passed, ${failed.length} failed${elsewhere.length > 0 ? `, ${elsewhere.length} decided elsewhere; use --ask to query the decision point` : ''}`,
   ].join('\n')
 }
 
@@ -63,7 +64,7 @@ export function reportExplanation(explained: DecisionExplanation): string {
   const { decision, determining, policies, missing, leftOut, refused } = explained
   const verdict = {
     permitted: `allowed by ${determining.join(', ')}`,
-    forbidden: `denied by ${determining.join(', ') || 'the failure of a policy'}`,
+    forbidden: `denied by ${determining.join(', ') || 'a failed policy'}`,
     unmentioned: 'denied: no policy permits it',
   }[decision]
   return [
@@ -91,10 +92,10 @@ const maxRows = 20
 export function reportReplay(replay: ReplayReport): string {
   const { decisions, skipped, unchanged, inconclusive, flips, lacking, idle, elsewhere = 0 } = replay
   if (elsewhere > 0)
-    return `${decisions} decisions: ${elsewhere} decided elsewhere, nothing was compared; ${skipped} lines without a decision; use --ask to ask the decision point`
+    return `${quantity(decisions, 'decision')}: ${elsewhere} decided elsewhere, nothing was compared; ${quantity(skipped, 'line')} without a decision; use --ask to query the decision point`
   const unexpected = flips.filter(({ expected }) => !expected)
   return [
-    `${decisions} decisions: ${unchanged} unchanged, ${flips.length} changed, ${inconclusive} inconclusive; ${skipped} lines without a decision`,
+    `${quantity(decisions, 'decision')}: ${unchanged} unchanged, ${flips.length} changed, ${inconclusive} inconclusive; ${quantity(skipped, 'line')} without a decision`,
     ...table('by principal', flips, ({ principal }) => [principal]),
     ...table('by target', flips, ({ target }) => [target]),
     ...table('by policy', flips, ({ policies }) => (policies.length > 0 ? policies : ['no policy'])),

@@ -30,20 +30,20 @@ export function addRelayCommand(program: Command): void {
     )
     .option('--host <address>', 'address to bind', '127.0.0.1')
     .option('--port <number>', 'port to bind; 0 lets the system choose', '8744')
-    .requiredOption('--domain <name>', 'domain for the tunnels, which are reachable at <name>.<domain>')
+    .requiredOption('--domain <name>', 'domain for the tunnels, which are available at <name>.<domain>')
     .option(
       '--public-url <pattern>',
-      'public URL of tunnels, with * for the name (default: http://*.<domain>:<port>)',
+      'public URL of the tunnels, with * as a placeholder for the name (default: http://*.<domain>:<port>)',
     )
     .option(
       '--auth-token-file <file>',
-      `file with the token that tunnels must present (default: the variable ${variables.tunnelAuthToken.name})`,
+      `file that contains the token that tunnels must present (default: the variable ${variables.tunnelAuthToken.name})`,
     )
     .option('--debug', 'log at debug level')
     .addHelpText(
       'after',
       '\nExample:\n  gatehouse relay --domain tunnels.example.com --public-url https://*.tunnels.example.com --auth-token-file token\n' +
-        '\nExit codes: 0 stopped by a signal, 1 failed, 2 wrong usage or configuration.',
+        '\nExit codes: 0 stopped by a signal, 1 failed, 2 invalid usage or configuration.',
     )
     .action(async (flags: RelayFlags) => {
       process.exitCode = await relay(flags, isDebugging())

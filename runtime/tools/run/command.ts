@@ -10,18 +10,18 @@ export function addRunCommand(program: Command): void {
       'Runs MCP servers behind one address on this machine. Servers are commands, URLs, or entries in a client’s\n' +
         'configuration. Prints the address to standard output. Commands run without a shell.',
     )
-    .argument('[command...]', 'command after --, or one URL')
+    .argument('[command...]', 'command after --, or a URL')
     .option('--name <name>', 'name of the server (default: from its package or host)')
     .option(
       '-e, --env <name[=value]>',
-      'variable for the commands; without a value, from the environment; repeatable',
+      'variable for the commands; without a value, its current value is used; repeatable',
       collect,
       [],
     )
     .option('--url <[name=]url>', 'URL of a running server; repeatable', collect, [])
     .option(
       '--header <name=variable>',
-      'header for the --url servers, with its value from a variable; repeatable',
+      'header for the --url servers, whose value is taken from a variable; repeatable',
       collect,
       [],
     )
@@ -33,7 +33,11 @@ export function addRunCommand(program: Command): void {
       collect,
       [],
     )
-    .option('--http', 'the commands serve HTTP, on {port} in their arguments or the variable PORT', false)
+    .option(
+      '--http',
+      'the commands serve HTTP on the port that replaces {port} in their arguments, or on the port in the variable PORT',
+      false,
+    )
     .option(
       '-p, --port <number>',
       'port to listen on (default: 4483, or a free port if it is in use)',
@@ -58,7 +62,7 @@ export function addRunCommand(program: Command): void {
         '  gatehouse run -e GITHUB_TOKEN --server files="npx -y @modelcontextprotocol/server-filesystem ." -- my-server\n' +
         '  gatehouse run --from cursor --connect claude-code\n' +
         '  gatehouse run --save mcp/ -- uvx mcp-server-git      and later: kubectl apply -k mcp/\n' +
-        '\nExit codes: 0 stopped by a signal, 1 no server is responding, 2 wrong usage.\nIf the only command exits while it starts, the exit code is that of the command.',
+        '\nExit codes: 0 stopped by a signal, 1 no server responds, 2 invalid usage.\nWhen the only command exits during startup, its exit code is used.',
     )
     .action(async (words: string[], options: RunCommandOptions, command: Command) => {
       const { from, env, header } = options

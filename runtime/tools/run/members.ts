@@ -73,7 +73,7 @@ function refuseUnused(
   if (urls === 0 && header.length > 0)
     throw invalidConfig('--header: requires a server with a URL; add --url URL')
   if (name !== undefined && programs === 0 && !isAlone) {
-    throw invalidConfig('--name: applies to a single command or URL; name a URL with NAME=URL')
+    throw invalidConfig('--name: applies only to a single command or URL; name a URL with NAME=URL')
   }
 }
 

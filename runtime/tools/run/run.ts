@@ -88,7 +88,7 @@ function convertOptions(
   }
   return {
     group: options.group,
-    description: 'Servers of gatehouse run',
+    description: 'Servers started by gatehouse run',
     incoming: { type: 'anonymous' },
     secrets: 'manifest',
     plain: new Set(),
@@ -222,7 +222,7 @@ function reportMissing({ name, why, lines }: Missing): void {
 function connectHint(url: string, connected: readonly string[]): string {
   const add = url.includes(`:${defaultPort}/`) ? '' : ` --url ${url}`
   const hint = connected.length > 0 ? '' : `Add it to a client: gatehouse client add cursor${add}\n`
-  return `${hint}Ctrl-C stops everything.`
+  return `${hint}Press Ctrl-C to stop everything.`
 }
 
 /** Returns the requested port, which must be free, or the default port, or any free port. */

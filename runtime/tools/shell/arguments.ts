@@ -110,5 +110,5 @@ function typedValue(name: string, text: string, types: readonly SchemaType[]): s
   } catch {
     // Reported below.
   }
-  throw invalidConfig(`${name}: must be ${types.join(' or ')}, as the schema of the tool requires`)
+  throw invalidConfig(`${name}: must be ${types.join(' or ')}, as the tool’s schema requires`)
 }

@@ -37,7 +37,7 @@ export class ServerError extends ModuleError {
   }
 }
 
-/** The conversation ended: the server exited or timed out, or the user interrupted. */
+/** The conversation ended: the server exited or timed out, or the user interrupted it. */
 export class ConversationOver extends ModuleError {}
 
 export interface CallProgress {
@@ -55,7 +55,7 @@ export interface ClientOptions {
   readonly elicit: (params: JsonObject) => Promise<string>
   /** Time without messages after which a request fails. */
   readonly timeoutMs: number
-  /** Aborted when the user interrupts. */
+  /** Aborted when the user interrupts the conversation. */
   readonly signal: AbortSignal
 }
 

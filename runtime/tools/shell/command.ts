@@ -2,7 +2,7 @@
  * `gatehouse tools`, `resources` and `prompts`: a small MCP client for the shell.
  *
  * Standard output contains only the result; progress, questions and errors go to standard error. Exit codes: 0 done, 1
- * the server or the tool failed, 2 wrong usage, 3 the login failed or is missing.
+ * the server or the tool failed, 2 invalid usage, 3 the login failed, or a login is required.
  */
 import { type Command, Option } from 'commander'
 import { refuseIdle, parseSeconds, collect } from '../../toolkit/terminal/options.ts'
@@ -13,9 +13,9 @@ import { runningServers } from '../../toolkit/targets/running.ts'
 import { addProxyFlags, isUrl } from '../../toolkit/targets/proxy-flags.ts'
 
 const target =
-  'URL, name of a server that "gatehouse dev" or "gatehouse run" runs, or resource in the current cluster'
+  'TARGET: a URL, the name of a server started by "gatehouse dev" or "gatehouse run", or a resource in the current cluster'
 const exitCodes =
-  '\nExit codes: 0 done, 1 the server or the tool failed, 2 wrong usage, 3 the login failed or is missing.'
+  '\nExit codes: 0 done, 1 the server or the tool failed, 2 invalid usage, 3 the login failed, or a login is required.'
 
 export function addToolsCommand(program: Command): void {
   const tools = group(program, 'tools', 'list and call an MCP server’s tools')
@@ -114,10 +114,14 @@ function refuseWithout(action: Command, words: readonly string[]): void {
   const hasCommand = process.argv.includes('--')
   const ofServers = action.options.filter(({ helpGroupHeading }) => helpGroupHeading !== undefined)
   refuseIdle(action, [
-    ['namespace', !hasCommand && !isUrl(words[0] ?? ''), 'applies to a resource name in the cluster'],
+    [
+      'namespace',
+      !hasCommand && !isUrl(words[0] ?? ''),
+      'applies only to the name of a resource in the cluster',
+    ],
     ...ofServers.map(
       (option) =>
-        [option.attributeName(), !hasCommand, 'applies to a server, not to a command after --'] as const,
+        [option.attributeName(), !hasCommand, 'applies to a TARGET, not to a command after --'] as const,
     ),
   ])
 }
@@ -147,19 +151,22 @@ function operation(parent: Command, row: OperationRow): void {
     .usage(`${row.arguments} [options] [-- command...]`)
     .addArgument(new NamedArgument('[TARGET...]', target, () => runningServers().map(({ name }) => name)))
     .addOption(new Option('-o, --output <format>', 'output format').choices(['text', 'json']).default('text'))
-    .option('-n, --namespace <name>', 'namespace of a resource in the current cluster')
+    .option('-n, --namespace <name>', 'namespace of the resource in the current cluster')
     .option(
       '-e, --env <name[=value]>',
-      'variable for the command; without a value, from the environment; repeatable',
+      'variable for the command; without a value, its current value is used; repeatable',
       collect,
       [],
     )
-    .option('--timeout <seconds>', 'fail when the server sends no message for this time', parseSeconds, 60)
+    .option('--timeout <seconds>', 'fail if the server sends no message for this long', parseSeconds, 60)
     .option('-v, --verbose', 'print the server’s log messages and the command’s standard error', false)
   if (acceptsArguments) {
     command
       .option('--args <json>', 'arguments as a JSON object; - reads standard input')
-      .option('--args-file <path>', 'file with the arguments as a JSON object; - reads standard input')
+      .option(
+        '--args-file <path>',
+        'file that contains the arguments as a JSON object; - reads standard input',
+      )
   }
   addLogFlags(command)
   addProxyFlags(command, ({ group: of }) => of.startsWith('Outgoing') || of === 'Token exchange')

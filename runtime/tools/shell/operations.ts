@@ -72,7 +72,7 @@ async function readList(client: McpClient, method: string, member: string): Prom
     seen.add(cursor)
     params = new JsonObject(none.with({ cursor: JSON.stringify(cursor) }))
   }
-  printError(`Warning: stopped reading an endless list after ${items.length} entries.`)
+  printError(`Warning: the list seems endless; stopped reading after ${items.length} entries.`)
   return items
 }
 

@@ -37,7 +37,7 @@ async function firstOf(options: ExamineOptions): Promise<Finding | undefined> {
 await t.test('tls: each failure has its own code and fix', async (t) => {
   const rows = [
     { name: host, from: -30, days: 10, trusted: true, code: 'tls.expired', fix: /Renew the certificate/ },
-    { name: host, from: 5, days: 10, trusted: true, code: 'tls.not-yet-valid', fix: /clock of this machine/ },
+    { name: host, from: 5, days: 10, trusted: true, code: 'tls.not-yet-valid', fix: /clock on this machine/ },
     {
       name: 'other.test',
       from: 0,

@@ -125,7 +125,7 @@ await t.test('wrong usage: exit code 2, and no secret in the message', async (t)
     [['--login', url, '--login-timeout', '0'], /whole number from 1 to 3600/],
     [
       ['--login', url, '--client-id', 'x', '--client-secret-file', secret],
-      /must contain one secret of visible/,
+      /must contain a single secret of visible/,
     ],
   ]
   for (const [args, message] of rows) {

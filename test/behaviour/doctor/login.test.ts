@@ -66,7 +66,7 @@ await t.test(
     t.match(row('give-back'), {
       result: 'ok',
       observed:
-        'refresh tokens are revoked, access tokens stay valid until they expire, the client is deleted',
+        'refresh tokens are revoked; access tokens stay valid until they expire, the client is deleted',
     })
     t.match(lines[0], /^Opening a browser: http:\/\/127\.0\.0\.1:\d+\/auth\?/)
     t.match(pages, [/You are signed in/])
@@ -89,7 +89,7 @@ await t.test('a client that was registered by hand is left alone', async (t) => 
   t.match(row('login-client'), { observed: /^given, with http:\/\/localhost:\d+\/callback$/ })
   t.match(row('give-back'), {
     result: 'ok',
-    observed: 'refresh tokens are revoked, access tokens stay valid until they expire',
+    observed: 'refresh tokens are revoked; access tokens stay valid until they expire',
   })
 })
 
@@ -208,7 +208,7 @@ const staged: readonly Staged[] = [
       id: 'token',
       hop: 'token',
       code: 'token.audience',
-      observed: /^aud is https:\/\/other\.example, .*the server rejects the token$/,
+      observed: /^aud is https:\/\/other\.example, .*the server rejected the token$/,
     },
   },
   {

@@ -83,7 +83,7 @@ await t.test('entra: the metadata for all tenants contains a template as issuer'
   const common = ({ api }: FakeProvider): string => `${api}/common/v2.0`
   const findings = await examine(t, providerProfiles.entra, undefined, common)
   const [failure] = failures(findings)
-  t.match(failure, { code: 'issuer.mismatch', fix: { text: /with the id of the tenant/ } }, shown(findings))
+  t.match(failure, { code: 'issuer.mismatch', fix: { text: /with the tenant id/ } }, shown(findings))
   t.notMatch(failure?.fix?.text, /\{tenantid\}/, 'the template is not suggested as a value')
 })
 

@@ -47,7 +47,7 @@ const login: readonly Case[] = [
     bend: { features: { registration: { enabled: false }, registrationManagement: { enabled: false } } },
     code: 'registration.none',
     hop: 'login',
-    fix: /register one by hand/,
+    fix: /register a client manually/,
   },
   {
     name: 'no registration at a provider that is named',
@@ -94,7 +94,7 @@ const login: readonly Case[] = [
     result: 'warning',
     code: 'token-auth.no-public',
     hop: 'login',
-    fix: /method none/,
+    fix: /method “none”/,
   },
   {
     name: 'scopes that the provider does not know',
@@ -214,7 +214,7 @@ const session: readonly Case[] = [
     options: () => ({ token: 'opaque-and-wrong' }),
     code: 'initialize.token',
     hop: 'session',
-    fix: /rejects the token/,
+    fix: /rejected the token/,
   },
   {
     name: 'a revision that nobody speaks',
@@ -300,7 +300,7 @@ const session: readonly Case[] = [
     options: (stage) => ({ ...withToken(stage), watchMs: 60_000 }),
     code: 'stream.cut',
     hop: 'stream',
-    fix: /idle time-out/,
+    fix: /idle timeout/,
   },
 ]
 

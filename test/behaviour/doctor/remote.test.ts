@@ -123,7 +123,7 @@ const endpoint: readonly Case[] = [
     options: () => ({ origin: 'https://app.example.com' }),
     code: 'cors.refused',
     hop: 'MCP endpoint',
-    fix: /Allow the origin/,
+    fix: /Allow the client’s origin/,
   },
   {
     name: 'a star that is to stand for Authorization',
@@ -176,7 +176,7 @@ const endpoint: readonly Case[] = [
     bend: { challenge: () => 'Basic realm="staging"' },
     code: 'challenge.scheme',
     hop: 'MCP endpoint',
-    fix: /exempt its path/,
+    fix: /exempt the server’s path/,
   },
   {
     name: 'a challenge that names no document',
@@ -317,7 +317,7 @@ const authorizationServer: readonly Case[] = [
     bend: withMetadata((document) => ({ ...document, issuer: 'https://dev-1.okta.com/oauth2/default' })),
     code: 'issuer.mismatch',
     hop: 'authorization server',
-    fix: /custom authorization server: the root of the domain is the org server/,
+    fix: /custom authorization server’s issuer, .*: the root of the domain is the org server/,
   },
   {
     name: 'an issuer with a slash too many',

@@ -43,7 +43,7 @@ t.test(
     const ada = ['--claims', '{"sub":"ada"}']
     const yes = await explain(...ada, '--tool', 'notes_echo')
     t.match(yes, { code: 0, stdout: /^the item can be used\n/ })
-    t.match(yes.stdout, /note policy +the policies read the claims of the upstream provider github/)
+    t.match(yes.stdout, /note policy +the policies read claims from the upstream provider github/)
     t.match(await explain('--tool', 'notes_echo'), { code: 1, stdout: /no policy permits it/ })
     t.match(await explain(...ada, '--tool', 'release'), { code: 0, stdout: /release is a workflow/ })
     t.match(await explain(...ada, '--tool', 'nothing'), { code: 1, stdout: /the item does not exist/ })

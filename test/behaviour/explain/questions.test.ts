@@ -168,14 +168,14 @@ const prefixRows: readonly Row[] = [
     { name: 'down_ping', claims: root },
     'not_found',
     'backend',
-    /the items of backend down are unknown/,
+    /the items on backend down are unknown/,
   ],
   [
     'may the script tool be called?',
     { name: 'execute_tool_script', claims: ben },
     'allow',
     'policy',
-    /tools of the server itself are allowed/,
+    /the server’s own tools are allowed/,
   ],
 ]
 const priorityRows: readonly Row[] = [
@@ -297,7 +297,7 @@ t.test('live: nobody without the token, and only this machine', async (t) => {
   const question: ExplainQuestion = { action: 'call_tool', name: 'x', claims: {} }
   await t.rejects(explainLive(console.url, 'wrong', question), {
     code: 'INVALID_CONFIG',
-    message: /rejects the token/,
+    message: /rejected the token/,
   })
   const open = await console.api('policies/explain', {
     method: 'POST',

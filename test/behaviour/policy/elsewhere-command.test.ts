@@ -91,7 +91,7 @@ t.test('explain: the question, and with --ask the decision', async (t) => {
   const told = await explain('search')
   t.match(told, {
     code: 2,
-    stdout: /^decided elsewhere: http.*\(authzenv1\); use --ask to ask it\n {2}the question: \{"subject"/,
+    stdout: /^decided elsewhere: http.*\(authzenv1\); use --ask to query it\n {2}the question: \{"subject"/,
   })
   t.match(JSON.parse((await explain('search', '-o', 'json')).stdout), {
     decision: 'elsewhere',

@@ -76,7 +76,7 @@ await t.test('client status: says where the entry is, and asks the gateway', asy
   for (const client of all) {
     t.match(
       rows.find((row) => row.client === client),
-      { state: 'connected', url, response: 'answers as gatehouse' },
+      { state: 'connected', url, response: 'responds as gatehouse' },
       client,
     )
   }

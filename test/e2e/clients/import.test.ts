@@ -113,7 +113,7 @@ await t.test('import: again gives the same bytes, and nothing is replaced withou
   writeFileSync(join(all, 'servers.yaml'), 'mine')
   const refused = await gatehouse(['import', '--save', all])
   t.equal(refused.code, 2)
-  t.match(refused.stderr, /servers\.yaml already exist with other contents; use --force/)
+  t.match(refused.stderr, /servers\.yaml already exist with different contents; use --force/)
   t.equal(readFileSync(join(all, 'servers.yaml'), 'utf8'), 'mine')
   t.match((await gatehouse(['import', '--save', all, '--force'])).stdout, /Written to .*: servers\.yaml\n/)
 })

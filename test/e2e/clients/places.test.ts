@@ -41,7 +41,7 @@ await t.test('client add: in a project, and where another place of the client wi
   t.equal(inProject('add', 'cursor').status, 0)
   t.match(
     inProject('status', 'cursor').stdout,
-    /shadowed .*\n.*has another entry of this name, which takes precedence/,
+    /shadowed .*\n.*has another entry with this name, which takes precedence/,
   )
   t.equal(inProject('add', 'gemini', '--scope', 'project').status, 0)
   t.match(JSON.parse(readFileSync(join(project, '.gemini/settings.json'), 'utf8')), {

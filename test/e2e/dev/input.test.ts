@@ -27,10 +27,10 @@ const refused: readonly Situation[] = [
     what: 'YAML of somebody else',
     input: JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' } }),
     code: 2,
-    says: /no resource of gatehouse\.dev found/,
+    says: /no gatehouse\.dev resources found/,
   },
   {
-    what: 'the configuration of a client',
+    what: 'the client configuration',
     input: JSON.stringify({ mcpServers: { a: { command: 'x' } } }),
     code: 2,
     says: /gatehouse (?:import|run --from)/,
@@ -77,14 +77,14 @@ await t.test('dev: what cannot run here says why, and edits of each kind are tol
   for (const row of rows) t.ok(await dev.waitFor(row), String(row))
   const path = join(folder, 'manifests.yaml')
   for (const [edit, says] of [
-    ['kind: [', /the latest edit is not applied:\n.*manifests\.yaml/],
-    [manifest('MCPSrever', 'a', {}), /the latest edit is not applied:\n.*MCPSrever/],
+    ['kind: [', /the latest edit was not applied:\n.*manifests\.yaml/],
+    [manifest('MCPSrever', 'a', {}), /the latest edit was not applied:\n.*MCPSrever/],
   ] as const) {
     writeFileSync(path, edit)
     await dev.waitFor(says)
   }
   write(group())
-  await dev.waitFor(/^edits apply again$/m)
+  await dev.waitFor(/^the problems are fixed; edits take effect again$/m)
   await dev.waitFor(/^MCPServer needy removed$/m)
 })
 

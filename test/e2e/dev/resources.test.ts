@@ -39,7 +39,7 @@ await t.test('dev: each resource has a state, broken references with reason and 
     /^MCPServer guarded: failed: MCPOIDCConfig missing does not exist \(OIDCConfigRefNotFound\); declare it/m,
     /^VirtualMCPServer v: ready on 127\.0\.0\.1:\d+$/m,
     /^VirtualMCPServer empty: failed: MCPGroup gone does not exist \(GroupRefNotFound\); declare it/m,
-    /^Deployment foreign: not run: only resources of gatehouse\.dev run here$/m,
+    /^Deployment foreign: not run: only gatehouse\.dev resources run here$/m,
     /^MCPServerEntry remote: failed: VirtualMCPServer v cannot use it: /m,
   ]
   for (const line of lines) t.ok(await dev.waitFor(line), String(line))
@@ -52,14 +52,14 @@ await t.test(
     await dev.waitFor(/^v: backends: echo$/m)
     write(group(), echo.replace('"stdio"', '"studio"'), virtualServer())
     await dev.waitFor(
-      /^the latest edit is not applied:\n.*manifests\.yaml:\d+: MCPServer\/echo: spec\.transport/m,
+      /^the latest edit was not applied:\n.*manifests\.yaml:\d+: MCPServer\/echo: spec\.transport/m,
     )
     write(group(), echo, virtualServer())
-    await dev.waitFor(/^edits apply again$/m)
+    await dev.waitFor(/^the problems are fixed; edits take effect again$/m)
     write(group(), virtualServer('v', 'other'), echo)
     await dev.waitFor(/^edit applied at \d\d:\d\d:\d\d: VirtualMCPServer v$/m)
     await dev.waitFor(
-      /^VirtualMCPServer v: failed: MCPGroup other does not exist .*; the previous version keeps running on 127/m,
+      /^VirtualMCPServer v: failed: MCPGroup other does not exist .*; the previous version is still running on 127/m,
     )
     const before = dev.output().length
     write(group(), virtualServer())

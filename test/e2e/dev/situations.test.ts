@@ -67,13 +67,17 @@ await t.test('dev: a server that never listens says what it waits for and what i
   const mute = server('mute', `node -e 'console.log("going nowhere"), setInterval(() => 0, 1e6)'`)
   const { dev } = await startDev(t, [group(), mute], { args: ['--start-timeout', '2'] })
   await dev.waitFor(
-    /^MCPServer mute: starting: not ready after 2 s: no program listens on 127\.0\.0\.1:\d+; the command must listen on \{port\} or PORT\ngoing nowhere$/m,
+    /^MCPServer mute: starting: not ready after 2 s: no program is listening on 127\.0\.0\.1:\d+; the command must listen on the port in \{port\} or PORT\ngoing nowhere$/m,
   )
 })
 
 for (const [name, command, why] of [
   ['dead', 'no-such-program --flag', 'the command was not found; .*; install it, or correct gatehouse'],
-  ['looping', `node -e 'process.exit(7)'`, 'exited with code 7; .*; run gatehouse logs looping to see its output'],
+  [
+    'looping',
+    `node -e 'process.exit(7)'`,
+    'exited with code 7; .*; run gatehouse logs looping to see its output',
+  ],
 ] as const) {
   for (const [kind, spec] of [
     ['listening', {}],
@@ -116,7 +120,7 @@ await t.test('dev: each child that is killed is started again, and told', async 
   const children = descendantsOf(dev.child.pid ?? 0)
   t.equal(children.length, 2, 'the server, and the shell that watches over it: our own run in threads')
   for (const child of children) process.kill(child, 'SIGKILL')
-  await dev.waitFor(/^MCPServer web: failed: ended by SIGKILL; started again/m)
+  await dev.waitFor(/^MCPServer web: failed: ended by SIGKILL; restarted automatically/m)
   await dev.waitFor(/^MCPServer web: ready on \S+; 1 restart, the last one after: ended by SIGKILL$/m)
 })
 
@@ -157,7 +161,7 @@ await t.test('dev: logs of one server, while it runs', async (t) => {
   t.match(stdout, /^\[mcp-loud-server\] hear me$/m)
   const other = await runGatehouse(['logs', 'quiet'], '', all)
   t.equal(other.code, 2)
-  t.match(other.stderr, 'no output of "quiet"; stored output: loud')
+  t.match(other.stderr, 'no output from "quiet"; output is available for: loud')
   const following = startGatehouse(['logs', 'loud', '-f'], all)
   await following.waitFor(/hear me/)
   t.equal(await following.interrupt(), 0)
@@ -186,7 +190,7 @@ await t.test('dev: a folder for temporary files that cannot be written is named,
   const folder = t.testdir({ 'm.yaml': group() })
   const { code, stderr } = await runGatehouse(['dev', '-f', folder], '', { ...process.env, TMPDIR: '/proc' })
   t.equal(code, 2)
-  t.match(stderr, /cannot write to \/proc \(E[A-Z]+\); free space there, or set TMPDIR/)
+  t.match(stderr, /cannot write to \/proc \(E[A-Z]+\); free up space there, or set TMPDIR/)
 })
 
 await t.test('dev: files that cannot be written are told, and nothing waits for them', async (t) => {
@@ -200,7 +204,7 @@ await t.test('dev: files that cannot be written are told, and nothing waits for 
   let text = ''
   for await (const chunk of child.stdout) {
     text += String(chunk)
-    if (/VirtualMCPServer v: not run: cannot write to \S+ \(EFBIG\); free space there/.test(text)) break
+    if (/VirtualMCPServer v: not run: cannot write to \S+ \(EFBIG\); free up space there/.test(text)) break
   }
   t.match(text, /VirtualMCPServer v: not run: /)
   child.kill()
@@ -219,7 +223,7 @@ await t.test('dev: ten saves by rename are ten edits', async (t) => {
     await dev.waitFor(new RegExp(`^MCPGroup g${i - 1} removed`, 'm'))
   }
   rmSync(path)
-  await dev.waitFor(/^MCPGroup g10 removed|the latest edit is not applied/m)
+  await dev.waitFor(/^MCPGroup g10 removed|the latest edit was not applied/m)
   write(group('back'))
   await dev.waitFor(/^MCPGroup back: unused/m)
 })

@@ -107,13 +107,13 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
     t.equal(none.code, 2)
     t.match(
       none.stderr,
-      /the kinds of gatehouse\.dev are not installed in the cluster: run "gatehouse doctor --cluster"/,
+      /the gatehouse\.dev kinds are not installed in the cluster: run "gatehouse doctor --cluster"/,
     )
     kube.must(['apply', '--server-side', '-f', join(manifestsFolder, 'crds')])
     kube.must(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=60s'])
     t.same(await run(['status', '-n', 'team']), {
       code: 0,
-      stdout: 'No objects of gatehouse.dev in namespace team\n',
+      stdout: 'No gatehouse.dev objects in namespace team\n',
       stderr: '',
     })
   })

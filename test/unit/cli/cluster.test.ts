@@ -114,7 +114,7 @@ t.test('cluster: hooks that never come to rest are an error, not an endless loop
   const restless = hook(() => ({ status: { count: ++count }, children: [] }))
   const cluster = new LocalCluster(registry(restless), clock)
   cluster.declare([group('g')])
-  t.throws(() => cluster.reconcile(), /still change objects/)
+  t.throws(() => cluster.reconcile(), /are still changing objects/)
 })
 
 t.test('apply: what others wrote stays, what was applied before and is not desired goes', async (t) => {

@@ -36,10 +36,9 @@ t.test('generators: what cannot be read is named, and nothing outside of the fol
   const cases: Readonly<Record<string, RegExp>> = {
     'secretGenerator: [{envs: [a]}]': /a generator has no name$/,
     'secretGenerator: [{name: s, envs: [none.env]}]': /none\.env cannot be read: file not found$/,
-    'secretGenerator: [{name: s, files: [../../x]}]':
-      /\.\.\/\.\.\/x is outside of the kustomization's folder$/,
+    'secretGenerator: [{name: s, files: [../../x]}]': /\.\.\/\.\.\/x is outside the kustomization's folder$/,
     'secretGenerator: [{name: s, files: [/etc/hostname]}]':
-      /\/etc\/hostname is outside of the kustomization's folder$/,
+      /\/etc\/hostname is outside the kustomization's folder$/,
     'a: [': /kustomization\.yaml:\d+: not valid YAML/,
   }
   for (const [text, message] of Object.entries(cases)) {

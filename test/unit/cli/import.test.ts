@@ -56,7 +56,7 @@ t.test('import: a file that cannot be read is told with its place, and the other
   await t.rejects(readSources(['gone.json'], thisHost(folder), undefined), /gone\.json: no such file/)
   await t.rejects(
     readSources(['nobody'], thisHost(folder), undefined),
-    /nobody: no such client or file\. Known: claude-desktop/,
+    /nobody: no such client or file\. Known clients: claude-desktop/,
   )
   await t.rejects(
     readSources(['cusror'], thisHost(folder), undefined),

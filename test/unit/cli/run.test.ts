@@ -37,7 +37,7 @@ t.test('run: wrong usage is told by flag, and nothing is started', async (t) => 
     [
       [],
       { url: ['https://a.example', 'https://b.example'], name: 'x' },
-      /^--name: applies to a single command or URL/,
+      /^--name: applies only to a single command or URL/,
     ],
     [[], { url: ['ftp://x'] }, /^--url: must be an http or https URL/],
     [[], { server: ['x'] }, /^--server: must be NAME=COMMAND/],

@@ -37,6 +37,6 @@ await t.test('pairs get their type from the schema, through references and alter
 await t.test('a pair of another type is rejected with the types that the schema accepts', async (t) => {
   await t.rejects(written('n=many'), {
     code: 'INVALID_CONFIG',
-    message: 'n: must be integer or null, as the schema of the tool requires',
+    message: 'n: must be integer or null, as the tool’s schema requires',
   })
 })

@@ -322,7 +322,7 @@ t.test('folders: the same entries give the same bytes, and everything passes val
     t.equal(/canary/.test(text), secret, `${name} ${secret ? 'holds' : 'holds no'} secrets`)
   }
   const lines = convert({ a: { command: 'x', env: { KEY: 'a\nb' } } }, { secrets: 'env' })
-  t.throws(() => folderFiles(lines), /the secret A_KEY has several lines.*--secrets manifest/)
+  t.throws(() => folderFiles(lines), /the secret A_KEY spans several lines.*--secrets manifest/)
 })
 
 t.test('names of programs: the package, the script, or the program', async (t) => {

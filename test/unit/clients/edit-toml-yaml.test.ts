@@ -61,7 +61,7 @@ t.test('toml: what a header would contradict is refused', async (t) => {
     ],
     'a table in two places': [
       '[mcp_servers.gatehouse]\nurl = "x"\n[t]\n[mcp_servers.gatehouse.env]\nA = "b"\n',
-      /^config\.toml:4: \[mcp_servers\.gatehouse\.env\] is separated from its table/,
+      /^config\.toml:4: \[mcp_servers\.gatehouse\.env\] is separated from its parent table/,
     ],
     'a half-written file': ['[mcp_servers.a]\ncommand = "np', /^config\.toml:2:\d+: not valid TOML: /],
     'a repeated key': ['a = 1\na = 2\n', /^config\.toml:2:\d+: not valid TOML: /],

@@ -76,7 +76,7 @@ t.test('entries: variables in the command of Zed, numbers and null', async (t) =
   )
   t.match(one('zed', { command: { path: 'a', args: 'b' } })?.target, {
     kind: 'unusable',
-    why: 'has a member "args" that is not a list of texts',
+    why: 'has a member "args" that is not a list of strings',
   })
   const id = '-1001234567890123456'
   for (const [file, text] of [
@@ -93,7 +93,7 @@ t.test('entries: a URL that the client ignores is reported', async (t) => {
   const entry = one('gemini', { httpUrl: 'https://a.example/mcp', url: 'https://a.example/sse' })
   t.match(entry?.target, { url: ['https://a.example/mcp'], transport: 'streamable-http' })
   t.match(entry?.notes, [
-    { field: 'url', text: 'is ignored next to httpUrl, as in the client', loses: false },
+    { field: 'url', text: 'is ignored because httpUrl is set, as in the client', loses: false },
   ])
 })
 
@@ -182,13 +182,13 @@ t.test('entries: what is no server says why', async (t) => {
   const cases: readonly (readonly [unknown, string])[] = [
     [5, 'is not an object'],
     [{}, 'has neither a command nor a URL'],
-    [{ command: 5 }, 'has a member "command" that is not a text'],
-    [{ command: 'a', args: 'b' }, 'has a member "args" that is not a list of texts'],
-    [{ command: 'a', env: { A: {} } }, 'has a member "env" that is not an object of texts'],
+    [{ command: 5 }, 'has a member "command" that is not a string'],
+    [{ command: 'a', args: 'b' }, 'has a member "args" that is not a list of strings'],
+    [{ command: 'a', env: { A: {} } }, 'has a member "env" that is not an object with string values'],
     [{ url: 'ws://a' }, 'uses the unsupported scheme ws'],
     [{ url: 'unix:///a' }, 'uses the unsupported scheme unix'],
-    [{ url: 'a.example' }, 'has a URL without http://'],
-    [{ url: 'http://' }, 'has a URL that is not valid'],
+    [{ url: 'a.example' }, 'has a URL that does not start with http:// or https://'],
+    [{ url: 'http://' }, 'has an invalid URL'],
     [{ type: 'ws', url: 'wss://a' }, 'has the unsupported type "ws"'],
     [{ type: 'stdio' }, 'has no command'],
   ]

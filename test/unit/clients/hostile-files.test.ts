@@ -51,7 +51,7 @@ t.test('names that every object inherits are ordinary unknown names', async (t) 
       ['not taken', `has the unsupported type "${name}"`],
       name,
     )
-    t.match(outcome('plain', { command: name }), ['taken', /a cluster needs an image/], name)
+    t.match(outcome('plain', { command: name }), ['taken', /a cluster requires an image/], name)
     const bridge = ['mcp-remote', 'https://a.example/mcp', '--transport', name]
     t.match(
       read('plain', { command: 'npx', args: bridge })[0]?.target,
@@ -115,7 +115,7 @@ t.test('a switch that is a word is read as a switch', async (t) => {
 t.test('tools that a client hides are reported as not hidden here', async (t) => {
   t.match(outcome('cline', { command: 'x', disabledTools: ['rm'] }), [
     'partly',
-    /^disabledTools: a list of hidden/,
+    /^disabledTools: the list of hidden/,
   ])
 })
 

@@ -50,7 +50,7 @@ export interface EntryForm {
   readonly deny?: string
   /** True when an empty `allow` list offers every tool. By default it offers none. */
   readonly emptyAllowsAll?: true
-  /** Fields that only concern the client (time limits, approvals, descriptions). Reported, but not a loss. */
+  /** Fields that affect only the client (time limits, approvals, descriptions). Reported, but not as a loss. */
   readonly own: readonly string[]
 }
 

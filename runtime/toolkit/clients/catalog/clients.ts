@@ -40,7 +40,7 @@ const clients = {
     form: common,
     variables: 'none',
     program,
-    pickUp: 'quit Claude Desktop (including its tray icon) and start it again',
+    pickUp: 'Quit Claude Desktop (including its tray icon) and start it again',
     rewrittenBy: ['Claude', 'Claude.exe', 'claude-desktop'],
   },
   'claude-code': {
@@ -61,7 +61,7 @@ const clients = {
     remote: (url, token) => ({ type: 'http', url, ...authorization(token) }),
     program: typedProgram,
     reservedNames: ['workspace', 'computer-use', 'ide'],
-    pickUp: 'restart Claude Code',
+    pickUp: 'Restart Claude Code',
     rewrittenBy: ['claude', 'claude.exe'],
     ownCommand: (name, url, scope) => [
       'claude',
@@ -87,7 +87,7 @@ const clients = {
     variables: 'prefixed',
     remote: (url, token) => ({ url, ...authorization(token) }),
     program,
-    pickUp: 'restart Cursor',
+    pickUp: 'Restart Cursor',
     link: (name, url) => {
       const config = Buffer.from(JSON.stringify({ url })).toString('base64')
       return `cursor://anysphere.cursor-deeplink/mcp/install?${new URLSearchParams({ name, config }).toString()}`
@@ -127,7 +127,7 @@ const clients = {
     variables: 'dollar',
     remote: (url) => ({ type: 'http', url, tools: ['*'] }),
     program: (command, args) => ({ type: 'local', command, args, tools: ['*'] }),
-    pickUp: 'restart Copilot',
+    pickUp: 'Restart Copilot',
   },
   windsurf: {
     title: 'Windsurf (Devin Desktop)',
@@ -144,7 +144,7 @@ const clients = {
     // Older versions read serverUrl; newer versions read both.
     remote: (url, token) => ({ serverUrl: url, ...authorization(token) }),
     program,
-    pickUp: 'refresh the list of MCP servers',
+    pickUp: 'Refresh the list of MCP servers',
     ownCommand: (name, url) => ['devin', 'mcp', 'add', '-s', 'user', name, url],
   },
   codex: {
@@ -178,7 +178,7 @@ const clients = {
     variables: 'none',
     remote: (url, token) => ({ url, ...(token && { bearer_token_env_var: token.variable }) }),
     program,
-    pickUp: 'restart Codex',
+    pickUp: 'Restart Codex',
     ownCommand: (name, url) => ['codex', 'mcp', 'add', name, '--url', url],
   },
   gemini: {
@@ -199,7 +199,7 @@ const clients = {
     variables: 'dollar',
     remote: (url, token) => ({ httpUrl: url, ...authorization(token) }),
     program,
-    pickUp: 'restart Gemini CLI',
+    pickUp: 'Restart Gemini CLI',
     ownCommand: (name, url) => ['gemini', 'mcp', 'add', '-s', 'user', '--transport', 'http', name, url],
   },
   zed: {
@@ -286,7 +286,7 @@ const clients = {
       env_keys: [],
       timeout: 300,
     }),
-    pickUp: 'start a new Goose session',
+    pickUp: 'Start a new Goose session',
     link: (name, url) =>
       `goose://extension?${new URLSearchParams({ type: 'streamable_http', url, id: name, name }).toString()}`,
   },
@@ -305,7 +305,7 @@ const clients = {
     variables: 'bare-braces',
     remote: (url, token) => ({ type: 'remote', url, enabled: true, ...authorization(token) }),
     program: (command, args) => ({ type: 'local', command: [command, ...args], enabled: true }),
-    pickUp: 'restart OpenCode',
+    pickUp: 'Restart OpenCode',
   },
   junie: {
     title: 'JetBrains Junie',
@@ -319,7 +319,7 @@ const clients = {
     variables: 'none',
     remote: (url) => ({ url }),
     program,
-    pickUp: 'restart the IDE',
+    pickUp: 'Restart the IDE',
   },
 } as const satisfies Record<string, ClientRow>
 

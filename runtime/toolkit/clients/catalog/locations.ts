@@ -89,7 +89,7 @@ function folder(name: string, host: Host): string {
     vscodeInsidersUser: `${programs}/Code - Insiders/User`,
   }
   const found = folders[name]
-  if (found === undefined) throw new RangeError(`unknown folder in a path: ${name}`)
+  if (found === undefined) throw new RangeError(`a path contains the unknown folder ${name}`)
   return found
 }
 

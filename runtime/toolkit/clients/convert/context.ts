@@ -42,8 +42,9 @@ export class ConversionContext {
     if (value.some((part) => typeof part === 'string' && part.includes('\0')))
       throw new NotTaken(`its ${field} contains a NUL character`)
     for (const { kind, name } of referencesIn(value)) {
-      if (kind === 'place') throw new NotTaken(`its ${field} uses \${${name}}, which only the client knows`)
-      if (kind === 'file') throw new NotTaken(`its ${field} is read from a file; write the value itself`)
+      if (kind === 'place')
+        throw new NotTaken(`its ${field} uses \${${name}}, which only the client can resolve`)
+      if (kind === 'file') throw new NotTaken(`its ${field} is read from a file; specify the value directly`)
     }
     return fillValue(value, (reference) => {
       const known = this.#known(reference)

@@ -54,14 +54,14 @@ function secretFile({ secrets }: Conversion): FolderFile | undefined {
     return { name: secretsVariables, text: lines.join(''), secret: true }
   }
   if (secrets.manifests.length === 0) return undefined
-  const head = '# Secrets of the servers in this folder. Git ignores this file: keep it on this machine.\n'
+  const head = '# Secrets for the servers in this folder. Git ignores this file: keep it on this machine.\n'
   return { name: secretsManifest, text: head + documents(secrets.manifests), secret: true }
 }
 
 function oneLine(key: string, value: string): string {
   if (!/[\r\n]/.test(value)) return value
   throw new GatehouseError('INVALID_CONFIG', {
-    detail: `the secret ${key} has several lines, which a file with variables cannot contain: use --secrets manifest`,
+    detail: `the secret ${key} spans several lines, which a variables file cannot contain: use --secrets manifest`,
   })
 }
 

@@ -72,7 +72,7 @@ function repairViolations(
   )
   const isPrivate = violations.some(({ path }) => path === 'spec.remoteUrl')
   if (isPrivate)
-    notes.push({ field: 'URL', text: 'the address is private; allowPrivateEndpoint is set', loses: false })
+    notes.push({ field: 'URL', text: 'the address is private, so allowPrivateEndpoint is set', loses: false })
   if (kept.length > 0 && String(manifest.spec?.['remoteUrl']).startsWith('http:')) {
     notes.push({ field: 'URL', text: 'is not encrypted, but its headers contain secrets', loses: false })
   }

@@ -40,7 +40,7 @@ export function serverDraft(program: EntryProgram, context: ConversionContext): 
   for (const position of positions) {
     notes.push({
       field: `argument ${position}`,
-      text: 'contains a secret: it is now a variable from a Secret, but programs on this machine still see it in the process list',
+      text: 'contains a secret: it is now a variable from a Secret, but programs on this machine can still see it in the process list',
       loses: false,
     })
   }
@@ -146,12 +146,12 @@ function clusterForm(
 
 const needsImage: Note = {
   field: 'image',
-  text: 'a cluster needs an image: set --image NAME=IMAGE; gatehouse dev needs none',
+  text: 'a cluster requires an image: set --image NAME=IMAGE; gatehouse dev does not need one',
   loses: false,
 }
 const needsCommand: Note = {
   field: 'image',
-  text: 'a cluster also needs the command in the image: podTemplateSpec.spec.containers, name mcp, command',
+  text: 'a cluster also requires the command in the image: set command of the container mcp in podTemplateSpec.spec.containers',
   loses: false,
 }
 
@@ -159,7 +159,7 @@ function volumesOf(container: NonNullable<EntryProgram['container']>, { options 
   return container.volumes.map(({ host, mount, readOnly }, index) => {
     const hostPath = host.replace(/^~(?=\/|$)/, options.home)
     if (!hostPath.startsWith('/')) {
-      throw new NotTaken(`its volume ${index + 1} is a relative folder; write its absolute path`)
+      throw new NotTaken(`its volume ${index + 1} is a relative path; use an absolute path`)
     }
     return { name: `volume-${index + 1}`, hostPath, mountPath: mount, ...(readOnly && { readOnly }) }
   })

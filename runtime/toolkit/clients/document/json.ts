@@ -37,9 +37,9 @@ const messages: Readonly<Record<number, string>> = {
   10: 'a comment is not allowed here',
   11: 'the comment is not closed',
   12: 'the string is not closed',
-  13: 'the number is not complete',
-  14: 'the Unicode escape is not valid',
-  15: 'the escape is not valid',
+  13: 'the number is incomplete',
+  14: 'the Unicode escape is invalid',
+  15: 'the escape is invalid',
   16: 'this character is not allowed in a string',
 }
 

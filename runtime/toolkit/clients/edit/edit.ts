@@ -81,7 +81,7 @@ function verifyEdit(
   if (!isDeepStrictEqual(withoutEmptyMaps(found, path), withoutEmptyMaps(expected, path))) {
     throw refusedFile(
       file,
-      'cannot be edited without changing other parts of the file; add the entry by hand (--print)',
+      'cannot be edited without changing other parts of the file; add the entry manually (--print)',
     )
   }
   return { changes, text: edited }

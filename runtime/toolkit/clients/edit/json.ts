@@ -53,7 +53,7 @@ function follow(text: string, root: Node, path: readonly string[], file: string)
     const [member, twin] = membersOf(parent, name)
     if (twin) {
       const { line } = positionOf(text, twin.offset)
-      throw refusedFile(`${file}:${line}:`, `"${name}" occurs twice and is ambiguous; remove one`)
+      throw refusedFile(`${file}:${line}:`, `"${name}" occurs twice and is ambiguous; remove one of them`)
     }
     const value = member?.children?.[1]
     if (!member || !value) return { parent, rest: path.slice(index), member: undefined }
@@ -168,7 +168,7 @@ function removeMember(text: string, parent: Node, member: Node): TextChange[] {
   return [replacement(text, comma, comma + 1, ''), ...changes]
 }
 
-/** Removes the member's lines if they contain nothing else, otherwise the member and the blanks after it. */
+/** Removes the member's lines if they contain nothing else, otherwise the member and the whitespace after it. */
 function removal(text: string, start: number, end: number): TextChange {
   const restOfLine = /^[ \t]*(?=\r?\n|$)/.exec(text.slice(end))
   if (startsLine(text, start) && restOfLine) {
@@ -193,13 +193,13 @@ function isOneLine(text: string, { offset, length }: Node): boolean {
   return !text.slice(offset, offset + length).includes('\n')
 }
 
-/** True when a blank follows each colon. */
+/** True when a space follows each colon. */
 function isSpaced(text: string, node: Node): boolean {
   const colon = node.children?.[0]?.colonOffset ?? node.parent?.colonOffset
   return colon === undefined ? !/^[^\n]*":["{[\d]/.test(text) : text[colon + 1] === ' '
 }
 
-/** Returns the indent of one level, from the first indented name. Default: two blanks. */
+/** Returns the indent of one level, from the first indented name. Default: two spaces. */
 function unitOf(text: string): string {
   return /\n([ \t]+)"/.exec(text)?.[1] ?? '  '
 }

@@ -63,7 +63,7 @@ function blockOf(
       const { line } = positionOf(text, statement.start)
       throw refusedFile(
         `${file}:${line}:`,
-        `[${statement.path.join('.')}] is separated from its table; move it there first`,
+        `[${statement.path.join('.')}] is separated from its parent table; move it below that table first`,
       )
     }
     if (!other) last = index

@@ -9,7 +9,7 @@ export interface ClientEntry {
   readonly name: string
   readonly enabled: boolean
   readonly target: EntryTarget
-  /** Names of the only enabled tools. */
+  /** Names of the enabled tools. All other tools are disabled. */
   readonly allow: readonly string[] | undefined
   readonly notes: readonly Note[]
 }

@@ -40,7 +40,7 @@ export class EntryMembers {
   text(name: string): string | undefined {
     const value = this.take(name)
     if (value === undefined || value === null) return undefined
-    return typeof value === 'string' ? value : this.#wrong(name, 'a text')
+    return typeof value === 'string' ? value : this.#wrong(name, 'a string')
   }
 
   /** Returns a list of strings. Numbers and booleans are converted. */
@@ -49,7 +49,7 @@ export class EntryMembers {
     if (value === undefined || value === null) return undefined
     const texts = Array.isArray(value) ? value.map(asText) : undefined
     if (texts?.every((text) => text !== undefined)) return texts
-    return this.#wrong(name, 'a list of texts')
+    return this.#wrong(name, 'a list of strings')
   }
 
   /** Returns a list of names, from strings or objects with a name. */
@@ -71,7 +71,7 @@ export class EntryMembers {
           .map(([key, item]) => [key, asText(item)] as const)
       : []
     const texts = entries.filter((entry): entry is readonly [string, string] => entry[1] !== undefined)
-    if (!isFields(value) || texts.length !== entries.length) this.#wrong(name, 'an object of texts')
+    if (!isFields(value) || texts.length !== entries.length) this.#wrong(name, 'an object with string values')
     return new Map(texts)
   }
 

@@ -120,7 +120,7 @@ function lineWords(argv: readonly Value[], members: EntryMembers): readonly Valu
   const [line, ...more] = argv
   const words = line && more.length === 0 ? commandWords(line) : []
   if (words.length < 2 || !startsPrograms(words[0] ?? [])) return argv
-  members.noteRepair('command', 'contains a whole command line; it is split into words')
+  members.noteRepair('command', 'contains a whole command line, which was split into words')
   return words
 }
 
@@ -158,13 +158,15 @@ function remoteOf(
   if (literal !== undefined && !/^https?:\/\//i.test(literal)) {
     const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(literal)?.[1]
     return unusable(
-      scheme === undefined ? 'has a URL without http://' : `uses the unsupported scheme ${scheme}`,
+      scheme === undefined
+        ? 'has a URL that does not start with http:// or https://'
+        : `uses the unsupported scheme ${scheme}`,
     )
   }
-  if (literal !== undefined && !URL.canParse(literal)) return unusable('has a URL that is not valid')
+  if (literal !== undefined && !URL.canParse(literal)) return unusable('has an invalid URL')
   members.take(urlName)
   for (const other of Object.keys(form.urls))
-    members.noteIfSet(other, `is ignored next to ${urlName}, as in the client`, { loses: false })
+    members.noteIfSet(other, `is ignored because ${urlName} is set, as in the client`, { loses: false })
   const env = form.headersUseEnv && environmentOf(members, form, (value) => parseValue(value, variables))
   const readHeader = (value: string): Value =>
     env ? fillValue(parseValue(value, 'dollar'), ({ name }) => env.get(name)) : parseValue(value, variables)
@@ -206,22 +208,26 @@ const login: readonly string[] = [
 ]
 
 function noteTheRest(members: EntryMembers, form: EntryForm): void {
-  for (const field of form.own) members.noteIfSet(field, 'concerns the client only', { loses: false })
+  for (const field of form.own) members.noteIfSet(field, 'affects only the client', { loses: false })
   for (const field of login) {
     members.noteIfSet(field, 'the login is not converted: log in again through Gatehouse', { loses: true })
   }
   members.noteIfSet(
     'cwd',
-    'the working folder is not converted: the program starts in the folder of Gatehouse',
+    'the working folder is not converted: the program starts in Gatehouse’s working folder',
     {
       loses: true,
     },
   )
-  members.noteIfSet('envFile', 'files with variables are not read: set the variables in env', { loses: true })
-  members.noteIfSet('headersHelper', 'headers from a program are not converted', { loses: true })
+  members.noteIfSet('envFile', 'variables files are not read: set the variables in env', { loses: true })
+  members.noteIfSet('headersHelper', 'headers that a program generates are not converted', { loses: true })
   if (form.deny !== undefined) {
-    members.noteIfSet(form.deny, 'a list of hidden tools is not converted; list the tools to show instead', {
-      loses: true,
-    })
+    members.noteIfSet(
+      form.deny,
+      'the list of hidden tools is not converted; list the tools to show instead',
+      {
+        loses: true,
+      },
+    )
   }
 }

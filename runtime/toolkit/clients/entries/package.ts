@@ -15,7 +15,7 @@ interface RunnerRow {
   readonly verb?: readonly string[]
   /** Flags with a value. */
   readonly valued: readonly string[]
-  /** Flags whose value is the package, when the first word only names a program in it. */
+  /** Flags whose value is the package, when the first word names only a program in it. */
   readonly from: readonly string[]
 }
 

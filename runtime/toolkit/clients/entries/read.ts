@@ -126,7 +126,7 @@ function mapsIn(document: Readonly<Record<string, unknown>>, source: EntrySource
   if (maps.length === 0 && client === 'plain') {
     throw refusedFile(
       file,
-      'contains no MCP servers: "mcpServers" is missing, and it is not a file of a known client',
+      'contains no MCP servers: "mcpServers" is missing, and the file does not belong to a known client',
     )
   }
   return maps

@@ -94,7 +94,7 @@ export function fillValue(value: Value, lookup: (reference: Reference) => Value 
 
 /**
  * Returns the words of a command line in a single string, such as `npx -y package`. A string that begins with a path is
- * one word, because a path may contain blanks.
+ * one word, because a path may contain spaces.
  */
 export function commandWords(value: Value): readonly Value[] {
   const [first] = value

@@ -99,7 +99,7 @@ export class LocalCluster {
       if (this.#version === before) return
     }
     throw new GatehouseError('INTERNAL', {
-      detail: `the hooks still change objects after ${maxRounds} rounds`,
+      detail: `the hooks are still changing objects after ${maxRounds} rounds`,
     })
   }
 

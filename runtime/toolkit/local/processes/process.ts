@@ -1,4 +1,4 @@
-/** A local process in its own process group, so that `stop` ends all of its descendants. */
+/** A local process in its own process group, so that `stop` also stops all of its descendants. */
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { groupEnded, signalGroup } from '../../../proxy/index.ts'
@@ -11,9 +11,9 @@ export interface ProcessSpec {
 
 export interface LocalProcess {
   readonly pid: number | undefined
-  /** Resolves with the reason when the process has ended. Never rejects. */
+  /** Resolves with the reason when the process has exited. Never rejects. */
   readonly exited: Promise<string>
-  /** Sends SIGTERM to the group, and SIGKILL after `graceMs`. Resolves when the process has ended. */
+  /** Sends SIGTERM to the group, and SIGKILL after `graceMs`. Resolves when the process has exited. */
   stop(graceMs: number): Promise<void>
 }
 

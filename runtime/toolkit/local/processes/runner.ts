@@ -37,7 +37,7 @@ export interface RunnerCallbacks {
 const maxLines = 20
 const graceMs = 3000
 const probeEveryMs = 100
-/** How long a port can stay in use after its process has ended. */
+/** How long a port can stay in use after its process has exited. */
 const releaseMs = 3000
 /** Once a process has been ready for this long, backoff starts over. */
 const stableMs = 10_000
@@ -55,7 +55,7 @@ export class ProcessRunner {
   #lines: string[] = []
   #readySince: number | undefined
 
-  /** A process that is not ready after `startMs` is reported. */
+  /** Reports a process that is not ready after `startMs`. */
   constructor(plan: ProcessPlan, startMs: number, callbacks: RunnerCallbacks) {
     this.plan = plan
     this.#startMs = startMs
@@ -63,7 +63,7 @@ export class ProcessRunner {
     this.#loop = this.#run()
   }
 
-  /** Stops the process and its descendants. Resolves when they have ended. */
+  /** Stops the process and its descendants. Resolves when they have exited. */
   async stop(): Promise<void> {
     this.#stopping.abort()
     await Promise.all([this.#process?.stop(graceMs), this.#bridge?.close()])
@@ -185,7 +185,7 @@ export class ProcessRunner {
         ? await probeReadiness(`http://127.0.0.1:${port}${readyPath}`)
         : (await acceptsConnections(port))
           ? undefined
-          : `no program listens on 127.0.0.1:${port}; the command must listen on {port} or PORT`
+          : `no program is listening on 127.0.0.1:${port}; the command must listen on the port in {port} or PORT`
       if (gone.aborted) return
       if (unmet === undefined) return this.#markReady()
       if (performance.now() > deadline && this.state.phase === 'starting') this.#reportLate(unmet)
@@ -223,7 +223,10 @@ export class ProcessRunner {
   }
 }
 
-/** Returns why a process could not be started. Node's own message about a NUL character shows the value, which may be a secret. */
+/**
+ * Returns why a process could not be started. Node's own message about a NUL character shows the value, which may be a
+ * secret.
+ */
 function whyNotStarted(error: unknown): string {
   if (!(error instanceof Error)) return 'it could not be started'
   const isNul = 'code' in error && error.code === 'ERR_INVALID_ARG_VALUE'

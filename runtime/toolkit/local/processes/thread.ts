@@ -1,7 +1,7 @@
 /**
  * Runs this program in a worker thread instead of a separate process. A session's proxies and virtual servers share one
- * process, one loaded program and one set of system threads. Each has a separate heap, event loop, environment and
- * output, and can end or run out of memory without affecting the others.
+ * process, one loaded copy of the program and one set of system threads. Each has its own heap, event loop, environment
+ * and output, and can exit or run out of memory without affecting the others.
  *
  * A message asks the thread to stop; runtime/toolkit/terminal/stop.ts treats it like a signal.
  */

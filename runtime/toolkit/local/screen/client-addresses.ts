@@ -3,7 +3,7 @@
  * server's `/status`.
  *
  * An address is ready when all of its backends respond, because a client that connects earlier would miss tools. A
- * backend that never responds delays readiness by at most ten seconds after the last workload has started.
+ * backend that never responds delays readiness by at most ten seconds after the last workload starts.
  */
 import { withDetail } from '../../../observe/index.ts'
 import type { LocalCluster } from '../cluster/cluster.ts'

@@ -63,7 +63,7 @@ const foreignWorkloads: ReadonlySet<string> = new Set([
 function findingOf(object: LocalObject, shown: Shown): Finding | undefined {
   if (kindOf(object.kind) === undefined || !object.apiVersion.startsWith('gatehouse.dev/')) {
     if (!foreignWorkloads.has(object.kind)) return undefined
-    return { state: 'not run', text: 'only resources of gatehouse.dev run here' }
+    return { state: 'not run', text: 'only gatehouse.dev resources run here' }
   }
   const views = shown.workloads.filter(({ parent }) => parent.metadata.uid === object.metadata.uid)
   return (
@@ -107,7 +107,7 @@ function conditionFinding(object: LocalObject, views: readonly WorkloadView[]): 
     text: joinParts(
       [...reasons.values()].join(', '),
       causes.map(nextStep).find((step) => step !== ''),
-      running && `the previous version keeps running${address(running)}`,
+      running && `the previous version is still running${address(running)}`,
     ),
   }
 }
@@ -132,7 +132,7 @@ function processFinding(views: readonly WorkloadView[]): Finding | undefined {
   const step = why === 'the command was not found' && `install it, or correct ${localCommandAnnotation}`
   const text = joinParts(
     why,
-    `started again, ${restartCountText(restartsOf(views))} so far`,
+    `restarted automatically, ${restartCountText(restartsOf(views))} so far`,
     step || logsHint(parent),
   )
   return { state: 'failed', text, lines }

@@ -55,11 +55,13 @@ export class ScreenWriter {
     }
     for (const address of screen.addresses) lines.push('', ...this.#renderAddress(address))
     if (screen.problems) {
-      lines.push('', paint('red', 'The latest edit is not applied:'), screen.problems)
+      lines.push('', paint('red', 'The latest edit was not applied:'), screen.problems)
     }
     lines.push('', ...(screen.edit ? [paint('dim', screen.edit)] : []))
-    lines.push(paint('dim', `Output: gatehouse logs NAME, or the files in ${this.#logs}`))
-    lines.push(paint('dim', 'Edits to the manifests apply at once. Ctrl-C stops everything.'))
+    lines.push(paint('dim', `Output: run "gatehouse logs NAME", or see the files in ${this.#logs}`))
+    lines.push(
+      paint('dim', 'Edits to the manifests take effect immediately. Press Ctrl-C to stop everything.'),
+    )
     return lines.join('\n')
   }
 
@@ -88,7 +90,7 @@ export class ScreenWriter {
 
   #showLines(screen: Screen): void {
     this.#printChange('title', screen.title)
-    this.#printChange('logs', `output: gatehouse logs NAME, or the files in ${this.#logs}`)
+    this.#printChange('logs', `output: run "gatehouse logs NAME", or see the files in ${this.#logs}`)
     for (const row of screen.resources) {
       this.#printChange(`row ${row.id}`, `${row.label}: ${describeRow(row, roundSecondsSince)}`)
       this.#printChange(`output ${row.id}`, outputOf(row).join('\n'))
@@ -96,8 +98,8 @@ export class ScreenWriter {
     this.#printRemoved(screen.resources)
     for (const address of screen.addresses) this.#printAddress(address)
     const hadProblems = this.#printed.get('problems')
-    this.#printChange('problems', screen.problems && `the latest edit is not applied:\n${screen.problems}`)
-    if (hadProblems && !screen.problems) print('edits apply again')
+    this.#printChange('problems', screen.problems && `the latest edit was not applied:\n${screen.problems}`)
+    if (hadProblems && !screen.problems) print('the problems are fixed; edits take effect again')
     this.#printChange('edit', screen.edit)
   }
 
@@ -128,7 +130,7 @@ export class ScreenWriter {
         ...(address.consoleUrl ? [`${address.name}: console at ${address.consoleUrl}`] : []),
         'Connect a client:',
         `  npx @modelcontextprotocol/inspector --cli ${address.url} --transport http --method tools/list`,
-        'Edits to the manifests apply at once. Ctrl-C stops everything.',
+        'Edits to the manifests take effect immediately. Press Ctrl-C to stop everything.',
       ].join('\n'),
     )
   }

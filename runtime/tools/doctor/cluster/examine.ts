@@ -37,7 +37,7 @@ const hooksName = 'gatehouse-hooks'
 const definitions = { group: 'apiextensions.k8s.io', version: 'v1', plural: 'customresourcedefinitions' }
 
 function cannotRead(failure: ReadFailure, what: string): CheckOutcome {
-  if (failure === 'unreachable') return failed('cluster.unreachable', `no response to reading ${what}`)
+  if (failure === 'unreachable') return failed('cluster.unreachable', `no response when reading ${what}`)
   if (failure === 'unauthorized') return failed('cluster.credentials', 'status 401')
   return { result: 'unknown', code: 'cluster.rights', observed: `no permission to read ${what}` }
 }
@@ -114,7 +114,7 @@ async function checkHooks({ read, webhook }: ClusterFacts): Promise<CheckOutcome
   const [first] = listAt(webhook, 'webhooks')
   const namespace = textAt(first, 'clientConfig', 'service', 'namespace')
   const name = textAt(first, 'clientConfig', 'service', 'name') ?? hooksName
-  if (namespace === undefined) return skipped('the webhook is called by URL')
+  if (namespace === undefined) return skipped('the webhook is called through a URL')
   const found = await read({ group: 'apps', version: 'v1', plural: 'deployments', namespace, name })
   if (found === 'absent') return failed('cluster.hooks', `Deployment ${namespace}/${name} not found`)
   if (typeof found === 'string') return cannotRead(found, `the Deployment ${namespace}/${name}`)

@@ -3,6 +3,7 @@ import { apiGroup, apiVersion, type Kind, kinds } from '../../../../schemas/inde
 import type { JsonRecord } from '../../../oauth/index.ts'
 import { ok, type CheckOutcome, failed, warning } from '../report/finding.ts'
 import { joinList } from '../remote/facts.ts'
+import { quantity } from '../../../toolkit/terminal/plain-text.ts'
 import { conditionsOf, isProblem, isStale, isWarning } from '../../../toolkit/cluster/conditions.ts'
 import { type ClusterReader, itemsOf, textAt } from '../../../toolkit/cluster/objects.ts'
 
@@ -47,7 +48,7 @@ function nameOf({ kind, object }: ClusterResource): string {
 /** Fails for resources whose observed generation is outdated although they have not changed recently. */
 export function checkReconciled(read: ReadResources, now = Date.now()): CheckOutcome {
   const stale = read.resources.filter(({ object }) => isStale(object, now))
-  if (stale.length === 0) return okIfComplete(read, `${read.resources.length} resources`)
+  if (stale.length === 0) return okIfComplete(read, quantity(read.resources.length, 'resource'))
   return failed('cluster.stale', joinList(stale.map(nameOf)))
 }
 

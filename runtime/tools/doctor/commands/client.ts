@@ -18,6 +18,7 @@ import type { Examined } from './report.ts'
 import { type Check, walk } from '../report/walk.ts'
 import { failed, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
 import { makeClean } from '../report/text.ts'
+import { quantity } from '../../../toolkit/terminal/plain-text.ts'
 
 /**
  * `named` selects a single entry. Throws INVALID_CONFIG when no file has it, or when a token is set without an entry: a
@@ -73,7 +74,7 @@ function checksOf(source: Source, host: Host): readonly Check<undefined>[] {
   return [
     row('file', () =>
       source.error === undefined
-        ? ok(`${source.entries.length} servers`)
+        ? ok(quantity(source.entries.length, 'server'))
         : failed('client-file.unreadable', source.error),
     ),
     ...source.entries.map((entry) => row(entry.name, () => entryOutcome(entry, host))),
@@ -100,7 +101,7 @@ function entryOutcome(entry: ClientEntry, host: Host): CheckOutcome {
   if (command === undefined) return skipped(`${entry.name}: only the client can resolve its program`)
   return canStart(command, host)
     ? ok(`${entry.name}: ${command}`)
-    : failed('client-file.program', `${entry.name}: no program ${command}`)
+    : failed('client-file.program', `${entry.name}: program ${command} not found`)
 }
 
 /** Resolves variables from the environment. Undefined when only the client can resolve part of the entry. */

@@ -101,8 +101,8 @@ function skippedEndpoint({ url }: DialledEndpoint): Check<undefined> {
     run: async () =>
       skipped(
         isInCluster(url)
-          ? 'a name inside the cluster cannot be reached from this machine'
-          : `not checked: limit of ${maxDialled} URLs`,
+          ? 'a name inside a cluster cannot be reached from this machine'
+          : `not checked: the limit is ${maxDialled} URLs`,
       ),
   }
 }

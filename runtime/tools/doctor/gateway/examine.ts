@@ -10,6 +10,7 @@ import { failed, type Finding, ok, type CheckOutcome, skipped, warning } from '.
 import { makeClean } from '../report/text.ts'
 import { type Check, walk } from '../report/walk.ts'
 import { joinList } from '../remote/facts.ts'
+import { quantity } from '../../../toolkit/terminal/plain-text.ts'
 
 interface GatewayFacts {
   readonly target: URL
@@ -44,19 +45,19 @@ async function checkReady(facts: GatewayFacts): Promise<CheckOutcome> {
 async function checkBackends(facts: GatewayFacts): Promise<CheckOutcome> {
   const status = await statusOf(facts)
   const backends = status?.['backends']
-  if (!Array.isArray(backends)) return skipped('one target, not a virtual server')
+  if (!Array.isArray(backends)) return skipped('the gateway has one target and is not a virtual server')
   const states = backends
     .filter(isFields)
     .map(({ name, health }) => ({ name: String(name), health: String(health) }))
   const bad = states.filter(({ health }) => health !== 'healthy' && health !== 'unknown')
-  if (bad.length === 0) return ok(`${states.length} backends`)
+  if (bad.length === 0) return ok(quantity(states.length, 'backend'))
   const seen = joinList(bad.map(({ name, health }) => `${name} is ${health}`))
   return bad.length === states.length ? failed('gateway.backend', seen) : warning('gateway.backend', seen)
 }
 
 async function checkProblems(facts: GatewayFacts): Promise<CheckOutcome> {
   const problems = (await statusOf(facts))?.['problems']
-  if (!Array.isArray(problems)) return skipped('one target, not a virtual server')
+  if (!Array.isArray(problems)) return skipped('the gateway has one target and is not a virtual server')
   const texts = problems.filter((problem) => typeof problem === 'string')
   return texts.length === 0 ? ok('none') : warning('gateway.problem', joinList(texts))
 }

@@ -7,17 +7,17 @@ export const atlassian: Profile = {
   docs: 'https://developer.atlassian.com/cloud/jira/platform/oauth-2-3lo-apps/',
   quirks: [
     'https://auth.atlassian.com/authorize requires audience=api.atlassian.com and prompt=consent',
-    'apps have a secret; no PKCE',
-    'a refresh token needs offline_access and changes with each use',
+    'apps have a secret and do not support PKCE',
+    'a refresh token requires offline_access and changes with each use',
     'the cloud id comes from api.atlassian.com/oauth/token/accessible-resources',
   ],
   fixes: {
     'registration.none':
-      'Create an OAuth 2.0 (3LO) integration in the developer console, and use authServerConfig of Gatehouse in front of it, with audience=api.atlassian.com and prompt=consent as additional parameters.',
+      'Create an OAuth 2.0 (3LO) integration in the developer console, and put Gatehouse’s authServerConfig in front of it, with audience=api.atlassian.com and prompt=consent as additional parameters.',
     'issuer-document.missing':
-      'auth.atlassian.com publishes no metadata for 3LO apps. Use authServerConfig of Gatehouse in front of it (provider atlassian), or log in with gatehouse proxy --remote-auth-provider atlassian, --remote-auth-authorize-url and --remote-auth-token-url.',
+      'auth.atlassian.com publishes no metadata for 3LO apps. Put Gatehouse’s authServerConfig in front of it (provider atlassian), or log in with gatehouse proxy --remote-auth-provider atlassian, --remote-auth-authorize-url and --remote-auth-token-url.',
     'pkce.absent':
-      'auth.atlassian.com does not support PKCE for 3LO apps: use authServerConfig of Gatehouse in front of it, which does.',
+      'auth.atlassian.com does not support PKCE for 3LO apps: put Gatehouse’s authServerConfig, which does, in front of it.',
     'refresh.none': 'Add the scope offline_access; the refresh token changes with each use.',
   },
 }

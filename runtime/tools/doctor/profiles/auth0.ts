@@ -7,18 +7,18 @@ export const auth0: Profile = {
   docs: 'https://auth0.com/docs/get-started/applications/dynamic-client-registration',
   quirks: [
     'the issuer ends with a slash',
-    'resource only has an effect with the Resource Parameter Compatibility Profile; without it and without audience the token is encrypted (JWE)',
+    'resource has an effect only with the Resource Parameter Compatibility Profile; without the profile and without audience, the token is encrypted (JWE)',
     'dynamic registration is off until it is enabled for the tenant',
   ],
   fixes: {
     'registration.none':
       'Enable dynamic application registration (Settings, Advanced), or create an application of type Native and give its client id to the client.',
     'token.encrypted':
-      'Enable the Resource Parameter Compatibility Profile (Settings, Advanced), or send audience with the identifier of the API (gatehouse proxy --remote-auth-provider auth0 does).',
+      'Enable the Resource Parameter Compatibility Profile (Settings, Advanced), or send audience with the API’s identifier (gatehouse proxy --remote-auth-provider auth0 does).',
     'token.audience':
-      'Create an API whose identifier is the URL of the MCP server, and enable the Resource Parameter Compatibility Profile.',
-    'issuer.slash': 'The issuer of Auth0 ends with a slash: write it that way in authorization_servers.',
-    'client.target': 'Create an API whose identifier is the URL of the MCP server, byte for byte.',
-    'refresh.none': 'Allow offline access in the API, and request offline_access.',
+      'Create an API whose identifier is the MCP server’s URL, and enable the Resource Parameter Compatibility Profile.',
+    'issuer.slash': 'Auth0’s issuer ends with a slash: write it that way in authorization_servers.',
+    'client.target': 'Create an API whose identifier is the MCP server’s URL, byte for byte.',
+    'refresh.none': 'Allow offline access for the API, and request offline_access.',
   },
 }

@@ -10,24 +10,24 @@ export const cognito: Profile = {
     'no dynamic registration',
     'users log in at the pool’s domain, but the pool itself issues the tokens',
     'access tokens have client_id and no aud, unless resource is sent (Essentials or Plus)',
-    'no scope offline_access: refresh tokens are always issued',
+    'no offline_access scope: refresh tokens are always issued',
   ],
   fixes: {
     'pkce.absent':
-      'Cognito supports S256 but does not announce it. Use authServerConfig of Gatehouse in front of it, or log in with gatehouse proxy --remote-auth-provider cognito.',
+      'Cognito supports S256 but does not advertise it. Put Gatehouse’s authServerConfig in front of it, or log in with gatehouse proxy --remote-auth-provider cognito.',
     'registration.none':
       'Create an app client without a secret, with the authorization code grant and the redirect URI, and give its id to the client.',
     'token.audience':
-      'Access tokens of Cognito have no aud: check client_id instead, or send resource (feature plan Essentials or Plus, managed login).',
+      'Cognito access tokens have no aud: check client_id instead, or send resource (requires managed login and the Essentials or Plus feature plan).',
     'client.redirect':
-      'Add the redirect URI to the allowed callback URLs of the app client; http is allowed for localhost only.',
+      'Add the redirect URI to the app client’s allowed callback URLs; http is allowed for localhost only.',
   },
   errors: [
     {
       match: /redirect_mismatch/,
       code: 'client.redirect',
       cause: 'redirect_mismatch',
-      fix: 'Add the redirect URI to the allowed callback URLs of the app client.',
+      fix: 'Add the redirect URI to the app client’s allowed callback URLs.',
     },
   ],
 }

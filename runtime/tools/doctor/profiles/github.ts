@@ -6,10 +6,10 @@ export const github: Profile = {
   host: /^github\.com$/,
   docs: 'https://docs.github.com/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps',
   quirks: [
-    'metadata only at /.well-known/oauth-authorization-server/login/oauth',
+    'publishes metadata only at /.well-known/oauth-authorization-server/login/oauth',
     'no dynamic registration',
     'tokens are opaque; the subject is the id from https://api.github.com/user, never the login',
-    'GitHub Apps: tokens expire after 8 hours, refresh tokens can be used once',
+    'GitHub Apps: tokens expire after 8 hours, and refresh tokens can be used only once',
     'the token endpoint returns errors with status 200',
   ],
   fixes: {
@@ -18,9 +18,9 @@ export const github: Profile = {
     'issuer-document.missing': 'The issuer is https://github.com/login/oauth, including the path.',
     'issuer-document.root': 'The issuer is https://github.com/login/oauth, including the path.',
     'refresh.none':
-      'Tokens of OAuth Apps do not expire; for GitHub Apps enable “Expire user authorization tokens”.',
+      'OAuth App tokens do not expire; for GitHub Apps, enable “Expire user authorization tokens”.',
     'keys.missing':
-      'Tokens of GitHub are opaque: check them with a request to https://api.github.com/user (userInfo of an upstream).',
-    'client.redirect': 'Correct the callback URL of the app; loopback hosts can use any port.',
+      'GitHub tokens are opaque: check them with a request to https://api.github.com/user (an upstream’s userInfo).',
+    'client.redirect': 'Correct the app’s callback URL; loopback hosts can use any port.',
   },
 }

@@ -6,22 +6,22 @@ export const keycloak: Profile = {
   path: /\/realms\/[^/]+\/?$/,
   docs: 'https://www.keycloak.org/securing-apps/client-registration',
   quirks: [
-    'the issuer follows the host of the request unless hostname is fixed',
+    'the issuer follows the request’s host name unless hostname is set',
     'no audience without a mapper; resource is experimental and only filters audiences',
-    'anonymous registration is restricted by the policies trusted hosts and allowed scopes',
-    'token exchange: since 26.2, a setting of the client, within one realm',
+    'the “Trusted Hosts” and “Allowed Client Scopes” policies restrict anonymous registration',
+    'token exchange (since 26.2) is a client setting and works within one realm',
   ],
   fixes: {
     'issuer.mismatch':
-      'Fix the public URL of Keycloak (--hostname, and --proxy-headers behind a proxy): the issuer follows the host of the request.',
+      'Set Keycloak’s public URL (--hostname, and --proxy-headers behind a proxy): the issuer follows the request’s host name.',
     'endpoints.insecure':
       'Set --proxy-headers=xforwarded and --hostname, so that Keycloak uses https in its metadata.',
     'registration.refused':
-      'Client registration policies, anonymous access: adjust “Trusted Hosts” and “Allowed Client Scopes”.',
+      'In the client registration policies for anonymous access, adjust “Trusted Hosts” and “Allowed Client Scopes”.',
     'registration.redirect':
-      'Client registration policies, anonymous access: adjust “Trusted Hosts”, which also checks redirect URIs.',
+      'In the client registration policies for anonymous access, adjust “Trusted Hosts”, which also checks redirect URIs.',
     'token.audience':
-      'Add an Audience mapper with the URL of the MCP server to a client scope, and give that scope to the client.',
+      'Add an Audience mapper with the MCP server’s URL to a client scope, and assign that scope to the client.',
     'client.redirect': 'Add the redirect URI under Valid redirect URIs; http://127.0.0.1/* covers loopback.',
     'scopes.unknown':
       'Create the client scopes, and list them under Allowed Client Scopes for anonymous registration.',
@@ -31,7 +31,7 @@ export const keycloak: Profile = {
       match: /Invalid parameter: redirect_uri/i,
       code: 'client.redirect',
       cause: 'Invalid parameter: redirect_uri',
-      fix: 'Add the redirect URI under Valid redirect URIs of the client.',
+      fix: 'Add the redirect URI under the client’s Valid redirect URIs.',
     },
     {
       match: /Client not found/i,

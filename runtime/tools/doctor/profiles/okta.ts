@@ -6,22 +6,23 @@ export const okta: Profile = {
   host: /\.(?:okta|oktapreview|okta-emea|okta-gov)\.com$/,
   docs: 'https://developer.okta.com/docs/concepts/auth-servers/',
   quirks: [
-    'tokens of the org server are for Okta’s own APIs: use a custom server, https://{domain}/oauth2/{id}',
-    'its metadata URL appends to that path; the domain root belongs to another authorization server',
-    'dynamic registration needs an API token',
+    'tokens from the org server are for Okta’s own APIs: use a custom server, https://{domain}/oauth2/{id}',
+    'its metadata URL extends that path; the domain root belongs to another authorization server',
+    'dynamic registration requires an API token',
     'one audience per custom server',
     'offline_access and the Refresh Token grant must both be allowed',
   ],
   fixes: {
     'registration.none':
-      'Create an OIDC Native Application with the grants Authorization Code and Refresh Token, and give its client id to the client.',
-    'registration.token': 'Okta requires an API token for registration: create a Native Application by hand.',
+      'Create an OIDC Native Application with the Authorization Code and Refresh Token grants, and give its client id to the client.',
+    'registration.token':
+      'Okta requires an API token for registration: create a Native Application manually.',
     'issuer.mismatch':
-      'Write https://{domain}/oauth2/{id} of the custom authorization server: the root of the domain is the org server.',
+      'Use the custom authorization server’s issuer, https://{domain}/oauth2/{id}: the root of the domain is the org server.',
     'issuer-document.root':
-      'Write https://{domain}/oauth2/{id} of the custom authorization server: the root of the domain is the org server.',
+      'Use the custom authorization server’s issuer, https://{domain}/oauth2/{id}: the root of the domain is the org server.',
     'token.audience':
-      'Set the audience of the custom authorization server to the URL of the MCP server (one audience per server).',
+      'Set the custom authorization server’s audience to the MCP server’s URL (one audience per server).',
     'refresh.none':
       'Allow the Refresh Token grant in the application and the scope offline_access in an access policy.',
     'client.scope': 'Add an access policy with a rule for this client and all of its scopes.',
@@ -31,7 +32,7 @@ export const okta: Profile = {
       match: /policy evaluation failed/i,
       code: 'client.scope',
       cause: 'policy evaluation failed',
-      fix: 'No rule of an access policy covers this client and all scopes: add one to the custom authorization server.',
+      fix: 'No access policy rule covers this client and all scopes: add one to the custom authorization server.',
     },
   ],
 }

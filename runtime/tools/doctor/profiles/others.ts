@@ -6,10 +6,11 @@ export const ping: Profile = {
   title: 'Ping Identity',
   host: /\.pingone\.(?:com|eu|asia|ca|com\.au)$|\.ping-eng\.com$|\.pingidentity\.(?:com|cloud)$/,
   docs: 'https://docs.pingidentity.com/',
-  quirks: ['PingFederate: aud at authorization and resource at exchange choose the token manager'],
+  quirks: [
+    'PingFederate: aud in the authorization request and resource in the token exchange select the token manager',
+  ],
   fixes: {
-    'token.audience':
-      'PingFederate: map the resource URI of an access token manager to the URL of the MCP server.',
+    'token.audience': 'PingFederate: map an access token manager’s resource URI to the MCP server’s URL.',
     'registration.none':
       'Create a client with the authorization code grant and PKCE, and give its id to the MCP client.',
   },
@@ -37,13 +38,13 @@ export const authentik: Profile = {
   path: /\/application\/o\/[^/]+\/?$/,
   docs: 'https://docs.goauthentik.io/add-secure-apps/providers/oauth2/',
   quirks: [
-    'issuer https://{host}/application/o/{slug}/, with a slash; the shared issuer mode breaks the comparison',
+    'the issuer is https://{host}/application/o/{slug}/, with a trailing slash; the shared issuer mode breaks the issuer comparison',
     'OpenID Connect Discovery only, no dynamic registration',
-    'offline_access needs a scope mapping',
+    'offline_access requires a scope mapping',
   ],
   fixes: {
-    'issuer.mismatch': 'Set the issuer mode of the provider to “Each provider has a different issuer”.',
-    'issuer.slash': 'The issuer of authentik ends with a slash: write it that way in authorization_servers.',
+    'issuer.mismatch': 'Set the provider’s issuer mode to “Each provider has a different issuer”.',
+    'issuer.slash': 'The authentik issuer ends with a slash: write it that way in authorization_servers.',
     'registration.none':
       'Create an OAuth2 provider of type Public with the redirect URI, and give its client id to the client.',
     'refresh.none': 'Add the scope mapping for offline_access to the provider.',

@@ -9,13 +9,13 @@ export const slack: Profile = {
     'user scopes are sent as user_scope',
     'errors have status 200 and ok: false; the token is in authed_user',
     'no dynamic registration; only internal or listed apps, with MCP enabled',
-    'token rotation is a setting of the app: 12 hours',
+    'token rotation is an app setting: rotated tokens last 12 hours',
   ],
   fixes: {
     'registration.none':
-      'Create an app at api.slack.com, add the redirect URL, enable MCP, and use authServerConfig of Gatehouse in front of it (provider slack).',
+      'Create an app at api.slack.com, add the redirect URL, enable MCP, and put Gatehouse’s authServerConfig in front of it (provider slack).',
     'issuer-document.missing':
-      'Slack publishes no metadata. Use authServerConfig of Gatehouse in front of it (provider slack), or log in with gatehouse proxy --remote-auth-provider slack, --remote-auth-authorize-url and --remote-auth-token-url.',
+      'Slack publishes no metadata. Put Gatehouse’s authServerConfig in front of it (provider slack), or log in with gatehouse proxy --remote-auth-provider slack, --remote-auth-authorize-url and --remote-auth-token-url.',
     'refresh.none': 'Enable token rotation in the app, or use tokens that do not expire.',
   },
   errors: [
@@ -23,7 +23,7 @@ export const slack: Profile = {
       match: /bad_redirect_uri/,
       code: 'client.redirect',
       cause: 'bad_redirect_uri',
-      fix: 'Add the redirect URL under OAuth & Permissions of the app.',
+      fix: 'Add the redirect URL in the app’s settings, under OAuth & Permissions.',
     },
   ],
 }

@@ -88,13 +88,13 @@ export async function checkIssuer({ server, issuer }: RemoteFacts): Promise<Chec
   const named = text(server, 'issuer')
   if (named === undefined) return failed('issuer-document.malformed', 'no issuer')
   if (named === issuer) return ok(named)
-  const seen = `issuer is ${named}, authorization_servers contains ${issuer ?? '(nothing)'}`
+  const seen = `issuer is ${named}, but authorization_servers contains ${issuer ?? '(nothing)'}`
   const onlySlash = named.replace(/\/$/, '') === issuer?.replace(/\/$/, '')
   if (onlySlash) return warning('issuer.slash', seen)
   // The multi-tenant document of a provider contains a template instead of the issuer.
   if (/[{}]/.test(named)) return failed('issuer.mismatch', seen)
   return failed('issuer.mismatch', seen, {
-    fix: `Write ${named} in authorization_servers, or correct the public URL of the authorization server.`,
+    fix: `Write ${named} in authorization_servers, or correct the authorization server’s public URL.`,
   })
 }
 

@@ -14,7 +14,7 @@ const responseHeaders = ['www-authenticate', headerName.sessionId]
 
 export async function checkCors({ target, peers, options }: RemoteFacts): Promise<CheckOutcome> {
   const { origin } = options
-  if (origin === undefined) return skipped('needs --origin: only applies to browser clients')
+  if (origin === undefined) return skipped('requires --origin: applies only to browser clients')
   const proof = `curl -si -X OPTIONS ${quoted(target)} -H ${quoted(`origin: ${origin}`)} -H 'access-control-request-method: POST'`
   const preflight = await peers.ask(target, {
     method: 'OPTIONS',

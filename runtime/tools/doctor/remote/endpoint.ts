@@ -107,7 +107,7 @@ async function missingOutcome(facts: RemoteFacts, status: number, proof: string)
       until: () => true,
     })
     if (isFailure(got) || !looksLikeMcp(got)) continue
-    return failed('endpoint.not-found', `status ${status} here; there is a response at ${path}`, {
+    return failed('endpoint.not-found', `status ${status} here, but there is a response at ${path}`, {
       proof,
       fix: `Try ${shownUrl(other)}.`,
     })
@@ -132,7 +132,7 @@ export function checkClock(
 ): CheckOutcome {
   const stamp = reply === undefined ? undefined : header(reply, 'date')
   const theirs = stamp === undefined ? Number.NaN : Date.parse(stamp) + 500
-  if (reply === undefined || Number.isNaN(theirs)) return ok('the server sends no Date')
+  if (reply === undefined || Number.isNaN(theirs)) return ok('the server sends no Date header')
   const skewMs = theirs - reply.at
   const seconds = Math.round(Math.abs(skewMs) / 1000)
   // A cached response carries the time at which it was created.

@@ -195,13 +195,13 @@ export interface ExamineOptions extends Partial<RemoteOptions> {
   readonly depth?: Depth | undefined
   /** Issuer as it appears in the document, for depth `issuer`. */
   readonly issuer?: string | undefined
-  /** Timeout of each request and connection. Default 10 s. */
+  /** Timeout for each request and connection. Default: 10 s. */
   readonly timeoutMs?: number | undefined
   readonly ca?: string | undefined
   readonly proxy?: ProxyEnvironment | undefined
   /** Provider id, instead of detection by issuer. */
   readonly provider?: string | undefined
-  /** Replaces the system's resolver (tests). */
+  /** Replaces the system's resolver (for tests). */
   readonly lookup?: LookupAll | undefined
   readonly onFinding?: ((finding: Finding) => void) | undefined
 }

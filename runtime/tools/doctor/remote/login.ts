@@ -46,7 +46,7 @@ export async function checkRegistration({ server, options, profile }: RemoteFact
 export async function tryRegistration(facts: RemoteFacts): Promise<CheckOutcome> {
   const { server, options, peers } = facts
   const endpoint = text(server, 'registration_endpoint')
-  if (!options.register) return skipped('needs --register, which registers a client and deletes it')
+  if (!options.register) return skipped('requires --register, which registers a client and then deletes it')
   if (endpoint === undefined) return skipped('no registration_endpoint')
   try {
     const made = await registerClient(

@@ -31,7 +31,7 @@ export async function checkName(
   if (allowed.length === 0)
     return { outcome: failed('address.refused', `${host} resolves to ${shown}`), addresses: [] }
   return {
-    outcome: ok(isIP(host) === 0 ? `${host} resolves to ${shown}` : `${host} is an address`),
+    outcome: ok(isIP(host) === 0 ? `${host} resolves to ${shown}` : `${host} is an IP address`),
     addresses: allowed,
   }
 }
@@ -157,7 +157,7 @@ const chainCodes: Readonly<Record<string, FindingCode>> = {
 }
 
 function day(ms: number): string {
-  return Number.isNaN(ms) ? 'an unknown day' : new Date(ms).toISOString().slice(0, 10)
+  return Number.isNaN(ms) ? 'an unknown date' : new Date(ms).toISOString().slice(0, 10)
 }
 
 /** Performs a handshake with any certificate and sends no data. */

@@ -142,7 +142,7 @@ async function noDocument(facts: RemoteFacts, places: readonly MetadataResponse[
     facts.issuer = text(place.document, 'issuer') ?? facts.target.origin
     return warning(
       'resource-document.legacy',
-      'no protected-resource document; metadata at the root of the host',
+      'no protected-resource document, but metadata at the root of the host',
     )
   }
   return failed('resource-document.missing', seen, { proof })

@@ -16,6 +16,7 @@ import {
 } from '../../../toolkit/mcp-client/mcp.ts'
 import { failed, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
 import { initializeCommand } from './endpoint.ts'
+import { quantity } from '../../../toolkit/terminal/plain-text.ts'
 import { type RemoteFacts, strings, text } from './facts.ts'
 
 /** Enough calls to reach another replica without causing load. */
@@ -23,9 +24,8 @@ const affinityCalls = 8
 
 export async function checkInitialize(facts: RemoteFacts): Promise<CheckOutcome> {
   const { target, peers, isOpen, token } = facts
-  if (facts.isHttpSse === true)
-    return skipped('the HTTP+SSE (deprecated) transport has a different handshake')
-  if (isOpen !== true && token === undefined) return skipped('needs a login: --token-file or --login')
+  if (facts.isHttpSse === true) return skipped('the deprecated HTTP+SSE transport has a different handshake')
+  if (isOpen !== true && token === undefined) return skipped('requires a login: use --token-file or --login')
   const stateless = await askMcp(peers, target, { method: 'server/discover', era: 'stateless', token })
   facts.isStateless =
     'result' in stateless && (strings(stateless.result, 'supportedVersions') ?? []).includes(statelessVersion)
@@ -122,7 +122,9 @@ export async function checkTools(facts: RemoteFacts): Promise<CheckOutcome> {
     return failed('tools.error', withWords(`status ${reply.status}`, words))
   }
   const more = text(result, 'nextCursor') === undefined ? '' : ' on the first page'
-  return tools.length === 0 ? warning('tools.empty', 'an empty list') : ok(`${tools.length} tools${more}`)
+  return tools.length === 0
+    ? warning('tools.empty', 'an empty list')
+    : ok(`${quantity(tools.length, 'tool')}${more}`)
 }
 
 export async function checkUnknownSession(facts: RemoteFacts): Promise<CheckOutcome> {
@@ -130,7 +132,8 @@ export async function checkUnknownSession(facts: RemoteFacts): Promise<CheckOutc
   const got = await inSession(facts, 'ping', 'gatehouse-doctor-no-such-session')
   if (isFailureOf(got)) return failed('tools.error', networkFailureText(got))
   if (got.reply.status === 404) return ok('404, as required')
-  if (got.result !== undefined) return warning('session.accepted', 'an invented id is accepted')
+  if (got.result !== undefined)
+    return warning('session.accepted', 'the server accepted an invented session id')
   return warning('session.unknown-id', `status ${got.reply.status}`)
 }
 

@@ -32,14 +32,16 @@ async function getStream(facts: RemoteFacts): Promise<CheckOutcome> {
   })
   if (isFailure(reply)) {
     if (reply.failure !== 'timeout') return failed('stream.type', networkFailureText(reply), { proof })
-    return failed('stream.buffered', 'POST works, but the headers of the GET stream do not arrive', { proof })
+    return failed('stream.buffered', 'POST works, but the response headers of the GET stream never arrive', {
+      proof,
+    })
   }
   if (reply.status === 405) return ok('the server has no GET stream (status 405)')
   const seen = transport(reply, proof)
   if (seen !== undefined) return seen
   if (options.watchMs === 0) return ok('headers arrived immediately')
   if (reply.ended === 'time') return ok(`an idle stream stayed open for ${options.watchMs / 1000} s`)
-  return failed('stream.cut', 'the stream ended while it was watched', { proof })
+  return failed('stream.cut', 'the stream ended while it was being watched', { proof })
 }
 
 /** Returns problems that are visible in the headers. */

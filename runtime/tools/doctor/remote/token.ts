@@ -13,7 +13,7 @@ const leewaySec = 5
 
 export async function checkToken(facts: RemoteFacts): Promise<CheckOutcome> {
   const { token } = facts
-  if (token === undefined) return skipped('needs --token-file or --login')
+  if (token === undefined) return skipped('requires --token-file or --login')
   const parts = token.split('.')
   if (parts.length === 5) return failed('token.encrypted', 'five parts: JWE')
   const claims = claimsOf(token)
@@ -36,7 +36,7 @@ function checkTimes(claims: JsonRecord): CheckOutcome | undefined {
   }
   const from = typeof nbf === 'number' ? nbf : typeof iat === 'number' ? iat : now
   return from > now + leewaySec
-    ? failed('token.not-yet-valid', `valid in ${Math.round(from - now)} s`)
+    ? failed('token.not-yet-valid', `becomes valid in ${Math.round(from - now)} s`)
     : undefined
 }
 
@@ -44,7 +44,7 @@ function checkIssuerOf(claims: JsonRecord, { server, isOpen }: RemoteFacts): Che
   const iss = text(claims, 'iss')
   const issuer = text(server, 'issuer')
   if (isOpen === true || iss === undefined || issuer === undefined || iss === issuer) return undefined
-  return failed('token.issuer', `iss is ${iss}, the issuer is ${issuer}`)
+  return failed('token.issuer', `iss is ${iss}, but the issuer is ${issuer}`)
 }
 
 export function audiencesOf({ aud }: JsonRecord): readonly string[] {
@@ -68,9 +68,9 @@ async function checkAudience(claims: JsonRecord, facts: RemoteFacts): Promise<Ch
       (URL.canParse(audience) && resourceCovers(audience, target.href)),
   )
   if (fits) return ok(`for ${joinList(audiences)}`)
-  // Some servers require an audience other than their URL, so the server's response decides.
-  const seen = `aud is ${joinList(audiences)}, the resource is ${named ?? shownUrl(target)}`
+  // Some servers require an audience that differs from their URL, so the server's response decides.
+  const seen = `aud is ${joinList(audiences)}, but the resource is ${named ?? shownUrl(target)}`
   return (await verdictOn(facts)) === 'refused'
-    ? failed('token.audience', `${seen}; the server rejects the token`)
+    ? failed('token.audience', `${seen}; the server rejected the token`)
     : warning('token.audience', seen)
 }

@@ -5,8 +5,8 @@ export const otherCodes = {
     fix: 'Start the gateway, or correct the address: the port of gatehouse proxy, vmcp serve or dev, without a path.',
   },
   'gateway.other': {
-    expected: '/health and /readyz of a Gatehouse server',
-    fix: 'Another server listens there: use the address of gatehouse proxy, vmcp serve or dev, without a path.',
+    expected: '/health and /readyz from a Gatehouse server',
+    fix: 'Another server is listening there: use the address of gatehouse proxy, vmcp serve or dev, without a path.',
   },
   'gateway.not-ready': {
     expected: '/readyz reports ready',
@@ -14,11 +14,11 @@ export const otherCodes = {
   },
   'gateway.backend': {
     expected: 'every backend is healthy',
-    fix: 'Check the backends separately: gatehouse doctor with their URL, or -f with their manifests; /api/backends/health reports since when.',
+    fix: 'Check the backends separately: run gatehouse doctor with each URL, or -f with the manifests; /api/backends/health reports when each state began.',
   },
   'gateway.problem': {
     expected: 'no problems in /status',
-    fix: 'Each problem names the backend or setting.',
+    fix: 'Each problem names the affected backend or setting.',
   },
   'manifest.invalid': {
     expected: 'manifests that the admission webhook accepts',
@@ -26,7 +26,7 @@ export const otherCodes = {
   },
   'manifest.warning': {
     expected: 'no warnings',
-    fix: 'Read the warning: the manifest is accepted, but part of it has no effect or is a risk.',
+    fix: 'Read the warning: the manifest is accepted, but part of it has no effect or poses a risk.',
   },
   'client-file.unreadable': {
     expected: 'a file that the client can parse',
@@ -41,7 +41,7 @@ export const otherCodes = {
     fix: 'Enable the server in the client.',
   },
   'client-file.variable': {
-    expected: 'the variables of the entry are set where the client starts',
+    expected: 'the entry’s variables are set in the environment in which the client starts',
     fix: 'Set the variable. Desktop programs do not read shell profiles: set it for the login session, or in the client.',
   },
   'client-file.program': {
@@ -50,7 +50,7 @@ export const otherCodes = {
   },
   'redis.unreachable': {
     expected: 'a connection to Redis',
-    fix: 'Start Redis, correct host and port, or open the port; rediss:// is for TLS and redis:// for plain TCP.',
+    fix: 'Start Redis, correct the host and port, or open the port; rediss:// is for TLS, and redis:// is for plain TCP.',
   },
   'redis.credentials': {
     expected: 'the user name and password are accepted',
@@ -58,7 +58,7 @@ export const otherCodes = {
   },
   'redis.version': {
     expected: 'Redis or Valkey 6.2 or newer',
-    fix: 'Upgrade: sessions need commands of Redis 6.2.',
+    fix: 'Upgrade: sessions require commands that Redis 6.2 introduced.',
   },
   'redis.role': {
     expected: 'a primary that accepts writes',
@@ -69,15 +69,15 @@ export const otherCodes = {
     fix: 'Set maxmemory-policy to noeviction: otherwise Redis drops sessions and logins when its memory is full.',
   },
   'redis.memory': {
-    expected: 'less than 90 % of maxmemory in use',
+    expected: 'less than 90% of maxmemory in use',
     fix: 'Raise maxmemory, or shorten the lifetime of sessions.',
   },
   'redis.clock': {
     expected: 'clocks that differ by less than 5 seconds',
-    fix: 'Synchronise the clocks (NTP): the lifetime of sessions and logins depends on the clock of Redis.',
+    fix: 'Synchronize the clocks (NTP): the lifetime of sessions and logins depends on the Redis server’s clock.',
   },
   'redis.plain': {
     expected: 'TLS',
-    fix: 'Passwords and sessions travel in plaintext: use rediss:// (tls in manifests), unless the network is trusted.',
+    fix: 'Passwords and sessions are sent in plaintext: use rediss:// (tls in manifests), unless the network is trusted.',
   },
 } as const

@@ -2,11 +2,11 @@
 export const signInCodes = {
   'login.no-client': {
     expected: 'a client that this program can use',
-    fix: 'Set --client-id: a client that was registered by hand, or the URL of a client metadata document that lists the redirect URI.',
+    fix: 'Set --client-id to a client that was registered manually, or to the URL of a client metadata document that lists the redirect URI.',
   },
   'login.port': {
     expected: 'the port of the redirect URI is free on this machine',
-    fix: 'Stop the program that listens there (another login, gatehouse proxy), or set --redirect-uri with another port that is registered for the client.',
+    fix: 'Stop the program that is listening there (another login, gatehouse proxy), or set --redirect-uri to a URI with another port that is registered for the client.',
   },
   'login.timeout': {
     expected: 'the browser returns to the redirect URI',
@@ -14,19 +14,19 @@ export const signInCodes = {
   },
   'login.denied': {
     expected: 'the user consents',
-    fix: 'The user or a rule of the authorization server denied the login: assign the user to the application, or have an administrator consent.',
+    fix: 'The user or an authorization server rule denied the login: assign the user to the application, or have an administrator consent.',
   },
   'login.pkce': {
     expected: 'an authorization request with PKCE (S256)',
-    fix: 'Enable PKCE with S256 for the client: MCP clients require it. If that is not possible, use an authorization server in front of it (authServerConfig of Gatehouse).',
+    fix: 'Enable PKCE with S256 for the client: MCP clients require it. If that is not possible, put another authorization server in front of it (Gatehouse’s authServerConfig).',
   },
   'login.issuer': {
-    expected: 'iss of the redirect equals the issuer (RFC 9207)',
+    expected: 'iss in the redirect equals the issuer (RFC 9207)',
     fix: 'The authorization server uses a different issuer in the redirect: correct its public URL. Clients reject the redirect.',
   },
   'login.response': {
-    expected: 'a redirect with one code, or one error',
-    fix: 'Correct the redirect of the authorization server, or the proxy in front of it that changes query strings.',
+    expected: 'a redirect with exactly one code or one error',
+    fix: 'Correct the authorization server’s redirect, or the proxy in front of it that changes query strings.',
   },
   'login.server': {
     expected: 'a redirect without a server error',
@@ -34,7 +34,7 @@ export const signInCodes = {
   },
   'code.client': {
     expected: 'the token endpoint accepts the client',
-    fix: 'Register the client as public (method none, with PKCE), or set its secret (--client-secret-file); the method at the token endpoint must match the registration.',
+    fix: 'Register the client as public (method “none”, with PKCE), or set its secret (--client-secret-file); the client authentication method must match the registration.',
   },
   'code.pkce': {
     expected: 'the token endpoint accepts the code_verifier',
@@ -42,7 +42,7 @@ export const signInCodes = {
   },
   'code.refused': {
     expected: 'the code is exchanged for a token',
-    fix: 'Codes can be used once and expire quickly: check for a second use, a wrong clock, several instances without shared storage, or a client without the authorization code grant.',
+    fix: 'Codes can be used only once and expire quickly: check for a second use, a wrong clock, several instances without shared storage, or a client without the authorization code grant.',
   },
   'code.unreachable': {
     expected: 'the token endpoint responds',
@@ -50,11 +50,11 @@ export const signInCodes = {
   },
   'code.response': {
     expected: 'JSON with access_token and token_type (RFC 6749, section 5.1)',
-    fix: 'Correct the response of the token endpoint. For a provider with a nonstandard response, put Gatehouse’s authServerConfig in front of it (tokenResponseMapping).',
+    fix: 'Correct the token endpoint’s response. For a provider with a nonstandard response, put Gatehouse’s authServerConfig in front of it (tokenResponseMapping).',
   },
   'scopes.not-granted': {
     expected: 'the requested scopes',
-    fix: 'Allow the missing scopes for the client and for this user, or list fewer in scopes_supported of the protected-resource document.',
+    fix: 'Allow the missing scopes for the client and for this user, or list fewer in scopes_supported in the protected-resource document.',
   },
   'refresh.not-issued': {
     expected: 'a refresh token',
@@ -65,11 +65,11 @@ export const signInCodes = {
     fix: 'Allow the refresh_token grant for the client, with the same client authentication and resource as in the login; several instances must share their tokens.',
   },
   'refresh.audience': {
-    expected: 'the renewed token has the audience of the first one',
-    fix: 'Configure the authorization server to keep the audience at renewal: clients send the same resource again.',
+    expected: 'the renewed token has the same audience as the first one',
+    fix: 'Configure the authorization server to keep the audience on renewal: clients send the same resource again.',
   },
   'login.left': {
-    expected: 'tokens and registration are cleaned up',
-    fix: 'Delete the client in the authorization server: it does not support deletion (RFC 7592), or rejected it.',
+    expected: 'the tokens and the registration are cleaned up',
+    fix: 'Delete the client on the authorization server, which does not support deletion (RFC 7592) or rejected it.',
   },
 } as const

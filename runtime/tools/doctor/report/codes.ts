@@ -13,11 +13,11 @@ import { signInCodes } from './codes-sign-in.ts'
 export const codes = {
   'doctor.error': {
     expected: 'the check itself works',
-    fix: 'This is an error of gatehouse, not of the target: run this again, and report it with the text above.',
+    fix: 'This is an error in gatehouse, not in the target: run the command again, and report the error with the text above.',
   },
   'doctor.interrupted': {
     expected: 'every check runs',
-    fix: 'Interrupted by Ctrl-C: run the command again. Registrations and tokens of the login were cleaned up.',
+    fix: 'Interrupted by Ctrl-C: run the command again. Registrations and tokens from the login were cleaned up.',
   },
   ...networkCodes,
   ...metadataCodes,

@@ -36,7 +36,7 @@ export async function checkBrowser(facts: RemoteFacts): Promise<CheckOutcome> {
     resource: ready.resource,
   }).href
   if (url.length > maxUrlLength) {
-    return failed('client.refused', `the login address has ${url.length} characters`)
+    return failed('client.refused', `the login address is ${url.length} characters long`)
   }
   await show(url, options)
   return waitFor(facts, ready, options)
@@ -93,7 +93,7 @@ function refusal(error: OAuthClientError, params: URLSearchParams, facts: Remote
     const issuer = facts.signIn?.ready?.server.issuer
     if (params.getAll('iss').length > 1 || iss === issuer) return failed('login.response', error.message)
     if (iss !== null)
-      return failed('login.issuer', `${error.message}: iss is ${iss}, the issuer is ${issuer ?? ''}`)
+      return failed('login.issuer', `${error.message}: iss is ${iss}, but the issuer is ${issuer ?? ''}`)
     const isPromised = facts.server?.['authorization_response_iss_parameter_supported'] === true
     return failed(isPromised ? 'login.issuer' : 'login.response', error.message)
   }

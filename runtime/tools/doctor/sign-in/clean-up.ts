@@ -35,5 +35,5 @@ function tokensText({ refresh, access }: SignIn['issued'], isRefresh: boolean, i
   // Servers that do not query the issuer accept a signed token until it expires.
   const rest = 'access tokens stay valid until they expire'
   if (refresh.size === 0) return rest
-  return isRefresh ? `refresh tokens are revoked, ${rest}` : 'tokens stay valid until they expire'
+  return isRefresh ? `refresh tokens are revoked; ${rest}` : 'tokens stay valid until they expire'
 }

@@ -32,7 +32,7 @@ export async function checkLoginClient(facts: RemoteFacts): Promise<CheckOutcome
   if (!supportsS256(server) && !isSilent(server, profile?.id))
     return skipped('MCP clients require PKCE (S256)')
   if (options.clientId === undefined && server.registration_endpoint === undefined)
-    return unknown('login.no-client', 'clients can only register themselves with metadata documents')
+    return unknown('login.no-client', 'clients can register only through metadata documents')
   const opened = await openPort(facts)
   if (typeof opened === 'string') return unknown('login.port', opened)
   const { callback, redirectUri } = opened

@@ -71,7 +71,7 @@ export async function checkGranted(facts: RemoteFacts): Promise<CheckOutcome> {
   if (!ready || !tokens) return skipped('needs a token')
   const granted = grantedScopes(tokens, token)
   // RFC 6749 section 5.1: when omitted, the granted scopes equal the requested ones.
-  if (granted === undefined) return ok('as requested: the response lists none')
+  if (granted === undefined) return ok('as requested: the response does not list scopes')
   const missing = ready.scopes.filter((scope) => !openIdScopes.has(scope) && !granted.includes(scope))
   if (missing.length === 0) return ok(joinList(granted))
   const seen = `not granted: ${joinList(missing)}`
@@ -107,7 +107,7 @@ export async function checkRenewal(facts: RemoteFacts): Promise<CheckOutcome> {
     const lost = lostAudiences(token, renewed.accessToken)
     if (lost.length > 0) return failed('refresh.audience', `no longer in aud: ${joinList(lost)}`)
     const isSame = renewed.refreshToken === refreshToken
-    return ok(`renewed; the refresh token ${isSame ? 'stays' : 'changes with each use'}`)
+    return ok(`renewed; the refresh token ${isSame ? 'stays the same' : 'changes with each use'}`)
   } catch (error) {
     if (!(error instanceof OAuthClientError)) throw error
     if (tokenRefusal(error) === 'temporary') return failed('code.unreachable', errorText(error))

@@ -83,7 +83,7 @@ async function checkMemory({ redis }: StoreFacts): Promise<CheckOutcome> {
   const { usedBytes, maxBytes } = redis ?? {}
   if (usedBytes === undefined || maxBytes === undefined) return skipped('INFO is not permitted')
   if (maxBytes === 0) return ok('no limit')
-  const share = `${Math.round((usedBytes / maxBytes) * 100)} % of maxmemory`
+  const share = `${Math.round((usedBytes / maxBytes) * 100)}% of maxmemory`
   return usedBytes > maxBytes * fullShare ? warning('redis.memory', share) : ok(share)
 }
 

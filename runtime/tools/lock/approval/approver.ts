@@ -53,13 +53,13 @@ function notPossible(error: unknown): ApprovalWay {
 
 const noLock = {
   way: 'none',
-  why: 'the configuration has no lock of this backend: edit the file of --pin-first and restart, or write a lock with gatehouse lock',
+  why: 'the configuration has no lock for this backend: edit the --pin-first file and restart, or write a lock with gatehouse lock',
 } as const
 
 /** The lock does not belong to an object, so no manifest contains it. */
 const ownFile = {
   way: 'none',
-  why: 'the lock is in toolLocks of this server’s file, or in a file of --pin-first: change it there, then restart',
+  why: 'the lock is in toolLocks in this server’s file, or in a --pin-first file: change it there, then restart',
 } as const
 
 async function rejectApproval(): Promise<never> {

@@ -129,7 +129,7 @@ function laterMembers(name: string): readonly string[] {
 
 function mustEditByHand(): GatehouseError {
   return notWritten(
-    'its file cannot be edited safely, for example because of anchors: edit it by hand, or rewrite it with gatehouse lock',
+    'its file cannot be edited safely, for example because it contains anchors: edit it manually, or rewrite it with gatehouse lock',
   )
 }
 

@@ -50,11 +50,11 @@ export function fileOfLock(where: SoughtLock): string {
   const [file] = files
   const name = where.lock.name ?? ''
   if (where.paths.length === 0)
-    throw notWritten('the manifests were read from standard input: change the lock at their source')
+    throw notWritten('the manifests were read from standard input: change the lock in their source')
   if (file === undefined)
     throw notWritten(`the files no longer contain MCPToolLock ${name}: review the difference again`)
   if (found > 1)
-    throw notWritten(`the files contain several MCPToolLocks ${name}: edit the correct one by hand`)
+    throw notWritten(`the files contain several MCPToolLocks ${name}: edit the correct one manually`)
   return file
 }
 

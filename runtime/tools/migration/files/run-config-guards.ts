@@ -39,7 +39,11 @@ export function convertGuards(parts: RunConfigParts): void {
   }
   const origins = reader.texts('allowed_origins')
   if (origins.length > 0)
-    draft.note('allowed_origins', 'differs', 'browsers of all other origins are rejected, including these')
+    draft.note(
+      'allowed_origins',
+      'differs',
+      'browsers from all other origins are rejected, including the listed ones',
+    )
   noteMiddlewares(parts)
 }
 

@@ -51,7 +51,7 @@ export function headerSpec({ reader, name, draft, context }: RunConfigParts, isR
   const headers = reader.fields('header_forward')
   if (!headers) return {}
   if (!isRemote) {
-    draft.note('header_forward', 'lost', 'headers are only added for remote servers')
+    draft.note('header_forward', 'lost', 'headers are added only for remote servers')
     return {}
   }
   const plain = headers['add_plaintext_headers']

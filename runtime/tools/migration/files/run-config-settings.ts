@@ -126,7 +126,7 @@ function scaling({ reader, draft }: RunConfigParts): Fields {
     draft.note(
       'scaling_config.session_redis',
       'differs',
-      'refer to the Secret with its password in passwordRef',
+      'refer to the Secret that contains its password in passwordRef',
     )
   return {
     ...(typeof replicas === 'number' && { backendReplicas: replicas }),

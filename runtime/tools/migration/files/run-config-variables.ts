@@ -27,7 +27,7 @@ export function variablesOf({ reader, name, draft, context }: RunConfigParts): F
     draft.note(
       `secrets[${index}]`,
       'differs',
-      `fill in key ${secret} of the Secret, because the file contains no value`,
+      `fill in key ${secret} of the Secret, because the file does not contain its value`,
     )
   }
   if (targets.length === 0) return env.length > 0 ? { env } : {}

@@ -82,10 +82,10 @@ function volumes({ reader, draft }: RunConfigParts): Fields {
   const found = reader.texts('volumes').flatMap((text, index) => {
     const [, hostPath = '', mountPath = '', mode] = /^(.+?):([^:]+)(?::(ro|rw))?$/.exec(text) ?? []
     if (!hostPath.startsWith('/')) {
-      draft.note(`volumes[${index}]`, 'lost', 'is not an absolute path of a folder')
+      draft.note(`volumes[${index}]`, 'lost', 'is not the absolute path of a folder')
       return []
     }
-    draft.note(`volumes[${index}]`, 'differs', 'refers to a folder on the node of the pod')
+    draft.note(`volumes[${index}]`, 'differs', 'refers to a folder on the pod’s node')
     return [{ name: `volume-${index + 1}`, hostPath, mountPath, ...(mode === 'ro' && { readOnly: true }) }]
   })
   return found.length > 0 ? { volumes: found } : {}
@@ -109,7 +109,7 @@ function profile({ reader, draft }: RunConfigParts): Fields {
     draft.note(
       'permission_profile',
       'lost',
-      'hosts cannot be listed: all outgoing traffic of the pod is denied',
+      'hosts cannot be listed: all outgoing traffic from the pod is denied',
     )
   return { permissionProfile: { type: 'builtin', name: 'none' } }
 }
@@ -129,9 +129,9 @@ function sharedSpec({ reader, draft }: RunConfigParts): Fields {
   const port = reader.number('port')
   const prefix = reader.text('endpoint_prefix')
   if (reader.flag('stateless'))
-    draft.note('stateless', 'differs', 'the proxy forwards the 405 of the server instead of sending its own')
+    draft.note('stateless', 'differs', 'the proxy forwards the server’s 405 instead of sending its own')
   if (reader.text('session_ttl') !== undefined)
-    draft.note('session_ttl', 'differs', 'the server behind the proxy determines the lifetime of sessions')
+    draft.note('session_ttl', 'differs', 'the server behind the proxy determines the session lifetime')
   if (reader.flag('strict_protocol_validation'))
     draft.note('strict_protocol_validation', 'differs', 'unknown protocol revisions are always rejected')
   const audited = reader.fields('audit_config') ?? reader.text('audit_config_path')

@@ -37,7 +37,7 @@ export function convertInlineOidc(draft: MigrationDraft, pattern: string, contex
   }
   draft.note(path, 'renamed', `becomes MCPOIDCConfig ${name} and oidcConfigRef`)
   if (audience === undefined)
-    draft.note(path, 'refused', 'has no audience, so any token of the issuer would be accepted')
+    draft.note(path, 'refused', 'has no audience, so any token from the issuer would be accepted')
 }
 
 /** Moves a plain-text client secret to a Secret. */

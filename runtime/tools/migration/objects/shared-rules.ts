@@ -31,7 +31,7 @@ export function convertProxyOverrides(draft: MigrationDraft): void {
     draft.note(
       `${at}.podTemplateMetadataOverrides.annotations`,
       'lost',
-      'files of the injected agent are not read as variables of the server: copy the values to a Secret and refer to it in spec.secrets',
+      'the injected agent’s files are not read as server variables: copy the values to a Secret and refer to it in spec.secrets',
     )
   }
 }
@@ -53,7 +53,7 @@ export function noteProfile(draft: MigrationDraft): void {
     'spec.permissionProfile',
     'differs',
     isNone
-      ? 'is enforced with a NetworkPolicy: the server cannot reach anything outside of its pod'
+      ? 'is enforced with a NetworkPolicy: the server cannot reach anything outside its pod'
       : 'is enforced with a NetworkPolicy, which supports ports, but not host names or paths',
   )
 }
@@ -88,7 +88,7 @@ export function convertImage(draft: MigrationDraft, builder?: string): void {
     draft.note(
       field.path,
       'differs',
-      "runs with its image's own entrypoint, to which the proxy attaches, and serves all sessions with one process. With a command in podTemplateSpec, container mcp, each session has its own process",
+      "runs with its image's own entrypoint, to which the proxy attaches, and serves all sessions with one process. If podTemplateSpec sets a command for the container mcp, each session has its own process",
     )
   }
 }
@@ -132,7 +132,7 @@ export function convertVirtualServer(
     draft.revalue(`${strategy}.type`, { aws_sts: 'cloud_sts' })
     draft.rename(`${strategy}.awsSts`, 'cloudSts')
   }
-  const oneListener = 'metrics are only available on the main port'
+  const oneListener = 'metrics are available only on the main port'
   draft.drop(`${at}telemetry.prometheusPort`, 'differs', oneListener)
   for (const { parent, key, value, path } of draft.fieldsAt(`${at}telemetry.metricsOnTransportPort`)) {
     delete parent[key]
@@ -153,14 +153,8 @@ export function convertAuthServer(draft: MigrationDraft, at: string): void {
   const lost: Readonly<Record<string, string>> = {
     forceConfidentialRedirectUris: 'only clients that request a secret become confidential',
     insecureAllowConfidentialOverLoopbackHTTP: 'confidential clients need no permission for loopback issuers',
-    delegateClients: `these clients exchange the tokens of users, which this server does not support; ${ownClient}`,
-    trustedIssuers: `tokens from other issuers are neither exchanged nor accepted as assertions; ${ownClient}`,
-    spiffeTrustDomains: `SPIFFE identities are not supported; ${ownClient}, with its public keys`,
-    'inboundGrants.spiffeClientAuth': `SPIFFE identities are not supported; ${ownClient}, with its public keys`,
-    'inboundGrants.tokenExchange': 'tokens are not exchanged',
-    'inboundGrants.jwtBearer': `assertions are not exchanged for tokens; ${ownClient}, with its public keys`,
-    inboundGrants: 'these grants are not supported',
-    allowPrivateKeyJWTRegistration: `clients cannot register public keys; ${ownClient}, with its public keys`,
+    delegateClients: 'clients cannot be declared for delegation',
+    trustedIssuers: 'tokens from other issuers are not exchanged',
     'upstreamProviders[].oauth2Config.allowPrivateIPs': 'private addresses are rejected',
     'upstreamProviders[].oauth2Config.insecureAllowHTTP': 'plain http is rejected',
   }

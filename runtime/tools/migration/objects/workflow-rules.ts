@@ -8,7 +8,7 @@ export function convertWorkflow(draft: MigrationDraft, at: string, tools: Readon
   for (const { parent, key, value, path } of draft.fieldsAt(`${at}.failureMode`)) {
     delete parent[key]
     if (value === 'abort') draft.note(path, 'renamed', 'is the default')
-    else draft.note(path, 'lost', 'set onError.action of the steps instead')
+    else draft.note(path, 'lost', 'set onError.action in the steps instead')
   }
   for (const steps of [`${at}.steps[]`, `${at}.steps[].step`]) {
     convertRetries(draft, steps)
@@ -36,7 +36,7 @@ function enableNestedTemplates(draft: MigrationDraft, at: string): void {
     )
       continue
     parent['nestedTemplates'] = true
-    draft.note(path, 'renamed', 'has templates below the first level of arguments: nestedTemplates is set')
+    draft.note(path, 'renamed', 'has templates below the first level of arguments, so nestedTemplates is set')
   }
 }
 

@@ -150,7 +150,7 @@ t.test('a file that is no lock of the backend is fatal, and stays', async (t) =>
     ],
     ['', /is not an MCPToolLock|contains no documents/],
     ['{', /files\.lock\.yaml/],
-    [lock('other'), /is the lock of other, not of files/],
+    [lock('other'), /is the lock for other, not for files/],
     [lock('files').replace('spec: {', 'spec: {scheme: gatehouse.pin.v9, '), /scheme/],
   ]
   for (const [text, message] of rows) {

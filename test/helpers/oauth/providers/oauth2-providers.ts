@@ -29,7 +29,7 @@ export const github: ProviderProfile = {
   user: { id: 583231, login: 'octocat', name: 'Alice', email: null },
   proxy: () => ({ ...confidential, remoteAuthProvider: 'github' }),
   upstream: oauth2(['repo'], (place) => ({ provider: 'github', ...userInfo(place, 'id') })),
-  doctor: { warning: 'keys.missing', fix: /Tokens of GitHub are opaque/, renews: true },
+  doctor: { warning: 'keys.missing', fix: /GitHub tokens are opaque/, renews: true },
 }
 
 export const slack: ProviderProfile = {

@@ -46,7 +46,7 @@ t.test('environment: references are looked up, variables expanded, optional ones
     ...container,
     env: [{ name: 'X', valueFrom: { secretKeyRef: { name: 'no', key: 'k' } } }],
   }
-  t.throws(() => environmentOf(missing, { object: pod, objects: [] }), /X needs key "k" of Secret "no"/)
+  t.throws(() => environmentOf(missing, { object: pod, objects: [] }), /X requires key "k" of Secret "no"/)
 })
 
 t.test(
