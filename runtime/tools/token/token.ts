@@ -167,7 +167,7 @@ function readClient(flags: TokenFlags, violations: Violations): OAuthClient | un
 }
 
 function printResult({ tokens, located }: MachineToken, { json }: TokenFlags): number {
-  const { accessToken, tokenType, expiresAt } = tokens
+  const { accessToken, expiresAt } = tokens
   if (!/^[\x21-\x7e]+$/.test(accessToken)) {
     printError('Error: the token endpoint returned a token that is not visible ASCII text')
     return exitCode.failed
@@ -175,7 +175,7 @@ function printResult({ tokens, located }: MachineToken, { json }: TokenFlags): n
   if (json) {
     printJson({
       access_token: accessToken,
-      token_type: tokenType,
+      token_type: 'Bearer',
       ...(expiresAt !== undefined && { expires_in: Math.round((expiresAt - Date.now()) / 1000) }),
       // A server that grants all requested scopes may omit them (RFC 6749 section 5.1).
       scope: tokens.scope ?? located.scopes.join(' '),
