@@ -3,7 +3,8 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { proxyFlags, variables } from '../../../runtime/config/index.ts'
 import { CliCommand } from '../../../runtime/toolkit/terminal/command.ts'
-import { addTokenCommand, clientSecretVariable } from '../../../runtime/tools/token/command.ts'
+import { addTokenCommand } from '../../../runtime/tools/token/command.ts'
+import { clientSecretVariable } from '../../../runtime/tools/token/token.ts'
 
 const page = readFileSync('docs/guides/proxy.md', 'utf8')
 
