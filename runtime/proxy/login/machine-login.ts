@@ -85,7 +85,8 @@ export class MachineLogin implements ProxyLogin {
   /** True when this login handles a response with this status. */
   concerns(status: number, challenge: Challenge | undefined): boolean {
     if (status === 401) return this.#token !== undefined || challenge !== undefined
-    return status === 403 && this.#newScopes(challenge).length > 0 && !this.#stepUps.isExhausted(false)
+    const isRepeat = this.#newScopes(challenge).length === 0
+    return status === 403 && !isRepeat && !this.#stepUps.isExhausted(isRepeat)
   }
 
   /** Gets another token after the target rejected `usedToken` at `url`. Throws like `token`. */
@@ -128,8 +129,9 @@ export class MachineLogin implements ProxyLogin {
   async #stepUp(challenge: Challenge | undefined): Promise<void> {
     const wanted = this.#newScopes(challenge)
     const located = this.#located
-    if (!located || wanted.length === 0) return
-    this.#stepUps.begin(false)
+    const isRepeat = wanted.length === 0
+    if (!located || isRepeat) return
+    this.#stepUps.begin(isRepeat)
     this.#parts.log.info('the target requires more scopes', { scopes: wanted })
     await this.#attempt(async () => {
       const wider = { ...located, scopes: [...located.scopes, ...wanted] }

@@ -11,9 +11,6 @@ import { assertionAlgs, providerIds } from '../../oauth/index.ts'
 import { collect } from '../../toolkit/terminal/options.ts'
 import type { TokenFlags } from './token.ts'
 
-/** Contains the client secret, if no file is set. */
-export const clientSecretVariable = 'GATEHOUSE_CLIENT_SECRET'
-
 export function addTokenCommand(program: Command): void {
   program
     .command('token')
@@ -28,7 +25,7 @@ export function addTokenCommand(program: Command): void {
     .option('--client-id <id>', 'client id at the authorization server (required)')
     .option(
       '--client-secret-file <path>',
-      `file with the client secret, or - for standard input (default: the variable ${clientSecretVariable})`,
+      'file with the client secret, or - for standard input (default: the variable GATEHOUSE_CLIENT_SECRET)',
     )
     .option('--private-key-file <path>', 'private key, PEM or JWK, instead of a secret; - for standard input')
     .addOption(

@@ -17,7 +17,9 @@ import { exitCode, print, printError, printJson } from '../../toolkit/terminal/o
 import { forTerminal } from '../../toolkit/terminal/plain-text.ts'
 import { readBounded, readToken } from '../../toolkit/terminal/token-file.ts'
 import { stoppedExitCode, stopSignal } from '../../toolkit/terminal/stop.ts'
-import { clientSecretVariable } from './command.ts'
+
+/** Contains the client secret, if no file is set. */
+export const clientSecretVariable = 'GATEHOUSE_CLIENT_SECRET'
 
 export interface TokenFlags {
   readonly server?: string
@@ -53,8 +55,8 @@ export async function printToken(flags: TokenFlags): Promise<number> {
   }
 }
 
-/** Collects all violations. */
-class Violations {
+/** Collects all errors in the options. */
+class OptionErrors {
   readonly #lines: string[] = []
 
   add(flag: string, rule: string): void {
@@ -77,24 +79,24 @@ class Violations {
 }
 
 function readRequest(flags: TokenFlags) {
-  const violations = new Violations()
+  const errors = new OptionErrors()
   const { issuer, tokenUrl, resource, provider, caFile } = flags
-  const target = readTarget(flags, violations)
+  const target = readTarget(flags, errors)
   for (const [flag, url] of [
     ['--issuer', issuer],
     ['--token-url', tokenUrl],
   ] as const) {
     const problem = url === undefined ? undefined : endpointViolation(url)
-    if (problem !== undefined) violations.add(flag, problem)
+    if (problem !== undefined) errors.add(flag, problem)
   }
   if (issuer !== undefined && tokenUrl !== undefined)
-    violations.add('--issuer, --token-url', 'set only one of them')
+    errors.add('--issuer, --token-url', 'set only one of them')
   if (resource !== undefined && (!URL.canParse(resource) || resource.includes('#')))
-    violations.add('--resource', 'must be an absolute URI without a fragment')
-  const scopes = readScopes(flags, violations)
-  const client = readClient(flags, violations)
-  const ca = caFile === undefined ? undefined : violations.attempt(() => readBounded('--ca-file', caFile))
-  violations.throwIfAny()
+    errors.add('--resource', 'must be an absolute URI without a fragment')
+  const scopes = readScopes(flags, errors)
+  const client = readClient(flags, errors)
+  const ca = caFile === undefined ? undefined : errors.attempt(() => readBounded('--ca-file', caFile))
+  errors.throwIfAny()
   if (!target || !client) throw new GatehouseError('INTERNAL')
   return {
     target,
@@ -115,39 +117,39 @@ function readRequest(flags: TokenFlags) {
 
 function readTarget(
   { server, issuer, tokenUrl }: TokenFlags,
-  violations: Violations,
+  errors: OptionErrors,
 ): TargetAddress | undefined {
   const url = server ?? issuer ?? tokenUrl
   if (url === undefined) {
-    violations.add('--server', 'required, unless --issuer or --token-url is set')
+    errors.add('--server', 'required, unless --issuer or --token-url is set')
     return undefined
   }
   const parsed = URL.canParse(url) ? new URL(url) : undefined
   if (parsed && /^https?:$/.test(parsed.protocol) && parsed.username === '' && parsed.password === '')
     return parseTarget(url, { withPath: true })
-  if (server !== undefined) violations.add('--server', 'must be an http or https URL without credentials')
+  if (server !== undefined) errors.add('--server', 'must be an http or https URL without credentials')
   return undefined
 }
 
-function readScopes({ scope }: TokenFlags, violations: Violations): readonly string[] | undefined {
+function readScopes({ scope }: TokenFlags, errors: OptionErrors): readonly string[] | undefined {
   const scopes = scope?.flatMap((text) => text.split(/[\s,]+/)).filter((text) => text !== '')
   if (scopes?.some((text) => !/^[\x21\x23-\x5b\x5d-\x7e]+$/.test(text)))
-    violations.add('--scope', 'must consist of printable characters without quotes and backslashes')
+    errors.add('--scope', 'must consist of printable characters without quotes and backslashes')
   return scopes
 }
 
-function readClient(flags: TokenFlags, violations: Violations): OAuthClient | undefined {
+function readClient(flags: TokenFlags, errors: OptionErrors): OAuthClient | undefined {
   const { clientId = '', clientSecretFile, privateKeyFile, signingAlg } = flags
   const variable = readVariable(environment(), { name: clientSecretVariable, meaning: 'client secret' })
-  if (clientId === '') violations.add('--client-id', 'required')
+  if (clientId === '') errors.add('--client-id', 'required')
   if (privateKeyFile !== undefined && (clientSecretFile ?? variable) !== undefined) {
     const source = clientSecretFile === undefined ? clientSecretVariable : '--client-secret-file'
-    violations.add(`${source}, --private-key-file`, 'set only one of them')
+    errors.add(`${source}, --private-key-file`, 'set only one of them')
   }
   if (signingAlg !== undefined && privateKeyFile === undefined)
-    violations.add('--signing-alg', 'requires --private-key-file')
+    errors.add('--signing-alg', 'requires --private-key-file')
   if (privateKeyFile !== undefined) {
-    const privateKey = violations.attempt(() =>
+    const privateKey = errors.attempt(() =>
       readClientKey(readBounded('--private-key-file', privateKeyFile), '--private-key-file', signingAlg),
     )
     return privateKey && { clientId, privateKey }
@@ -155,10 +157,10 @@ function readClient(flags: TokenFlags, violations: Violations): OAuthClient | un
   const clientSecret =
     clientSecretFile === undefined
       ? variable
-      : violations.attempt(() => readToken('--client-secret-file', clientSecretFile))
+      : errors.attempt(() => readToken('--client-secret-file', clientSecretFile))
   if (clientSecret !== undefined) return { clientId, clientSecret }
   if (clientSecretFile === undefined) {
-    violations.add(
+    errors.add(
       '--client-secret-file',
       `required, unless --private-key-file or the variable ${clientSecretVariable} is set`,
     )
@@ -167,7 +169,7 @@ function readClient(flags: TokenFlags, violations: Violations): OAuthClient | un
 }
 
 function printResult({ tokens, located }: MachineToken, { json }: TokenFlags): number {
-  const { accessToken, tokenType, expiresAt } = tokens
+  const { accessToken, expiresAt } = tokens
   if (!/^[\x21-\x7e]+$/.test(accessToken)) {
     printError('Error: the token endpoint returned a token that is not visible ASCII text')
     return exitCode.failed
@@ -175,7 +177,7 @@ function printResult({ tokens, located }: MachineToken, { json }: TokenFlags): n
   if (json) {
     printJson({
       access_token: accessToken,
-      token_type: tokenType,
+      token_type: 'Bearer',
       ...(expiresAt !== undefined && { expires_in: Math.round((expiresAt - Date.now()) / 1000) }),
       // A server that grants all requested scopes may omit them (RFC 6749 section 5.1).
       scope: tokens.scope ?? located.scopes.join(' '),

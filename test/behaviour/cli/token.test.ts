@@ -56,7 +56,7 @@ await t.test('--json adds life, scope and issuer', async (t) => {
   const { code, stdout, stderr } = await token(...server, ...withSecret, '--scope', 'write', '--json')
   t.match({ code, stderr }, { code: 0, stderr: '' })
   const { access_token: accessToken, expires_in: life, ...others } = JSON.parse(stdout)
-  t.same(others, { token_type: 'bearer', scope: 'write', issuer: world.idp.issuer })
+  t.same(others, { token_type: 'Bearer', scope: 'write', issuer: world.idp.issuer })
   t.match(decodeJwt(accessToken), { client_id: 'job' })
   t.ok(life > 500 && life <= 600, `${life} seconds`)
 })
@@ -121,6 +121,12 @@ await t.test('a token with control characters is not printed', async (t) => {
   t.teardown(() => odd.close())
   const found = await token('--token-url', `${odd.url}/token`, ...withSecret)
   t.match(found, { code: 1, stdout: '', stderr: /not visible ASCII/ })
+})
+
+await t.test('completion offers the grants and algorithms', async (t) => {
+  const complete = (...words: readonly string[]) => runGatehouse(['__complete', '--', ...words])
+  t.match((await complete('proxy', '--remote-auth-grant', 'c')).stdout, /^client_credentials/)
+  t.match((await complete('token', '--signing-alg', 'PS')).stdout, /^PS256/)
 })
 
 await t.test('wrong usage ends with 2 and names every error', async (t) => {

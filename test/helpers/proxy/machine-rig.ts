@@ -22,7 +22,7 @@ export function fileWith(name: string, text: string): string {
 }
 
 const ec = (): KeyObject => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
-export const keys = {
+const keys = {
   first: ec(),
   second: ec(),
   unknown: ec(),

@@ -2,6 +2,9 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { proxyFlags, variables } from '../../../runtime/config/index.ts'
+import { CliCommand } from '../../../runtime/toolkit/terminal/command.ts'
+import { addTokenCommand } from '../../../runtime/tools/token/command.ts'
+import { clientSecretVariable } from '../../../runtime/tools/token/token.ts'
 
 const page = readFileSync('docs/guides/proxy.md', 'utf8')
 
@@ -9,6 +12,9 @@ t.test('guide: every flag in it exists', async (t) => {
   const known = new Set<string>(Object.values(proxyFlags).map(({ flag }) => flag))
   // Of the commands beside, and help itself.
   for (const flag of ['--help', '--tunnel-provider', '--provider-args']) known.add(flag)
+  const program = new CliCommand('gatehouse')
+  addTokenCommand(program)
+  for (const { long } of program.commands[0]?.options ?? []) if (long) known.add(long)
   const named = new Set([...page.matchAll(/--[a-z][a-z-]*[a-z]/g)].map(([flag]) => flag))
   t.ok(named.size > 15)
   for (const flag of named)
@@ -16,7 +22,7 @@ t.test('guide: every flag in it exists', async (t) => {
 })
 
 t.test('guide: every variable in it exists', async (t) => {
-  const known = Object.values(variables).map(({ name }) => name)
+  const known = [clientSecretVariable, ...Object.values(variables).map(({ name }) => name)]
   const named = new Set([...page.matchAll(/GATEHOUSE_[A-Z_]+/g)].map(([name]) => name))
   t.ok(named.size > 5)
   for (const name of named)

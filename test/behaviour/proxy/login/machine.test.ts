@@ -2,6 +2,7 @@
 import type { EventEmitter } from 'node:events'
 import t, { type Test } from 'tap'
 import type { ProxyInput } from '../../../../runtime/config/index.ts'
+import { startGatehouse } from '../../../helpers/gatehouse.ts'
 import { startOidcProvider } from '../../../helpers/authserver/oidc-provider.ts'
 import { startLoopback } from '../../../helpers/loopback.ts'
 import {
@@ -15,6 +16,8 @@ import {
 } from '../../../helpers/proxy/machine-rig.ts'
 import { startUpstream } from '../../../helpers/proxy/rig.ts'
 import type { World } from '../../../helpers/proxy/login-rig.ts'
+
+t.setTimeout(400_000)
 
 const withSecret: ProxyInput = {
   remoteAuthClientId: 'job',
@@ -277,6 +280,31 @@ await t.test('machine: the secret never goes to a guessed endpoint', async (t) =
   t.teardown(() => run.proxy.close({ graceMs: 0 }))
   await t.rejects(run.proxy.ready, { message: /names an authorization server\. Configure the issuer/ })
   t.notOk(target.seen.some(({ url }) => url.includes('token')))
+})
+
+await t.test('machine: worker processes share one token, and no log contains a credential', async (t) => {
+  const world = await startMachineWorld()
+  t.teardown(() => world.close())
+  const flags = ['--remote-auth', '--remote-auth-grant', 'client_credentials', '--workers', '2', '--debug']
+  const run = startGatehouse(
+    ['proxy', '--target-uri', world.target.url, ...flags, '--remote-auth-client-id', 'job', 'demo'],
+    { ...process.env, GATEHOUSE_REMOTE_OAUTH_CLIENT_SECRET: machineSecret },
+  )
+  const [, port] = await run.waitFor(/^Transparent proxy started .* on port (\d+) /m)
+  const call = async (): Promise<string> => {
+    const response = await fetch(`http://127.0.0.1:${port}/mcp`, { headers: { connection: 'close' } })
+    return response.text()
+  }
+  const found = new Set([await call(), await call(), await call(), await call()])
+  t.equal(found.size, 1)
+  t.match([...found][0], /^hello eyJ/)
+  rejectUntilNextToken(world)
+  t.match(await call(), /^hello eyJ/)
+  t.equal(tokenRequests(world), 2)
+  t.equal(await run.interrupt(), 0)
+  t.match(run.output(), /"level":"debug"/)
+  t.notMatch(run.output(), /eyJ/)
+  t.notMatch(run.output(), machineSecret)
 })
 
 await t.test('machine: without --remote-auth, an open target gets no token', async (t) => {
