@@ -2,8 +2,8 @@
  * Checks the public keys of a declared client of the authorization server (private_key_jwt).
  * Source: RFC 7517 section 4; RFC 7518 section 6; RFC 8037 section 2; RFC 9864 (Ed25519 is another name of EdDSA).
  */
-import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
-import type { ClientKey, DeclaredClient } from './generated/types.ts'
+import { createPublicKey, type KeyObject } from 'node:crypto'
+import type { ClientJwk, DeclaredClient } from './generated/types.ts'
 import type { Violation } from './validation/violations.ts'
 
 type Alg = DeclaredClient['signingAlg']
@@ -32,7 +32,7 @@ const expected: Readonly<Record<Alg, string>> = {
 }
 
 /** Returns why the key at `path` cannot verify assertions that are signed with `alg`; empty if it can. */
-export function clientKeyViolations(key: ClientKey, alg: Alg, path: string): readonly Violation[] {
+export function clientKeyViolations(key: ClientJwk, alg: Alg, path: string): readonly Violation[] {
   const secret = privateMembers.filter((member) => Object.hasOwn(key, member))
   if (secret.length > 0) {
     return secret.map((member) => ({
@@ -54,9 +54,9 @@ export function clientKeyViolations(key: ClientKey, alg: Alg, path: string): rea
     : [{ path, message: `must be ${expected[alg]}, because signingAlg is ${alg}` }]
 }
 
-function publicKey(key: ClientKey): KeyObject | undefined {
+function publicKey(key: ClientJwk): KeyObject | undefined {
   try {
-    return createPublicKey({ key: key as JsonWebKey, format: 'jwk' })
+    return createPublicKey({ key, format: 'jwk' })
   } catch {
     return undefined
   }

@@ -336,7 +336,7 @@ export type CircuitBreaker = {
 }
 
 /** One public key. */
-export type ClientKey = {
+export type ClientJwk = {
   /** Key type. */
   readonly kty: "EC" | "RSA" | "OKP"
   readonly [field: string]: unknown
@@ -345,7 +345,7 @@ export type ClientKey = {
 /** A JSON Web Key Set (RFC 7517). */
 export type ClientKeySet = {
   /** Public keys: EC, RSA or OKP. */
-  readonly keys: readonly ClientKey[]
+  readonly keys: readonly ClientJwk[]
 }
 
 /** Temporary role credentials and SigV4 request signing. */

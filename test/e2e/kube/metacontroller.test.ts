@@ -17,7 +17,7 @@ import { compositeControllerCrd, otherMetacontrollerCrds } from '../../helpers/k
 
 const namespace = 'gatehouse-system'
 const examples =
-  'authz cloud-sts composite-tools embedded-auth-server header-injection machine-clients oidc optimizer redis-sessions remote-entry token-exchange tool-locks'.split(
+  'authz cloud-sts composite-tools embedded-auth-server header-injection oidc optimizer redis-sessions remote-entry token-exchange tool-locks'.split(
     ' ',
   )
 
@@ -26,8 +26,6 @@ const secrets = [
   { namespace: 'embedded-auth-server', name: 'front-door-keys', keys: ['signing.pem', 'hmac'] },
   { namespace: 'embedded-auth-server', name: 'front-door-clients', keys: ['company', 'github'] },
   { namespace: 'header-injection', name: 'search-api', keys: ['api-key'] },
-  { namespace: 'machine-clients', name: 'reports-keys', keys: ['signing.pem', 'hmac'] },
-  { namespace: 'machine-clients', name: 'nightly-report', keys: ['secret'] },
   { namespace: 'redis-sessions', name: 'sessions-redis', keys: ['password'] },
   { namespace: 'remote-entry', name: 'partner-token', keys: ['token'] },
   { namespace: 'token-exchange', name: 'tickets-exchange', keys: ['client-secret'] },

@@ -128,12 +128,6 @@ export const badManifests: readonly BadManifest[] = [
     [set(`${clients}/0/scopes`, ['openid'])],
     'must not contain openid, profile, email or offline_access, which need a user',
   ),
-  rule(
-    'a client whose tokens live too long',
-    machines,
-    [set(`${clients}/0/tokenLifespan`, '2h')],
-    'must be from 1m to 1h',
-  ),
   schema('two clients of one id', machines, [set(`${clients}/1/clientId`, 'nightly-report')], 'clients'),
   rule(
     'redis block with memory',

@@ -26,6 +26,7 @@ const authServer = {
   issuer: 'https://login.example.com',
   signingKeySecretRefs: [ref('keys', 'signing')],
   hmacSecretRefs: [ref('keys', 'hmac')],
+  clients: [{ clientId: 'job', clientSecretRefs: [ref('job', 'secret')], scopes: ['tools:read'] }],
   upstreamProviders: [
     {
       name: 'hub',

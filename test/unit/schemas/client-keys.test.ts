@@ -2,7 +2,7 @@
 import { generateKeyPairSync } from 'node:crypto'
 import t from 'tap'
 import { clientKeyViolations, formatViolations } from '../../../schemas/index.ts'
-import type { ClientKey, DeclaredClient } from '../../../schemas/index.ts'
+import type { ClientJwk, DeclaredClient } from '../../../schemas/index.ts'
 
 type Alg = DeclaredClient['signingAlg']
 type Pair = ReturnType<typeof generateKeyPairSync>
@@ -12,10 +12,10 @@ const p384 = generateKeyPairSync('ec', { namedCurve: 'P-384' })
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const ed25519 = generateKeyPairSync('ed25519')
 
-const publicJwk = ({ publicKey }: Pair, more: object = {}): ClientKey =>
-  ({ ...publicKey.export({ format: 'jwk' }), ...more }) as ClientKey
-const privateJwk = ({ privateKey }: Pair): ClientKey => privateKey.export({ format: 'jwk' }) as ClientKey
-const messageFor = (key: ClientKey, alg: Alg): string =>
+const publicJwk = ({ publicKey }: Pair, more: object = {}): ClientJwk =>
+  ({ ...publicKey.export({ format: 'jwk' }), ...more }) as ClientJwk
+const privateJwk = ({ privateKey }: Pair): ClientJwk => privateKey.export({ format: 'jwk' }) as ClientJwk
+const messageFor = (key: ClientJwk, alg: Alg): string =>
   formatViolations(clientKeyViolations(key, alg, 'key'))
 
 t.test('a key that fits signingAlg is accepted', async (t) => {
@@ -48,7 +48,7 @@ t.test('private members are rejected by name, and their values are not repeated'
 
 t.test('a key that cannot verify assertions is rejected', async (t) => {
   const small = generateKeyPairSync('rsa', { modulusLength: 1024 })
-  const bad: readonly (readonly [ClientKey, Alg, string])[] = [
+  const bad: readonly (readonly [ClientJwk, Alg, string])[] = [
     [publicJwk(p256), 'RS256', 'key: must be an RSA key of at least 2048 bits, because signingAlg is RS256'],
     [publicJwk(small), 'PS256', 'key: must be an RSA key of at least 2048 bits, because signingAlg is PS256'],
     [publicJwk(p384), 'ES256', 'key: must be an EC key on P-256, because signingAlg is ES256'],

@@ -76,7 +76,11 @@ t.test('client ids are unique, and clients have their bounds', async (t) => {
     ['tokenLifespan', '61m'],
   ]
   for (const [field, value, at = field] of wrong)
-    t.strictSame(pathsFor(`clients[0].${field}`, value), [`clients[0].${at}`], `${field} ${String(value)}`)
+    t.strictSame(
+      pathsFor(`clients[0].${field}`, value),
+      [`clients[0].${at}`],
+      `${field} ${JSON.stringify(value)}`,
+    )
   t.strictSame(pathsFor('clients[0].jwks.keys[0].kty', 'oct', keyed), ['clients[0].jwks.keys[0].kty'])
 })
 
