@@ -32,7 +32,9 @@ export interface ClientCredentials {
 }
 
 /** The authenticated client of a request. */
-export type AuthenticatedClient = RegisteredClient | DeclaredClient
+export type AuthenticatedClient = RegisteredClient | AuthenticatedMachine
+
+export type AuthenticatedMachine = DeclaredClient & { readonly authMethod: ClientAuthMethod }
 
 export interface ClientDirectory {
   /**
@@ -110,14 +112,15 @@ async function authenticateDeclared(
   client: DeclaredClient,
   given: ClientCredentials,
   parts: AuthenticationParts,
-): Promise<DeclaredClient> {
+): Promise<AuthenticatedMachine> {
+  const authenticated = { ...client, authMethod: given.method }
   if (client.keys) {
     await checkAssertion(given, { keys: client.keys, limit: 'assertion' }, parts)
-    return client
+    return authenticated
   }
   if (given.secret === undefined) throw clientAuthError(given, wrongMethod)
   if (!hasSecret(client, given.secret)) throw clientAuthError(given, 'wrong secret')
-  return client
+  return authenticated
 }
 
 async function authenticateDescribed(

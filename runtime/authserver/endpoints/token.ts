@@ -79,7 +79,8 @@ async function issueToMachine(
   const audience = readMachineResource(form, client, context)
   const { config, keys } = context
   const lifeSec = Math.floor(client.tokenMs / 1000)
-  const about = { clientId: client.id, scopes, audience, lifeSec }
+  const { id: clientId, authMethod } = client
+  const about = { clientId, authMethod, scopes, audience, lifeSec }
   const accessToken = await signMachineToken(keys(), {
     ...about,
     issuer: config.issuer,
@@ -92,7 +93,7 @@ async function issueToMachine(
       expires_in: lifeSec,
       scope: scopes.join(' '),
     },
-    event: makeEvent('token_issued', { clientId: client.id, userId: machineSubject(client.id) }),
+    event: makeEvent('token_issued', { clientId, userId: machineSubject(clientId) }),
   }
 }
 

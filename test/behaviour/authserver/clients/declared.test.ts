@@ -96,6 +96,7 @@ t.test('a machine token names the client and contains nothing about a user or a 
   t.match(payload, {
     sub: 'client:job',
     client_id: 'job',
+    auth_method: 'client_secret_post',
     aud: [`${rig.issuer}/mcp`],
     scope: 'tools:read tools:write',
     scp: ['tools:read', 'tools:write'],
