@@ -12,12 +12,12 @@ import { type AuthServerConfig, assertionAlgs } from '../../config/index.ts'
 import { isTransient, OAuthClientError } from '../../oauth/index.ts'
 import { OAuthError } from '../model/oauth-error.ts'
 import { takePermission, tooManyRequests, usedClientMs } from '../storage/limits.ts'
-import type { ClientAuthMethod, RegisteredClient } from '../model/records.ts'
+import type { TokenAuthMethod, RegisteredClient } from '../model/records.ts'
 import type { State } from '../storage/state.ts'
 import { assertionViolation, replayKey, replayMs, verifyAssertion } from './client-assertion.ts'
 import type { ClientDocuments } from './client-documents.ts'
 import type { AssertionKeys, ClientKeySets } from './client-key-sets.ts'
-import { type DeclaredClient, type DeclaredClients, hasSecret } from './declared-clients.ts'
+import { type MachineClient, type DeclaredClients, hasSecret } from './declared-clients.ts'
 import { clientScopes } from '../model/scopes.ts'
 import { sha256 } from '../model/identifiers.ts'
 
@@ -26,7 +26,7 @@ export interface ClientCredentials {
   readonly id: string
   readonly secret: string | undefined
   readonly assertion?: string | undefined
-  readonly method: ClientAuthMethod
+  readonly method: TokenAuthMethod
   /** True when the request has a Basic header, so that an error response needs a challenge. */
   readonly isBasic: boolean
 }
@@ -34,7 +34,7 @@ export interface ClientCredentials {
 /** The authenticated client of a request. */
 export type AuthenticatedClient = RegisteredClient | AuthenticatedMachine
 
-export type AuthenticatedMachine = DeclaredClient & { readonly authMethod: ClientAuthMethod }
+export type AuthenticatedMachine = MachineClient & { readonly authMethod: TokenAuthMethod }
 
 export interface ClientDirectory {
   /**
@@ -109,7 +109,7 @@ const wrongMethod = 'wrong authentication method'
 type AuthenticationParts = ClientDirectoryParts & { readonly caller: string }
 
 async function authenticateDeclared(
-  client: DeclaredClient,
+  client: MachineClient,
   given: ClientCredentials,
   parts: AuthenticationParts,
 ): Promise<AuthenticatedMachine> {
@@ -173,7 +173,7 @@ async function checkAssertion(
 }
 
 /** Returns a client with only its id and its verified method, because its grant determines everything else. */
-function makeUnverifiedClient(id: string, authMethod: ClientAuthMethod): RegisteredClient {
+function makeUnverifiedClient(id: string, authMethod: TokenAuthMethod): RegisteredClient {
   return {
     id,
     kind: 'cimd',

@@ -12,7 +12,7 @@ import type { DeclaredClientSettings } from '../../config/index.ts'
 import { sha256 } from '../model/identifiers.ts'
 import type { AssertionKeys } from './client-key-sets.ts'
 
-export interface DeclaredClient {
+export interface MachineClient {
   readonly id: string
   readonly kind: 'declared'
   /** SHA-256 of each secret. Empty for a client with keys. */
@@ -42,11 +42,11 @@ export class DeclaredClients {
     this.#clients = clients
   }
 
-  get(clientId: string): DeclaredClient | undefined {
+  get(clientId: string): MachineClient | undefined {
     return this.#clients.get(clientId)
   }
 
-  all(): readonly DeclaredClient[] {
+  all(): readonly MachineClient[] {
     return [...this.#clients.values()]
   }
 
@@ -74,7 +74,7 @@ function throwIfAny(violations: readonly string[]): void {
   if (violations.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: violations.join('; ') })
 }
 
-type Clients = ReadonlyMap<string, DeclaredClient>
+type Clients = ReadonlyMap<string, MachineClient>
 
 /** Replaces a client whose secrets are unusable with the previous one, if any. */
 function load(
@@ -91,7 +91,7 @@ function load(
   return { clients: new Map(clients), violations }
 }
 
-function toClient(settings: DeclaredClientSettings, violations: string[]): DeclaredClient {
+function toClient(settings: DeclaredClientSettings, violations: string[]): MachineClient {
   const { clientId, secrets = [], jwks, jwksUri, signingAlg, scopes, resources, tokenMs } = settings
   const secretHashes = secrets.flatMap((secret) => {
     try {
@@ -115,7 +115,7 @@ function toClient(settings: DeclaredClientSettings, violations: string[]): Decla
 }
 
 /** Compares with every secret, in constant time for each. */
-export function hasSecret({ secretHashes }: DeclaredClient, secret: string): boolean {
+export function hasSecret({ secretHashes }: MachineClient, secret: string): boolean {
   const given = Buffer.from(sha256(secret))
   return secretHashes.filter((hash) => timingSafeEqual(Buffer.from(hash), given)).length > 0
 }

@@ -8,7 +8,7 @@ import { randomUUID } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Caller } from '../../net/index.ts'
 import { isMachineSubject, machineSubject, sha256 } from '../model/identifiers.ts'
-import type { ClientAuthMethod } from '../model/records.ts'
+import type { TokenAuthMethod } from '../model/records.ts'
 import type { State } from '../storage/state.ts'
 import { signJwt } from './jwt.ts'
 import type { KeyRing } from './key-ring.ts'
@@ -80,7 +80,7 @@ export function signMachineToken(
   request: {
     readonly clientId: string
     /** Method with which the client authenticated, for policies. */
-    readonly authMethod: ClientAuthMethod
+    readonly authMethod: TokenAuthMethod
     readonly scopes: readonly string[]
     readonly audience: string
     readonly issuer: string
