@@ -12,10 +12,11 @@ import {
   makeKeys,
   oidcOf,
   startBackend,
+  startFormProvider,
   startGateway,
 } from '../../helpers/authserver/hosted.ts'
 import { freePort } from '../../helpers/gatehouse.ts'
-import { until } from '../../helpers/redis.ts'
+import { makeCertificates, missingRedisTls, until } from '../../helpers/redis.ts'
 
 t.setTimeout(240_000)
 
@@ -152,3 +153,63 @@ t.test('proxy: the target does not receive the token of a declared client', asyn
   t.ok(rig.backend.seen.length > 0)
   t.ok(rig.backend.seen.every(({ authorization }) => authorization === undefined))
 })
+
+t.test(
+  'vmcp: a backend that requires a user is hidden from a declared client',
+  { skip: missingRedisTls },
+  async (t) => {
+    const port = await freePort()
+    const origin = `http://127.0.0.1:${port}`
+    const certificates = makeCertificates()
+    t.teardown(() => certificates.remove())
+    const corp = await startFormProvider(t, origin, certificates)
+    const [personal, open] = [await startBackend(t, corp), await startBackend(t)]
+    const dir = t.testdir({})
+    const secret = newSecret()
+    writeFileSync(join(dir, 'secret'), secret)
+    const clients = [{ clientId: 'ci', scopes: ['tools'], clientSecretFiles: [join(dir, 'secret')] }]
+    writeFileSync(
+      join(dir, 'authserver-config.yaml'),
+      authServerFile({ origin, providers: { corp }, keys: makeKeys(dir), more: { clients } }),
+    )
+    const inject = { type: 'upstream_inject', upstreamInject: { providerName: 'corp' } }
+    writeFileSync(
+      join(dir, 'vmcp.yaml'),
+      JSON.stringify({
+        name: 'team',
+        groupRef: 'team',
+        incomingAuth: { type: 'oidc', oidc: oidcOf(origin) },
+        outgoingAuth: { source: 'inline', backends: { personal: inject } },
+        aggregation: {},
+        operational: { failureHandling: { partialFailureMode: 'fail' } },
+        backends: Object.entries({ personal, open }).map(([name, { url }]) => ({
+          name,
+          url,
+          transport: 'streamable-http',
+        })),
+      }),
+    )
+    await startGateway(t, {
+      dir,
+      args: ['vmcp', 'serve', '-c', join(dir, 'vmcp.yaml'), '--port', String(port)],
+      ready: /virtual MCP server listening/,
+      env: { NODE_EXTRA_CA_CERTS: certificates.caFile },
+    })
+    const form = { grant_type: 'client_credentials', client_id: 'ci', client_secret: secret }
+    const { access_token: token } = await tokensOf(await tokenRequest({ issuer: origin }, form))
+    const client = new Client({ name: 'job', version: '1' })
+    const requestInit = { headers: { authorization: `Bearer ${token}` } }
+    await client.connect(new StreamableHTTPClientTransport(new URL(`${origin}/mcp`), { requestInit }))
+    t.teardown(() => client.close())
+    const { tools } = await client.listTools()
+    t.strictSame(
+      tools.map(({ name }) => name),
+      ['open_whoami'],
+    )
+    const message = await client.callTool({ name: 'personal_whoami', arguments: {} }).then(
+      (result) => JSON.stringify(result),
+      (error: unknown) => String(error),
+    )
+    t.match(message, /requires the login of a user/)
+  },
+)
