@@ -35,7 +35,7 @@ t.test('the SDKs discover the server and authenticate with a secret or a key', a
   for (const [subject, authorize, provider] of sessions) {
     const run = authorize as (given: unknown, options: { serverUrl: string }) => Promise<string>
     t.equal(await run(provider, { serverUrl: rig.resource }), 'AUTHORIZED')
-    const tokens = await provider.tokens()
+    const tokens = provider.tokens()
     const claims = decodeJwt(tokens?.access_token ?? '')
     t.match(claims, { sub: subject, aud: [rig.resource] })
     t.equal(tokens?.refresh_token, undefined)
