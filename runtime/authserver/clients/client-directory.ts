@@ -58,7 +58,8 @@ export interface ClientDirectoryParts {
   readonly state: State
   readonly declared: DeclaredClients
   readonly documents: ClientDocuments | undefined
-  readonly keySets: ClientKeySets
+  /** Separate caches, so that clients with documents cannot displace the keys of declared clients. */
+  readonly keySets: Readonly<Record<AssertionKind, ClientKeySets>>
   readonly config: Pick<AuthServerConfig, 'issuer' | 'scopesSupported' | 'baselineClientScopes'>
   readonly now: () => number
 }
@@ -104,6 +105,10 @@ export function makeClientDirectory(parts: ClientDirectoryParts): ClientDirector
   return { find, authenticate, renew }
 }
 
+type AssertionKind = 'declared' | 'described'
+
+const limits = { declared: 'assertion', described: 'describedAssertion' } as const
+
 const wrongMethod = 'wrong authentication method'
 
 type AuthenticationParts = ClientDirectoryParts & { readonly caller: string }
@@ -115,7 +120,7 @@ async function authenticateDeclared(
 ): Promise<AuthenticatedMachine> {
   const authenticated = { ...client, authMethod: given.method }
   if (client.keys) {
-    await checkAssertion(given, { keys: client.keys, limit: 'assertion' }, parts)
+    await checkAssertion(given, { keys: client.keys, kind: 'declared' }, parts)
     return authenticated
   }
   if (given.secret === undefined) throw clientAuthError(given, wrongMethod)
@@ -136,21 +141,21 @@ async function authenticateDescribed(
   if (violation !== undefined) throw clientAuthError(given, violation)
   const keys = await parts.documents.findKeys(given.id, parts.caller)
   if (!keys) throw clientAuthError(given, wrongMethod)
-  await checkAssertion(given, { keys, limit: 'describedAssertion' }, parts)
+  await checkAssertion(given, { keys, kind: 'described' }, parts)
   return makeUnverifiedClient(given.id, 'private_key_jwt')
 }
 
 /** Verifies the assertion and marks it as used. Nothing may reject the client after the mark. */
 async function checkAssertion(
   given: ClientCredentials,
-  { keys, limit }: { readonly keys: AssertionKeys; readonly limit: 'assertion' | 'describedAssertion' },
+  { keys, kind }: { readonly keys: AssertionKeys; readonly kind: AssertionKind },
   { keySets, state, config, now, caller }: AuthenticationParts,
 ): Promise<void> {
   const { id: clientId, assertion } = given
   if (assertion === undefined) throw clientAuthError(given, wrongMethod)
   let verified
   try {
-    const find = keySets.finder(keys, caller)
+    const find = keySets[kind].finder(keys, caller)
     const rules = { clientId, issuer: config.issuer, algs: keys.algs, find, nowMs: now() }
     verified = await verifyAssertion(assertion, rules)
   } catch (error) {
@@ -159,11 +164,11 @@ async function checkAssertion(
     throw clientAuthError(given, 'the keys of the client cannot be read')
   }
   if (typeof verified === 'string') throw clientAuthError(given, verified)
-  const waitMs = await takePermission(state.store, limit, { caller: undefined, host: clientId })
+  const waitMs = await takePermission(state.store, limits[kind], { caller: undefined, host: clientId })
   if (waitMs > 0) throw tooManyRequests(waitMs)
   const ttlMs = replayMs(verified, now())
   // Any number of described clients can exist. They must not displace the records of signed-in users.
-  const yields = limit === 'describedAssertion'
+  const yields = kind === 'described'
   const isFirst = await state.store.set(replayKey(clientId, verified.jti), '1', {
     ttlMs,
     onlyIf: 'absent',

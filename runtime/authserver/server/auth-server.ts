@@ -127,11 +127,11 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
   })
   const mayFetch = async (host: string, caller: string | undefined): Promise<boolean> =>
     (await takePermission(parts.store, 'document', { caller, host })) === 0
-  const keySets = makeClientKeySets({
-    now,
-    mayFetch,
-    fetchKeys: (url) => fetchClientKeys(url, fetches.keySet),
-  })
+  const fetchKeys = (url: string): Promise<JsonRecord> => fetchClientKeys(url, fetches.keySet)
+  const keySets = {
+    declared: makeClientKeySets({ now, mayFetch, fetchKeys }),
+    described: makeClientKeySets({ now, mayFetch, fetchKeys }),
+  }
   const documents =
     config.cimd &&
     makeClientDocuments({
