@@ -118,8 +118,8 @@ t.test('a store that is down is 503, and nothing is issued', { skip: missingRedi
   const store = makeRedisStore({
     addr: redis.addr,
     keyPrefix: 'gh:as:',
-    readTimeoutMs: 200,
-    writeTimeoutMs: 200,
+    readTimeoutMs: 1_000,
+    writeTimeoutMs: 1_000,
   })
   t.teardown(() => store.close())
   const rig = await start(t, store)
