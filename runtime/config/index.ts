@@ -12,7 +12,8 @@ export {
   type UserInfoSettings,
 } from './authserver/settings.ts'
 export { authServerViolations, parseNetwork } from './authserver/validate.ts'
-export { followDeclaredClients, loadAuthServerConfig } from './authserver/file.ts'
+export { loadAuthServerConfig } from './authserver/file.ts'
+export { followDeclaredClients } from './authserver/clients.ts'
 export { assertionAlgs, clientKeyViolation, hasPrivateMembers } from './authserver/client-keys.ts'
 export { followTokenPath, identifierOf, parseKeepingDigits, parseTokenPath } from './authserver/token-path.ts'
 export {

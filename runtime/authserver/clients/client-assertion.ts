@@ -145,7 +145,7 @@ export function replayKey(clientId: string, jti: string): string {
   return `assertion:${sha256(compoundKey('client-authentication', clientId, clientId, jti))}`
 }
 
-/** Returns how long a used assertion is remembered: until no server accepts it any longer. */
+/** Returns how long a used assertion is stored: until every server rejects it as expired. */
 export function replayMs({ expSec }: VerifiedAssertion, nowMs: number): number {
   return Math.max(1, Math.ceil((expSec + skewSec) * 1000 - nowMs))
 }

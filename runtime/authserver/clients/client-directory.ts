@@ -12,12 +12,12 @@ import { type AuthServerConfig, assertionAlgs } from '../../config/index.ts'
 import { isTransient, OAuthClientError } from '../../oauth/index.ts'
 import { OAuthError } from '../model/oauth-error.ts'
 import { takePermission, tooManyRequests, usedClientMs } from '../storage/limits.ts'
-import type { ClientAuthMethod, RegisteredClient } from '../model/records.ts'
+import type { TokenAuthMethod, RegisteredClient } from '../model/records.ts'
 import type { State } from '../storage/state.ts'
 import { assertionViolation, replayKey, replayMs, verifyAssertion } from './client-assertion.ts'
 import type { ClientDocuments } from './client-documents.ts'
 import type { AssertionKeys, ClientKeySets } from './client-key-sets.ts'
-import { type DeclaredClient, type DeclaredClients, hasSecret } from './declared-clients.ts'
+import { type MachineClient, type DeclaredClients, hasSecret } from './declared-clients.ts'
 import { clientScopes } from '../model/scopes.ts'
 import { sha256 } from '../model/identifiers.ts'
 
@@ -26,13 +26,15 @@ export interface ClientCredentials {
   readonly id: string
   readonly secret: string | undefined
   readonly assertion?: string | undefined
-  readonly method: ClientAuthMethod
+  readonly method: TokenAuthMethod
   /** True when the request has a Basic header, so that an error response needs a challenge. */
   readonly isBasic: boolean
 }
 
 /** The authenticated client of a request. */
-export type AuthenticatedClient = RegisteredClient | DeclaredClient
+export type AuthenticatedClient = RegisteredClient | AuthenticatedMachine
+
+export type AuthenticatedMachine = MachineClient & { readonly authMethod: TokenAuthMethod }
 
 export interface ClientDirectory {
   /**
@@ -56,7 +58,8 @@ export interface ClientDirectoryParts {
   readonly state: State
   readonly declared: DeclaredClients
   readonly documents: ClientDocuments | undefined
-  readonly keySets: ClientKeySets
+  /** Separate caches, so that clients with documents cannot displace the keys of declared clients. */
+  readonly keySets: Readonly<Record<AssertionKind, ClientKeySets>>
   readonly config: Pick<AuthServerConfig, 'issuer' | 'scopesSupported' | 'baselineClientScopes'>
   readonly now: () => number
 }
@@ -102,22 +105,27 @@ export function makeClientDirectory(parts: ClientDirectoryParts): ClientDirector
   return { find, authenticate, renew }
 }
 
+type AssertionKind = 'declared' | 'described'
+
+const limits = { declared: 'assertion', described: 'describedAssertion' } as const
+
 const wrongMethod = 'wrong authentication method'
 
 type AuthenticationParts = ClientDirectoryParts & { readonly caller: string }
 
 async function authenticateDeclared(
-  client: DeclaredClient,
+  client: MachineClient,
   given: ClientCredentials,
   parts: AuthenticationParts,
-): Promise<DeclaredClient> {
+): Promise<AuthenticatedMachine> {
+  const authenticated = { ...client, authMethod: given.method }
   if (client.keys) {
-    await checkAssertion(given, { keys: client.keys, limit: 'assertion' }, parts)
-    return client
+    await checkAssertion(given, { keys: client.keys, kind: 'declared' }, parts)
+    return authenticated
   }
   if (given.secret === undefined) throw clientAuthError(given, wrongMethod)
   if (!hasSecret(client, given.secret)) throw clientAuthError(given, 'wrong secret')
-  return client
+  return authenticated
 }
 
 async function authenticateDescribed(
@@ -133,21 +141,21 @@ async function authenticateDescribed(
   if (violation !== undefined) throw clientAuthError(given, violation)
   const keys = await parts.documents.findKeys(given.id, parts.caller)
   if (!keys) throw clientAuthError(given, wrongMethod)
-  await checkAssertion(given, { keys, limit: 'describedAssertion' }, parts)
+  await checkAssertion(given, { keys, kind: 'described' }, parts)
   return makeUnverifiedClient(given.id, 'private_key_jwt')
 }
 
 /** Verifies the assertion and marks it as used. Nothing may reject the client after the mark. */
 async function checkAssertion(
   given: ClientCredentials,
-  { keys, limit }: { readonly keys: AssertionKeys; readonly limit: 'assertion' | 'describedAssertion' },
+  { keys, kind }: { readonly keys: AssertionKeys; readonly kind: AssertionKind },
   { keySets, state, config, now, caller }: AuthenticationParts,
 ): Promise<void> {
   const { id: clientId, assertion } = given
   if (assertion === undefined) throw clientAuthError(given, wrongMethod)
   let verified
   try {
-    const find = keySets.finder(keys, caller)
+    const find = keySets[kind].finder(keys, caller)
     const rules = { clientId, issuer: config.issuer, algs: keys.algs, find, nowMs: now() }
     verified = await verifyAssertion(assertion, rules)
   } catch (error) {
@@ -156,11 +164,11 @@ async function checkAssertion(
     throw clientAuthError(given, 'the keys of the client cannot be read')
   }
   if (typeof verified === 'string') throw clientAuthError(given, verified)
-  const waitMs = await takePermission(state.store, limit, { caller: undefined, host: clientId })
+  const waitMs = await takePermission(state.store, limits[kind], { caller: undefined, host: clientId })
   if (waitMs > 0) throw tooManyRequests(waitMs)
   const ttlMs = replayMs(verified, now())
   // Any number of described clients can exist. They must not displace the records of signed-in users.
-  const yields = limit === 'describedAssertion'
+  const yields = kind === 'described'
   const isFirst = await state.store.set(replayKey(clientId, verified.jti), '1', {
     ttlMs,
     onlyIf: 'absent',
@@ -170,7 +178,7 @@ async function checkAssertion(
 }
 
 /** Returns a client with only its id and its verified method, because its grant determines everything else. */
-function makeUnverifiedClient(id: string, authMethod: ClientAuthMethod): RegisteredClient {
+function makeUnverifiedClient(id: string, authMethod: TokenAuthMethod): RegisteredClient {
   return {
     id,
     kind: 'cimd',

@@ -1,7 +1,7 @@
 /**
  * The public keys of clients that authenticate with assertions: inline, or fetched from a client's `jwks_uri`.
  *
- * An untrusted client can choose the address, and anyone can present an unknown `kid`. Fetches are therefore guarded,
+ * An untrusted client can choose the address, and any client can present an unknown `kid`. Fetches are therefore guarded,
  * limited per host and caller, merged, and at least 30 s apart for one address, whether they succeed or fail.
  * Source: RFC 7517; OpenID Connect Core section 10.1.1 (rotation).
  */

@@ -12,7 +12,7 @@ import type { DeclaredClientSettings } from '../../config/index.ts'
 import { sha256 } from '../model/identifiers.ts'
 import type { AssertionKeys } from './client-key-sets.ts'
 
-export interface DeclaredClient {
+export interface MachineClient {
   readonly id: string
   readonly kind: 'declared'
   /** SHA-256 of each secret. Empty for a client with keys. */
@@ -29,7 +29,7 @@ const maxTokenMs = 3_600_000
 export class DeclaredClients {
   readonly #read: () => readonly DeclaredClientSettings[]
   readonly #now: () => number
-  #clients: ReadonlyMap<string, DeclaredClient>
+  #clients: Clients
   /** When each removed client was removed, in Unix milliseconds. */
   readonly #removed = new Map<string, number>()
 
@@ -37,24 +37,30 @@ export class DeclaredClients {
   constructor(read: () => readonly DeclaredClientSettings[], now: () => number) {
     this.#read = read
     this.#now = now
-    this.#clients = load(read())
+    const { clients, violations } = load(read())
+    throwIfAny(violations)
+    this.#clients = clients
   }
 
-  get(clientId: string): DeclaredClient | undefined {
+  get(clientId: string): MachineClient | undefined {
     return this.#clients.get(clientId)
   }
 
-  all(): readonly DeclaredClient[] {
+  all(): readonly MachineClient[] {
     return [...this.#clients.values()]
   }
 
-  /** Reads clients and secrets again. When they are invalid, keeps the old ones and throws INVALID_CONFIG. */
+  /**
+   * Reads clients and secrets again. Keeps all clients when the file is invalid, and a client as it was when its secrets
+   * are unusable. Throws INVALID_CONFIG in both cases.
+   */
   reload(): void {
-    const next = load(this.#read())
+    const { clients: next, violations } = load(this.#read(), this.#clients)
     const nowMs = this.#now()
     for (const [id, atMs] of this.#removed) if (nowMs - atMs > 2 * maxTokenMs) this.#removed.delete(id)
     for (const id of this.#clients.keys()) if (!next.has(id)) this.#removed.set(id, nowMs)
     this.#clients = next
+    throwIfAny(violations)
   }
 
   /** True when the client is declared and was not removed since this time. */
@@ -64,14 +70,28 @@ export class DeclaredClients {
   }
 }
 
-function load(settings: readonly DeclaredClientSettings[]): ReadonlyMap<string, DeclaredClient> {
-  const violations: string[] = []
-  const clients = settings.map((client) => toClient(client, violations))
+function throwIfAny(violations: readonly string[]): void {
   if (violations.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: violations.join('; ') })
-  return new Map(clients.map((client) => [client.id, client]))
 }
 
-function toClient(settings: DeclaredClientSettings, violations: string[]): DeclaredClient {
+type Clients = ReadonlyMap<string, MachineClient>
+
+/** Replaces a client whose secrets are unusable with the previous one, if any. */
+function load(
+  settings: readonly DeclaredClientSettings[],
+  previous: Clients = new Map(),
+): { readonly clients: Clients; readonly violations: readonly string[] } {
+  const violations: string[] = []
+  const clients = settings.flatMap((client) => {
+    const before = violations.length
+    const read = toClient(client, violations)
+    const usable = violations.length === before ? read : previous.get(client.clientId)
+    return usable ? [[usable.id, usable] as const] : []
+  })
+  return { clients: new Map(clients), violations }
+}
+
+function toClient(settings: DeclaredClientSettings, violations: string[]): MachineClient {
   const { clientId, secrets = [], jwks, jwksUri, signingAlg, scopes, resources, tokenMs } = settings
   const secretHashes = secrets.flatMap((secret) => {
     try {
@@ -95,7 +115,7 @@ function toClient(settings: DeclaredClientSettings, violations: string[]): Decla
 }
 
 /** Compares with every secret, in constant time for each. */
-export function hasSecret({ secretHashes }: DeclaredClient, secret: string): boolean {
+export function hasSecret({ secretHashes }: MachineClient, secret: string): boolean {
   const given = Buffer.from(sha256(secret))
   return secretHashes.filter((hash) => timingSafeEqual(Buffer.from(hash), given)).length > 0
 }

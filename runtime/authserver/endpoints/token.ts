@@ -5,7 +5,7 @@
  */
 import type { Exchange } from '../../net/index.ts'
 import type { AuthenticatedClient } from '../clients/client-directory.ts'
-import type { DeclaredClient } from '../clients/declared-clients.ts'
+import type { MachineClient } from '../clients/declared-clients.ts'
 import { type AuthServerContext, canSignIn, nowSec } from '../login/context.ts'
 import { type AuthServerEvent, makeEvent } from '../model/events.ts'
 import { machineSubject } from '../model/identifiers.ts'
@@ -79,7 +79,8 @@ async function issueToMachine(
   const audience = readMachineResource(form, client, context)
   const { config, keys } = context
   const lifeSec = Math.floor(client.tokenMs / 1000)
-  const about = { clientId: client.id, scopes, audience, lifeSec }
+  const { id: clientId, authMethod } = client
+  const about = { clientId, authMethod, scopes, audience, lifeSec }
   const accessToken = await signMachineToken(keys(), {
     ...about,
     issuer: config.issuer,
@@ -92,11 +93,11 @@ async function issueToMachine(
       expires_in: lifeSec,
       scope: scopes.join(' '),
     },
-    event: makeEvent('token_issued', { clientId: client.id, userId: machineSubject(client.id) }),
+    event: makeEvent('token_issued', { clientId, userId: machineSubject(clientId) }),
   }
 }
 
-function readMachineScopes(form: Parameters, { scopes }: DeclaredClient): readonly string[] {
+function readMachineScopes(form: Parameters, { scopes }: MachineClient): readonly string[] {
   const requested = parseScope(form.get('scope') ?? '')
   if (!within(requested, scopes))
     throw new OAuthError('invalid_scope', 'a requested scope is not declared for this client')
@@ -104,7 +105,7 @@ function readMachineScopes(form: Parameters, { scopes }: DeclaredClient): readon
 }
 
 /** Returns the resource of the token. Throws OAuthError invalid_target (RFC 8707). */
-function readMachineResource(form: Parameters, client: DeclaredClient, context: AuthServerContext): string {
+function readMachineResource(form: Parameters, client: MachineClient, context: AuthServerContext): string {
   const requested = readResources(form, context)
   if (!within(requested, client.resources))
     throw new OAuthError('invalid_target', 'the requested resource is not declared for this client')

@@ -29,7 +29,7 @@ export const client = record({
   used: flag,
 })
 export type RegisteredClient = NonNullable<ReturnType<typeof client>>
-export type ClientAuthMethod = RegisteredClient['authMethod']
+export type TokenAuthMethod = RegisteredClient['authMethod']
 
 const requestMembers = {
   clientId: text,

@@ -57,7 +57,7 @@ export interface AuthServerParts {
   readonly now?: () => number
   /** For upstream providers, whose addresses are configured. */
   readonly fetch?: Fetch
-  /** For client metadata documents, whose addresses are untrusted. Must be guarded and follow no redirects. */
+  /** For clients' metadata documents and keys, whose addresses are untrusted. Must be guarded and follow no redirects. */
   readonly documentFetch?: Fetch
   /** Returns the current declared clients. Default: those in the configuration. Throws INVALID_CONFIG. */
   readonly readClients?: () => readonly DeclaredClientSettings[]
@@ -127,11 +127,11 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
   })
   const mayFetch = async (host: string, caller: string | undefined): Promise<boolean> =>
     (await takePermission(parts.store, 'document', { caller, host })) === 0
-  const keySets = makeClientKeySets({
-    now,
-    mayFetch,
-    fetchKeys: (url) => fetchClientKeys(url, fetches.keySet),
-  })
+  const fetchKeys = (url: string): Promise<JsonRecord> => fetchClientKeys(url, fetches.keySet)
+  const keySets = {
+    declared: makeClientKeySets({ now, mayFetch, fetchKeys }),
+    described: makeClientKeySets({ now, mayFetch, fetchKeys }),
+  }
   const documents =
     config.cimd &&
     makeClientDocuments({
@@ -298,16 +298,8 @@ function makeFetches(config: AuthServerConfig, parts: AuthServerParts, log: Log)
     })
   }
   const upstreams = upstreamFetches(config, plain.length > 0)
-  const documents = { timeoutMs: 5_000, maxRedirects: 0, keepAlive: false }
-  const untrusted = [10_240, 65_536].map((maxBytes) => ({
-    guarded: makeFetch({ ...documents, maxBytes, guard: true }),
-    local: config.cimd?.allowLoopback ? makeFetch({ ...documents, maxBytes, guard: false }) : undefined,
-  }))
-  const [document, keySet] = untrusted.map(
-    ({ guarded, local }): Fetch =>
-      parts.documentFetch ??
-      ((url, init) => (local && isLoopbackHost(new URL(url).hostname) ? local : guarded)(url, init)),
-  )
+  const documents = untrustedFetch(10_240, config)
+  const keySets = untrustedFetch(65_536, config)
   const abortable =
     (fetch: Fetch | undefined): Fetch =>
     async (url, init) => {
@@ -318,15 +310,27 @@ function makeFetches(config: AuthServerConfig, parts: AuthServerParts, log: Log)
   return {
     upstream: ({ name }: AuthServerConfig['upstreams'][number]): Fetch =>
       abortable(parts.fetch ?? upstreams.get(name)),
-    document: abortable(document),
+    document: abortable(parts.documentFetch ?? documents),
     /** For the keys of clients, which are larger than documents. */
-    keySet: abortable(keySet),
+    keySet: abortable(parts.documentFetch ?? keySets),
     async close() {
       closing.abort(new Error('the authorization server is shutting down'))
-      const own = untrusted.flatMap(({ guarded, local }) => (local ? [guarded, local] : [guarded]))
-      await Promise.all([...upstreams.values(), ...own].map((fetch) => fetch.close()))
+      await Promise.all([...upstreams.values(), documents, keySets].map((fetch) => fetch.close()))
     },
   }
+}
+
+/** Returns a guarded fetch for addresses that clients choose. With `allowLoopback`, it also dials this machine. */
+function untrustedFetch(maxBytes: number, { cimd }: AuthServerConfig): ReturnType<typeof makeFetch> {
+  const options = { timeoutMs: 5_000, maxBytes, maxRedirects: 0, keepAlive: false }
+  const guarded = makeFetch({ ...options, guard: true })
+  if (!cimd?.allowLoopback) return guarded
+  const local = makeFetch({ ...options, guard: false })
+  const fetch: Fetch = (url, init) => (isLoopbackHost(new URL(url).hostname) ? local : guarded)(url, init)
+  const close = async (): Promise<void> => {
+    await Promise.all([guarded.close(), local.close()])
+  }
+  return Object.assign(fetch, { close })
 }
 
 /** Returns one fetch function per upstream, with its trust anchors. Throws INVALID_CONFIG for a broken bundle. */

@@ -39,7 +39,7 @@ export async function openAuthServer(
   const store = openAuthServerStore(config.storage, parts.log ?? silentLog, parts.shared)
   try {
     const lent = parts.shared && (await sharedRing(parts.shared))
-    const readClients = followDeclaredClients(path, env)
+    const readClients = followDeclaredClients(path)
     const server = await makeAuthServer(config, { ...parts, store, lent, readClients })
     return {
       ...server,

@@ -10,7 +10,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { within } from '../model/scopes.ts'
 import { OAuthError } from '../model/oauth-error.ts'
-import type { ClientAuthMethod, StoredCode, Family, Grant } from '../model/records.ts'
+import type { TokenAuthMethod, StoredCode, Family, Grant } from '../model/records.ts'
 import type { SeenRecord, State } from '../storage/state.ts'
 import type { KeyRing } from './key-ring.ts'
 import { makeCode, makeRefreshToken, readCode, readRefreshToken } from './opaque-tokens.ts'
@@ -45,7 +45,7 @@ type CodeRequest = Pick<StoredCode, 'redirectUri' | 'redirectGiven' | 'codeChall
 export interface TokenRequester {
   readonly clientId: string
   /** Method with which the client authenticated. */
-  readonly authMethod: ClientAuthMethod
+  readonly authMethod: TokenAuthMethod
   /** Network address, for audit. */
   readonly source?: string | undefined
 }

@@ -37,6 +37,7 @@ export async function signAccessToken(
     iat: nowSec,
     jti: randomUUID(),
     client_id: grant.clientId,
+    auth_method: grant.authMethod,
     scope: scopes.join(' '),
     scp: [...scopes],
     auth_time: grant.authTimeSec,

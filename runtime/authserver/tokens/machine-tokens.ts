@@ -8,6 +8,7 @@ import { randomUUID } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Caller } from '../../net/index.ts'
 import { isMachineSubject, machineSubject, sha256 } from '../model/identifiers.ts'
+import type { TokenAuthMethod } from '../model/records.ts'
 import type { State } from '../storage/state.ts'
 import { signJwt } from './jwt.ts'
 import type { KeyRing } from './key-ring.ts'
@@ -78,6 +79,8 @@ export function signMachineToken(
   keys: KeyRing,
   request: {
     readonly clientId: string
+    /** Method with which the client authenticated, for policies. */
+    readonly authMethod: TokenAuthMethod
     readonly scopes: readonly string[]
     readonly audience: string
     readonly issuer: string
@@ -85,7 +88,7 @@ export function signMachineToken(
     readonly lifeSec: number
   },
 ): Promise<string> {
-  const { clientId, scopes, audience, issuer, nowSec, lifeSec } = request
+  const { clientId, authMethod, scopes, audience, issuer, nowSec, lifeSec } = request
   return signJwt(keys.signing, 'at+jwt', {
     iss: issuer,
     sub: machineSubject(clientId),
@@ -94,6 +97,7 @@ export function signMachineToken(
     iat: nowSec,
     jti: randomUUID(),
     client_id: clientId,
+    auth_method: authMethod,
     scope: scopes.join(' '),
     scp: [...scopes],
   })

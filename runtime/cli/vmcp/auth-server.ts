@@ -3,7 +3,7 @@
  *
  * Its file is `authserver-config.yaml` in the same directory as the host's file. Without the file there is no embedded
  * server; an unreadable or invalid file is an error. Changed settings take effect at the next start, changed keys
- * immediately.
+ * and declared clients within seconds.
  * Source: spec documents 2 and 3.
  */
 import { lstatSync } from 'node:fs'

@@ -4,14 +4,52 @@
  * Source: docs/reference/specification/external-auth.md#embeddedAuthServer; RFC 6749 section 4.4; RFC 7523 section 2.2.
  */
 import { readFileSync } from 'node:fs'
-import { type DeclaredClientFile, GatehouseError, parseDuration } from '../../../schemas/index.ts'
+import {
+  type AuthServerFile,
+  type DeclaredClientFile,
+  GatehouseError,
+  parseDuration,
+} from '../../../schemas/index.ts'
+import { invalidConfig, parseConfig, readConfigText } from '../common/config-file.ts'
 import { systemReason } from '../common/system-reason.ts'
 import { clientKeyViolation } from './client-keys.ts'
 import type { AuthServerConfig, DeclaredClientSettings, SecretSource } from './settings.ts'
 
 const minSecretLength = 32
 
-export function declaredClientOf(
+type Clients = readonly DeclaredClientSettings[]
+
+/**
+ * Returns a function that returns the file's current declared clients. It parses the file only when its text has
+ * changed. It throws INVALID_CONFIG when the file breaks its schema, or the clients break a rule. It does not read their
+ * secrets, and does not check other settings, which take effect at the next start.
+ */
+export function followDeclaredClients(path: string): () => Clients {
+  let parsed: { readonly text: string; readonly clients: Clients } | undefined
+  return () => {
+    const text = readConfigText(path)
+    if (parsed?.text !== text) parsed = { text, clients: parseClients(text, path) }
+    return parsed.clients
+  }
+}
+
+function parseClients(text: string, path: string): Clients {
+  const file = parseConfig('authserver', text, path)
+  const clients = declaredClientsOf(file)
+  const { allowedAudiences } = file
+  const violations = declaredClientViolations({ clients, allowedAudiences })
+  if (violations.length === 0) return clients
+  throw invalidConfig(
+    violations.map((message) => ({ path: '', message })),
+    path,
+  )
+}
+
+export function declaredClientsOf({ clients = [], allowedAudiences }: AuthServerFile): Clients {
+  return clients.map((client, index) => declaredClientOf(client, index, allowedAudiences))
+}
+
+function declaredClientOf(
   client: DeclaredClientFile,
   index: number,
   allowedAudiences: readonly string[],

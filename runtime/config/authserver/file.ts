@@ -32,7 +32,7 @@ import {
   type UpstreamConfig,
   type UserInfoSettings,
 } from './settings.ts'
-import { declaredClientOf } from './clients.ts'
+import { declaredClientsOf } from './clients.ts'
 import { authServerViolations } from './validate.ts'
 import { invalidConfig, parseConfig, readConfigText } from '../common/config-file.ts'
 import { systemReason } from '../common/system-reason.ts'
@@ -58,22 +58,6 @@ export const authServerEnvironment = {
 export function loadAuthServerConfig(path: string, env: Environment): AuthServerConfig {
   return parseAuthServerConfig(readConfigText(path), env, path)
 }
-
-/**
- * Returns a function that returns the file's current declared clients. It throws INVALID_CONFIG when the file is
- * invalid, and parses it only when its text has changed.
- */
-export function followDeclaredClients(path: string, env: Environment): () => DeclaredClients {
-  let parsed: { readonly text: string; readonly clients: DeclaredClients } | undefined
-  return () => {
-    const text = readConfigText(path)
-    if (parsed?.text !== text)
-      parsed = { text, clients: parseAuthServerConfig(text, env, path).clients ?? [] }
-    return parsed.clients
-  }
-}
-
-type DeclaredClients = NonNullable<AuthServerConfig['clients']>
 
 /** Checks configuration text. Throws INVALID_CONFIG with all errors, and the source if given. */
 export function parseAuthServerConfig(text: string, env: Environment, source?: string): AuthServerConfig {
@@ -199,9 +183,7 @@ function convert(file: AuthServerFile, reader: Reader): AuthServerConfig {
     authCodeMs: parseDuration(tokenLifespans.authCodeLifespan),
     grantMs: authServerDefaults.grantMs,
     upstreams: file.upstreamProviders.map((upstream, index) => upstreamOf(upstream, index, file, reader)),
-    clients: (file.clients ?? []).map((client, index) =>
-      declaredClientOf(client, index, file.allowedAudiences),
-    ),
+    clients: declaredClientsOf(file),
     disableUpstreamTokenInjection: file.disableUpstreamTokenInjection,
     storage:
       file.storage.redis === undefined

@@ -34,4 +34,5 @@ const credentialErrors: ReadonlySet<string> = new Set([
   'ENTERPRISE_REQUIRED',
   'OAUTH_REFUSED',
   'OAUTH_UNAVAILABLE',
+  'USER_REQUIRED',
 ])

@@ -155,6 +155,7 @@ function removeInventedState({ params, stateFor }: Operation): Changes {
 const providerErrors: Readonly<Record<string, ErrorCode>> = {
   UPSTREAM_TOKEN_MISSING: 'BACKEND_AUTH_FAILED',
   UPSTREAM_NOT_CONNECTED: 'BACKEND_AUTH_FAILED',
+  USER_REQUIRED: 'BACKEND_AUTH_FAILED',
   AUTH_UNAVAILABLE: 'BACKEND_AUTH_UNAVAILABLE',
 }
 

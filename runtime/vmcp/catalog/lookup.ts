@@ -57,9 +57,7 @@ export class Lookup {
   #requireAll(view: View, list: ItemKind | undefined): void {
     const { monitored, leftOut } = this.#owner.parts
     const all = monitored ? view.down : [...view.down, ...view.stale]
-    const down = all.filter(
-      ({ error }) => codeOf(error) !== 'UPSTREAM_NOT_CONNECTED' && isMissing(error, list),
-    )
+    const down = all.filter(({ error }) => !hidingCodes.has(codeOf(error)) && isMissing(error, list))
     const missing = list === undefined ? [] : missingList(view.catalog, list, { monitored })
     // A left-out backend is unavailable for every request, so the error does not name a list.
     if (leftOut.length > 0) throw allUnavailable([...down, ...missing], { leftOut })
@@ -177,6 +175,9 @@ function reasonOf({ name, error }: View['down'][number]): string {
   const [prefix, message] = [`backend ${name}: `, error?.message ?? '']
   return message.startsWith(prefix) ? message : prefix + message
 }
+
+/** Errors for which a backend is hidden from the caller, whatever the failure mode is. */
+const hidingCodes: ReadonlySet<string | undefined> = new Set(['UPSTREAM_NOT_CONNECTED', 'USER_REQUIRED'])
 
 /** True if only the user can fix the error, by signing in again or connecting the provider. */
 function isSignInNeeded(error: Error): boolean {

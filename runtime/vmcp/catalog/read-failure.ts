@@ -23,6 +23,7 @@ const refusals: ReadonlySet<string> = new Set([
   'OAUTH_REFUSED',
   'SUBJECT_REFUSED',
   'UPSTREAM_TOKEN_MISSING',
+  'USER_REQUIRED',
 ])
 
 /**

@@ -1,6 +1,6 @@
 /** Declared clients of an authorization server under test: their settings, keys and assertions. */
 import { randomBytes, randomUUID } from 'node:crypto'
-import { type CryptoKey, exportJWK, generateKeyPair, type JWK, type JWTPayload, SignJWT } from 'jose'
+import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose'
 import type { DeclaredClientSettings } from '../../../runtime/config/index.ts'
 import { type Rig, tokenRequest } from './authserver.ts'
 
@@ -61,7 +61,7 @@ export async function signAssertion(
     ...claims,
   }
   const present = Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined))
-  return new SignJWT(present as JWTPayload)
+  return new SignJWT(present)
     .setProtectedHeader({ alg: key.alg, kid: key.jwk.kid, typ: 'client-authentication+jwt', ...header })
     .sign(key.privateKey)
 }

@@ -13,9 +13,13 @@ import {
   unusedClientMs,
 } from '../../../runtime/authserver/storage/limits.ts'
 import { count, decode, list, maybe, oneOf, record, text } from '../../../runtime/authserver/model/codec.ts'
-import { makeUserId } from '../../../runtime/authserver/upstream/user.ts'
+import { makeUserId, userOf } from '../../../runtime/authserver/upstream/user.ts'
 import { issuerOf } from '../../../runtime/authserver/upstream/upstream-registration.ts'
-import { compoundKey } from '../../../runtime/authserver/model/identifiers.ts'
+import {
+  compoundKey,
+  isMachineSubject,
+  machineSubject,
+} from '../../../runtime/authserver/model/identifiers.ts'
 import { buildClientRedirect } from '../../../runtime/authserver/model/urls.ts'
 
 t.test('codec: a record is read whole or not at all', async (t) => {
@@ -179,4 +183,15 @@ t.test('resources: the same one may be named often, but not without end', async 
     new Parameters(new URLSearchParams('&resource=HTTPS://mcp.EXAMPLE/mcp'.repeat(count)))
   t.strictSame(readResources(query(100), context), [resource])
   t.throws(() => readResources(query(101), context), { message: /at most 100 resources/ })
+})
+
+t.test('user ids: no user has the subject of a declared client, whatever a provider sends', async (t) => {
+  for (const subject of ['client:job', 'job', '', 'client:', machineSubject(machineSubject('job'))]) {
+    for (const provider of ['corp', 'client', 'client:']) {
+      const user = userOf('https://as.example', { provider, identity: { subject, synthesized: false } }, 0)
+      t.equal(isMachineSubject(user.userId), false)
+      t.match(user.userId, /^[0-9a-f]{8}-[0-9a-f-]{27}$/)
+    }
+  }
+  t.equal(isMachineSubject(machineSubject('job')), true)
 })

@@ -96,6 +96,7 @@ t.test('a machine token names the client and contains nothing about a user or a 
   t.match(payload, {
     sub: 'client:job',
     client_id: 'job',
+    auth_method: 'client_secret_post',
     aud: [`${rig.issuer}/mcp`],
     scope: 'tools:read tools:write',
     scp: ['tools:read', 'tools:write'],
@@ -367,7 +368,7 @@ t.test('a declared client takes over nothing from a registration with its id', a
   t.equal(await refusal(await fetch(url, { headers: { authorization } })), '401 invalid_token')
 })
 
-t.test('upstream tokens are refused to a machine with an error of their own', async (t) => {
+t.test('a machine that needs upstream tokens gets an error that says that a user is required', async (t) => {
   const { rig } = await startWithClient(t, {
     config: (issuer) => ({ allowedAudiences: resourcesOf(issuer), clients: clientsOf(issuer) }),
   })
