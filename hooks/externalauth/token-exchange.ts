@@ -1,6 +1,7 @@
 /** Type `tokenExchange`: RFC 8693. Expands short subject token types to full URNs. */
 import { type ExternalAuthModule, definedItems, subjectProvider } from './module.ts'
 import { definedFields } from '../base/kube.ts'
+import { clientAuthPart } from './client.ts'
 
 const urn = 'urn:ietf:params:oauth:token-type:'
 
@@ -9,7 +10,9 @@ export const tokenExchange: ExternalAuthModule = {
     if (!config?.clientSecretRef || config.clientId) return []
     return [{ path: 'spec.tokenExchange.clientId', message: 'is required with clientSecretRef' }]
   },
-  secrets: ({ tokenExchange: config }) => definedItems([config?.clientSecretRef]),
+  secrets: ({ tokenExchange: config }) =>
+    definedItems([config?.clientSecretRef, config?.clientAuth?.privateKeyRef]),
+  rereadSecrets: ({ tokenExchange: config }) => definedItems([config?.clientAuth?.privateKeyRef]),
   toRuntime({ tokenExchange: config }, target) {
     if (!config) return { value: undefined }
     const provider = subjectProvider(config.subjectProviderName, target)
@@ -20,6 +23,7 @@ export const tokenExchange: ExternalAuthModule = {
       audience: config.audience,
       clientId: config.clientId || undefined,
       clientSecretEnv: config.clientSecretRef && target.needs.secretEnv(variable, config.clientSecretRef),
+      clientAuth: clientAuthPart(config.clientAuth, 'client', config.tokenUrl, target),
       scopes: config.scopes,
       externalTokenHeaderName: config.externalTokenHeaderName || undefined,
       subjectProviderName: provider.value,

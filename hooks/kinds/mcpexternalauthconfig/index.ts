@@ -13,6 +13,7 @@ import {
   externalAuthSecrets,
   externalAuthViolations,
   oboViolations,
+  rereadAuthSecrets,
   authServerWarnings,
 } from '../../externalauth/index.ts'
 import { authServerBundles } from '../../runtime-config/auth-server.ts'
@@ -25,6 +26,7 @@ export const mcpExternalAuthConfig = configKind({
   validReason: 'ValidationSucceeded',
   invalidReason: 'ValidationFailed',
   secrets: externalAuthSecrets,
+  rereadSecrets: rereadAuthSecrets,
   caBundles: ({ spec }) => (spec.embeddedAuthServer ? authServerBundles(spec.embeddedAuthServer) : []),
   check,
 })
