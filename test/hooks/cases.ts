@@ -327,6 +327,50 @@ const virtualServers: Record<string, () => Request> = {
         }),
       ).ready(),
     ),
+  'VirtualMCPServer/client-auth': () =>
+    door(
+      world(
+        resource('MCPExternalAuthConfig', 'own', {
+          type: 'clientCredentials',
+          clientCredentials: {
+            tokenUrl: 'https://login.example.com/token',
+            clientId: 'door',
+            clientSecretRef: { name: 'tokens', key: 'client' },
+            resource: 'https://search.example.com',
+          },
+        }),
+        resource('MCPExternalAuthConfig', 'exchange', {
+          type: 'tokenExchange',
+          tokenExchange: {
+            tokenUrl: 'https://login.example.com/token',
+            audience: 'backend',
+            clientId: 'door',
+            clientAuth: { method: 'federated', serviceAccountToken: { audience: 'api://exchange' } },
+          },
+        }),
+        resource('MCPExternalAuthConfig', 'xaa', {
+          type: 'xaa',
+          xaa: {
+            idpTokenUrl: 'https://login.example.com/token',
+            idpClientId: 'door',
+            idpClientAuth: {
+              method: 'privateKeyJwt',
+              privateKeyRef: { name: 'tokens', key: 'api' },
+              signingAlg: 'PS256',
+              assertionAudience: 'https://login.example.com',
+            },
+            targetTokenUrl: 'https://target.example.com/token',
+            targetAudience: 'https://target.example.com',
+            targetClientId: 'door',
+            targetClientAuth: { method: 'federated', serviceAccountToken: { expirationSeconds: 600 } },
+          },
+        }),
+        ...['own', 'exchange', 'xaa'].map((name) =>
+          entry(`with-${name}`, { externalAuthConfigRef: { name } }),
+        ),
+        virtual(),
+      ).ready(),
+    ),
   'VirtualMCPServer/identity-providers': () =>
     door(
       world(
@@ -589,6 +633,16 @@ const configs: Record<string, () => Request> = {
     resource('MCPExternalAuthConfig', 'bearer', {
       type: 'bearerToken',
       bearerToken: { tokenSecretRef: { name: 'nowhere', key: 'bearer' } },
+    }),
+  ),
+  'MCPExternalAuthConfig/client-key-missing': config(
+    resource('MCPExternalAuthConfig', 'own', {
+      type: 'clientCredentials',
+      clientCredentials: {
+        issuer: 'https://login.example.com',
+        clientId: 'door',
+        privateKeyRef: { name: 'tokens', key: 'nowhere' },
+      },
     }),
   ),
   'MCPExternalAuthConfig/obo-without-handler': config(auth.obo),
