@@ -64,6 +64,10 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "clientAuth")), () => equal(startsWith(select(select(self, "clientAuth"), "method"), "clientSecret"), or(() => has(self, "clientSecret"), () => has(self, "clientSecretEnv")))),
   "!has(self.clientAuth) || self.clientAuth.method.startsWith('clientSecret') == has(self.clientSecretRef)": (self) =>
     or(() => not(has(self, "clientAuth")), () => equal(startsWith(select(select(self, "clientAuth"), "method"), "clientSecret"), has(self, "clientSecretRef"))),
+  "!has(self.clientCertificatePath) || self.url.startsWith('https://')": (self) =>
+    or(() => not(has(self, "clientCertificatePath")), () => startsWith(select(self, "url"), "https://")),
+  "!has(self.clientCertificateSecretRef) || self.remoteUrl.startsWith('https://')": (self) =>
+    or(() => not(has(self, "clientCertificateSecretRef")), () => startsWith(select(self, "remoteUrl"), "https://")),
   "!has(self.clientSecretEnv) || has(self.clientId)": (self) =>
     or(() => not(has(self, "clientSecretEnv")), () => has(self, "clientId")),
   "!has(self.clientSecretFile) || has(self.clientId)": (self) =>
@@ -152,6 +156,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "targetClientAuth")), () => equal(startsWith(select(select(self, "targetClientAuth"), "method"), "clientSecret"), has(self, "targetClientSecretRef"))),
   "!has(self.targetClientSecretRef) || has(self.targetClientId)": (self) =>
     or(() => not(has(self, "targetClientSecretRef")), () => has(self, "targetClientId")),
+  "!has(self.targetTls) || (has(self.targetUri) && self.targetUri.startsWith('https://'))": (self) =>
+    or(() => not(has(self, "targetTls")), () => and(() => has(self, "targetUri"), () => startsWith(select(self, "targetUri"), "https://"))),
   "!has(self.tokenUrl) || self.tokenUrl.startsWith('https://') || self.tokenUrl.matches('^http://(localhost|127[.]0[.]0[.]1|[[]::1[]])(:[0-9]+)?(/|$)')": (self) =>
     or(() => not(has(self, "tokenUrl")), () => startsWith(select(self, "tokenUrl"), "https://"), () => matches(select(self, "tokenUrl"), /^http:\/\/(localhost|127[.]0[.]0[.]1|[\[]::1[\]])(:[0-9]+)?(\/|$)/u)),
   "!self.clusterMode || has(self.addr)": (self) =>

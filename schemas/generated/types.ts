@@ -516,6 +516,10 @@ export type ConfiguredBackend = {
   readonly type?: "entry" | ""
   /** PEM file with trust anchors; only for type entry. */
   readonly caBundlePath?: string
+  /** PEM file with the client certificate for mutual TLS; reloaded when it changes. */
+  readonly clientCertificatePath?: string
+  /** PEM file with the private key of the client certificate. */
+  readonly clientKeyPath?: string
   /** Metadata; the server sets the key group. */
   readonly metadata?: { readonly [name: string]: string }
 }
@@ -1268,6 +1272,8 @@ export type MCPRemoteProxySpec = {
   readonly groupRef?: ObjectRef
   /** Headers added to every request to the remote server. */
   readonly headerForward?: HeaderForwardConfig
+  /** Secret of type kubernetes.io/tls (keys tls.crt and tls.key) with the client certificate for the remote server (mutual TLS). Reloaded when it changes. */
+  readonly clientCertificateSecretRef?: ObjectRef
   /** Authorization policies; mutually exclusive with authzConfigRef. */
   readonly authzConfig?: AuthzConfig
   /** Shared MCPAuthzConfig; mutually exclusive with authzConfig. */
@@ -1374,6 +1380,8 @@ export type MCPServerEntrySpec = {
   readonly headerForward?: HeaderForwardConfig
   /** Trust anchors of this endpoint, mounted into the virtual server. */
   readonly caBundleRef?: CABundleSource
+  /** Secret of type kubernetes.io/tls (keys tls.crt and tls.key) with the client certificate for the remote server (mutual TLS). Reloaded when it changes. */
+  readonly clientCertificateSecretRef?: ObjectRef
 }
 
 /** Observed state. */
@@ -2007,6 +2015,8 @@ export type ProxyFile = {
   readonly targetAddresses: "any" | "private" | "public"
   /** PEM file with the trust anchors of the target. */
   readonly targetCaBundlePath?: string
+  /** The client certificate for the target (mutual TLS). */
+  readonly targetTls?: TargetTls
   /** Host name or IP to listen on. */
   readonly host: string
   /** Port to listen on; 0 lets the system choose. */
@@ -2344,6 +2354,10 @@ export type RuntimeBackend = {
   readonly type?: "entry" | ""
   /** PEM file with trust anchors; only for type entry. */
   readonly caBundlePath?: string
+  /** PEM file with the client certificate for mutual TLS; reloaded when it changes. */
+  readonly clientCertificatePath?: string
+  /** PEM file with the private key of the client certificate. */
+  readonly clientKeyPath?: string
   /** Metadata; the server sets the key group. */
   readonly metadata?: { readonly [name: string]: string }
   /** Allowed addresses of the backend. any: all; private: no loopback addresses; public: no private addresses either. Link-local and metadata addresses are always rejected. Checked on the address that is dialled. */
@@ -2630,6 +2644,14 @@ export type StdioTarget = {
   readonly command: string
   /** Arguments. */
   readonly args?: readonly string[]
+}
+
+/** The client certificate for the target (mutual TLS). */
+export type TargetTls = {
+  /** PEM file with the client certificate; reloaded when it changes. */
+  readonly clientCertificatePath: string
+  /** PEM file with the private key of the client certificate. */
+  readonly clientKeyPath: string
 }
 
 /** OpenTelemetry. Deprecated on a cluster: use spec.telemetryConfigRef. */

@@ -17,6 +17,7 @@ import {
   oidcConfig,
   remote,
   resource,
+  secret,
   server,
   telemetryConfig,
   toolConfig,
@@ -36,6 +37,7 @@ const config =
     world(object, ...others)
       .settle()
       .request(object.kind, object.metadata.name)
+const clientCertificate = secret('remote-client', { 'tls.crt': 'pem', 'tls.key': 'pem' })
 const basicAuth = (more: object = {}) =>
   resource('MCPExternalAuthConfig', 'legacy', {
     type: 'basicAuth',
@@ -325,6 +327,14 @@ const virtualServers: Record<string, () => Request> = {
             },
           },
         }),
+      ).ready(),
+    ),
+  'VirtualMCPServer/client-certificate': () =>
+    door(
+      world(
+        entry('search', { clientCertificateSecretRef: { name: 'remote-client' } }),
+        clientCertificate,
+        virtual(),
       ).ready(),
     ),
   'VirtualMCPServer/client-auth': () =>
@@ -635,6 +645,23 @@ const configs: Record<string, () => Request> = {
       bearerToken: { tokenSecretRef: { name: 'nowhere', key: 'bearer' } },
     }),
   ),
+  'MCPServerEntry/client-certificate': config(
+    entry('search', { clientCertificateSecretRef: { name: 'remote-client' } }),
+    clientCertificate,
+  ),
+  'MCPServerEntry/client-certificate-missing': config(
+    entry('search', { clientCertificateSecretRef: { name: 'nowhere' } }),
+  ),
+  'MCPRemoteProxy/client-certificate': config(
+    remote('crm', { clientCertificateSecretRef: { name: 'remote-client' } }),
+    clientCertificate,
+  ),
+  'MCPRemoteProxy/client-certificate-missing': () =>
+    world(remote('crm', { clientCertificateSecretRef: { name: 'remote-client' } }), clientCertificate)
+      .ready()
+      .remove('Secret', 'remote-client')
+      .settle()
+      .request('MCPRemoteProxy', 'crm'),
   'MCPExternalAuthConfig/client-key-missing': config(
     resource('MCPExternalAuthConfig', 'own', {
       type: 'clientCredentials',
