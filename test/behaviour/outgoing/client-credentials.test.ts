@@ -286,7 +286,43 @@ await t.test('metadata of another issuer, and metadata without a token endpoint,
   await t.rejects(token(), { code: 'BACKEND_AUTH_FAILED', message: /names another issuer/ })
   document = { issuer: server.url, token_endpoint: 'http://idp.example/token' }
   await t.rejects(token(), { code: 'BACKEND_AUTH_FAILED', message: /token_endpoint .* must be https/ })
+  document = { issuer: server.url, token_endpoint: 'https://169.254.169.254/token' }
+  await t.rejects(token(), { code: 'BACKEND_AUTH_FAILED', message: /address of .* is not allowed/ })
   t.ok(server.seen.every(({ method }) => method === 'GET'))
+})
+
+await t.test('a redirect of the token endpoint does not receive the secret', async (t) => {
+  const { server, script } = await scripted(t)
+  script.answer = () => ({ status: 307, headers: { location: `${server.url}/elsewhere` } })
+  const settings = { tokenUrl: `${server.url}/token`, clientId: 'gateway', clientSecretEnv: 'S' }
+  const { token } = strategyFor(t, settings, { secret: () => 'x' })
+  await t.rejects(token(), { code: 'BACKEND_AUTH_FAILED' })
+  t.same(
+    server.seen.map(({ path }) => path),
+    ['/token'],
+  )
+})
+
+await t.test('an aborted caller does not end the request of the other callers', async (t) => {
+  let respond: (() => void) | undefined
+  const arrived = Promise.withResolvers<void>()
+  const server = await startLoopback(async () => {
+    arrived.resolve()
+    await new Promise<void>((resolve) => (respond = resolve))
+    return { body: { access_token: 'token-1', token_type: 'Bearer', expires_in: 60 } }
+  })
+  t.teardown(() => server.close())
+  const settings = { tokenUrl: server.url, clientId: 'gateway', clientSecretEnv: 'S' }
+  const { strategy, token } = strategyFor(t, settings, { secret: () => 'x' })
+  const stop = new AbortController()
+  const aborted = strategy.apply(testRequest({ headers: {} }), testCaller(), stop.signal)
+  const other = token('bob')
+  await arrived.promise
+  stop.abort(new Error('gone'))
+  await t.rejects(Promise.resolve(aborted), /gone/)
+  respond?.()
+  t.equal(await other, 'token-1')
+  t.equal(server.seen.length, 1)
 })
 
 await t.test('settings: every error names its field and shows no secret', (t) => {
