@@ -1,6 +1,6 @@
 /** MCPExternalAuthConfig: what a rotated Secret of a client changes, and where the strategy works. */
 import t from 'tap'
-import { entry, resource, secret, server, virtual, world, remote } from './resources.ts'
+import { entry, resource, secret, server, virtual, world, remote } from '../resources.ts'
 
 const own = (credential: object) =>
   resource('MCPExternalAuthConfig', 'own', {
