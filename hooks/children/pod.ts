@@ -43,7 +43,11 @@ export interface VolumeSpec {
   }
   readonly projected?: {
     readonly sources: readonly {
-      readonly serviceAccountToken?: { readonly path: string; readonly expirationSeconds: number }
+      readonly serviceAccountToken?: {
+        readonly path: string
+        readonly audience?: string
+        readonly expirationSeconds: number
+      }
       readonly configMap?: { readonly name: string; readonly items: readonly KeyToPath[] }
     }[]
   }

@@ -8,6 +8,7 @@ import type {
 import { variablePart } from '../runtime-config/header-forward.ts'
 import type { ConfigPart } from '../sync/conditions.ts'
 import type { HookSettings } from '../base/settings.ts'
+import { clientCredentials } from './client-credentials.ts'
 import { cloudSts } from './cloud-sts.ts'
 import { embeddedAuthServer } from './embedded-auth-server.ts'
 import type { ExternalAuthModule, Strategy, StrategyTarget } from './module.ts'
@@ -28,6 +29,7 @@ export { enterpriseRequired, oboViolations } from './obo.ts'
 const modules: Readonly<Record<MCPExternalAuthConfigSpec['type'], ExternalAuthModule>> = {
   basicAuth,
   bearerToken,
+  clientCredentials,
   cloudSts,
   embeddedAuthServer,
   headerInjection,
@@ -56,11 +58,17 @@ export function externalAuthSecrets({ spec }: MCPExternalAuthConfig): readonly S
   return modules[spec.type].secrets(spec)
 }
 
+/** Lists the Secrets that pods reread. */
+export function rereadAuthSecrets({ spec }: MCPExternalAuthConfig): readonly SecretRef[] {
+  return modules[spec.type].rereadSecrets?.(spec) ?? []
+}
+
 /** Builds the outgoing strategy; the value is undefined when the type does not authenticate to backends. */
 export function toStrategy(
   config: MCPExternalAuthConfig,
-  target: Omit<StrategyTarget, 'variable'>,
+  target: Omit<StrategyTarget, 'name' | 'variable'>,
 ): ConfigPart<Strategy | undefined> {
-  const variable = variablePart(config.metadata.name)
-  return modules[config.spec.type].toRuntime(config.spec, { ...target, variable })
+  const { name } = config.metadata
+  const named = { ...target, name, variable: variablePart(name) }
+  return modules[config.spec.type].toRuntime(config.spec, named)
 }

@@ -10,6 +10,8 @@ import type { ConfigPart } from '../sync/conditions.ts'
 import type { HookSettings } from '../base/settings.ts'
 
 export interface StrategyTarget {
+  /** Name of the MCPExternalAuthConfig. */
+  readonly name: string
   /** Identifies the MCPExternalAuthConfig in variable names. */
   readonly variable: string
   readonly needs: PodNeeds
@@ -28,6 +30,8 @@ export interface ExternalAuthModule {
   ) => readonly Violation[]
   /** Lists the Secrets that the settings refer to. */
   readonly secrets: (spec: MCPExternalAuthConfigSpec) => readonly SecretRef[]
+  /** Lists those of the Secrets that pods reread, so that a rotation does not replace the pods. Default: none. */
+  readonly rereadSecrets?: (spec: MCPExternalAuthConfigSpec) => readonly SecretRef[]
   /** Builds the strategy; undefined when the type does not authenticate to backends. */
   readonly toRuntime: (
     spec: MCPExternalAuthConfigSpec,

@@ -9,6 +9,7 @@ import { type OboConfig, parseDuration, type Violation } from '../../schemas/ind
 import { failed } from '../sync/conditions.ts'
 import { type ExternalAuthModule, definedItems, subjectProvider } from './module.ts'
 import { definedFields } from '../base/kube.ts'
+import { clientAuthPart } from './client.ts'
 
 const defaultAuthority = 'https://login.microsoftonline.com'
 
@@ -17,23 +18,28 @@ export const enterpriseRequired =
 
 export const obo: ExternalAuthModule = {
   validate: () => [],
-  secrets: ({ obo: config }) => definedItems([config?.clientSecretRef]),
+  secrets: ({ obo: config }) => definedItems([config?.clientSecretRef, config?.clientAuth?.privateKeyRef]),
+  rereadSecrets: ({ obo: config }) => definedItems([config?.clientAuth?.privateKeyRef]),
   toRuntime({ obo: config }, target) {
     const { needs, variable, enableObo } = target
     if (!enableObo) return failed('EnterpriseRequired', enterpriseRequired)
     const violations = oboViolations(config)
     if (violations.length > 0)
       return failed('InvalidConfig', violations.map(({ message }) => message).join('; '))
-    if (!config?.clientSecretRef) return { value: undefined }
+    if (!config) return { value: undefined }
     const provider = config.subjectTokenProviderName
     if (provider !== undefined) {
       const { failure } = subjectProvider(provider, target)
       if (failure) return { failure }
     }
+    const tokenUrl = `${config.authority ?? defaultAuthority}/${config.tenantId}/oauth2/v2.0/token`
     const settings = definedFields({
-      tokenUrl: `${config.authority ?? defaultAuthority}/${config.tenantId}/oauth2/v2.0/token`,
+      tokenUrl,
       clientId: config.clientId,
-      clientSecretEnv: needs.secretEnv(`GATEHOUSE_OBO_CLIENT_SECRET_${variable}`, config.clientSecretRef),
+      clientSecretEnv:
+        config.clientSecretRef &&
+        needs.secretEnv(`GATEHOUSE_OBO_CLIENT_SECRET_${variable}`, config.clientSecretRef),
+      clientAuth: clientAuthPart(config.clientAuth, 'client', tokenUrl, target),
       audience: config.audience,
       scopes: config.scopes,
       subjectTokenProviderName: provider,
@@ -51,7 +57,11 @@ export function oboViolations(config: OboConfig | undefined): Violation[] {
   if (!config?.audience && (config?.scopes ?? []).length === 0)
     refuse('', 'at least one of audience and scopes must be set')
   if (!config?.clientId) refuse('.clientId', 'clientId is required')
-  if (!config?.clientSecretRef) refuse('.clientSecretRef', 'clientSecretRef is required')
+  const { method } = config?.clientAuth ?? {}
+  const sendsSecret = method !== 'privateKeyJwt' && method !== 'federated'
+  if (sendsSecret && !config?.clientSecretRef) refuse('.clientSecretRef', 'clientSecretRef is required')
+  if (!sendsSecret && config?.clientSecretRef)
+    refuse('.clientSecretRef', `clientSecretRef is not allowed with clientAuth method ${method}`)
   if (!config?.tenantId) refuse('.tenantId', 'tenantId is required')
   if (config?.cacheSkew !== undefined && !isDuration(config.cacheSkew)) {
     refuse('.cacheSkew', 'cacheSkew must be a non-negative duration such as 30s')

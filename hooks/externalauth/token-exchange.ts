@@ -2,6 +2,7 @@
 import { failed } from '../sync/conditions.ts'
 import { type ExternalAuthModule, definedItems, noIdToken, subjectProvider } from './module.ts'
 import { definedFields } from '../base/kube.ts'
+import { clientAuthPart } from './client.ts'
 
 const urn = 'urn:ietf:params:oauth:token-type:'
 
@@ -10,7 +11,9 @@ export const tokenExchange: ExternalAuthModule = {
     if (!config?.clientSecretRef || config.clientId) return []
     return [{ path: 'spec.tokenExchange.clientId', message: 'is required with clientSecretRef' }]
   },
-  secrets: ({ tokenExchange: config }) => definedItems([config?.clientSecretRef]),
+  secrets: ({ tokenExchange: config }) =>
+    definedItems([config?.clientSecretRef, config?.clientAuth?.privateKeyRef]),
+  rereadSecrets: ({ tokenExchange: config }) => definedItems([config?.clientAuth?.privateKeyRef]),
   toRuntime({ tokenExchange: config }, target) {
     if (!config) return { value: undefined }
     const provider = subjectProvider(config.subjectProviderName, target)
@@ -25,6 +28,7 @@ export const tokenExchange: ExternalAuthModule = {
       audience: config.audience,
       clientId: config.clientId || undefined,
       clientSecretEnv: config.clientSecretRef && target.needs.secretEnv(variable, config.clientSecretRef),
+      clientAuth: clientAuthPart(config.clientAuth, 'client', config.tokenUrl, target),
       scopes: config.scopes,
       externalTokenHeaderName: config.externalTokenHeaderName || undefined,
       subjectProviderName: provider.value,

@@ -5,10 +5,19 @@
 import { failed } from '../sync/conditions.ts'
 import { type ExternalAuthModule, definedItems, noIdToken, subjectProvider } from './module.ts'
 import { definedFields } from '../base/kube.ts'
+import { clientAuthPart } from './client.ts'
 
 export const xaa: ExternalAuthModule = {
   validate: () => [],
-  secrets: ({ xaa: config }) => definedItems([config?.idpClientSecretRef, config?.targetClientSecretRef]),
+  secrets: ({ xaa: config }) =>
+    definedItems([
+      config?.idpClientSecretRef,
+      config?.targetClientSecretRef,
+      config?.idpClientAuth?.privateKeyRef,
+      config?.targetClientAuth?.privateKeyRef,
+    ]),
+  rereadSecrets: ({ xaa: config }) =>
+    definedItems([config?.idpClientAuth?.privateKeyRef, config?.targetClientAuth?.privateKeyRef]),
   toRuntime({ xaa: config }, target) {
     if (!config) return { value: undefined }
     const { needs, variable, upstreams } = target
@@ -23,7 +32,7 @@ export const xaa: ExternalAuthModule = {
     }
     const provider = subjectProvider(config.subjectProviderName, target)
     if (provider.failure) return provider
-    const { idpClientSecretRef, targetClientSecretRef, ...rest } = config
+    const { idpClientSecretRef, targetClientSecretRef, idpClientAuth, targetClientAuth, ...rest } = config
     const settings = definedFields({
       ...rest,
       idpClientSecretEnv:
@@ -32,6 +41,8 @@ export const xaa: ExternalAuthModule = {
       targetClientSecretEnv:
         targetClientSecretRef &&
         needs.secretEnv(`GATEHOUSE_XAA_TARGET_CLIENT_SECRET_${variable}`, targetClientSecretRef),
+      idpClientAuth: clientAuthPart(idpClientAuth, 'idp', config.idpTokenUrl, target),
+      targetClientAuth: clientAuthPart(targetClientAuth, 'target', config.targetAudience, target),
       subjectProviderName: provider.value,
     })
     return { value: { type: 'xaa', xaa: settings } }

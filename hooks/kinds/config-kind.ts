@@ -3,7 +3,7 @@
  * list of referrers to the status. Configuration kinds have no children.
  *
  * The hash covers the resource versions of referenced objects, so that rotating a Secret changes the hash and rolls
- * every consumer's pods. Secrets that running consumers reread are left out. An invalid object keeps its last hash.
+ * every consumer's pods, except for Secrets that pods reread. An invalid object keeps its last hash.
  */
 import {
   type CABundleSource,
@@ -28,8 +28,8 @@ interface ConfigKind<K extends KindName> extends Pick<KindHooks<K>, 'kind' | 'va
   readonly invalidReason: string
   /** Secrets that the object refers to. Called with a valid object. */
   readonly secrets?: (parent: Kinds[K]) => readonly SecretRef[]
-  /** Secrets that replace the consumers' pods when they change. Default: all Secrets. */
-  readonly restartSecrets?: (parent: Kinds[K]) => readonly SecretRef[]
+  /** Secrets that pods reread. Rotating one of them does not change the hash. */
+  readonly rereadSecrets?: (parent: Kinds[K]) => readonly SecretRef[]
   /** ConfigMaps with trust anchors that the object refers to. Called with a valid object. */
   readonly caBundles?: (parent: Kinds[K]) => readonly CABundleSource[]
   /** Errors and conditions beyond `validate`. Called with a valid object. */
@@ -86,7 +86,8 @@ function check<K extends KindName>(kind: ConfigKind<K>, context: SyncContext<K>)
 }
 
 function currentHash<K extends KindName>(kind: ConfigKind<K>, context: SyncContext<K>): string {
-  const secrets = (kind.restartSecrets ?? kind.secrets)?.(context.parent) ?? []
+  const reread = kind.rereadSecrets?.(context.parent) ?? []
+  const secrets = (kind.secrets?.(context.parent) ?? []).filter((ref) => !reread.includes(ref))
   const bundles = kind.caBundles?.(context.parent) ?? []
   return hashOf({
     spec: context.parent.spec,

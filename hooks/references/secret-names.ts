@@ -5,7 +5,7 @@
 import { isFields, fieldsOf, filledTextOf } from '../base/kube.ts'
 
 /** Fields that refer to a Secret. Other references may have the same shape. */
-const refField = /(SecretRefs?|^secretKeyRef|^passwordRef|^initialAccessTokenRef|_secret_ref)$/
+const refField = /(SecretRefs?|^secretKeyRef|^privateKeyRef|^passwordRef|^initialAccessTokenRef|_secret_ref)$/
 /** Secrets of type kubernetes.io/tls have fixed keys. */
 const pairField = /(CertificateSecretRef|_certificate_secret_ref)$/
 const maxDepth = 20

@@ -114,7 +114,8 @@ function clientsPart(
   }))
 }
 
-function clientSecrets(clients: readonly DeclaredClient[] | undefined): readonly SecretRef[] {
+/** Lists the Secrets that the running server rereads. */
+export function clientSecrets(clients: readonly DeclaredClient[] | undefined): readonly SecretRef[] {
   return clients?.flatMap(({ clientSecretRefs }) => clientSecretRefs ?? []) ?? []
 }
 

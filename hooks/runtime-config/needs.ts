@@ -56,6 +56,18 @@ export class PodNeeds {
     }))
   }
 
+  /** Mounts a token of the pod's ServiceAccount, which the kubelet renews. */
+  accountToken(
+    volume: string,
+    mountPath: string,
+    token: { readonly path: string; readonly audience: string; readonly expirationSeconds: number },
+  ): void {
+    this.#add(volume, mountPath, (name) => ({
+      name,
+      projected: { sources: [{ serviceAccountToken: token }] },
+    }))
+  }
+
   /** Mounts a ConfigMap, or selected keys of it, in the directory `mountPath`. */
   configFiles(volume: string, mountPath: string, configMap: string, items?: readonly KeyToPath[]): void {
     this.#add(volume, mountPath, (name) => ({

@@ -19,6 +19,8 @@ export interface OAuthClient {
   readonly clientSecret?: string | undefined
   /** Signs an assertion for each request (private_key_jwt). Takes precedence over the secret. */
   readonly privateKey?: ClientKey | undefined
+  /** A token that the platform issued, sent as the client's assertion. Takes precedence over the secret. */
+  readonly assertion?: string | undefined
   /** Audience of assertions, for servers that require another one than their issuer. */
   readonly assertionAudience?: string | undefined
   /** A fixed method, for instance from registration. Absent: chosen from the metadata. */
@@ -28,15 +30,17 @@ export interface OAuthClient {
 const preference: readonly ClientAuthMethod[] = ['client_secret_basic', 'client_secret_post', 'none']
 
 /**
- * Returns the authentication method. With a key it is `private_key_jwt`, without key and secret `none`. With a secret it is the first of basic, post and
- * none that `supported` lists, or basic when `supported` is empty. (`none` is included because some servers for public
- * clients return a secret at registration.) Throws OAuthClientError `protocol` when the server supports none of them.
+ * Returns the authentication method. With a key it is `private_key_jwt`, with an assertion `client_assertion`, without
+ * any credential `none`. With a secret it is the first of basic, post and none that `supported` lists, or basic when
+ * `supported` is empty. (`none` is included because some servers for public clients return a secret at registration.)
+ * Throws OAuthClientError `protocol` when the server supports none of them.
  */
 export function chooseAuthMethod(
   client: OAuthClient,
   supported: readonly string[] | undefined,
-): ClientAuthMethod | 'private_key_jwt' {
+): ClientAuthMethod | 'private_key_jwt' | 'client_assertion' {
   if (client.privateKey !== undefined) return 'private_key_jwt'
+  if (client.assertion !== undefined) return 'client_assertion'
   if (client.clientSecret === undefined) return 'none'
   if (client.authMethod !== undefined) return client.authMethod
   if (supported === undefined || supported.length === 0) return 'client_secret_basic'
@@ -68,6 +72,14 @@ function privateKeyJwt({ privateKey, assertionAudience }: OAuthClient): ClientAu
   })
 }
 
+function clientAssertion({ assertion = '' }: OAuthClient): ClientAuth {
+  return (_server, { client_id: id }, body) => {
+    body.set('client_id', id)
+    body.set('client_assertion_type', 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer')
+    body.set('client_assertion', assertion)
+  }
+}
+
 /**
  * Form-encodes id and secret (RFC 6749 section 2.3.1) with the URL standard's serializer, which keeps letters, digits
  * and `*-._`. oauth4webapi escapes those four characters too, and servers that do not decode them see a different
@@ -90,7 +102,9 @@ export function isClientAuthMethod(value: string): value is ClientAuthMethod {
 
 /** Returns the method in the form that oauth4webapi expects. */
 export function clientAuth(client: OAuthClient, method: ReturnType<typeof chooseAuthMethod>): ClientAuth {
-  return method === 'private_key_jwt' ? privateKeyJwt(client) : methods[method](client.clientSecret ?? '')
+  if (method === 'private_key_jwt') return privateKeyJwt(client)
+  if (method === 'client_assertion') return clientAssertion(client)
+  return methods[method](client.clientSecret ?? '')
 }
 
 /** True when a retry with the secret in the body may succeed: the metadata listed no methods and Basic failed. */

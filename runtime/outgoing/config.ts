@@ -13,7 +13,8 @@ import type { CredentialCache } from './cache.ts'
 import type { CredentialStrategy, UpstreamTokens } from './strategy.ts'
 import type { Fetch, Log } from '../net/index.ts'
 
-type Block<T> = { readonly [K in keyof T]?: T[K] | undefined }
+/** The members of a block, each of them optional. */
+export type Block<T> = { readonly [K in keyof T]?: T[K] | undefined }
 
 export type StrategyConfig = Pick<schema.OutgoingStrategy, 'type'> & {
   readonly [K in Exclude<keyof schema.OutgoingStrategy, 'type'>]?:
@@ -48,8 +49,11 @@ export interface StrategyParts {
 export interface StrategyModule {
   /** Returns the violations, with paths relative to the strategy object. */
   problems(config: StrategyConfig, parts: StrategyParts): readonly Violation[]
-  /** Creates the strategy. Called only when `problems` returned nothing. */
-  make(config: StrategyConfig, parts: StrategyParts): CredentialStrategy
+  /**
+   * Creates the strategy. Called only when `problems` returned nothing. `field` is the path of the strategy object, for
+   * errors.
+   */
+  make(config: StrategyConfig, parts: StrategyParts, field: string): CredentialStrategy
 }
 
 /**

@@ -10,14 +10,20 @@ import { OAuthClientError, tokenRefusal } from '../oauth/index.ts'
 
 const defaultRetryAfterSec = 5
 
-/** `subject`: the rejected grant is the caller's token, so a new login helps. */
-export function credentialFailure(error: unknown, { subject }: { readonly subject: boolean }): unknown {
+/**
+ * `subject`: the rejected grant is the caller's token, so a new login helps. `settings` names the settings of our client,
+ * for a server that rejects the client.
+ */
+export function credentialFailure(
+  error: unknown,
+  { subject, settings }: { readonly subject: boolean; readonly settings?: string | undefined },
+): unknown {
   if (!(error instanceof OAuthClientError)) return error
   const refusal = tokenRefusal(error)
   if (subject && refusal === 'grant') return new GatehouseError('SUBJECT_REFUSED', { cause: error })
   if (refusal === 'temporary') return unavailable(error, error.retryAfterSec)
   return new GatehouseError('BACKEND_AUTH_FAILED', {
-    detail: `authentication to the backend failed: ${error.message}`,
+    detail: `authentication to the backend failed: ${error.message}${refusal === 'client' && settings ? `; check ${settings}` : ''}`,
     cause: error,
   })
 }

@@ -10,6 +10,7 @@ import { type Fetch, type Log, makeFetch, type ProxyEnvironment, silentLog } fro
 import { basicAuth } from './strategies/basic-auth.ts'
 import { bearerToken } from './strategies/bearer-token.ts'
 import { CredentialCache } from './cache.ts'
+import { clientCredentials } from './strategies/client-credentials.ts'
 import { cloudSts } from './strategies/cloud-sts.ts'
 import type { StrategyConfig, StrategyModule, StrategyParts } from './config.ts'
 import { headerInjection } from './strategies/header-injection.ts'
@@ -36,6 +37,7 @@ const strategies = {
   unauthenticated,
   basic_auth: basicAuth,
   bearer_token: bearerToken,
+  client_credentials: clientCredentials,
   header_injection: headerInjection,
   token_exchange: tokenExchange,
   upstream_inject: upstreamInject,
@@ -104,10 +106,10 @@ export function makeOutgoing(from: OutgoingParts = {}): StrategyRegistry {
 
   return {
     problems,
-    strategy(config, field) {
+    strategy(config, field = 'outgoingAuth') {
       const found = problems(config, field)
       if (found.length > 0) throw new GatehouseError('INVALID_CONFIG', { detail: found.join('\n') })
-      return strategies[config.type].make(config, parts)
+      return strategies[config.type].make(config, parts, field)
     },
     close: async () => {
       await Promise.all([secure.close(), plain.close()])

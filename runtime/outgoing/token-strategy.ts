@@ -1,7 +1,7 @@
 /** Base of the strategies that obtain a bearer token: caches the token, sets the header and drops rejected tokens. */
 import { hash } from 'node:crypto'
 import type { Caller } from '../net/index.ts'
-import type { OAuthClient, TokenSet } from '../oauth/index.ts'
+import type { TokenSet } from '../oauth/index.ts'
 import { CredentialCache, type ObtainedCredential, type UsedCredential } from './cache.ts'
 import type { StrategyParts } from './config.ts'
 import { credentialFailure } from './failure.ts'
@@ -15,19 +15,25 @@ export interface TokenStrategyRules {
   readonly type: string
   /** Header for the token, lower case. Default authorization. */
   readonly headerName?: string | undefined
-  readonly subject: SubjectToken
+  /** Obtains a token for a subject token. Undefined: all requests carry the gateway's own token. */
+  readonly forCaller?:
+    | {
+        readonly subject: SubjectToken
+        readonly obtain: (subjectToken: string) => Promise<TokenSet>
+      }
+    | undefined
   /** Returns everything else that the token depends on: configuration and current secrets. */
   readonly fingerprint: () => string
-  /** Obtains a token for a subject token. */
-  readonly obtain: (subjectToken: string) => Promise<TokenSet>
-  /** Obtains a token for the gateway itself (health checks). Undefined: such requests carry no token. */
+  /** Names the settings of the gateway's client, for errors. */
+  readonly settings: string
+  /** Obtains a token for the gateway itself. Undefined: requests without a caller carry no token. */
   readonly obtainOwn?: (() => Promise<TokenSet>) | undefined
   readonly marginMs?: number | undefined
 }
 
 export class TokenStrategy implements CredentialStrategy {
   readonly type: string
-  readonly perCaller = true
+  readonly perCaller: boolean
   readonly headerNames: readonly string[]
   readonly #rules: TokenStrategyRules
   readonly #parts: StrategyParts
@@ -35,18 +41,20 @@ export class TokenStrategy implements CredentialStrategy {
 
   constructor(rules: TokenStrategyRules, parts: StrategyParts) {
     this.type = rules.type
+    this.perCaller = rules.forCaller !== undefined
     this.headerNames = [rules.headerName ?? 'authorization']
     this.#rules = rules
     this.#parts = parts
   }
 
   async apply(request: OutgoingRequest, caller: Caller | undefined, signal?: AbortSignal): Promise<void> {
-    if (caller === undefined) return this.#applyOwn(request, signal)
-    const { subject, obtain, headerName } = this.#rules
+    const { forCaller, headerName, settings } = this.#rules
+    if (caller === undefined || !forCaller) return this.#applyOwn(request, signal)
+    const { subject, obtain } = forCaller
     const { upstream } = this.#parts
     await withSubjectToken(caller, subject, { upstream, signal }, (token) => {
       const key = this.#key(caller.key, hash('sha256', token, 'base64url'))
-      return this.#put(request, key, () => toCredential(obtain(token), { subject: true }), signal)
+      return this.#put(request, key, () => toCredential(obtain(token), { subject: true, settings }), signal)
     })
     if (headerName !== undefined && headerName !== 'authorization') dropCallerToken(request.headers, caller)
   }
@@ -57,12 +65,12 @@ export class TokenStrategy implements CredentialStrategy {
   }
 
   async #applyOwn(request: OutgoingRequest, signal?: AbortSignal): Promise<void> {
-    const { obtainOwn } = this.#rules
+    const { obtainOwn, settings } = this.#rules
     if (!obtainOwn) return
     await this.#put(
       request,
       this.#key(undefined, undefined),
-      () => toCredential(obtainOwn(), { subject: false }),
+      () => toCredential(obtainOwn(), { subject: false, settings }),
       signal,
     )
   }
@@ -104,17 +112,12 @@ export async function reportObtained(
 /** Converts tokens to a cache entry, and failures to this module's errors. */
 async function toCredential(
   pending: Promise<TokenSet>,
-  { subject }: { readonly subject: boolean },
+  from: Parameters<typeof credentialFailure>[1],
 ): Promise<ObtainedCredential> {
   try {
     const tokens = await pending
     return { credential: { accessToken: tokens.accessToken }, expiresAt: tokens.expiresAt }
   } catch (error) {
-    throw credentialFailure(error, { subject })
+    throw credentialFailure(error, from)
   }
-}
-
-/** Returns the client, or undefined when it has no id. */
-export function clientFrom(id: string | undefined, secret: string | undefined): OAuthClient | undefined {
-  return id ? { clientId: id, clientSecret: secret } : undefined
 }

@@ -13,6 +13,7 @@ import type {
   BearerTokenConfig,
   BearerTokenStrategy,
   CABundleConfigStatus,
+  ClientCredentialsStrategy,
   ClientJwk,
   ClientKeySet,
   Condition,
@@ -61,7 +62,6 @@ import type {
   MetadataOverrides,
   ObjectMeta,
   ObjectRef,
-  OboConfig,
   OboStrategy,
   OutputProperty,
   ProxyHeaderForward,
@@ -75,6 +75,7 @@ import type {
   ResourceList,
   ResourceRequirements,
   RoleMapping,
+  RuntimeClientAuth,
   RuntimeLockedItem,
   SecretRef,
   SensitiveHeader,
@@ -84,7 +85,7 @@ import type {
   SizeRule,
   StatefulSetOverrides,
   StdioTarget,
-  TokenExchangeConfig,
+  TargetTls,
   ToolAnnotations,
   ToolLockBackendRef,
   ToolLockCounts,
@@ -109,6 +110,7 @@ export type {
   BearerTokenConfig,
   BearerTokenStrategy,
   CABundleConfigStatus,
+  ClientCredentialsStrategy,
   ClientJwk,
   ClientKeySet,
   Condition,
@@ -157,7 +159,6 @@ export type {
   MetadataOverrides,
   ObjectMeta,
   ObjectRef,
-  OboConfig,
   OboStrategy,
   OutputProperty,
   ProxyHeaderForward,
@@ -171,6 +172,7 @@ export type {
   ResourceList,
   ResourceRequirements,
   RoleMapping,
+  RuntimeClientAuth,
   RuntimeLockedItem,
   SecretRef,
   SensitiveHeader,
@@ -180,7 +182,7 @@ export type {
   SizeRule,
   StatefulSetOverrides,
   StdioTarget,
-  TokenExchangeConfig,
+  TargetTls,
   ToolAnnotations,
   ToolLockBackendRef,
   ToolLockCounts,
@@ -302,6 +304,14 @@ export type CircuitBreaker = Omit<filled.CircuitBreaker, "enabled" | "failureThr
   readonly enabled?: boolean
   readonly failureThreshold?: number
   readonly timeout?: string
+}
+
+export type ClientAuth = Omit<filled.ClientAuth, "serviceAccountToken"> & {
+  readonly serviceAccountToken?: ServiceAccountToken
+}
+
+export type ClientCredentialsConfig = Omit<filled.ClientCredentialsConfig, "serviceAccountToken"> & {
+  readonly serviceAccountToken?: ServiceAccountToken
 }
 
 export type CloudStsConfig = Omit<filled.CloudStsConfig, "roleClaim" | "service" | "sessionDuration" | "sessionNameClaim"> & {
@@ -456,9 +466,12 @@ export type MCPExternalAuthConfig = Omit<filled.MCPExternalAuthConfig, "spec"> &
   readonly spec: MCPExternalAuthConfigSpec
 }
 
-export type MCPExternalAuthConfigSpec = Omit<filled.MCPExternalAuthConfigSpec, "cloudSts" | "embeddedAuthServer" | "xaa"> & {
+export type MCPExternalAuthConfigSpec = Omit<filled.MCPExternalAuthConfigSpec, "cloudSts" | "clientCredentials" | "embeddedAuthServer" | "obo" | "tokenExchange" | "xaa"> & {
   readonly cloudSts?: CloudStsConfig
+  readonly clientCredentials?: ClientCredentialsConfig
   readonly embeddedAuthServer?: EmbeddedAuthServerConfig
+  readonly obo?: OboConfig
+  readonly tokenExchange?: TokenExchangeConfig
   readonly xaa?: XaaConfig
 }
 
@@ -582,6 +595,10 @@ export type OIDCUpstreamConfig = Omit<filled.OIDCUpstreamConfig, "scopes" | "use
 export type OIDCUpstreamFile = Omit<filled.OIDCUpstreamFile, "scopes" | "userInfoOverride"> & {
   readonly scopes?: readonly string[]
   readonly userInfoOverride?: UserInfoConfig
+}
+
+export type OboConfig = Omit<filled.OboConfig, "clientAuth"> & {
+  readonly clientAuth?: ClientAuth
 }
 
 export type OnAnswer = Omit<filled.OnAnswer, "action"> & {
@@ -783,6 +800,10 @@ export type RuntimeWebhooks = Omit<filled.RuntimeWebhooks, "mutating" | "validat
   readonly validating?: readonly RuntimeWebhook[]
 }
 
+export type ServiceAccountToken = Omit<filled.ServiceAccountToken, "expirationSeconds"> & {
+  readonly expirationSeconds?: number
+}
+
 export type SessionStorageConfig = Omit<filled.SessionStorageConfig, "db"> & {
   readonly db?: number
 }
@@ -798,6 +819,10 @@ export type Telemetry = Omit<filled.Telemetry, "enablePrometheusMetricsPath" | "
 
 export type Timeouts = Omit<filled.Timeouts, "default"> & {
   readonly default?: string
+}
+
+export type TokenExchangeConfig = Omit<filled.TokenExchangeConfig, "clientAuth"> & {
+  readonly clientAuth?: ClientAuth
 }
 
 export type TokenExchangeStrategy = Omit<filled.TokenExchangeStrategy, "subjectTokenType"> & {
@@ -943,8 +968,10 @@ export type WorkloadTools = Omit<filled.WorkloadTools, "excludeAll"> & {
   readonly excludeAll?: boolean
 }
 
-export type XaaConfig = Omit<filled.XaaConfig, "insecureTargetTokenUrl"> & {
+export type XaaConfig = Omit<filled.XaaConfig, "idpClientAuth" | "insecureTargetTokenUrl" | "targetClientAuth"> & {
+  readonly idpClientAuth?: ClientAuth
   readonly insecureTargetTokenUrl?: boolean
+  readonly targetClientAuth?: ClientAuth
 }
 
 export type XaaStrategy = Omit<filled.XaaStrategy, "insecureTargetTokenUrl"> & {

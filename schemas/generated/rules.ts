@@ -14,6 +14,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     not(and(() => has(self, "caBundleRef"), () => select(self, "insecure"))),
   "!(has(self.clientSecret) && has(self.clientSecretEnv))": (self) =>
     not(and(() => has(self, "clientSecret"), () => has(self, "clientSecretEnv"))),
+  "!(has(self.clientSecretEnv) && has(self.clientSecretPath))": (self) =>
+    not(and(() => has(self, "clientSecretEnv"), () => has(self, "clientSecretPath"))),
   "!(has(self.dcrConfig) && (has(self.clientSecretEnv) || has(self.clientSecretFile)))": (self) =>
     not(and(() => has(self, "dcrConfig"), () => or(() => has(self, "clientSecretEnv"), () => has(self, "clientSecretFile")))),
   "!(has(self.dcrConfig) && has(self.clientSecretRef))": (self) =>
@@ -54,6 +56,18 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "autoscaling")), () => notEqual(select(self, "transport"), "stdio")),
   "!has(self.caBundlePath) || (has(self.type) && self.type == 'entry')": (self) =>
     or(() => not(has(self, "caBundlePath")), () => and(() => has(self, "type"), () => equal(select(self, "type"), "entry"))),
+  "!has(self.clientAuth) || (has(self.clientId) && self.clientId != '')": (self) =>
+    or(() => not(has(self, "clientAuth")), () => and(() => has(self, "clientId"), () => notEqual(select(self, "clientId"), ""))),
+  "!has(self.clientAuth) || has(self.clientId)": (self) =>
+    or(() => not(has(self, "clientAuth")), () => has(self, "clientId")),
+  "!has(self.clientAuth) || self.clientAuth.method.startsWith('clientSecret') == (has(self.clientSecret) || has(self.clientSecretEnv))": (self) =>
+    or(() => not(has(self, "clientAuth")), () => equal(startsWith(select(select(self, "clientAuth"), "method"), "clientSecret"), or(() => has(self, "clientSecret"), () => has(self, "clientSecretEnv")))),
+  "!has(self.clientAuth) || self.clientAuth.method.startsWith('clientSecret') == has(self.clientSecretRef)": (self) =>
+    or(() => not(has(self, "clientAuth")), () => equal(startsWith(select(select(self, "clientAuth"), "method"), "clientSecret"), has(self, "clientSecretRef"))),
+  "!has(self.clientCertificatePath) || self.url.startsWith('https://')": (self) =>
+    or(() => not(has(self, "clientCertificatePath")), () => startsWith(select(self, "url"), "https://")),
+  "!has(self.clientCertificateSecretRef) || self.remoteUrl.startsWith('https://')": (self) =>
+    or(() => not(has(self, "clientCertificateSecretRef")), () => startsWith(select(self, "remoteUrl"), "https://")),
   "!has(self.clientSecretEnv) || has(self.clientId)": (self) =>
     or(() => not(has(self, "clientSecretEnv")), () => has(self, "clientId")),
   "!has(self.clientSecretFile) || has(self.clientId)": (self) =>
@@ -92,8 +106,18 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "headers")), () => not(has(self, "sensitiveHeaders")), () => not(exists(select(self, "sensitiveHeaders"), (h) => isIn(select(h, "name"), select(self, "headers"))))),
   "!has(self.hmacSecretPath) || !has(self.hmacSecretEnv)": (self) =>
     or(() => not(has(self, "hmacSecretPath")), () => not(has(self, "hmacSecretEnv"))),
+  "!has(self.idpClientAuth) || (has(self.idpClientId) && self.idpClientId != '')": (self) =>
+    or(() => not(has(self, "idpClientAuth")), () => and(() => has(self, "idpClientId"), () => notEqual(select(self, "idpClientId"), ""))),
+  "!has(self.idpClientAuth) || has(self.idpClientId)": (self) =>
+    or(() => not(has(self, "idpClientAuth")), () => has(self, "idpClientId")),
+  "!has(self.idpClientAuth) || self.idpClientAuth.method.startsWith('clientSecret') == (has(self.idpClientSecret) || has(self.idpClientSecretEnv))": (self) =>
+    or(() => not(has(self, "idpClientAuth")), () => equal(startsWith(select(select(self, "idpClientAuth"), "method"), "clientSecret"), or(() => has(self, "idpClientSecret"), () => has(self, "idpClientSecretEnv")))),
+  "!has(self.idpClientAuth) || self.idpClientAuth.method.startsWith('clientSecret') == has(self.idpClientSecretRef)": (self) =>
+    or(() => not(has(self, "idpClientAuth")), () => equal(startsWith(select(select(self, "idpClientAuth"), "method"), "clientSecret"), has(self, "idpClientSecretRef"))),
   "!has(self.idpClientSecretRef) || has(self.idpClientId)": (self) =>
     or(() => not(has(self, "idpClientSecretRef")), () => has(self, "idpClientId")),
+  "!has(self.issuer) || self.issuer.startsWith('https://') || self.issuer.matches('^http://(localhost|127[.]0[.]0[.]1|[[]::1[]])(:[0-9]+)?(/|$)')": (self) =>
+    or(() => not(has(self, "issuer")), () => startsWith(select(self, "issuer"), "https://"), () => matches(select(self, "issuer"), /^http:\/\/(localhost|127[.]0[.]0[.]1|[\[]::1[\]])(:[0-9]+)?(\/|$)/u)),
   "!has(self.maxToolNameLength) || self.maxToolNameLength == 0 || self.maxToolNameLength >= 32": (self) =>
     or(() => not(has(self, "maxToolNameLength")), () => equal(select(self, "maxToolNameLength"), 0n), () => greaterOrEqual(select(self, "maxToolNameLength"), 32n)),
   "!has(self.mutating) || !has(self.validating) || !self.mutating.exists(m, self.validating.exists(v, v.name == m.name))": (self) =>
@@ -122,8 +146,20 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "sentinelTls")), () => has(self, "sentinelConfig")),
   "!has(self.shadowReplaces) || (has(self.shadowPolicies) && size(self.shadowPolicies) > 0)": (self) =>
     or(() => not(has(self, "shadowReplaces")), () => and(() => has(self, "shadowPolicies"), () => greater(size(select(self, "shadowPolicies")), 0n))),
+  "!has(self.targetClientAuth) || (has(self.targetClientId) && self.targetClientId != '')": (self) =>
+    or(() => not(has(self, "targetClientAuth")), () => and(() => has(self, "targetClientId"), () => notEqual(select(self, "targetClientId"), ""))),
+  "!has(self.targetClientAuth) || has(self.targetClientId)": (self) =>
+    or(() => not(has(self, "targetClientAuth")), () => has(self, "targetClientId")),
+  "!has(self.targetClientAuth) || self.targetClientAuth.method.startsWith('clientSecret') == (has(self.targetClientSecret) || has(self.targetClientSecretEnv))": (self) =>
+    or(() => not(has(self, "targetClientAuth")), () => equal(startsWith(select(select(self, "targetClientAuth"), "method"), "clientSecret"), or(() => has(self, "targetClientSecret"), () => has(self, "targetClientSecretEnv")))),
+  "!has(self.targetClientAuth) || self.targetClientAuth.method.startsWith('clientSecret') == has(self.targetClientSecretRef)": (self) =>
+    or(() => not(has(self, "targetClientAuth")), () => equal(startsWith(select(select(self, "targetClientAuth"), "method"), "clientSecret"), has(self, "targetClientSecretRef"))),
   "!has(self.targetClientSecretRef) || has(self.targetClientId)": (self) =>
     or(() => not(has(self, "targetClientSecretRef")), () => has(self, "targetClientId")),
+  "!has(self.targetTls) || (has(self.targetUri) && self.targetUri.startsWith('https://'))": (self) =>
+    or(() => not(has(self, "targetTls")), () => and(() => has(self, "targetUri"), () => startsWith(select(self, "targetUri"), "https://"))),
+  "!has(self.tokenUrl) || self.tokenUrl.startsWith('https://') || self.tokenUrl.matches('^http://(localhost|127[.]0[.]0[.]1|[[]::1[]])(:[0-9]+)?(/|$)')": (self) =>
+    or(() => not(has(self, "tokenUrl")), () => startsWith(select(self, "tokenUrl"), "https://"), () => matches(select(self, "tokenUrl"), /^http:\/\/(localhost|127[.]0[.]0[.]1|[\[]::1[\]])(:[0-9]+)?(\/|$)/u)),
   "!self.clusterMode || has(self.addr)": (self) =>
     or(() => not(select(self, "clusterMode")), () => has(self, "addr")),
   "!self.enabled || has(self.auth)": (self) =>
@@ -154,8 +190,12 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     not(exists(select(self, "scopes"), (s) => isIn(s, ["openid", "profile", "email", "offline_access"]))),
   "'openid' in self.scopes": (self) =>
     isIn("openid", select(self, "scopes")),
+  "(has(self.clientSecretEnv) || has(self.clientSecretPath)) == (!has(self.clientAuth) || self.clientAuth.method.startsWith('clientSecret'))": (self) =>
+    equal(or(() => has(self, "clientSecretEnv"), () => has(self, "clientSecretPath")), or(() => not(has(self, "clientAuth")), () => startsWith(select(select(self, "clientAuth"), "method"), "clientSecret"))),
   "(has(self.clientSecretFiles) && !has(self.jwks) && !has(self.jwksUri)) || (!has(self.clientSecretFiles) && has(self.jwks) != has(self.jwksUri))": (self) =>
     or(() => and(() => has(self, "clientSecretFiles"), () => not(has(self, "jwks")), () => not(has(self, "jwksUri"))), () => and(() => not(has(self, "clientSecretFiles")), () => notEqual(has(self, "jwks"), has(self, "jwksUri")))),
+  "(has(self.clientSecretRef) && !has(self.privateKeyRef) && !has(self.serviceAccountToken)) || (!has(self.clientSecretRef) && has(self.privateKeyRef) != has(self.serviceAccountToken))": (self) =>
+    or(() => and(() => has(self, "clientSecretRef"), () => not(has(self, "privateKeyRef")), () => not(has(self, "serviceAccountToken"))), () => and(() => not(has(self, "clientSecretRef")), () => notEqual(has(self, "privateKeyRef"), has(self, "serviceAccountToken")))),
   "(has(self.clientSecretRefs) && !has(self.jwks) && !has(self.jwksUri)) || (!has(self.clientSecretRefs) && has(self.jwks) != has(self.jwksUri))": (self) =>
     or(() => and(() => has(self, "clientSecretRefs"), () => not(has(self, "jwks")), () => not(has(self, "jwksUri"))), () => and(() => not(has(self, "clientSecretRefs")), () => notEqual(has(self, "jwks"), has(self, "jwksUri")))),
   "(has(self.mutating) && size(self.mutating) > 0) || (has(self.validating) && size(self.validating) > 0)": (self) =>
@@ -164,6 +204,14 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     notEqual(and(() => has(self, "sentinelAddrs"), () => greater(size(select(self, "sentinelAddrs")), 0n)), has(self, "sentinelService")),
   "(has(self.targetUri) && !has(self.stdio) && !has(self.attach)) || (!has(self.targetUri) && has(self.stdio) != has(self.attach))": (self) =>
     or(() => and(() => has(self, "targetUri"), () => not(has(self, "stdio")), () => not(has(self, "attach"))), () => and(() => not(has(self, "targetUri")), () => notEqual(has(self, "stdio"), has(self, "attach")))),
+  "(self.method == 'federated') == has(self.assertionPath)": (self) =>
+    equal(equal(select(self, "method"), "federated"), has(self, "assertionPath")),
+  "(self.method == 'federated') == has(self.serviceAccountToken)": (self) =>
+    equal(equal(select(self, "method"), "federated"), has(self, "serviceAccountToken")),
+  "(self.method == 'privateKeyJwt') == has(self.privateKeyPath)": (self) =>
+    equal(equal(select(self, "method"), "privateKeyJwt"), has(self, "privateKeyPath")),
+  "(self.method == 'privateKeyJwt') == has(self.privateKeyRef)": (self) =>
+    equal(equal(select(self, "method"), "privateKeyJwt"), has(self, "privateKeyRef")),
   "(self.type == 'authzenv1') == has(self.authzenv1)": (self) =>
     equal(equal(select(self, "type"), "authzenv1"), has(self, "authzenv1")),
   "(self.type == 'basicAuth') == has(self.basicAuth)": (self) =>
@@ -174,6 +222,10 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     equal(equal(select(self, "type"), "bearerToken"), has(self, "bearerToken")),
   "(self.type == 'bearer_token') == has(self.bearerToken)": (self) =>
     equal(equal(select(self, "type"), "bearer_token"), has(self, "bearerToken")),
+  "(self.type == 'clientCredentials') == has(self.clientCredentials)": (self) =>
+    equal(equal(select(self, "type"), "clientCredentials"), has(self, "clientCredentials")),
+  "(self.type == 'client_credentials') == has(self.clientCredentials)": (self) =>
+    equal(equal(select(self, "type"), "client_credentials"), has(self, "clientCredentials")),
   "(self.type == 'cloudSts') == has(self.cloudSts)": (self) =>
     equal(equal(select(self, "type"), "cloudSts"), has(self, "cloudSts")),
   "(self.type == 'cloud_sts') == has(self.cloudSts)": (self) =>
@@ -266,6 +318,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     notEqual(has(self, "headerValue"), has(self, "headerValueEnv")),
   "has(self.hiddenCharacters) || (has(self.delimiters) && self.delimiters)": (self) =>
     or(() => has(self, "hiddenCharacters"), () => and(() => has(self, "delimiters"), () => select(self, "delimiters"))),
+  "has(self.issuer) != has(self.tokenUrl)": (self) =>
+    notEqual(has(self, "issuer"), has(self, "tokenUrl")),
   "has(self.issuer) || has(self.jwksUrl) || has(self.introspectionUrl)": (self) =>
     or(() => has(self, "issuer"), () => has(self, "jwksUrl"), () => has(self, "introspectionUrl")),
   "has(self.maxResultBytes) || has(self.maxArgumentBytes)": (self) =>
@@ -280,6 +334,10 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => has(self, "perUser"), () => has(self, "shared")),
   "has(self.perUser) || has(self.shared) || (has(self.tools) && size(self.tools) > 0)": (self) =>
     or(() => has(self, "perUser"), () => has(self, "shared"), () => and(() => has(self, "tools"), () => greater(size(select(self, "tools")), 0n))),
+  "has(self.privateKeyRef) || !has(self.assertionAudience)": (self) =>
+    or(() => has(self, "privateKeyRef"), () => not(has(self, "assertionAudience"))),
+  "has(self.privateKeyRef) || !has(self.signingAlg)": (self) =>
+    or(() => has(self, "privateKeyRef"), () => not(has(self, "signingAlg"))),
   "has(self.redact) || has(self.sizes) || has(self.mark)": (self) =>
     or(() => has(self, "redact"), () => has(self, "sizes"), () => has(self, "mark")),
   "has(self.stdio) || has(self.attach) || self.proxyMode == self.transport": (self) =>
@@ -312,6 +370,12 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => select(self, "insecureAllowHTTP"), () => startsWith(select(self, "issuer"), "https://")),
   "self.issuer.startsWith('https://') || self.insecureAllowHTTP || self.issuer.matches('^http://(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[[]::1[]])(:[0-9]+)?(/|$)')": (self) =>
     or(() => startsWith(select(self, "issuer"), "https://"), () => select(self, "insecureAllowHTTP"), () => matches(select(self, "issuer"), /^http:\/\/(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[\[]::1[\]])(:[0-9]+)?(\/|$)/u)),
+  "self.method == 'privateKeyJwt' || !(has(self.signingAlg) || has(self.assertionAudience))": (self) =>
+    or(() => equal(select(self, "method"), "privateKeyJwt"), () => not(or(() => has(self, "signingAlg"), () => has(self, "assertionAudience")))),
+  "self.method == 'privateKeyJwt' || !has(self.assertionAudience)": (self) =>
+    or(() => equal(select(self, "method"), "privateKeyJwt"), () => not(has(self, "assertionAudience"))),
+  "self.method == 'privateKeyJwt' || !has(self.signingAlg)": (self) =>
+    or(() => equal(select(self, "method"), "privateKeyJwt"), () => not(has(self, "signingAlg"))),
   "self.minReplicas <= self.maxReplicas": (self) =>
     lessOrEqual(select(self, "minReplicas"), select(self, "maxReplicas")),
   "self.provider != 'redis' || has(self.address)": (self) =>

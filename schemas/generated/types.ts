@@ -335,6 +335,68 @@ export type CircuitBreaker = {
   readonly timeout: string
 }
 
+/** How the client authenticates at the token endpoint. */
+export type ClientAuth = {
+  /** clientSecretBasic and clientSecretPost send the client secret in the header or in the body. privateKeyJwt sends an assertion that Gatehouse signs. federated sends a token that the platform issued. */
+  readonly method: "clientSecretBasic" | "clientSecretPost" | "privateKeyJwt" | "federated"
+  /** Private key as PEM or JWK; required for method privateKeyJwt. Reread when it changes. */
+  readonly privateKeyRef?: SecretRef
+  /** Token to send; required for method federated. */
+  readonly serviceAccountToken?: ServiceAccountToken
+  /** Algorithm of the assertions. Default: the one that fits the key; RS256 for an RSA key. */
+  readonly signingAlg?: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
+  /** Audience of the assertions. Default: the issuer, or the token endpoint if no issuer is configured. */
+  readonly assertionAudience?: string
+}
+
+/** A token that Gatehouse gets for itself (grant client_credentials), shared by all callers. */
+export type ClientCredentialsConfig = {
+  /** Issuer of the authorization server: https, or http on localhost. Its metadata contains the token endpoint (RFC 8414). Mutually exclusive with tokenUrl. */
+  readonly issuer?: string
+  /** Token endpoint: https, or http on localhost. Mutually exclusive with issuer. */
+  readonly tokenUrl?: string
+  /** Client id at the authorization server. */
+  readonly clientId: string
+  /** Client secret. Reread when it changes. */
+  readonly clientSecretRef?: SecretRef
+  /** Private key as PEM or JWK that signs the client's assertions (private_key_jwt). Reread when it changes. */
+  readonly privateKeyRef?: SecretRef
+  /** Sends a token of the pod's ServiceAccount as the client's assertion. */
+  readonly serviceAccountToken?: ServiceAccountToken
+  /** Algorithm of the assertions. Default: the one that fits the key; RS256 for an RSA key. */
+  readonly signingAlg?: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
+  /** Audience of the assertions. Default: the issuer, or the token endpoint if no issuer is configured. */
+  readonly assertionAudience?: string
+  /** Scopes to request. */
+  readonly scopes?: readonly string[]
+  /** Resource indicator to request (RFC 8707). */
+  readonly resource?: string
+  /** Audience to request, for servers that have this parameter. */
+  readonly audience?: string
+}
+
+/** A token that the gateway gets for itself (grant client_credentials), shared by all callers. */
+export type ClientCredentialsStrategy = {
+  /** Issuer, for discovery of the token endpoint; excludes tokenUrl. */
+  readonly issuer?: string
+  /** Token endpoint; excludes issuer. */
+  readonly tokenUrl?: string
+  /** Client id at the authorization server. */
+  readonly clientId: string
+  /** Environment variable that holds the client secret. */
+  readonly clientSecretEnv?: string
+  /** File with the client secret; reread. */
+  readonly clientSecretPath?: string
+  /** Client authentication. Default: the client secret. */
+  readonly clientAuth?: RuntimeClientAuth
+  /** Scopes to request. */
+  readonly scopes?: readonly string[]
+  /** Resource indicator to request (RFC 8707). */
+  readonly resource?: string
+  /** Audience to request. */
+  readonly audience?: string
+}
+
 /** One public key. */
 export type ClientJwk = {
   /** Key type. */
@@ -454,6 +516,10 @@ export type ConfiguredBackend = {
   readonly type?: "entry" | ""
   /** PEM file with trust anchors; only for type entry. */
   readonly caBundlePath?: string
+  /** PEM file with the client certificate for mutual TLS; reloaded when it changes. */
+  readonly clientCertificatePath?: string
+  /** PEM file with the private key of the client certificate. */
+  readonly clientKeyPath?: string
   /** Metadata; the server sets the key group. */
   readonly metadata?: { readonly [name: string]: string }
 }
@@ -1067,13 +1133,15 @@ export type MCPExternalAuthConfig = {
 /** One way to authenticate to a backend: type, plus the object of the same name. Referenced by externalAuthConfigRef of servers, proxies, entries and virtual servers. */
 export type MCPExternalAuthConfigSpec = {
   /** Kind of external authentication. The object of the same name holds its settings; unauthenticated has none. */
-  readonly type: "tokenExchange" | "headerInjection" | "bearerToken" | "unauthenticated" | "embeddedAuthServer" | "cloudSts" | "upstreamInject" | "obo" | "xaa" | "basicAuth"
+  readonly type: "tokenExchange" | "headerInjection" | "bearerToken" | "unauthenticated" | "embeddedAuthServer" | "cloudSts" | "upstreamInject" | "obo" | "xaa" | "basicAuth" | "clientCredentials"
   /** For type cloudSts: signs requests with temporary cloud credentials (SigV4) of a role. Requires a role that trusts your issuer. */
   readonly cloudSts?: CloudStsConfig
   /** For type basicAuth: sends Authorization: Basic with a user name and a password (RFC 7617, UTF-8) from Secrets; the user name may be given inline. */
   readonly basicAuth?: BasicAuthConfig
   /** For type bearerToken: sends Authorization: Bearer with a fixed token from a Secret. */
   readonly bearerToken?: BearerTokenConfig
+  /** For type clientCredentials: sends a token that Gatehouse gets for itself with a client secret, a private key or a ServiceAccount token. All callers share it. */
+  readonly clientCredentials?: ClientCredentialsConfig
   /** For type embeddedAuthServer: not a strategy for backends, but the authorization server that runs inside the server that references it. */
   readonly embeddedAuthServer?: EmbeddedAuthServerConfig
   /** For type headerInjection: sends one header with a fixed value from a Secret. */
@@ -1204,6 +1272,8 @@ export type MCPRemoteProxySpec = {
   readonly groupRef?: ObjectRef
   /** Headers added to every request to the remote server. */
   readonly headerForward?: HeaderForwardConfig
+  /** Secret of type kubernetes.io/tls (keys tls.crt and tls.key) with the client certificate for the remote server (mutual TLS). Reloaded when it changes. */
+  readonly clientCertificateSecretRef?: ObjectRef
   /** Authorization policies; mutually exclusive with authzConfigRef. */
   readonly authzConfig?: AuthzConfig
   /** Shared MCPAuthzConfig; mutually exclusive with authzConfig. */
@@ -1310,6 +1380,8 @@ export type MCPServerEntrySpec = {
   readonly headerForward?: HeaderForwardConfig
   /** Trust anchors of this endpoint, mounted into the virtual server. */
   readonly caBundleRef?: CABundleSource
+  /** Secret of type kubernetes.io/tls (keys tls.crt and tls.key) with the client certificate for the remote server (mutual TLS). Reloaded when it changes. */
+  readonly clientCertificateSecretRef?: ObjectRef
 }
 
 /** Observed state. */
@@ -1714,6 +1786,8 @@ export type OboConfig = {
   readonly clientId?: string
   /** Secret key that holds the client secret. */
   readonly clientSecretRef?: SecretRef
+  /** Authentication of the client at the token endpoint. Default: the client secret. */
+  readonly clientAuth?: ClientAuth
   /** Duration before expiry at which a cached token is treated as expired, for example 30s. */
   readonly cacheSkew?: string
   /** Upstream whose token is the assertion; default: the caller's token. */
@@ -1730,6 +1804,8 @@ export type OboStrategy = {
   readonly clientSecret?: string
   /** Environment variable that holds the client secret. */
   readonly clientSecretEnv?: string
+  /** Client authentication. Default: the client secret. */
+  readonly clientAuth?: RuntimeClientAuth
   /** Target used when scopes is empty. */
   readonly audience?: string
   /** Scopes to request for the token for the backend. */
@@ -1840,11 +1916,13 @@ export type OutgoingAuth = {
 /** One way to authenticate to a backend. */
 export type OutgoingStrategy = {
   /** Selects the strategy. */
-  readonly type: "unauthenticated" | "header_injection" | "token_exchange" | "upstream_inject" | "cloud_sts" | "obo" | "xaa" | "bearer_token" | "basic_auth"
+  readonly type: "unauthenticated" | "header_injection" | "token_exchange" | "upstream_inject" | "cloud_sts" | "obo" | "xaa" | "bearer_token" | "basic_auth" | "client_credentials"
   /** For type basic_auth. */
   readonly basicAuth?: BasicAuthStrategy
   /** For type bearer_token. */
   readonly bearerToken?: BearerTokenStrategy
+  /** For type client_credentials. */
+  readonly clientCredentials?: ClientCredentialsStrategy
   /** For type cloud_sts. */
   readonly cloudSts?: CloudStsStrategy
   /** For type header_injection. */
@@ -1937,6 +2015,8 @@ export type ProxyFile = {
   readonly targetAddresses: "any" | "private" | "public"
   /** PEM file with the trust anchors of the target. */
   readonly targetCaBundlePath?: string
+  /** The client certificate for the target (mutual TLS). */
+  readonly targetTls?: TargetTls
   /** Host name or IP to listen on. */
   readonly host: string
   /** Port to listen on; 0 lets the system choose. */
@@ -2280,12 +2360,30 @@ export type RuntimeBackend = {
   readonly type?: "entry" | ""
   /** PEM file with trust anchors; only for type entry. */
   readonly caBundlePath?: string
+  /** PEM file with the client certificate for mutual TLS; reloaded when it changes. */
+  readonly clientCertificatePath?: string
+  /** PEM file with the private key of the client certificate. */
+  readonly clientKeyPath?: string
   /** Metadata; the server sets the key group. */
   readonly metadata?: { readonly [name: string]: string }
   /** Allowed addresses of the backend. any: all; private: no loopback addresses; public: no private addresses either. Link-local and metadata addresses are always rejected. Checked on the address that is dialled. */
   readonly addresses: "any" | "private" | "public"
   /** Environment variable with extra headers for requests to this backend, as JSON. The backend is excluded while the variable is unset. */
   readonly headersEnv?: string
+}
+
+/** How the client authenticates at the token endpoint. */
+export type RuntimeClientAuth = {
+  /** How the client authenticates. */
+  readonly method: "clientSecretBasic" | "clientSecretPost" | "privateKeyJwt" | "federated"
+  /** Private key file (PEM or JWK), for privateKeyJwt; reread. */
+  readonly privateKeyPath?: string
+  /** Token file, for federated; reread. */
+  readonly assertionPath?: string
+  /** Algorithm of assertions. Default: that of the key. */
+  readonly signingAlg?: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
+  /** Audience of assertions. Default: the issuer, else the token endpoint. */
+  readonly assertionAudience?: string
 }
 
 /** An external policy decision point, queried over HTTP for each request. */
@@ -2491,6 +2589,14 @@ export type ServerAutoscaling = {
   readonly targetSessions?: number
 }
 
+/** A token of the pod's ServiceAccount. The kubelet renews it. */
+export type ServiceAccountToken = {
+  /** Audience of the token, as configured at the authorization server. Default: the issuer, or the token endpoint if no issuer is configured. */
+  readonly audience?: string
+  /** Lifetime of the token in seconds. */
+  readonly expirationSeconds: number
+}
+
 /** TLS on the port of the server and its Service, instead of plain HTTP. A new certificate is served without a restart. */
 export type ServingTLS = {
   /** Secret of type kubernetes.io/tls (tls.crt, tls.key). With ca.crt, virtual servers can use this server as a backend. */
@@ -2546,6 +2652,14 @@ export type StdioTarget = {
   readonly args?: readonly string[]
 }
 
+/** The client certificate for the target (mutual TLS). */
+export type TargetTls = {
+  /** PEM file with the client certificate; reloaded when it changes. */
+  readonly clientCertificatePath: string
+  /** PEM file with the private key of the client certificate. */
+  readonly clientKeyPath: string
+}
+
 /** OpenTelemetry. Deprecated on a cluster: use spec.telemetryConfigRef. */
 export type Telemetry = {
   /** PEM file with the trust anchors of the collector. */
@@ -2594,6 +2708,8 @@ export type TokenExchangeConfig = {
   readonly clientId?: string
   /** Client secret; optional for some flows. */
   readonly clientSecretRef?: SecretRef
+  /** Authentication of the client at the token endpoint. Default: the client secret. */
+  readonly clientAuth?: ClientAuth
   /** Scopes to request. */
   readonly scopes?: readonly string[]
   /** Header for the exchanged token; when empty the token replaces the Authorization header. */
@@ -2616,6 +2732,8 @@ export type TokenExchangeStrategy = {
   readonly clientSecret?: string
   /** Environment variable that holds the client secret. */
   readonly clientSecretEnv?: string
+  /** Client authentication. Default: the client secret. */
+  readonly clientAuth?: RuntimeClientAuth
   /** Scopes to request. */
   readonly scopes?: readonly string[]
   /** Header for the exchanged token; it replaces Authorization when unset. */
@@ -3157,6 +3275,8 @@ export type XaaConfig = {
   readonly idpClientId?: string
   /** Client secret at the identity provider. */
   readonly idpClientSecretRef?: SecretRef
+  /** Authentication of the client at the identity provider. Default: the client secret. */
+  readonly idpClientAuth?: ClientAuth
   /** Token endpoint of the target. */
   readonly targetTokenUrl: string
   /** Permits an http targetTokenUrl; development only. */
@@ -3165,6 +3285,8 @@ export type XaaConfig = {
   readonly targetClientId?: string
   /** Client secret at the target. */
   readonly targetClientSecretRef?: SecretRef
+  /** Authentication of the client at the target. Default: the client secret. */
+  readonly targetClientAuth?: ClientAuth
   /** Issuer of the target. */
   readonly targetAudience: string
   /** Resource indicator at the target. */
@@ -3187,6 +3309,8 @@ export type XaaStrategy = {
   readonly idpClientSecret?: string
   /** Environment variable that holds the client secret for the identity provider. */
   readonly idpClientSecretEnv?: string
+  /** Client authentication. Default: the client secret. */
+  readonly idpClientAuth?: RuntimeClientAuth
   /** Token endpoint of the target. */
   readonly targetTokenUrl: string
   /** Permits an http targetTokenUrl; development only. */
@@ -3197,6 +3321,8 @@ export type XaaStrategy = {
   readonly targetClientSecret?: string
   /** Environment variable that holds the client secret for the target. */
   readonly targetClientSecretEnv?: string
+  /** Client authentication. Default: the client secret. */
+  readonly targetClientAuth?: RuntimeClientAuth
   /** Issuer of the target. */
   readonly targetAudience: string
   /** Resource indicator at the target. */

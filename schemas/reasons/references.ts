@@ -84,6 +84,11 @@ export const referenceReasons: readonly ReasonRow[] = [
     step: 'create or fix the ConfigMap; the default key is `ca.crt`',
   },
   {
+    reasons: ['ClientCertificateNotFound'],
+    means: 'the Secret with the client certificate, or one of its keys, is missing',
+    step: 'create a Secret of type kubernetes.io/tls: the message contains its name',
+  },
+  {
     reasons: ['CompositeToolRefNotFound', 'CompositeToolRefInvalid'],
     means: 'a workflow definition is missing or invalid',
     step: 'create it, or fix the errors in its `status.validationErrors`',

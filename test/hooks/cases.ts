@@ -18,6 +18,7 @@ import {
   oidcConfig,
   remote,
   resource,
+  secret,
   server,
   telemetryConfig,
   toolConfig,
@@ -37,6 +38,7 @@ const config =
     world(object, ...others)
       .settle()
       .request(object.kind, object.metadata.name)
+const clientCertificate = secret('remote-client', { 'tls.crt': 'pem', 'tls.key': 'pem' })
 const basicAuth = (more: object = {}) =>
   resource('MCPExternalAuthConfig', 'legacy', {
     type: 'basicAuth',
@@ -328,6 +330,58 @@ const virtualServers: Record<string, () => Request> = {
         }),
       ).ready(),
     ),
+  'VirtualMCPServer/client-certificate': () =>
+    door(
+      world(
+        entry('search', { clientCertificateSecretRef: { name: 'remote-client' } }),
+        clientCertificate,
+        virtual(),
+      ).ready(),
+    ),
+  'VirtualMCPServer/client-auth': () =>
+    door(
+      world(
+        resource('MCPExternalAuthConfig', 'own', {
+          type: 'clientCredentials',
+          clientCredentials: {
+            tokenUrl: 'https://login.example.com/token',
+            clientId: 'door',
+            clientSecretRef: { name: 'tokens', key: 'client' },
+            resource: 'https://search.example.com',
+          },
+        }),
+        resource('MCPExternalAuthConfig', 'exchange', {
+          type: 'tokenExchange',
+          tokenExchange: {
+            tokenUrl: 'https://login.example.com/token',
+            audience: 'backend',
+            clientId: 'door',
+            clientAuth: { method: 'federated', serviceAccountToken: { audience: 'api://exchange' } },
+          },
+        }),
+        resource('MCPExternalAuthConfig', 'xaa', {
+          type: 'xaa',
+          xaa: {
+            idpTokenUrl: 'https://login.example.com/token',
+            idpClientId: 'door',
+            idpClientAuth: {
+              method: 'privateKeyJwt',
+              privateKeyRef: { name: 'tokens', key: 'api' },
+              signingAlg: 'PS256',
+              assertionAudience: 'https://login.example.com',
+            },
+            targetTokenUrl: 'https://target.example.com/token',
+            targetAudience: 'https://target.example.com',
+            targetClientId: 'door',
+            targetClientAuth: { method: 'federated', serviceAccountToken: { expirationSeconds: 600 } },
+          },
+        }),
+        ...['own', 'exchange', 'xaa'].map((name) =>
+          entry(`with-${name}`, { externalAuthConfigRef: { name } }),
+        ),
+        virtual(),
+      ).ready(),
+    ),
   'VirtualMCPServer/identity-providers': () =>
     door(
       world(
@@ -590,6 +644,33 @@ const configs: Record<string, () => Request> = {
     resource('MCPExternalAuthConfig', 'bearer', {
       type: 'bearerToken',
       bearerToken: { tokenSecretRef: { name: 'nowhere', key: 'bearer' } },
+    }),
+  ),
+  'MCPServerEntry/client-certificate': config(
+    entry('search', { clientCertificateSecretRef: { name: 'remote-client' } }),
+    clientCertificate,
+  ),
+  'MCPServerEntry/client-certificate-missing': config(
+    entry('search', { clientCertificateSecretRef: { name: 'nowhere' } }),
+  ),
+  'MCPRemoteProxy/client-certificate': config(
+    remote('crm', { clientCertificateSecretRef: { name: 'remote-client' } }),
+    clientCertificate,
+  ),
+  'MCPRemoteProxy/client-certificate-missing': () =>
+    world(remote('crm', { clientCertificateSecretRef: { name: 'remote-client' } }), clientCertificate)
+      .ready()
+      .remove('Secret', 'remote-client')
+      .settle()
+      .request('MCPRemoteProxy', 'crm'),
+  'MCPExternalAuthConfig/client-key-missing': config(
+    resource('MCPExternalAuthConfig', 'own', {
+      type: 'clientCredentials',
+      clientCredentials: {
+        issuer: 'https://login.example.com',
+        clientId: 'door',
+        privateKeyRef: { name: 'tokens', key: 'nowhere' },
+      },
     }),
   ),
   'MCPExternalAuthConfig/obo-without-handler': config(auth.obo),

@@ -13,9 +13,10 @@ import {
   externalAuthSecrets,
   externalAuthViolations,
   oboViolations,
+  rereadAuthSecrets,
   authServerWarnings,
 } from '../../externalauth/index.ts'
-import { authServerBundles, restartSecrets } from '../../runtime-config/auth-server.ts'
+import { authServerBundles } from '../../runtime-config/auth-server.ts'
 import type { MCPExternalAuthConfig } from '../../../schemas/index.ts'
 
 export const mcpExternalAuthConfig = configKind({
@@ -25,10 +26,7 @@ export const mcpExternalAuthConfig = configKind({
   validReason: 'ValidationSucceeded',
   invalidReason: 'ValidationFailed',
   secrets: externalAuthSecrets,
-  restartSecrets: (config) =>
-    config.spec.embeddedAuthServer
-      ? restartSecrets(config.spec.embeddedAuthServer)
-      : externalAuthSecrets(config),
+  rereadSecrets: rereadAuthSecrets,
   caBundles: ({ spec }) => (spec.embeddedAuthServer ? authServerBundles(spec.embeddedAuthServer) : []),
   check,
 })

@@ -6,6 +6,11 @@ import type { SyncFailure } from '../../sync/conditions.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import type { KubeObject } from '../../base/kube.ts'
 import { remoteProxyNames, serviceUrl } from '../../children/names.ts'
+import {
+  clientCertificateFailure,
+  clientCertificatePaths,
+  mountClientCertificate,
+} from '../../runtime-config/client-certificate.ts'
 import { PodNeeds } from '../../runtime-config/needs.ts'
 import { checkReplicaSessions } from '../../runtime-config/session-storage.ts'
 import { externalUrl } from '../common/exposure.ts'
@@ -57,16 +62,20 @@ export function build(context: Context): BuiltRemoteProxy {
   const target = { context, needs, resource: externalAddressOf(context) ?? addressOf(context) }
   const references = resolveReferences(proxyReferences, target)
 
+  const certificate = spec.clientCertificateSecretRef
+  if (certificate) mountClientCertificate(needs, context.name, certificate.name)
   const config = proxyConfig(target, references, {
     targetUri: spec.remoteUrl,
     transport: spec.transport,
     proxyMode: spec.transport,
     targetAddresses: endpointPolicy(spec.allowPrivateEndpoint),
+    ...(certificate && { targetTls: clientCertificatePaths(context.name) }),
   })
   const headers = checkHeaders(context, needs)
+  const noCertificate = certificate && clientCertificateFailure(context, certificate)
   const tls = checkTls(context, addressOf(context))
   checkReplicaSessions(conditions, context.settings, spec.sessionStorage?.provider, mostReplicas(spec))
-  checkConfiguration(context, headers ?? configurationFailure(config.failures))
+  checkConfiguration(context, headers ?? noCertificate ?? configurationFailure(config.failures))
 
   addTlsFiles(context, needs)
   const proxy =
@@ -81,7 +90,7 @@ export function build(context: Context): BuiltRemoteProxy {
 
   const { hashes } = config
   const size = proxy?.children && sizeFailure(proxy.children)
-  const failures = [headers, tls, ...config.failures, proxy?.failure, size].filter(
+  const failures = [headers, noCertificate, tls, ...config.failures, proxy?.failure, size].filter(
     (failure) => failure !== undefined,
   )
   return { children: failures.length > 0 ? undefined : proxy?.children, failures, hashes }

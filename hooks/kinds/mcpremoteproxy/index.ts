@@ -49,6 +49,7 @@ function customize({ parent }: CustomizeRequest, settings: HookSettings): Custom
       textOf(exposure.secret),
       tlsSecretName(spec),
       ...secretNamesIn(spec['headerForward']),
+      textOf(fieldsOf(spec['clientCertificateSecretRef'])['name']),
       ...secretNamesIn(spec['authzConfig']),
     ],
     configMaps: [textOf(map), ...caBundleNamesIn(spec['authzConfig'])],

@@ -15,6 +15,7 @@ import {
   configReferences,
   groupReference,
 } from '../../references/reference.ts'
+import { clientCertificateFailure } from '../../runtime-config/client-certificate.ts'
 import { checkCaBundles, specFailure } from '../../references/resolve.ts'
 import type { KindHooks } from '../kind-hooks.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
@@ -72,7 +73,7 @@ function customize({ parent }: CustomizeRequest): CustomizeResponse {
   const headers = fieldsOf(spec['headerForward'])['addHeadersFromSecret']
   return relatedRules(parent, {
     named: namesByKind(entryReferences, parent),
-    secrets: secretNames(headers),
+    secrets: [...secretNames(headers), textOf(fieldsOf(spec['clientCertificateSecretRef'])['name'])],
     configMaps: [textOf(fieldsOf(fieldsOf(spec['caBundleRef'])['configMapRef'])['name'])],
   })
 }
@@ -119,6 +120,14 @@ function check(context: SyncContext<'MCPServerEntry'>): void {
   else
     conditions.set('CABundleRefValidated', 'True', 'CABundleRefNotConfigured', 'No CA bundle is referenced')
   checkHeaders(context)
+  if (parent.spec.clientCertificateSecretRef) {
+    conditions.check(
+      'ClientCertificateValidated',
+      clientCertificateFailure(context, parent.spec.clientCertificateSecretRef),
+      'ClientCertificateValid',
+      'The Secret with the client certificate exists',
+    )
+  }
 }
 
 function checkHeaders(context: SyncContext<'MCPServerEntry'>): void {

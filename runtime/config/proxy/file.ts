@@ -61,6 +61,7 @@ export function resolveProxyFile(
     target: { ...target, transport: file.transport },
     oidc: config.oidc ?? (file.oidc && oidcOf(file.oidc, env)),
     targetAddresses: addressPolicy(file.targetAddresses),
+    targetTls: file.targetTls,
     strategy: file.outgoingAuth?.type === 'unauthenticated' ? undefined : file.outgoingAuth,
     unauthenticated: file.outgoingAuth?.type === 'unauthenticated',
     endpointPrefix: file.endpointPrefix,

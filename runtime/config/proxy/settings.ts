@@ -11,6 +11,7 @@ import {
   type AddressPolicy,
   isSwitchedOn,
   type OutgoingStrategy,
+  type TargetTls,
   type RuntimeSessionStorage,
 } from '../../../schemas/index.ts'
 import { type ProxyEnvironment, proxyEnvironment } from '../../net/index.ts'
@@ -52,6 +53,8 @@ export interface ProxySettings {
   readonly debug: boolean
   /** From a configuration file: the addresses allowed for the target; undefined allows all. */
   readonly targetAddresses?: AddressPolicy | undefined
+  /** From a configuration file: the client certificate for the target. */
+  readonly targetTls?: TargetTls | undefined
   /** From a configuration file: another authentication strategy for the target. */
   readonly strategy?: OutgoingStrategy | undefined
   /** From a configuration file: send no credential, not even that of an embedded authorization server. */

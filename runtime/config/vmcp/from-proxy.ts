@@ -72,6 +72,7 @@ export function virtualServerOf(
           type: 'entry' as const,
           caBundlePath: file.targetCaBundlePath,
         }),
+        ...file.targetTls,
       },
     ],
     ...(file.audit && { audit: file.audit }),

@@ -1,4 +1,5 @@
 /** Loads certificates for outgoing connections from files, and reloads them when the files change. */
+import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { certificatesIn } from '../../../schemas/certificate/index.ts'
 import { invalidConfig } from '../../../schemas/index.ts'
@@ -6,6 +7,8 @@ import type { TlsMaterial } from './connector.ts'
 
 export interface TlsFiles {
   readonly insecureSkipVerify: boolean
+  /** PEM certificates to trust, instead of `caBundlePath`. */
+  readonly ca?: string | undefined
   readonly caBundlePath?: string | undefined
   readonly clientCertificatePath?: string | undefined
   readonly clientKeyPath?: string | undefined
@@ -16,13 +19,14 @@ const lookEveryMs = 2_000
 
 /** Follows the files of a connection. `field` is the object with the paths, for errors. See `follow`. */
 export function followTls(files: TlsFiles, field: string): () => TlsMaterial {
-  const { caBundlePath, clientCertificatePath, clientKeyPath, insecureSkipVerify } = files
-  return follow(() => ({
-    insecureSkipVerify,
-    ca: bundle(caBundlePath, `${field}.caBundlePath`),
-    cert: pem(clientCertificatePath, `${field}.clientCertificatePath`),
-    key: pem(clientKeyPath, `${field}.clientKeyPath`),
-  }))
+  const { ca, caBundlePath, clientCertificatePath, clientKeyPath, insecureSkipVerify } = files
+  return follow(() => {
+    const cert = pem(clientCertificatePath, `${field}.clientCertificatePath`)
+    const key = pem(clientKeyPath, `${field}.clientKeyPath`)
+    if (cert !== undefined && key !== undefined && !isPair(cert, key))
+      throw invalidConfig(`${field}.clientKeyPath: the key does not belong to the certificate`)
+    return { insecureSkipVerify, ca: ca ?? bundle(caBundlePath, `${field}.caBundlePath`), cert, key }
+  })
 }
 
 /**
@@ -51,6 +55,15 @@ function follow(read: () => TlsMaterial): () => TlsMaterial {
       // Keep the previous certificates.
     }
     return current
+  }
+}
+
+/** During a rotation, one of the two files may still be the previous one. */
+function isPair(cert: string, key: string): boolean {
+  try {
+    return new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))
+  } catch {
+    return false
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * On-behalf-of exchange at a directory provider: sends the user's token as assertion and the client's secret in the
- * body.
+ * On-behalf-of exchange at a directory provider: sends the user's token as assertion and, by default,
+ * the client's secret in the body.
  *
  * Off by default; every use then fails with ENTERPRISE_REQUIRED. The subject is the token of the authenticated caller,
  * never a header of the request.
@@ -10,11 +10,10 @@
 import { GatehouseError } from '../../../schemas/index.ts'
 import { jwtBearerGrant, typedServer } from '../../oauth/index.ts'
 import { CredentialCache } from '../cache.ts'
+import { clientViolations, GatewayClient } from '../client.ts'
 import {
   type OboBlock,
   providerViolations,
-  secretViolations,
-  secretReader,
   type StrategyModule,
   type StrategyParts,
   urlViolations,
@@ -30,10 +29,7 @@ export const obo: StrategyModule = {
     const { audience, scopes = [], cacheSkewSeconds } = block
     return [
       ...urlViolations('obo.tokenUrl', block.tokenUrl),
-      ...(block.clientId ? [] : [{ path: 'obo.clientId', message: 'is required' }]),
-      ...secretViolations('obo.clientSecret', block.clientSecret, block.clientSecretEnv, parts, {
-        required: true,
-      }),
+      ...clientViolations(block, 'obo.', parts, { required: true }),
       ...(audience || scopes.length > 0 ? [] : [{ path: 'obo.audience', message: 'set audience or scopes' }]),
       ...(cacheSkewSeconds !== undefined && cacheSkewSeconds < 0
         ? [{ path: 'obo.cacheSkewSeconds', message: 'must not be negative' }]
@@ -44,8 +40,8 @@ export const obo: StrategyModule = {
         : []),
     ]
   },
-  make({ obo: block = {} }, parts) {
-    return parts.enableObo ? exchange(block, parts) : disabledObo
+  make({ obo: block = {} }, parts, field) {
+    return parts.enableObo ? exchange(block, parts, field) : disabledObo
   },
 }
 
@@ -60,26 +56,29 @@ const disabledObo: CredentialStrategy = {
   refused: () => false,
 }
 
-function exchange(block: OboBlock, parts: StrategyParts): CredentialStrategy {
-  const { tokenUrl = '', clientId = '', cacheSkewSeconds } = block
-  const readSecret = secretReader(block.clientSecret, block.clientSecretEnv, parts)
+function exchange(block: OboBlock, parts: StrategyParts, field: string): CredentialStrategy {
+  const { tokenUrl = '', cacheSkewSeconds } = block
+  const client = new GatewayClient(block, `${field}.obo.`, parts, 'client_secret_post')
   const server = typedServer(undefined, tokenUrl)
   const scopes = targetScopes(block)
   return new TokenStrategy(
     {
       type: 'obo',
-      subject: { provider: block.subjectTokenProviderName, tokenType: tokenTypes.access_token },
-      fingerprint: () => CredentialCache.key(JSON.stringify(block), readSecret()),
-      obtain: (assertion) =>
-        jwtBearerGrant({
-          server,
-          client: { clientId, clientSecret: readSecret(), authMethod: 'client_secret_post' },
-          fetch: parts.fetch,
-          now: parts.now,
-          assertion,
-          scopes,
-          extra: { requested_token_use: 'on_behalf_of' },
-        }),
+      settings: client.settings,
+      fingerprint: () => CredentialCache.key(JSON.stringify(block), client.fingerprint()),
+      forCaller: {
+        subject: { provider: block.subjectTokenProviderName, tokenType: tokenTypes.access_token },
+        obtain: (assertion) =>
+          jwtBearerGrant({
+            server,
+            client: client.current(tokenUrl),
+            fetch: parts.fetch,
+            now: parts.now,
+            assertion,
+            scopes,
+            extra: { requested_token_use: 'on_behalf_of' },
+          }),
+      },
       marginMs: cacheSkewSeconds === undefined ? undefined : cacheSkewSeconds * 1000,
     },
     parts,

@@ -9,29 +9,19 @@
 import { headerNameViolation } from '../../../schemas/index.ts'
 import { clientCredentialsGrant, tokenExchangeGrant, typedServer } from '../../oauth/index.ts'
 import { CredentialCache } from '../cache.ts'
-import {
-  providerOf,
-  providerViolations,
-  secretViolations,
-  secretReader,
-  type StrategyModule,
-  urlViolations,
-} from '../config.ts'
+import { clientViolations, GatewayClient } from '../client.ts'
+import { providerOf, providerViolations, type StrategyModule, urlViolations } from '../config.ts'
 import { tokenTypes, tokenTypeUrn } from '../subject.ts'
-import { clientFrom, TokenStrategy } from '../token-strategy.ts'
+import { TokenStrategy } from '../token-strategy.ts'
 
 export const tokenExchange: StrategyModule = {
   problems({ tokenExchange: block }, parts) {
     if (!block) return [{ path: 'tokenExchange', message: 'is required' }]
-    const { externalTokenHeaderName: header, clientId, clientSecret, clientSecretEnv } = block
+    const { externalTokenHeaderName: header } = block
     const headerViolation = header ? headerNameViolation(header, 'injected') : undefined
-    const hasSecret = clientSecret !== undefined || clientSecretEnv !== undefined
     return [
       ...urlViolations('tokenExchange.tokenUrl', block.tokenUrl),
-      ...secretViolations('tokenExchange.clientSecret', clientSecret, clientSecretEnv, parts),
-      ...(hasSecret && !clientId
-        ? [{ path: 'tokenExchange.clientId', message: 'must be set when a client secret is given' }]
-        : []),
+      ...clientViolations(block, 'tokenExchange.', parts),
       ...(headerViolation === undefined
         ? []
         : [{ path: 'tokenExchange.externalTokenHeaderName', message: headerViolation }]),
@@ -46,30 +36,31 @@ export const tokenExchange: StrategyModule = {
       ...providerViolations('tokenExchange.subjectProviderName', block.subjectProviderName, parts),
     ]
   },
-  make({ tokenExchange: block = {} }, parts) {
-    const { tokenUrl = '', audience, scopes, clientId } = block
-    const readSecret = secretReader(block.clientSecret, block.clientSecretEnv, parts)
+  make({ tokenExchange: block = {} }, parts, field) {
+    const { tokenUrl = '', audience, scopes } = block
+    const client = new GatewayClient(block, `${field}.tokenExchange.`, parts)
     const tokenType = tokenTypeUrn(block.subjectTokenType) ?? tokenTypes.access_token
     const base = { server: typedServer(undefined, tokenUrl), fetch: parts.fetch, now: parts.now, scopes }
-    const client = () => clientFrom(clientId, readSecret())
-    const mayActAlone = clientId !== undefined && readSecret() !== undefined
     return new TokenStrategy(
       {
         type: 'token_exchange',
         headerName: block.externalTokenHeaderName?.toLowerCase() || undefined,
-        subject: { provider: providerOf(block.subjectProviderName, parts), tokenType },
-        fingerprint: () => CredentialCache.key(JSON.stringify(block), readSecret()),
-        obtain: (subjectToken) =>
-          tokenExchangeGrant({
-            ...base,
-            client: client(),
-            audience,
-            subjectToken,
-            subjectTokenType: tokenType,
-            requestedTokenType: tokenTypes.access_token,
-          }),
-        obtainOwn: mayActAlone
-          ? () => clientCredentialsGrant({ ...base, client: client(), audience })
+        settings: client.settings,
+        fingerprint: () => CredentialCache.key(JSON.stringify(block), client.fingerprint()),
+        forCaller: {
+          subject: { provider: providerOf(block.subjectProviderName, parts), tokenType },
+          obtain: (subjectToken) =>
+            tokenExchangeGrant({
+              ...base,
+              client: client.current(tokenUrl),
+              audience,
+              subjectToken,
+              subjectTokenType: tokenType,
+              requestedTokenType: tokenTypes.access_token,
+            }),
+        },
+        obtainOwn: client.canActAlone
+          ? () => clientCredentialsGrant({ ...base, client: client.current(tokenUrl), audience })
           : undefined,
       },
       parts,

@@ -16,11 +16,10 @@ import {
   typedServer,
 } from '../../oauth/index.ts'
 import { CredentialCache } from '../cache.ts'
+import { clientViolations, type ClientSettings, GatewayClient } from '../client.ts'
 import {
   providerOf,
   providerViolations,
-  secretViolations,
-  secretReader,
   type StrategyModule,
   type StrategyParts,
   urlViolations,
@@ -28,69 +27,90 @@ import {
 } from '../config.ts'
 import { credentialFailure } from '../failure.ts'
 import { idJag, tokenTypes } from '../subject.ts'
-import { clientFrom, TokenStrategy } from '../token-strategy.ts'
+import { TokenStrategy } from '../token-strategy.ts'
 
 export const xaa: StrategyModule = {
   problems({ xaa: block }, parts) {
     if (!block) return [{ path: 'xaa', message: 'is required' }]
-    const { idpClientSecret, idpClientSecretEnv, targetClientSecret, targetClientSecretEnv } = block
-    const idpSecret = idpClientSecret !== undefined || idpClientSecretEnv !== undefined
-    const targetSecret = targetClientSecret !== undefined || targetClientSecretEnv !== undefined
     return [
       ...urlViolations('xaa.idpTokenUrl', block.idpTokenUrl),
       ...urlViolations('xaa.targetTokenUrl', block.targetTokenUrl, block.insecureTargetTokenUrl),
       ...(block.targetAudience ? [] : [{ path: 'xaa.targetAudience', message: 'is required' }]),
-      ...secretViolations('xaa.idpClientSecret', idpClientSecret, idpClientSecretEnv, parts),
-      ...secretViolations('xaa.targetClientSecret', targetClientSecret, targetClientSecretEnv, parts),
-      ...(idpSecret && !block.idpClientId
-        ? [{ path: 'xaa.idpClientId', message: 'must be set when its secret is given' }]
-        : []),
-      ...(targetSecret && !block.targetClientId
-        ? [{ path: 'xaa.targetClientId', message: 'must be set when its secret is given' }]
-        : []),
+      ...clientViolations(idpClient(block), 'xaa.idp', parts),
+      ...clientViolations(targetClient(block), 'xaa.target', parts),
       ...(block.subjectTokenType !== undefined && block.subjectTokenType !== tokenTypes.id_token
         ? [{ path: 'xaa.subjectTokenType', message: 'must be the URN of id_token' }]
         : []),
       ...providerViolations('xaa.subjectProviderName', block.subjectProviderName, parts),
     ]
   },
-  make({ xaa: block = {} }, parts) {
-    const flow = new CrossAppFlow(block, parts)
+  make({ xaa: block = {} }, parts, field) {
+    const flow = new CrossAppFlow(block, parts, field)
     return new TokenStrategy(
       {
         type: 'xaa',
-        subject: {
-          provider: providerOf(block.subjectProviderName, parts),
-          tokenType: tokenTypes.id_token,
-        },
+        settings: flow.settings,
         fingerprint: () => flow.fingerprint(),
-        obtain: (idToken) => flow.obtain(idToken),
-        obtainOwn: flow.mayActAlone ? () => flow.obtainOwn() : undefined,
+        forCaller: {
+          subject: {
+            provider: providerOf(block.subjectProviderName, parts),
+            tokenType: tokenTypes.id_token,
+          },
+          obtain: (idToken) => flow.obtain(idToken),
+        },
+        obtainOwn: flow.canActAlone ? () => flow.obtainOwn() : undefined,
       },
       parts,
     )
   },
 }
 
+function idpClient(block: XaaBlock): ClientSettings {
+  return {
+    clientId: block.idpClientId,
+    clientSecret: block.idpClientSecret,
+    clientSecretEnv: block.idpClientSecretEnv,
+    clientAuth: block.idpClientAuth,
+  }
+}
+
+function targetClient(block: XaaBlock): ClientSettings {
+  return {
+    clientId: block.targetClientId,
+    clientSecret: block.targetClientSecret,
+    clientSecretEnv: block.targetClientSecretEnv,
+    clientAuth: block.targetClientAuth,
+  }
+}
+
 class CrossAppFlow {
   readonly #block: XaaBlock
   readonly #parts: StrategyParts
-  readonly #idpSecret: () => string | undefined
-  readonly #targetSecret: () => string | undefined
+  readonly #atIdp: GatewayClient
+  readonly #atTarget: GatewayClient
 
-  constructor(block: XaaBlock, parts: StrategyParts) {
+  constructor(block: XaaBlock, parts: StrategyParts, field: string) {
     this.#block = block
     this.#parts = parts
-    this.#idpSecret = secretReader(block.idpClientSecret, block.idpClientSecretEnv, parts)
-    this.#targetSecret = secretReader(block.targetClientSecret, block.targetClientSecretEnv, parts)
+    this.#atIdp = new GatewayClient(idpClient(block), `${field}.xaa.idp`, parts)
+    this.#atTarget = new GatewayClient(targetClient(block), `${field}.xaa.target`, parts)
   }
 
-  get mayActAlone(): boolean {
-    return Boolean(this.#block.targetClientId) && this.#targetSecret() !== undefined
+  get canActAlone(): boolean {
+    return this.#atTarget.canActAlone
+  }
+
+  /** Settings of the client at the identity provider. `obtain` reports errors from the target itself. */
+  get settings(): string {
+    return this.#atIdp.settings
   }
 
   fingerprint(): string {
-    return CredentialCache.key(JSON.stringify(this.#block), this.#idpSecret(), this.#targetSecret())
+    return CredentialCache.key(
+      JSON.stringify(this.#block),
+      this.#atIdp.fingerprint(),
+      this.#atTarget.fingerprint(),
+    )
   }
 
   async obtain(idToken: string): Promise<TokenSet> {
@@ -99,20 +119,24 @@ class CrossAppFlow {
       return await jwtBearerGrant({ ...this.#target(), assertion })
     } catch (error) {
       // The assertion is a few minutes old at most, so another login does not help when the target rejects it.
-      throw credentialFailure(error, { subject: false })
+      throw credentialFailure(error, { subject: false, settings: this.#atTarget.settings })
     }
   }
 
-  obtainOwn(): Promise<TokenSet> {
+  async obtainOwn(): Promise<TokenSet> {
     const { scopes, targetResource } = this.#block
-    return clientCredentialsGrant({ ...this.#target(), scopes, resource: targetResource })
+    try {
+      return await clientCredentialsGrant({ ...this.#target(), scopes, resource: targetResource })
+    } catch (error) {
+      throw credentialFailure(error, { subject: false, settings: this.#atTarget.settings })
+    }
   }
 
   async #assertion(idToken: string): Promise<string> {
-    const { idpTokenUrl = '', idpClientId, targetAudience, targetResource, scopes } = this.#block
+    const { idpTokenUrl = '', targetAudience, targetResource, scopes } = this.#block
     const tokens = await tokenExchangeGrant({
       server: typedServer(undefined, idpTokenUrl),
-      client: clientFrom(idpClientId, this.#idpSecret()),
+      client: this.#atIdp.current(idpTokenUrl),
       fetch: this.#parts.fetch,
       now: this.#parts.now,
       subjectToken: idToken,
@@ -128,10 +152,11 @@ class CrossAppFlow {
   }
 
   #target() {
-    const { targetTokenUrl = '', targetClientId, insecureTargetTokenUrl } = this.#block
+    const { targetTokenUrl = '', targetAudience, insecureTargetTokenUrl } = this.#block
     return {
       server: typedServer(undefined, targetTokenUrl),
-      client: clientFrom(targetClientId, this.#targetSecret()),
+      // The audience of the identity assertion is the issuer of the target.
+      client: this.#atTarget.current(targetAudience),
       fetch: insecureTargetTokenUrl ? this.#parts.httpFetch : this.#parts.fetch,
       now: this.#parts.now,
     }

@@ -13,7 +13,7 @@ import { type Handlers, Workers } from '../../process/index.ts'
 import type { ProxyLogin } from '../model/credential.ts'
 import { certificateMetrics, isCounts, mergedMetrics, serveMetrics } from '../server/metrics.ts'
 import { makeLogin, type MadeLogin } from '../run/remote.ts'
-import { resolveHost, type RunningCommand } from '../run/run.ts'
+import { resolveHost, type RunningCommand, targetTls } from '../run/run.ts'
 import type { RunParts } from '../run/run-parts.ts'
 import type { ProxiedSessionRecord } from '../session/sessions.ts'
 import type { LoginState } from './remote-login.ts'
@@ -30,6 +30,7 @@ export async function runPrimary(config: ProxySettings, parts: RunParts): Promis
   const dispatcher = makeDispatcher({
     origin: config.target.origin,
     ca: config.remoteCa,
+    tls: targetTls(config),
     proxy: config.proxyEnvironment,
   })
   const made =

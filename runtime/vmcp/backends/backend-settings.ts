@@ -15,7 +15,7 @@ import {
 } from '../../../schemas/index.ts'
 import type { ExcludedBackend, VmcpConfig } from '../../config/index.ts'
 import type { AuthServerFacts } from '../../incoming/index.ts'
-import { followCaBundle, type TlsMaterial } from '../../net/index.ts'
+import { followCaBundle, followTls, type TlsMaterial } from '../../net/index.ts'
 import { injectionViolation } from './injection.ts'
 import { type BackendCredentials, type BackendStrategies, strategyOf } from './outgoing-auth.ts'
 
@@ -30,8 +30,8 @@ export interface DeclaredBackend {
   readonly url: URL
   /** The addresses that may be connected to. */
   readonly addresses: AddressPolicy
-  /** Returns the current PEM certificates to trust in addition to the system's. */
-  readonly trust: (() => TlsMaterial) | undefined
+  /** Returns the current client certificate and the certificates to trust in addition to the system's. */
+  readonly tls: (() => TlsMaterial) | undefined
   readonly headers: Readonly<Record<string, string>>
   readonly auth: BackendCredentials
   readonly timeoutMs: number
@@ -58,7 +58,7 @@ export function configureBackend(
     }
   }
   const url = attempt(() => urlOf(backend))
-  const trust = attempt(() => followCaBundle(backend.caBundlePath, `backends.${backend.name}.caBundlePath`))
+  const tls = attempt(() => tlsOf(backend))
   const headers = attempt(() => outgoing.headersFor(backend.name, config))
   const auth = attempt(() => outgoing.authFor(backend.name, config))
   const { field, strategy } = strategyOf(backend.name, config)
@@ -69,7 +69,7 @@ export function configureBackend(
   const own = timeouts.perWorkload ?? {}
   const timeout = Object.hasOwn(own, backend.name) ? own[backend.name] : undefined
   const timeoutMs = timerMs(timeout ?? timeouts.default)
-  return { ready: { url, addresses: backend.addresses, trust, headers, auth, timeoutMs } }
+  return { ready: { url, addresses: backend.addresses, tls, headers, auth, timeoutMs } }
 }
 
 /** Returns the configured backends that cannot be served, with their problems. */
@@ -83,6 +83,13 @@ export function findBrokenBackends(config: VmcpConfig, parts: BackendParts): rea
 function problemLines(error: unknown): readonly string[] {
   if (error instanceof GatehouseError && error.code === 'INVALID_CONFIG') return error.message.split('\n')
   return [`cannot be set up: ${error instanceof Error ? error.name : 'unknown error'}`]
+}
+
+function tlsOf(backend: RuntimeBackend): (() => TlsMaterial) | undefined {
+  const field = `backends.${backend.name}`
+  if (backend.clientCertificatePath === undefined)
+    return followCaBundle(backend.caBundlePath, `${field}.caBundlePath`)
+  return followTls({ ...backend, insecureSkipVerify: false }, field)
 }
 
 function urlOf({ name, url, addresses }: RuntimeBackend): URL {

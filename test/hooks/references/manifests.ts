@@ -75,6 +75,11 @@ export const referenceManifests: readonly Stored[] = [
     clientId: 'door',
     clientSecretRef: ref('exchange'),
   }),
+  external('clientCredentials', {
+    issuer: 'https://idp.example.com',
+    clientId: 'door',
+    clientSecretRef: ref('own-secret'),
+  }),
   external('xaa', {
     idpTokenUrl: 'https://idp.example.com/token',
     idpClientId: 'door',

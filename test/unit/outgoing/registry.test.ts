@@ -160,7 +160,7 @@ await t.test('strategy: upstream tokens need something that holds them', async (
 await t.test('strategy: obo, when it is enabled, is checked like the others', async (t) => {
   t.match(bare.problems({ type: 'obo', obo: { cacheSkewSeconds: -1 } }), [
     /tokenUrl: is required/,
-    /clientId: is required/,
+    /clientId: must be set/,
     /clientSecret: set clientSecret or clientSecretEnv/,
     /audience: set audience or scopes/,
     /cacheSkewSeconds/,

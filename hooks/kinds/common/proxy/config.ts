@@ -29,7 +29,7 @@ type Values = ResolvedReferences<typeof proxyReferences>['values']
 /** The target of the proxy. */
 export type ForwardTarget = Pick<
   input.ProxyFile,
-  'targetUri' | 'transport' | 'proxyMode' | 'targetAddresses' | 'identifyCallers'
+  'targetUri' | 'targetTls' | 'transport' | 'proxyMode' | 'targetAddresses' | 'identifyCallers'
 >
 
 export interface BuiltProxyConfig {

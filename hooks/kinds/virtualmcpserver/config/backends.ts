@@ -16,7 +16,8 @@ import type { SyncFailure } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import type { Strategy } from '../../../externalauth/index.ts'
 import { caBundleFailure, caKey, hasCaBundle } from '../../../references/resolve.ts'
-import { fieldsOf, type StringMap } from '../../../base/kube.ts'
+import { fieldsOf, filledTextOf, type StringMap } from '../../../base/kube.ts'
+import { clientCertificatePaths } from '../../../runtime-config/client-certificate.ts'
 import { groupMembers, type GroupMember, memberKinds } from '../../../references/members.ts'
 import { memberAuthority } from '../../common/serving-tls.ts'
 import type { OutgoingConfig } from './outgoing.ts'
@@ -116,6 +117,7 @@ function resolveMember(context: Context, member: GroupMember, resolver: Outgoing
           transport: member.transport,
           ...(member.kind === 'MCPServerEntry' && { type: 'entry', addresses: addressesOf(context, member) }),
           ...(caBundle && { caBundlePath: caBundlePath(member.name, caBundle.key) }),
+          ...(clientCertificateOf(member) !== undefined && clientCertificatePaths(member.name)),
           // In the file, only backends of type entry can have their own trust anchors.
           ...(authority && { type: 'entry', caBundlePath: caBundlePath(member.name, authority.key) }),
           metadata: metadataOf(member, context.parent.spec.groupRef.name, context.namespace),
@@ -143,6 +145,12 @@ function headersFailure(context: Context, { kind, name, object }: GroupMember): 
 function addressesOf({ settings }: Context, { object, url }: GroupMember): AddressPolicy {
   const allowPrivateEndpoint = fieldsOf(object['spec'])['allowPrivateEndpoint'] === true
   return policyFor(url ?? '', { allowPrivateEndpoint, allowLoopback: settings.allowLoopback })
+}
+
+/** Returns the Secret with an entry's client certificate; undefined when it has none. */
+export function clientCertificateOf({ kind, object }: GroupMember): string | undefined {
+  if (kind !== 'MCPServerEntry') return undefined
+  return filledTextOf(fieldsOf(fieldsOf(object['spec'])['clientCertificateSecretRef'])['name'])
 }
 
 interface CaBundle {

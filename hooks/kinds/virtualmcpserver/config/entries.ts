@@ -4,7 +4,14 @@ import type { SyncContext } from '../../../sync/context.ts'
 import { addHeaderForward } from '../../../runtime-config/header-forward.ts'
 import { fieldsOf } from '../../../base/kube.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
-import { caBundleOf, type ResolvedBackend, resolveBackends, caBundleDirectory } from './backends.ts'
+import { mountClientCertificate } from '../../../runtime-config/client-certificate.ts'
+import {
+  caBundleOf,
+  clientCertificateOf,
+  type ResolvedBackend,
+  resolveBackends,
+  caBundleDirectory,
+} from './backends.ts'
 import type { virtualServerReferences } from '../references.ts'
 import type { ResolvedReferences } from '../../../references/reference.ts'
 import { memberAuthority } from '../../common/serving-tls.ts'
@@ -65,6 +72,8 @@ function addNeeds(context: Context, needs: PodNeeds, { name, member }: ResolvedB
     : undefined
   const bundle = caBundleOf(context, member)
   if (bundle) needs.configFiles(`ca-bundle-${name}`, `${caBundleDirectory}/${name}`, bundle.configMap)
+  const certificate = clientCertificateOf(member)
+  if (certificate !== undefined) mountClientCertificate(needs, name, certificate)
   // The Secrets are two hops away. The entry's own sync puts their revision into this condition.
   const message = conditionOf(member.object, 'HeaderSecretRefsValidated')?.['message']
   needs.revision(`entry ${name}`, typeof message === 'string' ? message : undefined)

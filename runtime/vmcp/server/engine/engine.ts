@@ -303,7 +303,8 @@ export class VmcpEngine {
     if (!backend) return
     this.monitor.add({
       name,
-      hasCredentials: backend.settings.authType !== 'unauthenticated',
+      // With client_credentials, checks carry the same token as calls, so a rejection is a failure.
+      hasCredentials: !['unauthenticated', 'client_credentials'].includes(backend.settings.authType),
       check: (signal) => backend.check(signal),
     })
   }

@@ -123,7 +123,7 @@ export class Fleet {
   }
 
   #settings(backend: RuntimeBackend, ready: DeclaredBackend, config: VmcpConfig): BackendSettings {
-    const { url, trust, headers, auth, timeoutMs } = ready
+    const { url, tls, headers, auth, timeoutMs } = ready
     const passthrough = config.passthroughHeaders ?? []
     const { failureHandling: _, logLevel: __, timeouts: ___, ...limits } = config.operational
     const pins = pinRules(config, backend.name)
@@ -134,7 +134,7 @@ export class Fleet {
       transport: backend.transport,
       target: {
         url,
-        dispatcher: this.#dispatcher(ready, backend.caBundlePath),
+        dispatcher: this.#dispatcher(ready, backend),
         credentials: auth.type === 'unauthenticated' ? undefined : auth.credentials,
         headers,
         limits,
@@ -147,19 +147,20 @@ export class Fleet {
       fingerprint: hash('sha256', fingerprint, 'base64url'),
       authType: auth.type,
       pins,
-      caEndsAt: trust && (() => firstExpiry(trust())),
+      caEndsAt: tls && (() => firstExpiry(tls())),
     }
   }
 
-  /** Returns the connection pool for a set of trust anchors and a rule for addresses. */
-  #dispatcher({ addresses, trust }: DeclaredBackend, caBundlePath = ''): Dispatcher {
-    const key = `${addresses} ${caBundlePath}`
+  /** Returns the connection pool for a rule for addresses, trust anchors and a client certificate. */
+  #dispatcher({ addresses, tls }: DeclaredBackend, backend: RuntimeBackend): Dispatcher {
+    const { caBundlePath, clientCertificatePath, clientKeyPath } = backend
+    const key = JSON.stringify([addresses, caBundlePath, clientCertificatePath, clientKeyPath])
     const known = this.#dispatchers.get(key)
     if (known) return known
     const dispatcher = makeDispatcher({
       guard: addresses,
       operatorUrls: 'all',
-      tls: trust,
+      tls,
       headersTimeoutMs: 0,
     })
     this.#dispatchers.set(key, dispatcher)

@@ -4,6 +4,7 @@ import t from 'tap'
 import { proves } from '../../../helpers/proves.ts'
 import { citedIds } from '../../../requirements/index.ts'
 import { checkTables, idsOf } from '../tables/check.ts'
+import { clientAuthTables } from '../tables/client-auth.ts'
 import { externalAuthTables } from '../tables/external-auth.ts'
 
 proves(
@@ -32,7 +33,7 @@ proves(
   '2.version.obo-optional',
 )
 
-await checkTables(t, externalAuthTables)
+await checkTables(t, [...externalAuthTables, ...clientAuthTables])
 
 await t.test('external-auth: the requirements named in the tables are the ones cited here', async (t) => {
   const cited = citedIds(readFileSync(import.meta.filename, 'utf8'))

@@ -1,5 +1,6 @@
 /** All tables of manifests. */
 import { authServerTables } from './auth-server.ts'
+import { clientAuthTables } from './client-auth.ts'
 import { externalAuthTables } from './external-auth.ts'
 import { otherKindTables } from './other-kinds.ts'
 import { quotaTables } from './quotas.ts'
@@ -10,6 +11,7 @@ import { workflowTables } from './workflow.ts'
 
 export const allTables: readonly Table[] = [
   ...externalAuthTables,
+  ...clientAuthTables,
   ...authServerTables,
   ...virtualServerTables,
   ...vmcpConfigTables,

@@ -436,6 +436,10 @@ const strategies: { readonly [type: string]: readonly [string, Doc] } = {
   upstream_inject: ['upstreamInject', { providerName: 'corp' }],
   cloud_sts: ['cloudSts', { region: 'eu-west-1', fallbackRoleArn: 'arn:aws:iam::123456789012:role/x' }],
   bearer_token: ['bearerToken', { tokenEnv: 'TOKEN' }],
+  client_credentials: [
+    'clientCredentials',
+    { tokenUrl: 'https://idp.example.com/token', clientId: 'gateway', clientSecretEnv: 'SECRET' },
+  ],
   obo: ['obo', { tokenUrl: 'https://login.example.com/t/oauth2/v2.0/token' }],
   xaa: [
     'xaa',
@@ -490,6 +494,41 @@ const strategyTables: readonly Table[] = Object.entries(strategies).map(([type, 
   rows: strategyRows(type, `${strategyAt}.${field}`),
 }))
 
+function clientCredentialsRows(field: string): Table['rows'] {
+  const key = { method: 'privateKeyJwt', privateKeyPath: '/key' }
+  const client = { tokenUrl: 'https://idp.example.com/token', clientId: 'gateway' }
+  return [
+    { id: '', at: `${field}.clientId`, required: true, bad: [''] },
+    { id: '', at: `${field}.tokenUrl`, bad: [absent], failure: field },
+    { id: '', at: `${field}.issuer`, bad: ['https://idp.example.com'], failure: field },
+    { id: '', at: `${field}.clientSecretEnv`, bad: [absent], failure: field },
+    { id: '', at: `${field}.clientSecretEnv`, bad: ['1A'] },
+    { id: '', at: `${field}.clientSecretPath`, bad: ['/secret'] },
+    { id: '', at: `${field}.clientSecretPath`, bad: ['secret', '/a/../b'] },
+    { id: '', at: `${field}.clientAuth`, good: [{ method: 'clientSecretPost' }], bad: [{}], failure: '*' },
+    { id: '', at: `${field}.clientAuth`, bad: [key], failure: field },
+    {
+      id: '',
+      at: field,
+      good: [
+        { ...client, clientSecretPath: '/secret' },
+        { ...client, clientAuth: key },
+        { ...client, clientAuth: { ...key, signingAlg: 'PS256', assertionAudience: 'x' } },
+        { ...client, clientAuth: { method: 'federated', assertionPath: '/token' } },
+      ],
+      bad: [
+        { ...client, clientAuth: { method: 'clientSecretBasic' } },
+        { ...client, clientAuth: { method: 'privateKeyJwt' } },
+        { ...client, clientAuth: { method: 'federated' } },
+        { ...client, clientAuth: { ...key, assertionPath: '/token' } },
+        { ...client, clientAuth: { method: 'federated', assertionPath: '/token', signingAlg: 'ES256' } },
+        { ...client, clientAuth: { ...key, signingAlg: 'HS256' } },
+      ],
+      failure: '*',
+    },
+  ]
+}
+
 function strategyRows(type: string, field: string): Table['rows'] {
   switch (type) {
     case 'header_injection':
@@ -527,6 +566,8 @@ function strategyRows(type: string, field: string): Table['rows'] {
           bad: ['x'],
         },
       ]
+    case 'client_credentials':
+      return clientCredentialsRows(field)
     case 'bearer_token':
       return [
         { id: '', at: `${field}.token`, bad: ['t'], failure: field },

@@ -1,0 +1,40 @@
+/** Type `clientCredentials`: a token that the gateway gets for itself. */
+import type { ClientAuth, ClientCredentialsConfig } from '../../schemas/index.ts'
+import { definedFields } from '../base/kube.ts'
+import { clientAuthPart, secretPath } from './client.ts'
+import { definedItems, type ExternalAuthModule } from './module.ts'
+
+export const clientCredentials: ExternalAuthModule = {
+  validate: () => [],
+  secrets: ({ clientCredentials: config }) => definedItems([config?.clientSecretRef, config?.privateKeyRef]),
+  rereadSecrets: ({ clientCredentials: config }) =>
+    definedItems([config?.clientSecretRef, config?.privateKeyRef]),
+  toRuntime({ clientCredentials: config }, target) {
+    if (!config) return { value: undefined }
+    const { issuer, tokenUrl, clientId, clientSecretRef, scopes, resource, audience } = config
+    const settings = definedFields({
+      issuer,
+      tokenUrl,
+      clientId,
+      clientSecretPath: clientSecretRef && secretPath('client-secret', clientSecretRef, target),
+      clientAuth: clientAuthPart(clientAuthOf(config), 'client', issuer ?? tokenUrl ?? '', target),
+      scopes,
+      resource,
+      audience,
+    })
+    return { value: { type: 'client_credentials', clientCredentials: settings } }
+  },
+}
+
+/** Returns undefined for a client with a secret, whose method depends on the server. */
+function clientAuthOf({
+  clientSecretRef,
+  privateKeyRef,
+  serviceAccountToken,
+  signingAlg,
+  assertionAudience,
+}: ClientCredentialsConfig): ClientAuth | undefined {
+  if (clientSecretRef) return undefined
+  const method: ClientAuth['method'] = privateKeyRef ? 'privateKeyJwt' : 'federated'
+  return definedFields({ method, privateKeyRef, serviceAccountToken, signingAlg, assertionAudience })
+}
