@@ -19,6 +19,12 @@ export {
 } from './validation/backend-names.ts'
 export { type CelProgram, compileBoundedCel, compileCel } from './validation/cel.ts'
 export { type ExcludedBackend, withoutBroken } from './validation/excluded-backends.ts'
+export {
+  type IssuerSettings,
+  type IssuerViolation,
+  issuerViolations,
+  subjectPrefixOf,
+} from './issuers.ts'
 export { formatDuration, parseDuration, timerMs } from './duration.ts'
 export {
   type ErrorCode,

@@ -38,6 +38,7 @@ import type {
   HeaderInjectionStrategy,
   IdentityFromToken,
   IdentityProvider,
+  IssuerReference,
   LockedForm,
   LockedItem,
   LockedServer,
@@ -134,6 +135,7 @@ export type {
   HeaderInjectionStrategy,
   IdentityFromToken,
   IdentityProvider,
+  IssuerReference,
   LockedForm,
   LockedItem,
   LockedServer,
@@ -652,7 +654,7 @@ export type ProxyDeploymentOverrides = Omit<filled.ProxyDeploymentOverrides, "im
   readonly imagePullSecrets?: readonly LocalObjectRef[]
 }
 
-export type ProxyFile = Omit<filled.ProxyFile, "transport" | "proxyMode" | "identifyCallers" | "targetAddresses" | "host" | "port" | "trustProxyHeaders" | "oidc" | "authz" | "audit" | "telemetry" | "sessionStorage" | "webhooks" | "remoteAuth" | "outgoingAuth"> & {
+export type ProxyFile = Omit<filled.ProxyFile, "transport" | "proxyMode" | "identifyCallers" | "targetAddresses" | "host" | "port" | "trustProxyHeaders" | "oidc" | "issuers" | "authz" | "audit" | "telemetry" | "sessionStorage" | "webhooks" | "remoteAuth" | "outgoingAuth"> & {
   readonly transport?: "streamable-http" | "sse"
   readonly proxyMode?: "streamable-http" | "sse"
   readonly identifyCallers?: boolean
@@ -661,6 +663,7 @@ export type ProxyFile = Omit<filled.ProxyFile, "transport" | "proxyMode" | "iden
   readonly port?: number
   readonly trustProxyHeaders?: boolean
   readonly oidc?: ProxyOidc
+  readonly issuers?: readonly ProxyIssuer[]
   readonly authz?: RuntimeAuthz
   readonly audit?: Audit
   readonly telemetry?: Telemetry
@@ -668,6 +671,12 @@ export type ProxyFile = Omit<filled.ProxyFile, "transport" | "proxyMode" | "iden
   readonly webhooks?: RuntimeWebhooks
   readonly remoteAuth?: RemoteAuth
   readonly outgoingAuth?: OutgoingStrategy
+}
+
+export type ProxyIssuer = Omit<filled.ProxyIssuer, "insecureAllowHttp" | "jwksAllowPrivateIp" | "protectedResourceAllowPrivateIp"> & {
+  readonly insecureAllowHttp?: boolean
+  readonly jwksAllowPrivateIp?: boolean
+  readonly protectedResourceAllowPrivateIp?: boolean
 }
 
 export type ProxyOidc = Omit<filled.ProxyOidc, "insecureAllowHttp" | "jwksAllowPrivateIp" | "protectedResourceAllowPrivateIp"> & {
@@ -745,9 +754,16 @@ export type RuntimeDecisionPointHttp = Omit<filled.RuntimeDecisionPointHttp, "ti
   readonly insecureSkipVerify?: boolean
 }
 
-export type RuntimeIncomingAuth = Omit<filled.RuntimeIncomingAuth, "oidc" | "authz"> & {
+export type RuntimeIncomingAuth = Omit<filled.RuntimeIncomingAuth, "oidc" | "issuers" | "authz"> & {
   readonly oidc?: RuntimeOidc
+  readonly issuers?: readonly RuntimeIssuer[]
   readonly authz?: RuntimeAuthz
+}
+
+export type RuntimeIssuer = Omit<filled.RuntimeIssuer, "insecureAllowHttp" | "jwksAllowPrivateIp" | "protectedResourceAllowPrivateIp"> & {
+  readonly insecureAllowHttp?: boolean
+  readonly jwksAllowPrivateIp?: boolean
+  readonly protectedResourceAllowPrivateIp?: boolean
 }
 
 export type RuntimeOidc = Omit<filled.RuntimeOidc, "insecureAllowHttp" | "jwksAllowPrivateIp" | "protectedResourceAllowPrivateIp"> & {
