@@ -14,7 +14,7 @@ export type TokenOrigin = 'embedded' | 'external'
 const clientClaims = ['client_id', 'azp', 'cid', 'appid'] as const
 
 /** Precedes the ids of declared clients in the subjects of the embedded authorization server. */
-const clientSubject = 'client:'
+export const clientSubject = 'client:'
 const serviceAccountSubject = /^system:serviceaccount:[^:]+:[^:]+$/
 
 /** Reads the claims as the issuer wrote them. Without an origin, for example in a policy test, both rules apply. */

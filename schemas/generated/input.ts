@@ -433,6 +433,12 @@ export type IncomingAuth = Omit<filled.IncomingAuth, "authzConfig"> & {
   readonly authzConfig?: AuthzConfig
 }
 
+export type IncomingAuthFile = Omit<filled.IncomingAuthFile, "oidc" | "authz" | "issuers"> & {
+  readonly oidc?: RuntimeOidc
+  readonly authz?: RuntimeAuthz
+  readonly issuers?: readonly RuntimeIssuer[]
+}
+
 export type InlineOidc = Omit<filled.InlineOidc, "caBundleRef" | "jwksAllowPrivateIP" | "protectedResourceAllowPrivateIP" | "insecureAllowHTTP"> & {
   readonly caBundleRef?: CABundleSource
   readonly jwksAllowPrivateIP?: boolean
@@ -754,9 +760,8 @@ export type RuntimeDecisionPointHttp = Omit<filled.RuntimeDecisionPointHttp, "ti
   readonly insecureSkipVerify?: boolean
 }
 
-export type RuntimeIncomingAuth = Omit<filled.RuntimeIncomingAuth, "oidc" | "issuers" | "authz"> & {
+export type RuntimeIncomingAuth = Omit<filled.RuntimeIncomingAuth, "oidc" | "authz"> & {
   readonly oidc?: RuntimeOidc
-  readonly issuers?: readonly RuntimeIssuer[]
   readonly authz?: RuntimeAuthz
 }
 
@@ -910,7 +915,7 @@ export type VmcpFile = Omit<filled.VmcpFile, "aggregation" | "audit" | "backends
   readonly compositeTools?: readonly CompositeTool[]
   readonly console?: Console
   readonly guardrails?: Guardrails
-  readonly incomingAuth: RuntimeIncomingAuth
+  readonly incomingAuth: IncomingAuthFile
   readonly outgoingAuth: RuntimeOutgoingAuth
   readonly operational?: Operational
   readonly optimizer?: Optimizer

@@ -937,6 +937,18 @@ export type IncomingAuth = {
   readonly authzConfigRef?: ObjectRef
 }
 
+/** How clients are authenticated. */
+export type IncomingAuthFile = {
+  /** anonymous or local: all clients are accepted without authentication; oidc: tokens are validated. */
+  readonly type: "oidc" | "local" | "anonymous"
+  /** Required when type is oidc. */
+  readonly oidc?: RuntimeOidc
+  /** Rules that decide which calls a client may make. */
+  readonly authz?: RuntimeAuthz
+  /** Further issuers whose tokens are accepted in addition to those of oidc. */
+  readonly issuers?: readonly RuntimeIssuer[]
+}
+
 /** An OpenID Connect issuer. */
 export type InlineOidc = {
   /** Issuer; https unless insecureAllowHTTP is true. */
@@ -2384,8 +2396,6 @@ export type RuntimeIncomingAuth = {
   readonly type: "oidc" | "local" | "anonymous"
   /** Required when type is oidc. */
   readonly oidc?: RuntimeOidc
-  /** Further issuers whose tokens are accepted in addition to those of oidc. */
-  readonly issuers?: readonly RuntimeIssuer[]
   /** Rules that decide which calls a client may make. */
   readonly authz?: RuntimeAuthz
 }
@@ -3082,7 +3092,7 @@ export type VmcpFile = {
   /** Inspects the arguments and results of calls. Off when unset. */
   readonly guardrails?: Guardrails
   /** How clients are authenticated. On a cluster, spec.incomingAuth takes precedence. */
-  readonly incomingAuth: RuntimeIncomingAuth
+  readonly incomingAuth: IncomingAuthFile
   /** How the server authenticates to backends. On a cluster, spec.outgoingAuth takes precedence. */
   readonly outgoingAuth: RuntimeOutgoingAuth
   /** Log level, timeouts for calls to backends, health checks, circuit breaker. */
