@@ -1,6 +1,6 @@
 /**
  * Rules for the issuers that one server accepts. Hooks check them before they write a file, the runtime when it starts.
- * Source: docs/guides/authentication.md, "Several issuers".
+ * Source: docs/guides/oidc.md, "Several issuers".
  */
 
 /** The settings of one issuer that affect the others. */

@@ -3,7 +3,7 @@
  *
  * Everything after authentication reads the renamed claims, so a policy, a quota or a session cannot confuse the users
  * or groups of two issuers. The token itself is unchanged.
- * Source: docs/guides/authentication.md, "Several issuers".
+ * Source: docs/guides/oidc.md, "Several issuers".
  */
 import { isFields, subjectPrefixOf } from '../../schemas/index.ts'
 import type { FurtherIssuer } from './config.ts'
