@@ -20,6 +20,12 @@ export {
 export { clientKeyViolations } from './client-keys.ts'
 export { type CelProgram, compileBoundedCel, compileCel } from './validation/cel.ts'
 export { type ExcludedBackend, withoutBroken } from './validation/excluded-backends.ts'
+export {
+  type IssuerSettings,
+  type IssuerViolation,
+  issuerViolations,
+  subjectPrefixOf,
+} from './issuers.ts'
 export { formatDuration, parseDuration, timerMs } from './duration.ts'
 export {
   type ErrorCode,

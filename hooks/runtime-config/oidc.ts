@@ -8,9 +8,11 @@
  */
 import type {
   InlineOidc,
+  IssuerReference,
   KubernetesServiceAccountOidc,
   MCPOIDCConfig,
   MCPOIDCConfigReference,
+  RuntimeIssuer,
   RuntimeOidc,
 } from '../../schemas/index.ts'
 import type { PodNeeds } from './needs.ts'
@@ -38,16 +40,31 @@ export function oidcPart(
   reference: MCPOIDCConfigReference,
   target: OidcTarget,
 ): RuntimeOidc {
-  const { spec } = config
   const common = {
     audience: reference.audience,
     resource: reference.resourceUrl ?? target.defaultResource,
     scopes: reference.scopes && reference.scopes.length > 0 ? reference.scopes : ['openid'],
   }
-  const { inline, kubernetesServiceAccount: account } = spec
-  const own = inline ? inlinePart(inline, target) : accountPart(account ?? accountDefaults, target.namespace)
+  const own = ownPart(config, target)
   // The runtime requires a client id. The default is the audience, which identifies this server at the issuer.
   return definedFields({ ...own, ...common, clientId: own.clientId ?? reference.audience })
+}
+
+/** Builds the settings of a further issuer. */
+export function issuerPart(
+  config: MCPOIDCConfig,
+  reference: IssuerReference,
+  target: OidcTarget,
+): RuntimeIssuer {
+  const own = ownPart(config, target)
+  const { audience, subjectPrefix, groupPrefix, advertise } = reference
+  const prefixes = { subjectPrefix, groupPrefix, advertise }
+  return definedFields({ ...own, audience, clientId: own.clientId ?? audience, ...prefixes })
+}
+
+function ownPart({ spec }: MCPOIDCConfig, target: OidcTarget) {
+  const { inline, kubernetesServiceAccount: account } = spec
+  return inline ? inlinePart(inline, target) : accountPart(account ?? accountDefaults, target.namespace)
 }
 
 function inlinePart(inline: InlineOidc, { needs, clientSecretEnv }: OidcTarget) {

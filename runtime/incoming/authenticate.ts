@@ -11,27 +11,21 @@ import { GatehouseError } from '../../schemas/index.ts'
 import {
   type Caller,
   type Exchange,
-  isLoopbackHost,
   type Log,
-  makeFetch,
   type ProxyEnvironment,
   silentLog,
   type Stage,
 } from '../net/index.ts'
-import {
-  type Fetch,
-  type Keys,
-  OAuthClientError,
-  oauthCode,
-  sendOAuthError,
-  TokenRefused,
-} from '../oauth/index.ts'
+import { type Keys, OAuthClientError, oauthCode, sendOAuthError, TokenRefused } from '../oauth/index.ts'
+import { annotateDenial } from '../observe/index.ts'
 import { type ChallengeError, challengeFor } from './challenge.ts'
-import { type IncomingConfig, type OidcConfig, oidcViolations } from './config.ts'
-import { protectedResourceRoute } from './document.ts'
+import { type IncomingConfig, incomingViolations, type OidcConfig } from './config.ts'
+import { advertisedIssuers, protectedResourceRoute } from './document.ts'
+import type { IncomingFetches } from './fetches.ts'
 import { anonymousCaller, localCaller } from './identity.ts'
+import { makeIssuerChecks, type TokenCheck } from './issuers.ts'
 import { OpenStreams } from './open-streams.ts'
-import { maxTokenLength, TokenVerifier } from './verifier.ts'
+import { maxTokenLength } from './verifier.ts'
 
 export interface Authenticator {
   /** For `Stages.authenticate`. */
@@ -65,7 +59,7 @@ export interface AuthenticatorParts {
   readonly observe?: ((event: AuthenticationEvent) => void) | undefined
   /** Clock in milliseconds. Default: Date.now. */
   readonly now?: (() => number) | undefined
-  /** Keys of this process (embedded authorization server). If set, no keys are fetched. */
+  /** Keys of this process for the first issuer (embedded authorization server). If set, its keys are not fetched. */
   readonly keys?: Keys | undefined
   /**
    * Called for each caller whose token is valid. Returns false to reject the caller, because its grant was revoked
@@ -73,14 +67,8 @@ export interface AuthenticatorParts {
    */
   readonly isLive?: ((caller: Caller) => Promise<boolean>) | undefined
   readonly proxy?: ProxyEnvironment | undefined
-  /** Replaces the fetches that the configuration would create. The authenticator closes them. */
+  /** Replaces the fetches of the first issuer. The authenticator closes them. */
   readonly fetches?: IncomingFetches | undefined
-}
-
-export interface IncomingFetches {
-  readonly keys: Fetch
-  readonly introspection: Fetch
-  close(): Promise<void>
 }
 
 /** Throws INVALID_CONFIG, listing all errors. */
@@ -91,7 +79,7 @@ export function makeAuthenticator(config: IncomingConfig, parts: AuthenticatorPa
     case 'local':
       return fixedAuthenticator(localCaller(config.username))
     case 'oidc':
-      return oidcAuthenticator(config.oidc, parts)
+      return oidcAuthenticator(config, parts)
     default:
       throw new GatehouseError('INVALID_CONFIG', {
         detail: 'incomingAuth.type: must be oidc, local or anonymous',
@@ -112,49 +100,31 @@ function fixedAuthenticator(caller: Caller): Authenticator {
   }
 }
 
-function oidcAuthenticator(config: OidcConfig, parts: AuthenticatorParts): Authenticator {
-  const problems = oidcViolations(config, { ownKeys: parts.keys !== undefined })
+function oidcAuthenticator(
+  incoming: Extract<IncomingConfig, { type: 'oidc' }>,
+  parts: AuthenticatorParts,
+): Authenticator {
+  const isEmbedded = parts.keys !== undefined
+  const problems = incomingViolations(incoming, { ownKeys: isEmbedded })
   if (problems.length > 0) {
     throw new GatehouseError('INVALID_CONFIG', {
-      detail: problems.map((line) => `incomingAuth.oidc.${line}`).join('\n'),
+      detail: problems.map((line) => `incomingAuth.${line}`).join('\n'),
     })
   }
-  const log = parts.log ?? silentLog
-  const fetches = parts.fetches ?? makeFetches(config, parts.proxy)
-  const verifier = new TokenVerifier(config, {
-    keysFetch: fetches.keys,
-    introspectionFetch: fetches.introspection,
-    keys: parts.keys,
-    now: parts.now ?? Date.now,
+  const { oidc: config, issuers } = incoming
+  const now = parts.now ?? Date.now
+  const { keys, proxy, fetches } = parts
+  const checks = makeIssuerChecks(incoming, {
+    keys,
+    now,
+    proxy,
+    fetches,
+    report: (check) => reporting(check, config, parts.observe ?? logOutageOnce(parts.log ?? silentLog)),
   })
-  const observe = parts.observe ?? logOutageOnce(log)
-  let isDown = false
-  const translate = makeErrorTranslator(config, (event) => {
-    isDown ||= event.kind === 'unavailable'
-    observe(event)
-  })
+  const verify = (authorization: string | undefined): Caller | Promise<Caller> =>
+    checks.check(bearerToken(authorization, config))
 
-  function reportAvailable(caller: Caller): Caller {
-    if (isDown) {
-      isDown = false
-      observe({ kind: 'available' })
-    }
-    return caller
-  }
-
-  function verify(authorization: string | undefined): Caller | Promise<Caller> {
-    const token = bearerToken(authorization, config)
-    try {
-      const caller = verifier.verify(token)
-      return caller instanceof Promise
-        ? caller.then(reportAvailable, (error: unknown) => Promise.reject(translate(error)))
-        : reportAvailable(caller)
-    } catch (error) {
-      throw translate(error)
-    }
-  }
-
-  const { isLive } = parts
+  const isLive = parts.isLive && issuers ? onlyFor(config.issuer, parts.isLive) : parts.isLive
   async function verifyLive(
     authorization: string | undefined,
     stillLive: (caller: Caller) => Promise<boolean>,
@@ -163,7 +133,7 @@ function oidcAuthenticator(config: OidcConfig, parts: AuthenticatorParts): Authe
     if (await stillLive(caller)) return caller
     throw withChallenge('INVALID_TOKEN', config)
   }
-  const streams = new OpenStreams({ now: parts.now ?? Date.now, isLive })
+  const streams = new OpenStreams({ now, isLive })
   const authenticate = isLive ? (value: string | undefined) => verifyLive(value, isLive) : verify
 
   return {
@@ -174,50 +144,57 @@ function oidcAuthenticator(config: OidcConfig, parts: AuthenticatorParts): Authe
       exchange.caller = caller
       return undefined
     },
-    route: protectedResourceRoute(config),
+    route: protectedResourceRoute(config, advertisedIssuers(config, issuers, isEmbedded)),
     authenticate,
     challenge: (failure) => challengeFor(config, failure),
     sendChallenge: (exchange, error) => sendChallenge(exchange, error, config),
     close: async () => {
       streams.close()
-      await fetches.close()
+      await checks.close()
     },
+  }
+}
+
+/** Checks the grants of one issuer's callers. Callers of other issuers have no grant here. */
+function onlyFor(
+  issuer: string | undefined,
+  isLive: (caller: Caller) => Promise<boolean>,
+): (caller: Caller) => Promise<boolean> {
+  return async (caller) => caller.issuer !== issuer || (await isLive(caller))
+}
+
+/** Converts the errors of one issuer's token check, and reports when the checks begin and cease to fail. */
+function reporting(
+  check: TokenCheck,
+  config: OidcConfig,
+  observe: (event: AuthenticationEvent) => void,
+): TokenCheck {
+  let isDown = false
+  const translate = makeErrorTranslator(config, (event) => {
+    isDown ||= event.kind === 'unavailable'
+    observe(event)
+  })
+  function reportAvailable(caller: Caller): Caller {
+    if (isDown) {
+      isDown = false
+      observe({ kind: 'available' })
+    }
+    return caller
+  }
+  return (token) => {
+    try {
+      const caller = check(token)
+      return caller instanceof Promise
+        ? caller.then(reportAvailable, (error: unknown) => Promise.reject(translate(error)))
+        : reportAvailable(caller)
+    } catch (error) {
+      throw translate(error)
+    }
   }
 }
 
 async function setCaller(exchange: Exchange, caller: Promise<Caller>): Promise<void> {
   exchange.caller = await caller
-}
-
-/**
- * Creates the fetches that the configuration allows. Loopback hosts in the configuration are trusted; other private
- * addresses must be allowed by their setting.
- */
-function makeFetches(config: OidcConfig, proxy: ProxyEnvironment | undefined): IncomingFetches {
-  const operatorUrls = [config.issuer, config.jwksUrl, config.introspectionUrl]
-  const shared = { tls: config.tls, allowHttp: config.insecureAllowHttp, proxy, operatorUrls }
-  const keys = makeFetch({
-    ...shared,
-    guard: !config.jwksAllowPrivateIp && !isLocal(config.jwksUrl ?? config.issuer),
-    timeoutMs: 5_000,
-  })
-  const introspection = makeFetch({
-    ...shared,
-    guard: !config.protectedResourceAllowPrivateIp && !isLocal(config.introspectionUrl),
-    timeoutMs: 10_000,
-    maxBytes: 65_536,
-  })
-  return {
-    keys,
-    introspection,
-    close: async () => {
-      await Promise.all([keys.close(), introspection.close()])
-    },
-  }
-}
-
-function isLocal(url: string | undefined): boolean {
-  return url !== undefined && isLoopbackHost(new URL(url).hostname)
 }
 
 /** Returns the bearer token from a header value. The scheme is case-insensitive (RFC 9110). */
@@ -276,6 +253,7 @@ function makeErrorTranslator(
   return (error) => {
     if (error instanceof TokenRefused) {
       observe({ kind: 'refused', reason: error.reason })
+      annotateDenial(`token_${error.reason}`)
       return withChallenge('INVALID_TOKEN', config, refusalTexts[error.reason], error)
     }
     if (error instanceof OAuthClientError) {

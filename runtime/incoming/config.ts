@@ -7,6 +7,7 @@
  * Source: docs/reference/specification/proxy-command.md#incoming (incoming flags),
  * docs/reference/specification/virtual-server.md#incomingAuth (config.incomingAuth.oidc).
  */
+import { issuerViolations } from '../../schemas/index.ts'
 import type { TlsMaterial } from '../net/index.ts'
 import { endpointViolation } from '../oauth/index.ts'
 
@@ -17,7 +18,14 @@ export type IncomingConfig =
       /** Operating system user name. */
       readonly username: string
     }
-  | { readonly type: 'oidc'; readonly oidc: OidcConfig }
+  | {
+      readonly type: 'oidc'
+      readonly oidc: OidcConfig
+      /** Further issuers. The `iss` claim of a token selects the issuer. */
+      readonly issuers?: readonly FurtherIssuer[] | undefined
+      /** Claims with groups or roles that policies read, in addition to the well-known ones. May be dotted paths. */
+      readonly groupClaims?: readonly string[] | undefined
+    }
 
 export interface OidcConfig {
   readonly issuer?: string | undefined
@@ -42,6 +50,22 @@ export interface OidcConfig {
   readonly protectedResourceAllowPrivateIp?: boolean | undefined
   /** Returns the certificates to trust in addition to the system's. Called for each new connection. */
   readonly tls?: (() => TlsMaterial) | undefined
+  /** File with the bearer token for requests to the key set. Read again for each request. */
+  readonly jwksAuthTokenPath?: string | undefined
+  /** Accepts only tokens of this subject. */
+  readonly subject?: string | undefined
+  /** Whether the protected-resource document lists the issuer. Default: true, for a further issuer false. */
+  readonly advertise?: boolean | undefined
+}
+
+/** An issuer in addition to the first one. The server's own URL and scopes belong to the first one. */
+export interface FurtherIssuer extends Omit<OidcConfig, 'resource' | 'scopes'> {
+  readonly issuer: string
+  readonly audience: string
+  /** Precedes subjects. Default: the issuer and `#`. */
+  readonly subjectPrefix?: string | undefined
+  /** Precedes groups and roles. Default: the issuer and `#`. */
+  readonly groupPrefix?: string | undefined
 }
 
 /**
@@ -71,6 +95,24 @@ export function oidcViolations(
     problems.push('clientId: must be set when a client secret is given')
   }
   return problems
+}
+
+/**
+ * Returns the errors of all issuers as lines that begin with `oidc.` or `issuers[0].`. `ownKeys` is true when this
+ * process holds the keys of the first issuer.
+ */
+export function incomingViolations(
+  { oidc, issuers = [] }: Extract<IncomingConfig, { type: 'oidc' }>,
+  options: { readonly ownKeys?: boolean } = {},
+): readonly string[] {
+  const at = (index: number): string => (index === 0 ? 'oidc' : `issuers[${index - 1}]`)
+  return [
+    ...oidcViolations(oidc, options).map((line) => `oidc.${line}`),
+    ...issuers.flatMap((issuer, index) => oidcViolations(issuer).map((line) => `${at(index + 1)}.${line}`)),
+    ...issuerViolations([oidc, ...issuers]).map(
+      ({ index, field, message }) => `${at(index)}.${field}: ${message}`,
+    ),
+  ]
 }
 
 /** Returns the audience that tokens must contain. */

@@ -8,28 +8,50 @@
  */
 import { type Exchange, sendBody, type Stage } from '../net/index.ts'
 import { resourceMetadataPath } from '../oauth/index.ts'
-import { type OidcConfig, resourceUrl } from './config.ts'
+import { type FurtherIssuer, type OidcConfig, resourceUrl } from './config.ts'
 
 const root = '/.well-known/oauth-protected-resource'
 
-/** Returns the document's members; undefined if the server's own URL is unknown. */
-export function protectedResourceDocument(config: OidcConfig): Readonly<Record<string, unknown>> | undefined {
+/**
+ * Returns the document's members; undefined if the server's own URL is unknown. `servers` are the authorization servers
+ * to list.
+ */
+export function protectedResourceDocument(
+  config: OidcConfig,
+  servers: readonly string[] = advertisedIssuers(config),
+): Readonly<Record<string, unknown>> | undefined {
   const resource = resourceUrl(config)
   if (resource === undefined) return undefined
   const scopes = config.scopes !== undefined && config.scopes.length > 0 ? config.scopes : ['openid']
   return {
     resource,
-    ...(config.issuer === undefined ? {} : { authorization_servers: [config.issuer] }),
+    ...(servers.length === 0 ? {} : { authorization_servers: servers }),
     bearer_methods_supported: ['header'],
     scopes_supported: scopes,
   }
 }
 
+/**
+ * Returns the issuers that the document lists, the first one before the others. `isEmbedded` is true when this process
+ * is the first issuer: clients need it in the list.
+ */
+export function advertisedIssuers(
+  { issuer, advertise = true }: OidcConfig,
+  others: readonly FurtherIssuer[] = [],
+  isEmbedded = false,
+): readonly string[] {
+  return [
+    ...(issuer !== undefined && (advertise || isEmbedded) ? [issuer] : []),
+    ...others.filter((other) => other.advertise === true).map((other) => other.issuer),
+  ]
+}
+
 /** For `Stages.route`: returns a stage for the document's paths, undefined for other paths. */
 export function protectedResourceRoute(
   config: OidcConfig,
+  servers?: readonly string[],
 ): (exchange: Exchange) => Stage<Exchange> | undefined {
-  const document = protectedResourceDocument(config)
+  const document = protectedResourceDocument(config, servers)
   const resource = resourceUrl(config)
   if (document === undefined || resource === undefined) return () => undefined
   const body = JSON.stringify(document)

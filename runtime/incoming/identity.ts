@@ -3,8 +3,9 @@
  *
  * Source: docs/reference/specification/virtual-server.md#incomingAuth (config.incomingAuth.type).
  */
-import { type Caller, localIssuer, makeCaller } from '../net/index.ts'
+import { type Caller, callerFacts, localIssuer, makeCaller, type TokenOrigin } from '../net/index.ts'
 import { TokenRefused } from '../oauth/index.ts'
+import type { Claims } from './prefixes.ts'
 
 const localAudience = 'gatehouse'
 
@@ -23,15 +24,32 @@ function localIdentity(subject: string, name: string, more: Record<string, unkno
   return makeCaller({ issuer: localIssuer, subject, claims, displayName: name })
 }
 
-/**
- * Creates a caller from claims. Throws TokenRefused if they contain no subject. `issuer` is the fallback if they
- * contain no issuer.
- */
-export function callerOf(claims: Readonly<Record<string, unknown>>, token: string, issuer: string): Caller {
+/** How the claims of one issuer become a caller. */
+export interface IdentityRules {
+  /** Used when the claims contain no issuer. */
+  readonly issuer: string
+  readonly origin: TokenOrigin
+  /** Renames the subjects and groups of a further issuer. */
+  readonly rename?: ((claims: Claims) => Claims) | undefined
+  /** Prefixes of other issuers. A subject that begins with one of them is rejected. */
+  readonly reserved?: readonly string[] | undefined
+}
+
+/** Creates a caller from claims. Throws TokenRefused if they contain no usable subject. */
+export function callerOf(claims: Claims, token: string, rules: IdentityRules): Caller {
   const subject = text(claims['sub'])
   if (subject === undefined) throw new TokenRefused('claims')
-  const displayName = text(claims['name']) ?? text(claims['email']) ?? subject
-  return makeCaller({ issuer: text(claims['iss']) ?? issuer, subject, claims, displayName, token })
+  if (rules.reserved?.some((prefix) => subject.startsWith(prefix))) throw new TokenRefused('subject')
+  const renamed = rules.rename?.(claims) ?? claims
+  const name = text(renamed['sub']) ?? subject
+  return makeCaller({
+    issuer: text(claims['iss']) ?? rules.issuer,
+    subject: name,
+    claims: renamed,
+    displayName: text(claims['name']) ?? text(claims['email']) ?? name,
+    token,
+    facts: callerFacts(claims, rules.origin),
+  })
 }
 
 function text(value: unknown): string | undefined {

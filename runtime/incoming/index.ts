@@ -5,10 +5,9 @@
 export {
   type AuthenticationEvent,
   type Authenticator,
-  type IncomingFetches,
   makeAuthenticator,
 } from './authenticate.ts'
-export { type IncomingConfig, oidcViolations } from './config.ts'
+export { type FurtherIssuer, type IncomingConfig, incomingViolations, type OidcConfig } from './config.ts'
 export {
   addsCredentialAgain,
   type AuthServerFacts,

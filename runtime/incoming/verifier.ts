@@ -22,7 +22,7 @@ import {
   verifyJwt,
 } from '../oauth/index.ts'
 import { type OidcConfig, requiredAudience } from './config.ts'
-import { callerOf } from './identity.ts'
+import { callerOf, type IdentityRules } from './identity.ts'
 import { VerifiedTokens } from './verified-tokens.ts'
 
 export interface VerifierParts {
@@ -31,7 +31,13 @@ export interface VerifierParts {
   /** Keys of this process, used instead of fetched ones (embedded authorization server). */
   readonly keys?: Keys | undefined
   readonly now: () => number
+  /** Shared by the verifiers of several issuers. */
+  readonly verified?: VerifiedTokens | undefined
+  readonly identity?: Pick<IdentityRules, 'rename' | 'reserved'> | undefined
 }
+
+/** The embedded authorization server sets this type in every access token, and in no other token. */
+const embeddedTypes = ['at+jwt'] as const
 
 /** Maximum length in characters. Documented in docs/reference/limits.md. */
 export const maxTokenLength = 16_384
@@ -46,13 +52,19 @@ export class TokenVerifier {
   readonly #parts: VerifierParts
   readonly #keys: Keys | undefined
   readonly #verified: VerifiedTokens
+  readonly #identity: IdentityRules
   readonly #flights = new Map<string, Promise<Caller>>()
 
   constructor(config: OidcConfig, parts: VerifierParts) {
     this.#config = config
     this.#parts = parts
     this.#keys = parts.keys ?? remoteKeys(config, parts)
-    this.#verified = new VerifiedTokens(parts.now)
+    this.#verified = parts.verified ?? new VerifiedTokens(parts.now)
+    this.#identity = {
+      ...parts.identity,
+      issuer: config.issuer ?? config.introspectionUrl ?? config.jwksUrl ?? '',
+      origin: parts.keys ? 'embedded' : 'external',
+    }
   }
 
   /**
@@ -78,8 +90,9 @@ export class TokenVerifier {
 
   async #check(token: string, key: string): Promise<Caller> {
     const claims = await this.#claims(token)
-    const issuer = this.#config.issuer ?? this.#config.introspectionUrl ?? this.#config.jwksUrl ?? ''
-    const caller = callerOf(claims, token, issuer)
+    const { subject } = this.#config
+    if (subject !== undefined && claims['sub'] !== subject) throw new TokenRefused('subject')
+    const caller = callerOf(claims, token, this.#identity)
     const exp = typeof claims['exp'] === 'number' ? claims['exp'] : undefined
     const bytes = token.length + JSON.stringify(claims).length
     this.#verified.set(key, caller, this.#keys?.version ?? 0, exp, bytes)
@@ -90,13 +103,15 @@ export class TokenVerifier {
     const { introspectionUrl } = this.#config
     if (this.#keys !== undefined && looksLikeJwt(token)) {
       try {
-        return await verifyJwt(token, {
+        const claims = await verifyJwt(token, {
           keys: this.#keys,
           issuer: this.#config.issuer,
           audience: requiredAudience(this.#config),
-          types: accessTokenTypes,
+          types: this.#parts.keys ? embeddedTypes : accessTokenTypes,
           now: this.#parts.now,
         })
+        if (idTokenClaims.some((name) => Object.hasOwn(claims, name))) throw new TokenRefused('id_token')
+        return claims
       } catch (error) {
         // An issuer that publishes no keys can still introspect the token.
         const keyless = error instanceof OAuthClientError && error.kind === 'absent'
@@ -163,8 +178,11 @@ function remoteKeys(config: OidcConfig, parts: VerifierParts): Keys | undefined 
   return new RemoteKeys({ fetch: parts.keysFetch, now: parts.now, locate })
 }
 
+/** Claims that only ID tokens have (OpenID Connect Core section 3.3.2.11). */
+const idTokenClaims = ['at_hash', 'c_hash', 's_hash'] as const
+
 /** True for a string of three parts, the first of which is a JOSE header with an algorithm. */
-function looksLikeJwt(token: string): boolean {
+export function looksLikeJwt(token: string): boolean {
   if (token.split('.').length !== 3) return false
   try {
     return typeof decodeProtectedHeader(token).alg === 'string'

@@ -12,6 +12,18 @@ import { hash } from 'node:crypto'
 /** Issuer for unverified identities. A real issuer cannot claim it, because real issuers are URLs. */
 export const localIssuer = 'gatehouse-local'
 
+/** Facts about a caller's token that policies can read in addition to its claims. */
+export interface CallerFacts {
+  /** `machine` for a client that acts for itself, without a user. */
+  readonly kind: 'user' | 'machine'
+  /** The OAuth client that received the token. */
+  readonly clientId?: string | undefined
+  /** How the client authenticated; only the embedded authorization server reports it. */
+  readonly authMethod?: string | undefined
+  /** True for a user who signed in at the embedded authorization server, which stores upstream tokens for them. */
+  readonly hasUpstreams: boolean
+}
+
 export interface Caller {
   /** Issuer of the identity; localIssuer for anonymous and local callers. */
   readonly issuer: string
@@ -24,6 +36,8 @@ export interface Caller {
   readonly token?: string | undefined
   /** Identifies the user for session binding: issuer, NUL, subject. */
   readonly key: string
+  /** Undefined for callers without a token. */
+  readonly facts?: CallerFacts | undefined
 }
 
 /** Creates a caller. `token` is hidden from enumeration, JSON and inspection. */
@@ -33,6 +47,7 @@ export function makeCaller(from: {
   claims: Readonly<Record<string, unknown>>
   displayName?: string
   token?: string
+  facts?: CallerFacts | undefined
 }): Caller {
   const caller = {
     issuer: from.issuer,
@@ -40,6 +55,7 @@ export function makeCaller(from: {
     claims: from.claims,
     displayName: from.displayName ?? from.subject,
     key: `${from.issuer}\0${from.subject}`,
+    ...(from.facts && { facts: from.facts }),
   }
   Object.defineProperty(caller, 'token', { value: from.token, enumerable: false })
   return caller

@@ -40,6 +40,8 @@ export type RefusalReason =
   | 'audience'
   | 'claims'
   | 'inactive'
+  | 'id_token'
+  | 'subject'
 
 /** The token must not be accepted. `reason` is for logs and for choosing a fixed text. */
 export class TokenRefused extends ModuleError {

@@ -14,7 +14,8 @@ import {
   type AuthorizationCall,
   EngineFailure,
   originTypes,
-  PreparedPolicies,
+  type PreparedPolicies,
+  principalFacts,
 } from '../../schemas/cedar/index.ts'
 import { formatViolations, GatehouseError, type RuntimeAuthz } from '../../schemas/index.ts'
 import { type Caller, type Log, silentLog } from '../net/index.ts'
@@ -25,13 +26,13 @@ import {
   type WantedArguments,
   wantedNames,
 } from './arguments.ts'
-import { type Claims, claimsOfUpstream, type UpstreamTokenSource } from './claims.ts'
+import { type Claims, claimsOfUpstream, hasUpstreams, type UpstreamTokenSource } from './claims.ts'
 import { EvaluationErrors, type PolicyFailure } from './cedar/evaluation-errors.ts'
-import { mayApply, type Policy, readPolicySet, type PolicyTarget } from './cedar/policies.ts'
+import { mayApply, type Policy, type PolicyTarget, prepare, readPolicySet } from './cedar/policies.ts'
 import { RequestEntities } from './cedar/request-entities.ts'
 import { hintNames, originAttributes, policyActions, type PolicyRequest, resourceOf } from './requests.ts'
 import { readStaticEntities, type StaticEntities } from './cedar/static-entities.ts'
-import { makeSubject, denyAll, type PolicySubject } from './subject.ts'
+import { makeSubject, denyAll, type PolicySubject, type PrincipalFact } from './subject.ts'
 import { longestText } from './cedar/values.ts'
 import { type CedarDecision, maxListed, undecided, type PolicyVerdict } from './verdict.ts'
 import { digestOf } from './cedar/described.ts'
@@ -43,6 +44,8 @@ export interface Authorizer {
   readonly digest: string
   /** Names of request attributes (claims, arguments) that a policy reads. */
   readonly reads: ReadonlySet<string>
+  /** Facts about the caller's token that a policy reads. */
+  readonly facts: ReadonlySet<PrincipalFact>
   /** Throws INVALID_PARAMS when policies read arguments that cannot be parsed. */
   decide(subject: PolicySubject, question: PolicyRequest): CedarDecision
   /** Returns the decision with its reasons. Throws like `decide`. */
@@ -147,6 +150,7 @@ class CedarAuthorizer implements Authorizer {
   })
   readonly digest: string
   readonly reads: ReadonlySet<string>
+  readonly facts: ReadonlySet<PrincipalFact>
   /** Keyed by the claims of the presented token, which are never mutated. */
   readonly #subjects = new WeakMap<Claims, PolicySubject>()
   readonly #fromUpstream = new WeakMap<Claims, FromUpstream>()
@@ -166,6 +170,8 @@ class CedarAuthorizer implements Authorizer {
     const reads = policies.map((policy) => policy.reads)
     const names = new Set(reads.flatMap(({ attributes }) => [...attributes]))
     this.reads = new Set([...names].filter((name) => /^(?:claim_|arg_)/.test(name)))
+    const ofPrincipal = new Set(reads.flatMap(({ principalAttributes }) => [...principalAttributes]))
+    this.facts = new Set(principalFacts.filter((name) => ofPrincipal.has(name)))
     this.#wanted = wantedNames(
       names,
       reads.some(({ wholeContext }) => wholeContext),
@@ -195,7 +201,7 @@ class CedarAuthorizer implements Authorizer {
   async subject(caller: Caller, signal?: AbortSignal): Promise<PolicySubject> {
     const { primaryUpstreamProvider: provider } = this.#config
     const { upstreamTokens } = this.#parts
-    if (provider === undefined || !upstreamTokens) {
+    if (provider === undefined || !upstreamTokens || !hasUpstreams(caller)) {
       const known = this.#subjects.get(caller.claims)
       if (known) return known
       const subject = this.#subjectOf(caller.claims, caller)
@@ -207,7 +213,7 @@ class CedarAuthorizer implements Authorizer {
     const { accessToken, idToken } = tokens
     const known = this.#fromUpstream.get(caller.claims)
     if (known?.accessToken === accessToken && known.idToken === idToken) return known.subject
-    const claims = claimsOfUpstream(accessToken, idToken, caller.claims)
+    const claims = claimsOfUpstream(accessToken, idToken, caller.claims, upstreamTokens.reserved)
     if (!claims)
       this.#log.warn('the access token from the primary upstream provider cannot be read', { provider })
     const subject = claims ? this.#subjectOf(claims, caller) : denyAll(caller.subject)
@@ -216,7 +222,10 @@ class CedarAuthorizer implements Authorizer {
   }
 
   #subjectOf(claims: Claims, caller: Caller): PolicySubject {
-    return makeSubject(claims, caller.subject, this.#config, (name) => this.#wanted.has(name))
+    return makeSubject(claims, caller, this.#config, {
+      claim: (name) => this.#wanted.has(name),
+      fact: (name) => this.facts.has(name),
+    })
   }
 
   readsFacts(subject: PolicySubject, question: PolicyRequest): boolean {
@@ -385,14 +394,4 @@ export function readsOrigin({ reads: { attributes, types, computedEntities } }: 
 /** Returns the names of all attributes in the engine input. */
 export function attributesIn({ context, entities }: AuthorizationCall): ReadonlySet<string> {
   return new Set([...Object.keys(context), ...entities.flatMap(({ attrs }) => Object.keys(attrs))])
-}
-
-/** Throws INVALID_CONFIG when the policies cannot be used together. */
-function prepare(policies: readonly Policy[]): PreparedPolicies {
-  const prepared = new PreparedPolicies(Object.fromEntries(policies.map(({ id, text }) => [id, text])))
-  const failure = prepared.check()
-  if (failure === undefined) return prepared
-  throw new GatehouseError('INVALID_CONFIG', {
-    detail: `policies: the policies cannot be used together: ${failure}`,
-  })
 }

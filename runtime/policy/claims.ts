@@ -6,12 +6,14 @@
  * installation's login, and the caller cannot choose it.
  * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz.primaryUpstreamProvider.
  */
-import type { Caller } from '../net/index.ts'
+import { type Caller, clientSubject } from '../net/index.ts'
 
 export type Claims = Readonly<Record<string, unknown>>
 
 /** Upstream tokens of callers. */
 export interface UpstreamTokenSource {
+  /** Prefixes of the subjects from other issuers, which no upstream subject may have. */
+  readonly reserved?: readonly string[] | undefined
   /** Undefined when the caller has none. Rejects with GatehouseError when it is currently unavailable. */
   get(
     caller: Caller,
@@ -20,23 +22,36 @@ export interface UpstreamTokenSource {
   ): Promise<{ readonly accessToken: string; readonly idToken?: string | undefined } | undefined>
 }
 
+/**
+ * False for a caller who never has upstream tokens: a machine, or a user of another issuer. Policies read the claims of
+ * the token that such a caller presents.
+ */
+export function hasUpstreams({ facts }: Caller): boolean {
+  return facts?.hasUpstreams ?? true
+}
+
 /** ID token claims that are added when the access token lacks all of them. */
 const lentClaims = ['name', 'email'] as const
 
 /**
  * Returns the claims of an upstream access token, with the name and email from the ID token if the access token has
- * neither. Returns `own` for an opaque token, and undefined for an invalid JWT.
+ * neither. Returns `own` for an opaque token, and undefined for an invalid JWT. Also returns undefined for a subject
+ * that could be the principal of another caller: a declared client, or a user from one of the `reserved` issuers.
  */
 export function claimsOfUpstream(
   accessToken: string,
   idToken: string | undefined,
   own: Claims,
+  reserved: readonly string[] = [],
 ): Claims | undefined {
   const parts = accessToken.split('.')
   // The header of a JWT is a JSON object, which starts like this in base64url.
   if (parts.length !== 3 || !parts[0]?.startsWith('eyJ')) return own
   const claims = payloadOf(accessToken)
   if (!claims) return undefined
+  const { sub } = claims
+  if (typeof sub === 'string' && [clientSubject, ...reserved].some((prefix) => sub.startsWith(prefix)))
+    return undefined
   const lent = idToken === undefined ? undefined : payloadOf(idToken)
   const added = lentClaims.filter((name) => claims[name] === undefined && lent?.[name] !== undefined)
   return added.length === 0

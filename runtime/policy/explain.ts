@@ -13,10 +13,11 @@ import {
   EngineFailure,
   type PolicyJson,
 } from '../../schemas/cedar/index.ts'
-import { makeCaller } from '../net/index.ts'
+import { type Caller, callerFacts, makeCaller } from '../net/index.ts'
 import { attributesIn, type Authorizer, type AuthorizerConfig, makeAuthorizer } from './authorizer.ts'
 import type { Policy } from './cedar/policies.ts'
 import { mayApply } from './cedar/policies.ts'
+import type { PrincipalFacts } from './inputs.ts'
 import type { AccessRequest, Action } from './requests.ts'
 import type { PolicySubject } from './subject.ts'
 import type { CedarDecision } from './verdict.ts'
@@ -61,6 +62,8 @@ export interface PolicyQuestion extends Omit<AccessRequest, 'arguments'> {
   readonly claims: Readonly<Record<string, unknown>>
   /** The caller's name when the claims have no `sub`. */
   readonly subject?: string | undefined
+  /** Facts about the caller's token; null for an absent one. Default: derived from the claims. */
+  readonly principal?: PrincipalFacts | undefined
   readonly arguments?: unknown
 }
 
@@ -86,9 +89,9 @@ export async function explainDecision(
 /** Converts the query to the authorizer's input. */
 export async function asked(
   authorizer: Authorizer,
-  { claims, subject: name, arguments: args, ...request }: PolicyQuestion,
+  { claims, subject: name, principal, arguments: args, ...request }: PolicyQuestion,
 ): Promise<{ readonly subject: PolicySubject; readonly request: AccessRequest }> {
-  const caller = makeCaller({ issuer: '', subject: name ?? 'anonymous', claims })
+  const caller = callerOf(claims, name ?? 'anonymous', principal)
   return {
     subject: await authorizer.subject(caller),
     request: {
@@ -96,6 +99,30 @@ export async function asked(
       ...(args === undefined ? {} : { arguments: Buffer.from(JSON.stringify(args)) }),
     },
   }
+}
+
+/** Returns a caller with these claims. `given` replaces facts that would be derived from them. */
+function callerOf(claims: PolicyQuestion['claims'], subject: string, given: PrincipalFacts = {}): Caller {
+  const derived = callerFacts(claims)
+  const { iss } = claims
+  const {
+    kind,
+    issuer = typeof iss === 'string' ? iss : null,
+    clientId = derived.clientId,
+    authMethod = derived.authMethod,
+  } = given
+  return makeCaller({
+    issuer: issuer ?? '',
+    subject,
+    claims,
+    facts: {
+      kind: kind === 'machine' || kind === 'user' ? kind : derived.kind,
+      clientId: clientId ?? undefined,
+      authMethod: authMethod ?? undefined,
+      // The claims are the ones that policies read.
+      hasUpstreams: false,
+    },
+  })
 }
 
 /** Explains the enforced policies. Rejects with INVALID_PARAMS when policies read arguments that cannot be parsed. */

@@ -5,10 +5,11 @@
  * Source: docs/reference/specification/virtual-server.md#audit; docs/guides/policies.md.
  */
 import { exactJson, isFields, isRawJson } from '../../schemas/index.ts'
+import { principalFacts } from '../../schemas/cedar/index.ts'
 import { JsonError, JsonObject } from '../mcp/index.ts'
 import type { Authorizer } from './authorizer.ts'
 import type { AccessRequest } from './requests.ts'
-import type { PolicySubject } from './subject.ts'
+import type { PolicySubject, PrincipalFact } from './subject.ts'
 
 /** `read`: attributes that a policy reads. `all`: every claim and every argument. */
 export type InputsMode = 'read' | 'all'
@@ -22,6 +23,11 @@ export interface PolicyInputs {
    * whose value has no Cedar representation.
    */
   readonly attributes?: Readonly<Record<string, unknown>>
+  /**
+   * Facts about the caller's token; null for an absent one. With `read`: those that a policy reads. Undefined in lines
+   * of older versions.
+   */
+  readonly principal?: PrincipalFacts | undefined
   /** With `all`: the claims that the policies see. */
   readonly claims?: Readonly<Record<string, unknown>> | undefined
   /** With `all`; null when they cannot be parsed. */
@@ -32,20 +38,30 @@ export interface PolicyInputs {
   readonly hints?: Readonly<Record<string, boolean>> | undefined
 }
 
+export type PrincipalFacts = Readonly<Partial<Record<PrincipalFact, string | null>>>
+
 interface Question {
   readonly authorizer: Authorizer
   readonly subject: PolicySubject
   readonly request: AccessRequest
 }
 
+function recordedFacts({ allFacts }: PolicySubject, names: Iterable<PrincipalFact>): PrincipalFacts {
+  return Object.fromEntries([...names].map((name) => [name, allFacts[name] ?? null]))
+}
+
 /** Throws INVALID_PARAMS when policies read arguments that cannot be parsed. */
 export function inputsOf(mode: InputsMode, question: Question): PolicyInputs {
-  const { subject, request } = question
+  const { authorizer, subject, request } = question
   const groups = subject.parents.map(({ id }) => id)
   const denied = subject.denyAll ? ({ denyAll: true } as const) : {}
   const common = { mode, groups, hints: request.hints, ...denied }
-  if (mode === 'read') return { ...common, attributes: readAttributes(question) }
-  return { ...common, claims: subject.claims, arguments: recordedArguments(request) }
+  if (mode === 'read') {
+    const principal = authorizer.facts.size > 0 ? recordedFacts(subject, authorizer.facts) : undefined
+    return { ...common, principal, attributes: readAttributes(question) }
+  }
+  const principal = recordedFacts(subject, principalFacts)
+  return { ...common, principal, claims: subject.claims, arguments: recordedArguments(request) }
 }
 
 function readAttributes({ authorizer, subject, request }: Question): Record<string, unknown> {

@@ -62,13 +62,14 @@ function parsed(text: string): Readonly<Record<string, unknown>> | undefined {
 
 function inputsOf(value: unknown): PolicyInputs | undefined {
   if (!isFields(value)) return undefined
-  const { mode, groups, attributes, claims, hints } = value
+  const { mode, groups, attributes, claims, hints, principal } = value
   if (mode !== 'read' && mode !== 'all') return undefined
   return {
     mode,
     groups: Array.isArray(groups) ? groups.filter((group) => typeof group === 'string') : [],
     ...(isFields(attributes) ? { attributes } : {}),
     ...(isFields(claims) ? { claims } : {}),
+    ...(isFields(principal) ? { principal } : {}),
     arguments: value['arguments'],
     ...(value['denyAll'] === true ? { denyAll: true as const } : {}),
     ...(isFields(hints) ? { hints: hints as Readonly<Record<string, boolean>> } : {}),

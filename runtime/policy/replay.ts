@@ -9,7 +9,7 @@
  */
 import { setImmediate } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
-import { originTypes } from '../../schemas/cedar/index.ts'
+import { originTypes, principalFacts } from '../../schemas/cedar/index.ts'
 import { type Authorizer, makeAuthorizer, readsOrigin } from './authorizer.ts'
 import { mayApply, type Policy, readPolicySet } from './cedar/policies.ts'
 import { asked, type PolicySet } from './explain.ts'
@@ -112,6 +112,10 @@ class Replayer {
     if (request.origin === undefined && readsOrigin(policy)) return 'where it comes from'
     const hint = hintNames.find((name) => reads.attributes.has(name))
     if (hint !== undefined && request.action === 'call_tool' && !inputs?.hints) return hint
+    const fact = principalFacts.find(
+      (name) => reads.principalAttributes.has(name) && !Object.hasOwn(inputs?.principal ?? {}, name),
+    )
+    if (fact !== undefined) return `principal.${fact}`
     if (inputs?.mode === 'all') {
       if (!inputs.claims) return 'claims'
       const readsArguments =
@@ -184,7 +188,7 @@ async function verdictOf(
   { principal, inputs, request }: RecordedLine,
 ): Promise<PolicyVerdict> {
   const { hints } = inputs ?? {}
-  const about = { ...request, ...(hints ? { hints } : {}) }
+  const about = { ...request, ...(hints ? { hints } : {}), principal: inputs?.principal }
   const question =
     inputs?.mode === 'all'
       ? { ...about, claims: inputs.claims ?? {}, subject: principal, arguments: inputs.arguments }

@@ -5,7 +5,9 @@
  * roleClaimName, groupEntityType).
  */
 import { hash } from 'node:crypto'
-import type { CedarValue, Uid } from '../../schemas/cedar/index.ts'
+import { type CedarValue, principalFacts, type Uid } from '../../schemas/cedar/index.ts'
+import type { Caller } from '../net/index.ts'
+import { callerFacts } from '../net/index.ts'
 import type { Claims } from './claims.ts'
 import { Budget, toCedar } from './cedar/values.ts'
 import type { CedarAttributes } from './cedar/static-entities.ts'
@@ -23,6 +25,10 @@ export interface PolicySubject {
   readonly claims: Claims | undefined
   /** Claims that policies read. */
   readonly attributes: CedarAttributes
+  /** Facts about the caller's token that policies read, as attributes of the principal alone. */
+  readonly facts: CedarAttributes
+  /** All facts about the caller's token, for the audit log. */
+  readonly allFacts: Facts
   readonly parents: readonly Uid[]
   /** Attributes whose values have no Cedar representation. */
   readonly unusable: ReadonlySet<string>
@@ -36,30 +42,59 @@ const claimPrefix = 'claim_'
 const principalType = 'Client'
 const wellKnownGroupClaims = ['groups', 'roles', 'cognito:groups'] as const
 
-/**
- * `wants` returns true for attributes that a policy reads. `fallbackId` identifies a principal whose claims have no
- * `sub`.
- */
+export interface Wanted {
+  /** True for claims that a policy reads. */
+  readonly claim: (attribute: string) => boolean
+  /** True for facts that a policy reads from the principal. */
+  readonly fact: (name: PrincipalFact) => boolean
+}
+
+/** `claims` are the ones that policies read. The caller identifies a principal whose claims have no `sub`. */
 export function makeSubject(
   claims: Claims,
-  fallbackId: string,
+  caller: Caller,
   rules: ClaimRules,
-  wants: (attribute: string) => boolean,
+  wanted: Wanted,
 ): PolicySubject {
   const { sub } = claims
-  const id = typeof sub === 'string' && sub !== '' ? sub : fallbackId
-  const { attributes, unusable } = claimAttributes(claims, wants)
+  const id = typeof sub === 'string' && sub !== '' ? sub : caller.subject
+  const { attributes, unusable } = claimAttributes(claims, wanted.claim)
+  const allFacts = factsOf(caller)
+  const facts = Object.fromEntries(
+    Object.entries(allFacts).filter(([name]) => wanted.fact(name as PrincipalFact)),
+  )
   const groups = [...new Set([...groupsOf(claims, rules), ...rolesOf(claims, rules)])].sort()
   const parents = groups.map((group) => ({ type: rules.groupEntityType, id: group }))
-  const facts = JSON.stringify([id, groups, Object.entries(attributes).sort(byName), [...unusable].sort()])
+  const named = [facts, attributes].map((values) => Object.entries(values).sort(byName))
+  const text = JSON.stringify([id, groups, ...named, [...unusable].sort()])
   return {
     principal: { type: principalType, id },
     claims,
     attributes,
+    facts,
+    allFacts,
     parents,
     unusable,
-    fingerprint: hash('sha256', facts, 'base64url'),
-    denyAll: !id.isWellFormed() || !isWithinGroupLimit([id, ...groups]),
+    fingerprint: hash('sha256', text, 'base64url'),
+    denyAll:
+      ![id, ...Object.values(facts)].every((value) => value.isWellFormed()) ||
+      !isWithinGroupLimit([id, ...groups]),
+  }
+}
+
+export type PrincipalFact = (typeof principalFacts)[number]
+
+/** A fact without a value is absent. */
+type Facts = Readonly<Partial<Record<PrincipalFact, string>>>
+
+function factsOf(caller: Caller): Facts {
+  const { kind, clientId, authMethod } = caller.facts ?? callerFacts(caller.claims)
+  const { issuer } = caller
+  return {
+    kind,
+    ...(issuer !== '' && { issuer }),
+    ...(clientId !== undefined && { clientId }),
+    ...(authMethod !== undefined && { authMethod }),
   }
 }
 
@@ -75,6 +110,8 @@ export function denyAll(id: string): PolicySubject {
     principal: { type: principalType, id },
     claims: undefined,
     attributes: {},
+    facts: {},
+    allFacts: {},
     parents: [],
     unusable: new Set(),
     fingerprint: 'denyAll',

@@ -24,6 +24,8 @@ const typesFor: Readonly<Record<PolicySubjectMatter, readonly string[]>> = {
   console: ['Console'],
 }
 const commonTypes: readonly string[] = ['Action', 'Client', 'MCP']
+/** Attributes of the principal: facts about the caller's token. */
+export const principalFacts = ['kind', 'issuer', 'clientId', 'authMethod'] as const
 /** Attributes of resources and actions. Attributes of requests begin with a prefix. */
 const attributes: readonly string[] = [
   'name',
@@ -36,6 +38,7 @@ const attributes: readonly string[] = [
   'destructiveHint',
   'idempotentHint',
   'openWorldHint',
+  ...principalFacts,
 ]
 const prefixes = /^(?:claim_|arg_)/
 const maxWarnings = 20

@@ -39,6 +39,7 @@ import type {
   HeaderInjectionStrategy,
   IdentityFromToken,
   IdentityProvider,
+  IssuerReference,
   LockedForm,
   LockedItem,
   LockedServer,
@@ -136,6 +137,7 @@ export type {
   HeaderInjectionStrategy,
   IdentityFromToken,
   IdentityProvider,
+  IssuerReference,
   LockedForm,
   LockedItem,
   LockedServer,
@@ -441,6 +443,12 @@ export type IncomingAuth = Omit<filled.IncomingAuth, "authzConfig"> & {
   readonly authzConfig?: AuthzConfig
 }
 
+export type IncomingAuthFile = Omit<filled.IncomingAuthFile, "oidc" | "authz" | "issuers"> & {
+  readonly oidc?: RuntimeOidc
+  readonly authz?: RuntimeAuthz
+  readonly issuers?: readonly RuntimeIssuer[]
+}
+
 export type InlineOidc = Omit<filled.InlineOidc, "caBundleRef" | "jwksAllowPrivateIP" | "protectedResourceAllowPrivateIP" | "insecureAllowHTTP"> & {
   readonly caBundleRef?: CABundleSource
   readonly jwksAllowPrivateIP?: boolean
@@ -669,7 +677,7 @@ export type ProxyDeploymentOverrides = Omit<filled.ProxyDeploymentOverrides, "im
   readonly imagePullSecrets?: readonly LocalObjectRef[]
 }
 
-export type ProxyFile = Omit<filled.ProxyFile, "transport" | "proxyMode" | "identifyCallers" | "targetAddresses" | "host" | "port" | "trustProxyHeaders" | "oidc" | "authz" | "audit" | "telemetry" | "sessionStorage" | "webhooks" | "remoteAuth" | "outgoingAuth"> & {
+export type ProxyFile = Omit<filled.ProxyFile, "transport" | "proxyMode" | "identifyCallers" | "targetAddresses" | "host" | "port" | "trustProxyHeaders" | "oidc" | "issuers" | "authz" | "audit" | "telemetry" | "sessionStorage" | "webhooks" | "remoteAuth" | "outgoingAuth"> & {
   readonly transport?: "streamable-http" | "sse"
   readonly proxyMode?: "streamable-http" | "sse"
   readonly identifyCallers?: boolean
@@ -678,6 +686,7 @@ export type ProxyFile = Omit<filled.ProxyFile, "transport" | "proxyMode" | "iden
   readonly port?: number
   readonly trustProxyHeaders?: boolean
   readonly oidc?: ProxyOidc
+  readonly issuers?: readonly ProxyIssuer[]
   readonly authz?: RuntimeAuthz
   readonly audit?: Audit
   readonly telemetry?: Telemetry
@@ -685,6 +694,12 @@ export type ProxyFile = Omit<filled.ProxyFile, "transport" | "proxyMode" | "iden
   readonly webhooks?: RuntimeWebhooks
   readonly remoteAuth?: RemoteAuth
   readonly outgoingAuth?: OutgoingStrategy
+}
+
+export type ProxyIssuer = Omit<filled.ProxyIssuer, "insecureAllowHttp" | "jwksAllowPrivateIp" | "protectedResourceAllowPrivateIp"> & {
+  readonly insecureAllowHttp?: boolean
+  readonly jwksAllowPrivateIp?: boolean
+  readonly protectedResourceAllowPrivateIp?: boolean
 }
 
 export type ProxyOidc = Omit<filled.ProxyOidc, "insecureAllowHttp" | "jwksAllowPrivateIp" | "protectedResourceAllowPrivateIp"> & {
@@ -765,6 +780,12 @@ export type RuntimeDecisionPointHttp = Omit<filled.RuntimeDecisionPointHttp, "ti
 export type RuntimeIncomingAuth = Omit<filled.RuntimeIncomingAuth, "oidc" | "authz"> & {
   readonly oidc?: RuntimeOidc
   readonly authz?: RuntimeAuthz
+}
+
+export type RuntimeIssuer = Omit<filled.RuntimeIssuer, "insecureAllowHttp" | "jwksAllowPrivateIp" | "protectedResourceAllowPrivateIp"> & {
+  readonly insecureAllowHttp?: boolean
+  readonly jwksAllowPrivateIp?: boolean
+  readonly protectedResourceAllowPrivateIp?: boolean
 }
 
 export type RuntimeOidc = Omit<filled.RuntimeOidc, "insecureAllowHttp" | "jwksAllowPrivateIp" | "protectedResourceAllowPrivateIp"> & {
@@ -919,7 +940,7 @@ export type VmcpFile = Omit<filled.VmcpFile, "aggregation" | "audit" | "backends
   readonly compositeTools?: readonly CompositeTool[]
   readonly console?: Console
   readonly guardrails?: Guardrails
-  readonly incomingAuth: RuntimeIncomingAuth
+  readonly incomingAuth: IncomingAuthFile
   readonly outgoingAuth: RuntimeOutgoingAuth
   readonly operational?: Operational
   readonly optimizer?: Optimizer

@@ -34,6 +34,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(and(() => has(self, "insecureSkipVerify"), () => select(self, "insecureSkipVerify"))), () => not(or(() => has(self, "caSecretRef"), () => has(self, "clientCertSecretRef")))),
   "!(has(self.issuer) && (has(self.authorizeUrl) || has(self.tokenUrl)))": (self) =>
     not(and(() => has(self, "issuer"), () => or(() => has(self, "authorizeUrl"), () => has(self, "tokenUrl")))),
+  "!(has(self.oidcConfigRef) && has(self.oidcConfigRefs))": (self) =>
+    not(and(() => has(self, "oidcConfigRef"), () => has(self, "oidcConfigRefs"))),
   "!(has(self.targetClientSecret) && has(self.targetClientSecretEnv))": (self) =>
     not(and(() => has(self, "targetClientSecret"), () => has(self, "targetClientSecretEnv"))),
   "!(has(self.targetClientSecret) || has(self.targetClientSecretEnv)) || has(self.targetClientId)": (self) =>
@@ -118,6 +120,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "idpClientSecretRef")), () => has(self, "idpClientId")),
   "!has(self.issuer) || self.issuer.startsWith('https://') || self.issuer.matches('^http://(localhost|127[.]0[.]0[.]1|[[]::1[]])(:[0-9]+)?(/|$)')": (self) =>
     or(() => not(has(self, "issuer")), () => startsWith(select(self, "issuer"), "https://"), () => matches(select(self, "issuer"), /^http:\/\/(localhost|127[.]0[.]0[.]1|[\[]::1[\]])(:[0-9]+)?(\/|$)/u)),
+  "!has(self.issuers) || has(self.oidc)": (self) =>
+    or(() => not(has(self, "issuers")), () => has(self, "oidc")),
   "!has(self.maxToolNameLength) || self.maxToolNameLength == 0 || self.maxToolNameLength >= 32": (self) =>
     or(() => not(has(self, "maxToolNameLength")), () => equal(select(self, "maxToolNameLength"), 0n), () => greaterOrEqual(select(self, "maxToolNameLength"), 32n)),
   "!has(self.mutating) || !has(self.validating) || !self.mutating.exists(m, self.validating.exists(v, v.name == m.name))": (self) =>
@@ -130,14 +134,14 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "quotas")), () => notEqual(select(select(self, "incomingAuth"), "type"), "anonymous"), () => all(select(self, "quotas"), (q) => equal(select(q, "per"), "server"))),
   "!has(self.rateLimiting) || !has(self.rateLimiting.perUser) || has(self.oidc)": (self) =>
     or(() => not(has(self, "rateLimiting")), () => not(has(select(self, "rateLimiting"), "perUser")), () => has(self, "oidc")),
-  "!has(self.rateLimiting) || !has(self.rateLimiting.perUser) || has(self.oidcConfigRef) || has(self.authServerRef)": (self) =>
-    or(() => not(has(self, "rateLimiting")), () => not(has(select(self, "rateLimiting"), "perUser")), () => has(self, "oidcConfigRef"), () => has(self, "authServerRef")),
+  "!has(self.rateLimiting) || !has(self.rateLimiting.perUser) || has(self.oidcConfigRef) || has(self.oidcConfigRefs) || has(self.authServerRef)": (self) =>
+    or(() => not(has(self, "rateLimiting")), () => not(has(select(self, "rateLimiting"), "perUser")), () => has(self, "oidcConfigRef"), () => has(self, "oidcConfigRefs"), () => has(self, "authServerRef")),
   "!has(self.rateLimiting) || !has(self.rateLimiting.perUser) || self.incomingAuth.type != 'anonymous'": (self) =>
     or(() => not(has(self, "rateLimiting")), () => not(has(select(self, "rateLimiting"), "perUser")), () => notEqual(select(select(self, "incomingAuth"), "type"), "anonymous")),
   "!has(self.rateLimiting) || !has(self.rateLimiting.tools) || !self.rateLimiting.tools.exists(t, has(t.perUser)) || has(self.oidc)": (self) =>
     or(() => not(has(self, "rateLimiting")), () => not(has(select(self, "rateLimiting"), "tools")), () => not(exists(select(select(self, "rateLimiting"), "tools"), (t) => has(t, "perUser"))), () => has(self, "oidc")),
-  "!has(self.rateLimiting) || !has(self.rateLimiting.tools) || !self.rateLimiting.tools.exists(t, has(t.perUser)) || has(self.oidcConfigRef) || has(self.authServerRef)": (self) =>
-    or(() => not(has(self, "rateLimiting")), () => not(has(select(self, "rateLimiting"), "tools")), () => not(exists(select(select(self, "rateLimiting"), "tools"), (t) => has(t, "perUser"))), () => has(self, "oidcConfigRef"), () => has(self, "authServerRef")),
+  "!has(self.rateLimiting) || !has(self.rateLimiting.tools) || !self.rateLimiting.tools.exists(t, has(t.perUser)) || has(self.oidcConfigRef) || has(self.oidcConfigRefs) || has(self.authServerRef)": (self) =>
+    or(() => not(has(self, "rateLimiting")), () => not(has(select(self, "rateLimiting"), "tools")), () => not(exists(select(select(self, "rateLimiting"), "tools"), (t) => has(t, "perUser"))), () => has(self, "oidcConfigRef"), () => has(self, "oidcConfigRefs"), () => has(self, "authServerRef")),
   "!has(self.rateLimiting) || !has(self.rateLimiting.tools) || !self.rateLimiting.tools.exists(t, has(t.perUser)) || self.incomingAuth.type != 'anonymous'": (self) =>
     or(() => not(has(self, "rateLimiting")), () => not(has(select(self, "rateLimiting"), "tools")), () => not(exists(select(select(self, "rateLimiting"), "tools"), (t) => has(t, "perUser"))), () => notEqual(select(select(self, "incomingAuth"), "type"), "anonymous")),
   "!has(self.rateLimiting) || (has(self.sessionStorage) && self.sessionStorage.provider == 'redis')": (self) =>
@@ -188,6 +192,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     not(matches(self, /(^|\/)[.][.](\/|$)/u)),
   "!self.scopes.exists(s, s in ['openid', 'profile', 'email', 'offline_access'])": (self) =>
     not(exists(select(self, "scopes"), (s) => isIn(s, ["openid", "profile", "email", "offline_access"]))),
+  "!self.startsWith('client:')": (self) =>
+    not(startsWith(self, "client:")),
   "'openid' in self.scopes": (self) =>
     isIn("openid", select(self, "scopes")),
   "(has(self.clientSecretEnv) || has(self.clientSecretPath)) == (!has(self.clientAuth) || self.clientAuth.method.startsWith('clientSecret'))": (self) =>
@@ -394,8 +400,10 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => notEqual(select(self, "type"), "externalAuthConfigRef"), () => has(self, "externalAuthConfigRef")),
   "self.type != 'oidc' || has(self.oidc)": (self) =>
     or(() => notEqual(select(self, "type"), "oidc"), () => has(self, "oidc")),
-  "self.type != 'oidc' || has(self.oidcConfigRef)": (self) =>
-    or(() => notEqual(select(self, "type"), "oidc"), () => has(self, "oidcConfigRef")),
+  "self.type != 'oidc' || has(self.oidcConfigRef) || has(self.oidcConfigRefs)": (self) =>
+    or(() => notEqual(select(self, "type"), "oidc"), () => has(self, "oidcConfigRef"), () => has(self, "oidcConfigRefs")),
+  "self.type == 'oidc' || !has(self.issuers)": (self) =>
+    or(() => equal(select(self, "type"), "oidc"), () => not(has(self, "issuers"))),
   "self.url.startsWith('https://') || !(has(self.caBundlePath) || has(self.clientCertificatePath) || has(self.bearerTokenPath))": (self) =>
     or(() => startsWith(select(self, "url"), "https://"), () => not(or(() => has(self, "caBundlePath"), () => has(self, "clientCertificatePath"), () => has(self, "bearerTokenPath")))),
   "self.url.startsWith('https://') || !(has(self.caBundlePath) || has(self.clientCertificatePath))": (self) =>

@@ -991,14 +991,28 @@ export type IdentityProvider = "entra" | "okta" | "auth0" | "google" | "github" 
 
 /** How clients are authenticated; set type anonymous explicitly to disable authentication. */
 export type IncomingAuth = {
-  /** anonymous: all clients are accepted; oidc: tokens are validated against oidcConfigRef. */
+  /** anonymous: all clients are accepted; oidc: tokens are validated against oidcConfigRef or oidcConfigRefs. */
   readonly type: "anonymous" | "oidc"
   /** Reference to a shared MCPOIDCConfig, with the values that are specific to this server. */
   readonly oidcConfigRef?: MCPOIDCConfigReference
+  /** References to the MCPOIDCConfigs of all accepted issuers; mutually exclusive with oidcConfigRef. The iss claim of a token selects the issuer. Subjects from the first issuer stay unchanged. */
+  readonly oidcConfigRefs?: readonly IssuerReference[]
   /** Authorization policies; mutually exclusive with authzConfigRef. */
   readonly authzConfig?: AuthzConfig
   /** Shared MCPAuthzConfig of type cedarv1; mutually exclusive with authzConfig. */
   readonly authzConfigRef?: ObjectRef
+}
+
+/** How clients are authenticated. */
+export type IncomingAuthFile = {
+  /** anonymous or local: all clients are accepted without authentication; oidc: tokens are validated. */
+  readonly type: "oidc" | "local" | "anonymous"
+  /** Required when type is oidc. */
+  readonly oidc?: RuntimeOidc
+  /** Rules that decide which calls a client may make. */
+  readonly authz?: RuntimeAuthz
+  /** Further issuers whose tokens are accepted in addition to those of oidc. */
+  readonly issuers?: readonly RuntimeIssuer[]
 }
 
 /** An OpenID Connect issuer. */
@@ -1041,6 +1055,24 @@ export type InnerStep = {
   readonly timeout?: string
   /** Action when the step fails. */
   readonly onError?: OnError
+}
+
+/** Reference to the MCPOIDCConfig of one of several issuers. */
+export type IssuerReference = {
+  /** Name of the MCPOIDCConfig. */
+  readonly name: string
+  /** Expected token audience; unique per server, so that a token for one cannot be replayed at another. */
+  readonly audience: string
+  /** Public URL announced in the protected-resource metadata (RFC 9728). Default: the internal Service URL. */
+  readonly resourceUrl?: string
+  /** Scopes announced in the protected-resource metadata. Default: openid. */
+  readonly scopes?: readonly string[]
+  /** Precedes the subjects from this issuer, for policies, sessions, quotas and the audit log. Default: the issuer and #. */
+  readonly subjectPrefix?: string
+  /** Precedes the groups and roles from this issuer. Default: the issuer and #. An empty prefix treats them like those of the first issuer. */
+  readonly groupPrefix?: string
+  /** Whether the protected-resource metadata lists the issuer. Default: true for the first entry, false for the others. The embedded authorization server is always listed. */
+  readonly advertise?: boolean
 }
 
 /** Tokens of Kubernetes service accounts. */
@@ -1258,6 +1290,8 @@ export type MCPRemoteProxySpec = {
   readonly proxyPort: number
   /** How clients are authenticated. Without it the proxy runs without authentication. */
   readonly oidcConfigRef?: MCPOIDCConfigReference
+  /** References to the MCPOIDCConfigs of all accepted issuers; mutually exclusive with oidcConfigRef. The iss claim of a token selects the issuer. Subjects from the first issuer stay unchanged. */
+  readonly oidcConfigRefs?: readonly IssuerReference[]
   /** MCPExternalAuthConfig for authentication to the remote server. */
   readonly externalAuthConfigRef?: ObjectRef
   /** Embedded authorization server of this proxy. */
@@ -1435,6 +1469,8 @@ export type MCPServerSpec = {
   readonly resourceOverrides?: ResourceOverrides
   /** How clients are authenticated. Without it the proxy runs without authentication. */
   readonly oidcConfigRef?: MCPOIDCConfigReference
+  /** References to the MCPOIDCConfigs of all accepted issuers; mutually exclusive with oidcConfigRef. The iss claim of a token selects the issuer. Subjects from the first issuer stay unchanged. */
+  readonly oidcConfigRefs?: readonly IssuerReference[]
   /** Authorization policies; mutually exclusive with authzConfigRef. */
   readonly authzConfig?: AuthzConfig
   /** Shared MCPAuthzConfig; mutually exclusive with authzConfig. */
@@ -2031,6 +2067,8 @@ export type ProxyFile = {
   readonly endpointPrefix?: string
   /** How clients are authenticated; when unset, clients are not authenticated. */
   readonly oidc?: ProxyOidc
+  /** Further issuers whose tokens are accepted in addition to those of oidc. */
+  readonly issuers?: readonly ProxyIssuer[]
   /** Rules that decide which calls a client may make. */
   readonly authz?: RuntimeAuthz
   /** Audit log: one record per MCP operation. Off unless enabled. */
@@ -2063,6 +2101,42 @@ export type ProxyHeaderForward = {
   readonly addHeadersFromSecret?: { readonly [name: string]: string }
 }
 
+/** Validation of tokens from a further issuer. */
+export type ProxyIssuer = {
+  /** Issuer whose tokens are accepted. */
+  readonly issuer: string
+  /** Audience that a token must contain. */
+  readonly audience: string
+  /** Client id of this server at the issuer, sent with the secret to the introspection endpoint. */
+  readonly clientId?: string
+  /** Environment variable that holds the client secret, for introspection. */
+  readonly clientSecretEnv?: string
+  /** Permits an http issuer; development only. */
+  readonly insecureAllowHttp: boolean
+  /** Introspection endpoint (RFC 7662), for opaque tokens. */
+  readonly introspectionUrl?: string
+  /** Key set; skips discovery. */
+  readonly jwksUrl?: string
+  /** Permits private addresses for the key set. */
+  readonly jwksAllowPrivateIp: boolean
+  /** Permits private addresses for the protected-resource metadata. */
+  readonly protectedResourceAllowPrivateIp: boolean
+  /** PEM file with the trust anchors of the issuer. */
+  readonly caBundlePath?: string
+  /** File with a bearer token for requests to the key set. */
+  readonly jwksAuthTokenPath?: string
+  /** Accepts only tokens of this subject; any subject when unset. */
+  readonly subject?: string
+  /** Precedes the subjects from this issuer, for policies, sessions, quotas and the audit log. Default: the issuer and #. */
+  readonly subjectPrefix?: string
+  /** Precedes the groups and roles from this issuer. Default: the issuer and #. An empty prefix treats them like those of the first issuer. */
+  readonly groupPrefix?: string
+  /** Whether the protected-resource metadata lists the issuer; default: false. */
+  readonly advertise?: boolean
+  /** File that holds the client secret; overrides clientSecretEnv. */
+  readonly clientSecretFile?: string
+}
+
 /** Validation of incoming tokens. */
 export type ProxyOidc = {
   /** Issuer whose tokens are accepted. */
@@ -2083,16 +2157,18 @@ export type ProxyOidc = {
   readonly jwksAllowPrivateIp: boolean
   /** Permits private addresses for the protected-resource metadata. */
   readonly protectedResourceAllowPrivateIp: boolean
-  /** Resource indicator (RFC 8707); default: the audience. */
-  readonly resource?: string
-  /** Scopes announced in the protected-resource metadata. */
-  readonly scopes?: readonly string[]
   /** PEM file with the trust anchors of the issuer. */
   readonly caBundlePath?: string
   /** File with a bearer token for requests to the key set. */
   readonly jwksAuthTokenPath?: string
   /** Accepts only tokens of this subject; any subject when unset. */
   readonly subject?: string
+  /** Resource indicator (RFC 8707); default: the audience. */
+  readonly resource?: string
+  /** Scopes announced in the protected-resource metadata. */
+  readonly scopes?: readonly string[]
+  /** Whether the protected-resource metadata lists the issuer; default: true. */
+  readonly advertise?: boolean
   /** File that holds the client secret; overrides clientSecretEnv. */
   readonly clientSecretFile?: string
 }
@@ -2428,6 +2504,40 @@ export type RuntimeIncomingAuth = {
   readonly authz?: RuntimeAuthz
 }
 
+/** Validation of tokens from a further issuer. */
+export type RuntimeIssuer = {
+  /** Issuer whose tokens are accepted. */
+  readonly issuer: string
+  /** Audience that a token must contain. */
+  readonly audience: string
+  /** Client id of this server at the issuer, sent with the secret to the introspection endpoint. */
+  readonly clientId?: string
+  /** Environment variable that holds the client secret, for introspection. */
+  readonly clientSecretEnv?: string
+  /** Permits an http issuer; development only. */
+  readonly insecureAllowHttp: boolean
+  /** Introspection endpoint (RFC 7662), for opaque tokens. */
+  readonly introspectionUrl?: string
+  /** Key set; skips discovery. */
+  readonly jwksUrl?: string
+  /** Permits private addresses for the key set. */
+  readonly jwksAllowPrivateIp: boolean
+  /** Permits private addresses for the protected-resource metadata. */
+  readonly protectedResourceAllowPrivateIp: boolean
+  /** PEM file with the trust anchors of the issuer. */
+  readonly caBundlePath?: string
+  /** File with a bearer token for requests to the key set. */
+  readonly jwksAuthTokenPath?: string
+  /** Accepts only tokens of this subject; any subject when unset. */
+  readonly subject?: string
+  /** Precedes the subjects from this issuer, for policies, sessions, quotas and the audit log. Default: the issuer and #. */
+  readonly subjectPrefix?: string
+  /** Precedes the groups and roles from this issuer. Default: the issuer and #. An empty prefix treats them like those of the first issuer. */
+  readonly groupPrefix?: string
+  /** Whether the protected-resource metadata lists the issuer; default: false. */
+  readonly advertise?: boolean
+}
+
 /** An approved item, as JSON text. */
 export type RuntimeLockedItem = {
   /** Name of the item on the backend. */
@@ -2458,16 +2568,18 @@ export type RuntimeOidc = {
   readonly jwksAllowPrivateIp: boolean
   /** Permits private addresses for the protected-resource metadata. */
   readonly protectedResourceAllowPrivateIp: boolean
-  /** Resource indicator (RFC 8707); default: the audience. */
-  readonly resource?: string
-  /** Scopes announced in the protected-resource metadata. */
-  readonly scopes?: readonly string[]
   /** PEM file with the trust anchors of the issuer. */
   readonly caBundlePath?: string
   /** File with a bearer token for requests to the key set. */
   readonly jwksAuthTokenPath?: string
   /** Accepts only tokens of this subject; any subject when unset. */
   readonly subject?: string
+  /** Resource indicator (RFC 8707); default: the audience. */
+  readonly resource?: string
+  /** Scopes announced in the protected-resource metadata. */
+  readonly scopes?: readonly string[]
+  /** Whether the protected-resource metadata lists the issuer; default: true. */
+  readonly advertise?: boolean
 }
 
 /** How the server authenticates to backends. */
@@ -3104,7 +3216,7 @@ export type VmcpFile = {
   /** Inspects the arguments and results of calls. Off when unset. */
   readonly guardrails?: Guardrails
   /** How clients are authenticated. On a cluster, spec.incomingAuth takes precedence. */
-  readonly incomingAuth: RuntimeIncomingAuth
+  readonly incomingAuth: IncomingAuthFile
   /** How the server authenticates to backends. On a cluster, spec.outgoingAuth takes precedence. */
   readonly outgoingAuth: RuntimeOutgoingAuth
   /** Log level, timeouts for calls to backends, health checks, circuit breaker. */

@@ -59,6 +59,40 @@ const audienceDoor = {
   },
 }
 
+/** The embedded server, another provider with a private authority and a secret, and a ServiceAccount of the cluster. */
+const severalIssuers = [
+  {
+    name: 'login',
+    audience: 'https://door.example.com',
+    resourceUrl: 'https://door.example.com',
+    scopes: ['tools'],
+  },
+  {
+    name: 'partner',
+    audience: 'door-at-partner',
+    subjectPrefix: 'partner:',
+    groupPrefix: 'partner/',
+    advertise: true,
+  },
+  { name: 'jobs', audience: 'door-jobs', groupPrefix: '' },
+]
+const partnerConfig = (inline: object = {}) =>
+  resource('MCPOIDCConfig', 'partner', {
+    type: 'inline',
+    inline: {
+      issuer: 'https://partner.example.org',
+      introspectionUrl: 'https://partner.example.org/introspect',
+      clientId: 'door',
+      clientSecretRef: { name: 'tokens', key: 'client' },
+      caBundleRef: { configMapRef: { name: 'partner-ca' } },
+      ...inline,
+    },
+  })
+const jobsConfig = resource('MCPOIDCConfig', 'jobs', {
+  type: 'kubernetesServiceAccount',
+  kubernetesServiceAccount: { serviceAccount: 'nightly' },
+})
+
 const filesWithServer = {
   oidcConfigRef: {
     name: 'login',
@@ -228,6 +262,16 @@ const servers: Record<string, () => Request> = {
         server('files', filesWithServer),
       ).settle(),
     ),
+  'MCPServer/several-issuers': () =>
+    files(
+      world(
+        oidcConfig(),
+        partnerConfig(),
+        configMap('partner-ca', { 'ca.crt': 'pem' }),
+        jobsConfig,
+        server('files', { oidcConfigRefs: severalIssuers }),
+      ).settle(),
+    ),
   'MCPServer/missing-reference-keeps-children': () =>
     files(
       world(oidcConfig(), server('files', { oidcConfigRef: { name: 'login', audience: 'files' } }))
@@ -381,6 +425,53 @@ const virtualServers: Record<string, () => Request> = {
         ),
         virtual(),
       ).ready(),
+    ),
+  'VirtualMCPServer/several-issuers': () =>
+    door(
+      world(
+        oidcConfig(),
+        partnerConfig(),
+        configMap('partner-ca', { 'ca.crt': 'pem' }),
+        jobsConfig,
+        entry('plain'),
+        virtual({
+          incomingAuth: { type: 'oidc', oidcConfigRefs: severalIssuers },
+          authServerConfig: embedded(),
+        }),
+      ).settle(),
+    ),
+  'VirtualMCPServer/several-issuers-broken': () =>
+    door(
+      world(
+        oidcConfig(),
+        jobsConfig,
+        entry('plain'),
+        virtual({
+          incomingAuth: {
+            type: 'oidc',
+            oidcConfigRefs: [...severalIssuers, { name: 'nowhere', audience: 'x' }],
+          },
+        }),
+      ).settle(),
+    ),
+  'VirtualMCPServer/several-issuers-conflict': () =>
+    door(
+      world(
+        oidcConfig({ introspectionUrl: 'https://login.example.com/introspect' }),
+        partnerConfig(),
+        configMap('partner-ca', { 'ca.crt': 'pem' }),
+        resource('MCPOIDCConfig', 'again', {
+          type: 'inline',
+          inline: { issuer: 'https://login.example.com' },
+        }),
+        entry('plain'),
+        virtual({
+          incomingAuth: {
+            type: 'oidc',
+            oidcConfigRefs: [...severalIssuers.slice(0, 2), { name: 'again', audience: 'x' }],
+          },
+        }),
+      ).settle(),
     ),
   'VirtualMCPServer/identity-providers': () =>
     door(

@@ -6,6 +6,7 @@ import {
   type Violation,
 } from '../../../schemas/index.ts'
 import { authzViolations, policyNameWarnings, primaryProviderWarnings } from '../common/checks/policies.ts'
+import { issuerReferenceViolations } from '../../references/issuers.ts'
 import { sizeViolations } from '../../children/size.ts'
 import { metadataViolations } from '../../children/checks/metadata-shape.ts'
 import { mergedTemplateViolations } from '../../children/pod-template.ts'
@@ -26,6 +27,7 @@ export function remoteProxyViolations(proxy: MCPRemoteProxy, settings: CheckSett
     ...headerForwardViolations(spec.headerForward, 'spec.headerForward'),
     ...templateViolations(proxy, settings),
     ...authzViolations(spec.authzConfig, 'spec.authzConfig'),
+    ...issuerReferenceViolations(spec.oidcConfigRefs, 'spec.oidcConfigRefs'),
     ...sizeViolations('spec.authzConfig', 'a ConfigMap', spec.authzConfig?.inline),
     ...sizeViolations('spec.podTemplateSpec', 'a workload', spec.podTemplateSpec),
     ...resourcesViolations(spec.resources, 'spec.resources'),

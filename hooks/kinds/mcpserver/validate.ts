@@ -1,6 +1,7 @@
 /** Checks rules for an MCPServer that its schema cannot express. */
 import type { MCPServer, Violation } from '../../../schemas/index.ts'
 import { authzViolations, policyNameWarnings, primaryProviderWarnings } from '../common/checks/policies.ts'
+import { issuerReferenceViolations } from '../../references/issuers.ts'
 import { sizeViolations } from '../../children/size.ts'
 import { metadataViolations } from '../../children/checks/metadata-shape.ts'
 import { mergedTemplateViolations } from '../../children/pod-template.ts'
@@ -24,6 +25,7 @@ export function serverViolations(server: MCPServer, settings: CheckSettings): Vi
   return [
     ...templateViolations(server, settings),
     ...authzViolations(spec.authzConfig, 'spec.authzConfig'),
+    ...issuerReferenceViolations(spec.oidcConfigRefs, 'spec.oidcConfigRefs'),
     ...sizeViolations('spec.authzConfig', 'a ConfigMap', spec.authzConfig?.inline),
     ...sizeViolations('spec.podTemplateSpec', 'a workload', spec.podTemplateSpec),
     ...environmentViolations(spec),

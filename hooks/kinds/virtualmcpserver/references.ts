@@ -14,6 +14,7 @@ import {
 } from '../../../schemas/index.ts'
 import { CheckBudget, workflowViolations } from '../../../schemas/workflow/index.ts'
 import { fieldsOf } from '../../base/kube.ts'
+import { type ResolvedIssuers, resolveIssuers } from '../../references/issuers.ts'
 import { configReferences, groupReference } from '../../references/reference.ts'
 import {
   authzCondition,
@@ -63,6 +64,21 @@ export const virtualServerReferences = {
       return { value: oidcPart(config, field, { namespace, defaultResource, clientSecretEnv, needs }) }
     },
   }),
+  issuers: {
+    names: ['spec.incomingAuth.oidcConfigRefs[].name'],
+    kind: 'MCPOIDCConfig',
+    resolve({
+      context,
+      needs,
+      resource: defaultResource,
+    }: VirtualServerTarget): ConfigPart<ResolvedIssuers | undefined> {
+      const { type, oidcConfigRefs } = context.spec.incomingAuth
+      if (type !== 'oidc' || !oidcConfigRefs) return { value: undefined }
+      const { namespace } = context
+      const clientSecretEnv = 'VMCP_OIDC_CLIENT_SECRET'
+      return resolveIssuers(context, oidcConfigRefs, { namespace, defaultResource, clientSecretEnv, needs })
+    },
+  },
   authz: reference({
     field: 'spec.incomingAuth.authzConfigRef',
     kind: 'MCPAuthzConfig',

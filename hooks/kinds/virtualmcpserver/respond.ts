@@ -11,6 +11,7 @@ import { fieldsOf, type KubeObject, listOf, definedFields } from '../../base/kub
 import { virtualServerNames } from '../../children/names.ts'
 import { checkExposure } from '../common/exposure.ts'
 import { statusUrl } from '../common/serving-tls.ts'
+import { ownIssuerReference } from '../../references/issuers.ts'
 import type { SyncResponse } from '../../sync/protocol.ts'
 import { reportProgress } from '../../sync/progress.ts'
 import type { ResolvedBackend } from './config/backends.ts'
@@ -49,7 +50,7 @@ export function respond(context: Context, built: BuiltVirtualServer): SyncRespon
   context.conditions.set('Ready', statusOf(ready), reason, message)
   checkAutoscaler(context, names.server, context.spec.autoscaling)
   checkExposure(context, names.server, {
-    'the resourceUrl of oidcConfigRef': context.spec.incomingAuth?.oidcConfigRef?.resourceUrl,
+    'the resourceUrl of oidcConfigRef': ownIssuerReference(context.spec.incomingAuth ?? {})?.resourceUrl,
     'the issuer of authServerConfig': context.spec.authServerConfig?.issuer,
   })
   reportProgress(context, { failures, workloads: [pods] })

@@ -26,6 +26,7 @@ import { checkContext } from '../common/check-context.ts'
 import { commonNeeds, generatedTemplate } from './children.ts'
 import { consoleViolations } from './config/console.ts'
 import { container } from './paths.ts'
+import { issuerReferenceViolations } from '../../references/issuers.ts'
 import { reservedNames } from './references.ts'
 import { authServerViolations } from '../../externalauth/index.ts'
 import { definedFields } from '../../base/kube.ts'
@@ -36,6 +37,7 @@ export function virtualServerViolations(server: VirtualMCPServer, settings: Chec
     ...templateViolations(server, settings),
     ...authzViolations(spec.incomingAuth.authzConfig, 'spec.incomingAuth.authzConfig'),
     ...(spec.authServerConfig ? authServerViolations(spec.authServerConfig, 'spec.authServerConfig') : []),
+    ...issuerReferenceViolations(spec.incomingAuth.oidcConfigRefs, 'spec.incomingAuth.oidcConfigRefs'),
     ...pairingViolations(spec),
     ...aggregationViolations(spec),
     ...optimizerViolations(spec),

@@ -15,7 +15,7 @@ import { parseConfig, readConfigText } from '../common/config-file.ts'
 import type { Environment } from './env.ts'
 import { type ProxySettings, resolveProxyConfig } from './settings.ts'
 import { proxyFlags, type ProxyInput } from './flags.ts'
-import type { IncomingOidc } from './oidc.ts'
+import type { IncomingIssuer, IncomingOidc } from './oidc.ts'
 import { parseTarget } from './target.ts'
 import { readSecretFile } from '../common/secrets.ts'
 
@@ -26,6 +26,9 @@ export function loadProxyFile(path: string): ProxyFile {
 
 /** Sections that require a server which inspects every message. */
 const messageSections = ['authz', 'audit', 'telemetry', 'rateLimiting', 'tools', 'webhooks'] as const
+
+type FileOidc = NonNullable<ProxyFile['oidc']>
+type FileIssuer = NonNullable<ProxyFile['issuers']>[number]
 
 /** Returns the enabled sections of this file that the transparent proxy cannot serve. */
 export function needsVirtualServer(file: ProxyFile): readonly string[] {
@@ -59,7 +62,9 @@ export function resolveProxyFile(
     ...config,
     targetUri,
     target: { ...target, transport: file.transport },
-    oidc: config.oidc ?? (file.oidc && oidcOf(file.oidc, env)),
+    // Flags replace all issuers in the file.
+    oidc: config.oidc ?? (file.oidc && { ...oidcOf(file.oidc, 'oidc', env), resource: file.oidc.resource }),
+    issuers: config.oidc ? undefined : file.issuers?.map((issuer, index) => issuerOf(issuer, index, env)),
     targetAddresses: addressPolicy(file.targetAddresses),
     targetTls: file.targetTls,
     strategy: file.outgoingAuth?.type === 'unauthenticated' ? undefined : file.outgoingAuth,
@@ -130,27 +135,38 @@ function unlessDefault(value: string, byDefault: string): string | undefined {
   return value === byDefault ? undefined : value
 }
 
-function oidcOf(oidc: NonNullable<ProxyFile['oidc']>, env: Environment): IncomingOidc {
+function issuerOf(issuer: FileIssuer, index: number, env: Environment): IncomingIssuer {
+  const { audience, subjectPrefix, groupPrefix } = issuer
+  return {
+    ...oidcOf(issuer, `issuers[${index}]`, env),
+    issuer: issuer.issuer,
+    audience,
+    subjectPrefix,
+    groupPrefix,
+  }
+}
+
+function oidcOf(oidc: FileOidc | FileIssuer, field: string, env: Environment): IncomingOidc {
   const secret =
     oidc.clientSecretFile === undefined
-      ? fromVariable('oidc.clientSecretEnv', oidc.clientSecretEnv, env)
+      ? fromVariable(`${field}.clientSecretEnv`, oidc.clientSecretEnv, env)
       : readSecretFile(oidc.clientSecretFile).reveal()
   return {
     issuer: oidc.issuer,
     audience: oidc.audience,
-    resource: oidc.resource,
     clientId: oidc.clientId,
     clientSecret: secret === undefined ? undefined : new Secret(secret),
     introspectionUrl: oidc.introspectionUrl,
     jwksUrl: oidc.jwksUrl,
-    scopes: oidc.scopes,
+    scopes: 'scopes' in oidc ? oidc.scopes : undefined,
     caBundlePath: oidc.caBundlePath,
-    caBundleSetting: 'oidc.caBundlePath',
+    caBundleSetting: `${field}.caBundlePath`,
     allowPrivateIp: oidc.jwksAllowPrivateIp,
     introspectionAllowPrivateIp: oidc.protectedResourceAllowPrivateIp,
     insecureAllowHttp: oidc.insecureAllowHttp,
     jwksAuthTokenPath: oidc.jwksAuthTokenPath,
     subject: oidc.subject,
+    advertise: oidc.advertise,
   }
 }
 

@@ -35,6 +35,17 @@ export interface IncomingOidc {
   readonly jwksAuthTokenPath?: string | undefined
   /** From a configuration file: accept only this subject's tokens. */
   readonly subject?: string | undefined
+  /** From a configuration file: whether the protected-resource document lists the issuer. */
+  readonly advertise?: boolean | undefined
+}
+
+/** From a configuration file: a further issuer, whose subjects get a prefix. */
+export interface IncomingIssuer extends IncomingOidc {
+  readonly issuer: string
+  readonly audience: string
+  /** Undefined: the issuer and `#`. */
+  readonly subjectPrefix: string | undefined
+  readonly groupPrefix: string | undefined
 }
 
 const dependent = [

@@ -19,7 +19,7 @@ import { type Environment, variables } from './env.ts'
 import { servingFiles } from '../common/serving-files.ts'
 import { SettingErrors, originViolation } from '../common/setting-errors.ts'
 import { injectedHeaders, type InjectedHeader } from './injected-headers.ts'
-import { oidcSettings, type IncomingOidc } from './oidc.ts'
+import { type IncomingIssuer, type IncomingOidc, oidcSettings } from './oidc.ts'
 import { exchangeSettings, type ExchangeSettings } from './exchange.ts'
 import { flagOf, type ProxyInput } from './flags.ts'
 import { remoteSettings, type RemoteAuthSettings } from './remote.ts'
@@ -44,6 +44,8 @@ export interface ProxySettings {
   readonly stateless?: boolean | undefined
   /** Undefined: the endpoint is open. */
   readonly oidc: IncomingOidc | undefined
+  /** From a configuration file: further issuers. */
+  readonly issuers?: readonly IncomingIssuer[] | undefined
   readonly passAuthorization: boolean
   readonly remote: RemoteAuthSettings
   readonly exchange: ExchangeSettings | undefined

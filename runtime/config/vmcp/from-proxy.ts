@@ -54,6 +54,7 @@ export function virtualServerOf(
     incomingAuth: {
       type: oidc ? 'oidc' : 'anonymous',
       ...(oidc && { oidc }),
+      ...(file.issuers && { issuers: file.issuers.map(issuerOf) }),
       ...(file.authz && { authz: file.authz }),
     },
     outgoingAuth: { source: 'inline', ...(file.outgoingAuth && { default: file.outgoingAuth }) },
@@ -114,12 +115,27 @@ function oidcOf(oidc: NonNullable<ProxyFile['oidc']>): input.RuntimeOidc {
   }
 }
 
+function issuerOf(issuer: NonNullable<ProxyFile['issuers']>[number], index: number): input.RuntimeIssuer {
+  const { clientSecretFile, ...rest } = issuer
+  return clientSecretFile === undefined ? rest : { ...rest, clientSecretEnv: issuerSecretVariable(index) }
+}
+
+function issuerSecretVariable(index: number): string {
+  return `${clientSecretVariable}_${index + 1}`
+}
+
 /** Returns the variables that replace members of a proxy's file. */
 function additionalVariables(file: ProxyFile, env: Environment): Environment {
   const { headerForward, oidc } = file
   const secret = oidc?.clientSecretFile
   const own = `${vmcpEnvironment.headerForward}${envName(file.name)}`
+  const issuerSecrets = (file.issuers ?? []).flatMap(({ clientSecretFile }, index) =>
+    clientSecretFile === undefined
+      ? []
+      : [[issuerSecretVariable(index), readSecretFile(clientSecretFile).reveal()]],
+  )
   return {
+    ...Object.fromEntries(issuerSecrets),
     ...(secret !== undefined && { [clientSecretVariable]: readSecretFile(secret).reveal() }),
     ...(headerForward && env[own] === undefined && { [own]: JSON.stringify(headerForward) }),
   }

@@ -90,7 +90,7 @@ function callerOf(caller: Caller | undefined, client: string | undefined): NonNu
  * Returns what rejected a call, from the code of the denial or of its error; undefined when the call was not rejected.
  */
 export function deniedBy(denial: string | undefined, error: ErrorCode | undefined): DeniedBy | undefined {
-  if (denial === undefined) return error && byError[error]
+  if (denial === undefined || denial.startsWith('token_')) return error && byError[error]
   if (denial === limitedDenial) return 'rate_limit'
   if (denial === quotaDenial) return 'quota'
   if (denial.startsWith('guardrail_')) return 'guardrail'

@@ -7,12 +7,13 @@ import {
   EngineFailure,
   keyOf,
   policyJson,
+  PreparedPolicies,
   type PolicyJson,
   readPolicies,
   toUid,
   type Uid,
 } from '../../../schemas/cedar/index.ts'
-import type { Violation } from '../../../schemas/index.ts'
+import { GatehouseError, type Violation } from '../../../schemas/index.ts'
 import { type Reads, readsOf } from './reads.ts'
 
 export interface Policy {
@@ -81,4 +82,14 @@ function entitiesOf(constraint: object): Uid[] {
   const { entity, entities }: { entity?: unknown; entities?: unknown } = constraint
   const named: readonly unknown[] = Array.isArray(entities) ? entities : [entity]
   return named.flatMap((one) => toUid(one) ?? [])
+}
+
+/** Throws INVALID_CONFIG when the policies cannot be used together. */
+export function prepare(policies: readonly Policy[]): PreparedPolicies {
+  const prepared = new PreparedPolicies(Object.fromEntries(policies.map(({ id, text }) => [id, text])))
+  const failure = prepared.check()
+  if (failure === undefined) return prepared
+  throw new GatehouseError('INVALID_CONFIG', {
+    detail: `policies: the policies cannot be used together: ${failure}`,
+  })
 }

@@ -11,6 +11,8 @@ import { type PolicyJson, toUid, type Uid } from '../../../schemas/cedar/index.t
 
 export interface Reads {
   readonly attributes: ReadonlySet<string>
+  /** The attributes among them that may be read from the principal. */
+  readonly principalAttributes: ReadonlySet<string>
   /** True when the context is used as a value, so that all its attributes matter. */
   readonly wholeContext: boolean
   /** Entities, other than those of the request, whose attributes or parents may be read. */
@@ -27,6 +29,7 @@ interface Found {
   readonly types: Set<string>
   computedEntities: boolean
   readonly attributes: Set<string>
+  readonly principalAttributes: Set<string>
   wholeContext: boolean
   patternLength: number
   readonly entities: Uid[]
@@ -37,6 +40,7 @@ type Node = Readonly<Record<string, unknown>>
 export function readsOf(policy: PolicyJson): Reads {
   const found: Found = {
     attributes: new Set(),
+    principalAttributes: new Set(),
     wholeContext: false,
     patternLength: 0,
     entities: [],
@@ -115,10 +119,22 @@ function lengthOf(pattern: unknown): number {
 /** `left.attr`, `left["attr"]`, `left has attr`, `left has a.b.c`. */
 function visitAccess({ left, attr }: Node, found: Found): void {
   for (const name of Array.isArray(attr) ? attr : [attr]) {
-    if (typeof name === 'string') found.attributes.add(name)
+    if (typeof name !== 'string') continue
+    found.attributes.add(name)
+    if (mayBePrincipal(left)) found.principalAttributes.add(name)
   }
   // Reading one attribute of the context does not read the whole context.
   if (!(isFields(left) && left['Var'] === 'context')) visit(left, found)
+}
+
+/** False for the resource, the action, and everything inside the context, which contains no entities. */
+function mayBePrincipal(value: unknown): boolean {
+  if (!isFields(value)) return true
+  const { Var: variable, '.': access } = value
+  if (variable !== undefined) return variable === 'principal'
+  let root: unknown = access
+  while (isFields(root) && isFields(root['left'])) root = root['left']['.'] ?? root['left']['Var']
+  return root !== 'context'
 }
 
 /** Visits an operand. Comparing with an entity, or testing membership in it, does not read the entity itself. */

@@ -108,6 +108,10 @@ export class RequestEntities {
       },
     ])
       all.set(keyOf(entity.uid), merged(entity, configured.get(entity.uid)))
+    const principal = all.get(keyOf(subject.principal))
+    // Configured attributes take precedence over facts, which are newer than many configurations.
+    if (principal)
+      all.set(keyOf(principal.uid), { ...principal, attrs: { ...subject.facts, ...principal.attrs } })
     // The engine treats an entity without attributes and parents as absent.
     return [...all.values()].filter(
       ({ attrs, parents, tags }) => Object.keys(attrs).length + parents.length > 0 || tags,

@@ -9,7 +9,7 @@ import { hash } from 'node:crypto'
 import { GatehouseError, type RuntimeAuthz, timerMs, own } from '../../../schemas/index.ts'
 import type { JsonObject } from '../../mcp/index.ts'
 import type { Caller } from '../../net/index.ts'
-import { type Claims, claimsOfUpstream, type UpstreamTokenSource } from '../claims.ts'
+import { type Claims, claimsOfUpstream, hasUpstreams, type UpstreamTokenSource } from '../claims.ts'
 import { type CheckOptions, type DecisionReport, type FilterOptions, type Gate, notFound } from '../gate.ts'
 import { recordedArguments } from '../inputs.ts'
 import { parseList, withItems } from '../list-filter.ts'
@@ -132,9 +132,11 @@ class ExternalGate implements Gate {
   /** Undefined if the required claims are unavailable, in which case nothing is allowed. */
   async #claimsOf(caller: Caller, signal: AbortSignal | undefined): Promise<Claims | undefined> {
     const { upstreamTokens } = this.#parts
-    if (this.#provider === undefined || !upstreamTokens) return caller.claims
+    if (this.#provider === undefined || !upstreamTokens || !hasUpstreams(caller)) return caller.claims
     const tokens = await upstreamTokens.get(caller, this.#provider, signal)
-    return tokens && claimsOfUpstream(tokens.accessToken, tokens.idToken, caller.claims)
+    return (
+      tokens && claimsOfUpstream(tokens.accessToken, tokens.idToken, caller.claims, upstreamTokens.reserved)
+    )
   }
 
   async #checkOne(

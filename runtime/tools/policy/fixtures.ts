@@ -6,6 +6,7 @@ import {
   isFields,
   type Violation,
 } from '../../../schemas/index.ts'
+import { principalFacts } from '../../../schemas/cedar/index.ts'
 import { standardText } from '../../toolkit/terminal/input.ts'
 import { type Manifest, readManifests } from '../../toolkit/manifests/read.ts'
 import type { PolicyQuestion, PolicyTest } from '../../policy/index.ts'
@@ -16,6 +17,9 @@ export interface Fixtures {
   readonly policies: string | undefined
   readonly tests: readonly PolicyTest[]
 }
+
+/** The caller of a test. */
+type TestCaller = Pick<PolicyQuestion, 'claims' | 'principal'>
 
 const actions = { tool: 'call_tool', prompt: 'get_prompt', resource: 'read_resource' } as const
 type Kind = keyof typeof actions
@@ -87,9 +91,9 @@ class Reader {
 
   test(value: unknown, path: string): PolicyTest | undefined {
     if (!isFields(value)) return this.wrong(path, 'must be an object')
-    this.only(value, ['name', 'claims', 'call', 'list', 'expect', 'because', 'errors'], path)
-    const { name, claims, call, list, expect, because, errors } = value
-    const caller = this.fields(claims, `${path}.claims`)
+    this.only(value, ['name', 'claims', 'principal', 'call', 'list', 'expect', 'because', 'errors'], path)
+    const { name, claims, principal, call, list, expect, because, errors } = value
+    const caller = { claims: this.fields(claims, `${path}.claims`), principal: this.#facts(principal, path) }
     if (typeof name !== 'string') this.wrong(`${path}.name`, 'must be a string')
     if ((call === undefined) === (list === undefined)) return this.wrong(path, 'requires either call or list')
     const named = typeof name === 'string' ? name : path
@@ -106,7 +110,19 @@ class Reader {
     return { name: named, questions: question ? [{ question, ...expected }] : [] }
   }
 
-  #list(value: unknown, claims: Fields, path: string): PolicyTest['questions'] {
+  /** Reads facts about the caller's token, which replace those that are derived from its claims. */
+  #facts(value: unknown, path: string): Fields {
+    const facts = this.fields(value, `${path}.principal`)
+    this.only(facts, principalFacts, `${path}.principal`)
+    for (const [name, fact] of Object.entries(facts))
+      if (typeof fact !== 'string') this.wrong(`${path}.principal.${name}`, 'must be a string')
+    const { kind } = facts
+    if (kind !== undefined && kind !== 'user' && kind !== 'machine')
+      this.wrong(`${path}.principal.kind`, 'must be user or machine')
+    return facts
+  }
+
+  #list(value: unknown, caller: TestCaller, path: string): PolicyTest['questions'] {
     const list = this.fields(value, path)
     this.only(list, ['visible', 'hidden'], path)
     const questionsOf = (member: 'visible' | 'hidden', expect: 'allow' | 'deny') => {
@@ -117,14 +133,14 @@ class Reader {
       }
       return items.flatMap((item: unknown, index) => {
         const named = typeof item === 'string' ? { tool: item } : item
-        const question = this.#item(named, claims, `${path}.${member}[${index}]`)
+        const question = this.#item(named, caller, `${path}.${member}[${index}]`)
         return question ? [{ question, expect }] : []
       })
     }
     return [...questionsOf('visible', 'allow'), ...questionsOf('hidden', 'deny')]
   }
 
-  #item(value: unknown, claims: Fields, path: string): PolicyQuestion | undefined {
+  #item(value: unknown, caller: TestCaller, path: string): PolicyQuestion | undefined {
     const item = this.fields(value, path)
     this.only(item, [...Object.keys(actions), 'backend', 'original', 'arguments', 'hints'], path)
     const kinds = (Object.keys(actions) as Kind[]).filter((kind) => item[kind] !== undefined)
@@ -143,7 +159,7 @@ class Reader {
     return {
       action: actions[kind],
       id: id ?? '',
-      claims,
+      ...caller,
       arguments: item['arguments'],
       hints,
       ...(backend === undefined ? {} : { origin: { backend, original: original ?? id ?? '' } }),

@@ -6,7 +6,7 @@
  * Source: docs/reference/specification/virtual-server.md#incomingAuth (incomingAuth.authz, rateLimiting);
  * ARCHITECTURE.md, "A tool call".
  */
-import { GatehouseError } from '../../../schemas/index.ts'
+import { GatehouseError, subjectPrefixOf } from '../../../schemas/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'
 import { JsonObject } from '../../mcp/index.ts'
 import type { Caller, Log } from '../../net/index.ts'
@@ -93,8 +93,8 @@ function webhooksOf(
   return { webhooks: makeWebhookChain(webhooks, { server: name, namespace, env, observe }), webhookSettings }
 }
 
-function externalSettings({ name, incomingAuth: { authz } }: VmcpConfig): string | undefined {
-  return externalPoint(authz) ? JSON.stringify([name, authz]) : undefined
+function externalSettings({ name, incomingAuth: { authz, issuers } }: VmcpConfig): string | undefined {
+  return externalPoint(authz) ? JSON.stringify([name, authz, issuers]) : undefined
 }
 
 /** Closes the parts of the guards that are not also part of `after`, which replaces them. */
@@ -117,27 +117,34 @@ function gateOf({ name, incomingAuth }: VmcpConfig, parts: GuardParts): Gate | u
   if (authz?.type !== 'cedar') {
     return makeExternalGate(authz, {
       serverName: name,
-      upstreamTokens: policyTokens(upstreamTokens),
+      upstreamTokens: policyTokens(upstreamTokens, incomingAuth),
       observe: decisionPointReporter(name, parts),
     })
   }
   const authorizer = makeAuthorizer(authz, {
     serverName: name,
-    upstreamTokens: policyTokens(upstreamTokens),
+    upstreamTokens: policyTokens(upstreamTokens, incomingAuth),
     engineFailed: (err) => events.emit('policy_engine_failed', { err }),
     log,
   })
   const shadow = makeShadowAuthorizer(authz, {
     serverName: name,
-    upstreamTokens: policyTokens(upstreamTokens),
+    upstreamTokens: policyTokens(upstreamTokens, incomingAuth),
   })
   return makeGate(authorizer, { unknownMethods: 'pass', granted: isGranted, shadow })
 }
 
 /** Returns the token source for policies. Prefers `required`, because policies deny requests without their token. */
-function policyTokens(tokens: UpstreamTokens | undefined): UpstreamTokenSource | undefined {
-  if (tokens?.required === undefined) return tokens
-  return { get: async (caller, provider, signal) => tokens.required?.(caller, provider, signal) }
+function policyTokens(
+  tokens: UpstreamTokens | undefined,
+  { issuers = [] }: VmcpConfig['incomingAuth'],
+): UpstreamTokenSource | undefined {
+  if (!tokens) return undefined
+  const get = tokens.required ?? tokens.get
+  return {
+    reserved: issuers.map(subjectPrefixOf),
+    get: (caller, provider, signal) => get.call(tokens, caller, provider, signal),
+  }
 }
 
 function limiterOf({ name, rateLimiting }: VmcpConfig, parts: GuardParts): RateLimiter | undefined {

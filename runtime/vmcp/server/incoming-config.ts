@@ -1,5 +1,5 @@
 import { userInfo } from 'node:os'
-import { GatehouseError } from '../../../schemas/index.ts'
+import { GatehouseError, type RuntimeIssuer } from '../../../schemas/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'
 import type { IncomingConfig } from '../../incoming/index.ts'
 import { followCaBundle } from '../../net/index.ts'
@@ -12,28 +12,38 @@ export function incomingConfig(
   config: VmcpConfig,
   env: Readonly<Record<string, string | undefined>>,
 ): IncomingConfig {
-  const { type, oidc } = config.incomingAuth
+  const { type, oidc, issuers, authz } = config.incomingAuth
   if (type === 'anonymous') return { type }
   if (type === 'local') return { type, username: userInfo().username }
   if (!oidc)
     throw new GatehouseError('INVALID_CONFIG', { detail: 'incomingAuth.oidc: is required when type is oidc' })
-  const { clientSecretEnv, caBundlePath, ...rest } = oidc
   return {
     type,
-    oidc: {
-      ...rest,
-      clientSecret: clientSecretEnv === undefined ? undefined : secretFrom(env, clientSecretEnv),
-      tls: followCaBundle(caBundlePath, 'incomingAuth.oidc.caBundlePath'),
-    },
+    oidc: resolved(oidc, 'incomingAuth.oidc', env),
+    issuers: issuers?.map((issuer, index) => resolved(issuer, `incomingAuth.issuers[${index}]`, env)),
+    groupClaims: [authz?.groupClaimName, authz?.roleClaimName].filter((name) => name !== undefined),
   }
 }
 
-function secretFrom(env: Readonly<Record<string, string | undefined>>, name: string): string {
+type Environment = Readonly<Record<string, string | undefined>>
+type Unresolved = Pick<RuntimeIssuer, 'clientSecretEnv' | 'caBundlePath'>
+
+function resolved<Issuer extends Unresolved>(issuer: Issuer, field: string, env: Environment) {
+  const { clientSecretEnv, caBundlePath, ...rest } = issuer
+  return {
+    ...rest,
+    clientSecret:
+      clientSecretEnv === undefined
+        ? undefined
+        : secretFrom(env, clientSecretEnv, `${field}.clientSecretEnv`),
+    tls: followCaBundle(caBundlePath, `${field}.caBundlePath`),
+  }
+}
+
+function secretFrom(env: Environment, name: string, field: string): string {
   const value = env[name]
   if (value === undefined || value === '') {
-    throw new GatehouseError('INVALID_CONFIG', {
-      detail: `incomingAuth.oidc.clientSecretEnv: the variable ${name} is not set`,
-    })
+    throw new GatehouseError('INVALID_CONFIG', { detail: `${field}: the variable ${name} is not set` })
   }
   return value
 }

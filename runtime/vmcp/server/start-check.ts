@@ -20,7 +20,7 @@ import {
   type AuthServerFacts,
   type EmbeddedAuthServer,
   type IncomingConfig,
-  oidcViolations,
+  incomingViolations as issuerProblems,
 } from '../../incoming/index.ts'
 import { silentLog } from '../../net/index.ts'
 import { auditViolations, telemetryViolations } from '../../observe/index.ts'
@@ -350,9 +350,7 @@ function incomingViolations(config: VmcpConfig, env: Environment): string[] {
   } catch (error) {
     return [error instanceof Error ? error.message : String(error)]
   }
-  return incoming.type === 'oidc'
-    ? oidcViolations(incoming.oidc).map((line) => `incomingAuth.oidc.${line}`)
-    : []
+  return incoming.type === 'oidc' ? issuerProblems(incoming).map((line) => `incomingAuth.${line}`) : []
 }
 
 function policyViolations({ console, incomingAuth }: VmcpConfig): string[] {

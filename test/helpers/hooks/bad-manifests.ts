@@ -212,7 +212,7 @@ export const badManifests: readonly BadManifest[] = [
     'oidc without a reference',
     login,
     [drop('/spec/incomingAuth/oidcConfigRef')],
-    'oidcConfigRef is required when type is oidc',
+    'oidcConfigRef or oidcConfigRefs is required when type is oidc',
   ),
   rule(
     'authzConfig and authzConfigRef',

@@ -1,6 +1,7 @@
 /** Incoming configuration: half a security setting is an error, never open access. */
 import t from 'tap'
-import { makeAuthenticator, oidcViolations } from '../../../runtime/incoming/index.ts'
+import { oidcViolations } from '../../../runtime/incoming/config.ts'
+import { makeAuthenticator } from '../../../runtime/incoming/index.ts'
 import type { OidcConfig } from '../../../runtime/incoming/config.ts'
 import { proves } from '../../helpers/proves.ts'
 

@@ -5,6 +5,8 @@ import { callerOf } from '../../../runtime/incoming/identity.ts'
 import { makeAuthenticator } from '../../../runtime/incoming/index.ts'
 import { proves } from '../../helpers/proves.ts'
 
+const rules = { issuer: 'i', origin: 'external' } as const
+
 await t.test('anonymous: everybody is the same caller, without a token, and sees no challenge', async (t) => {
   proves('3.config.incomingAuth.type')
   const authenticator = makeAuthenticator({ type: 'anonymous' })
@@ -27,22 +29,22 @@ await t.test('local: the user of the operating system', async (t) => {
 await t.test(
   'callerOf: name, else e-mail, else subject; all claims kept; no subject is refused',
   async (t) => {
-    t.equal(callerOf({ sub: 's', email: 'e', name: 'n' }, 't', 'i').displayName, 'n')
-    t.equal(callerOf({ sub: 's', email: 'e', name: '' }, 't', 'i').displayName, 'e')
-    t.equal(callerOf({ sub: 's' }, 't', 'i').displayName, 's')
-    t.same(callerOf({ sub: 's', groups: ['g'], x: { y: 1 } }, 't', 'i').claims, {
+    t.equal(callerOf({ sub: 's', email: 'e', name: 'n' }, 't', rules).displayName, 'n')
+    t.equal(callerOf({ sub: 's', email: 'e', name: '' }, 't', rules).displayName, 'e')
+    t.equal(callerOf({ sub: 's' }, 't', rules).displayName, 's')
+    t.same(callerOf({ sub: 's', groups: ['g'], x: { y: 1 } }, 't', rules).claims, {
       sub: 's',
       groups: ['g'],
       x: { y: 1 },
     })
-    t.equal(callerOf({ sub: 's' }, 't', 'i').issuer, 'i')
+    t.equal(callerOf({ sub: 's' }, 't', rules).issuer, 'i')
     for (const sub of [undefined, '', 7, null])
-      t.throws(() => callerOf({ sub }, 't', 'i'), { name: 'TokenRefused' })
+      t.throws(() => callerOf({ sub }, 't', rules), { name: 'TokenRefused' })
   },
 )
 
 await t.test('callerOf: the token does not show in logs', async (t) => {
-  const caller = callerOf({ sub: 's' }, 'tok-secret', 'i')
+  const caller = callerOf({ sub: 's' }, 'tok-secret', rules)
   t.equal(caller.token, 'tok-secret')
   t.notMatch(JSON.stringify(caller) + inspect(caller), /tok-secret/)
 })

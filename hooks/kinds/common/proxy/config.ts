@@ -10,6 +10,7 @@ import {
 import { mostReplicas } from '../../../children/serving/availability.ts'
 import { issuerFailure, type Strategy, toStrategy } from '../../../externalauth/index.ts'
 import { checkBackendNames, unknownWebhookBackends } from '../../../references/backend-names.ts'
+import { ownIssuerReference } from '../../../references/issuers.ts'
 import type { ResolvedReferences } from '../../../references/reference.ts'
 import { specFailure } from '../../../references/resolve.ts'
 import {
@@ -49,7 +50,8 @@ export function proxyConfig(
 ): BuiltProxyConfig {
   const { context, needs } = target
   const { spec } = context
-  const oidc = values.oidc?.oidc
+  const incoming = values.issuers ?? values.oidc
+  const oidc = incoming?.oidc
   checkPrimaryProvider(context)
   checkWebhookBackends(context)
   const server = embeddedServer(context, values, oidc)
@@ -73,6 +75,7 @@ export function proxyConfig(
     trustProxyHeaders: spec.trustProxyHeaders || exposureOf(context) !== undefined || undefined,
     endpointPrefix: spec.endpointPrefix || undefined,
     oidc,
+    issuers: values.issuers?.issuers.length ? values.issuers.issuers : undefined,
     authz: values.authz && withoutPrimaryProvider(values.authz),
     audit: spec.audit?.enabled ? { enabled: true, component: context.name } : undefined,
     telemetry: values.telemetry,
@@ -89,7 +92,7 @@ export function proxyConfig(
   ]
   const invalid = specFailure(violations, 'ConfigInvalid')
   if (invalid) return { ...stopped, failures: [invalid] }
-  return { file, authServer, failures: [], hashes, accountToken: values.oidc?.accountToken ?? false }
+  return { file, authServer, failures: [], hashes, accountToken: incoming?.accountToken ?? false }
 }
 
 function withoutPrimaryProvider({ primaryUpstreamProvider: _, ...authz }: RuntimeAuthz): RuntimeAuthz {
@@ -116,10 +119,10 @@ function checkWebhookBackends(context: ProxyContext): void {
 
 /** Lists the URLs by which clients know this server, for the host name check. */
 export function clientUrls(context: ProxyContext): ClientUrls {
-  const { authServerRef, oidcConfigRef } = context.spec
+  const { authServerRef } = context.spec
   const server = authServerRef && context.filled('MCPExternalAuthConfig', authServerRef.name)
   return {
-    'the resourceUrl of oidcConfigRef': oidcConfigRef?.resourceUrl,
+    'the resourceUrl of oidcConfigRef': ownIssuerReference(context.spec)?.resourceUrl,
     'the issuer of authServerRef': server?.spec.embeddedAuthServer?.issuer,
   }
 }
@@ -208,7 +211,7 @@ function authServerOf(
     namespace: context.namespace,
     name: context.name,
     resource: oidcConfig?.resource ?? oidcConfig?.audience ?? '',
-    scopes: context.spec.oidcConfigRef?.scopes ?? [],
+    scopes: ownIssuerReference(context.spec)?.scopes ?? [],
     primaryUpstreamProvider: undefined,
     clusterDomain: context.settings.clusterDomain,
     behindEdge: exposureOf(context) !== undefined,

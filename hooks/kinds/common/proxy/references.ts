@@ -2,8 +2,14 @@
  * The references of MCPServer and MCPRemoteProxy. Each entry defines the field, the kind of the object, the condition
  * that reports it, and how it is converted to proxy configuration.
  */
-import type { MCPExternalAuthConfig, MCPRemoteProxySpec, MCPServerSpec } from '../../../../schemas/index.ts'
+import type {
+  MCPExternalAuthConfig,
+  MCPOIDCConfig,
+  MCPRemoteProxySpec,
+  MCPServerSpec,
+} from '../../../../schemas/index.ts'
 import { type KubeObject, definedFields } from '../../../base/kube.ts'
+import { type ResolvedIssuers, resolveIssuers } from '../../../references/issuers.ts'
 import { configReferences, groupReference } from '../../../references/reference.ts'
 import {
   authzCondition,
@@ -35,6 +41,11 @@ export interface ProxyTarget {
   readonly resource: string
 }
 
+/** All issuers of a server, and whether its pod needs its account token to fetch keys. */
+export interface ProxyIssuers extends Omit<ResolvedIssuers, 'configs'> {
+  readonly accountToken: boolean
+}
+
 const reference = configReferences<ProxyTarget>()
 
 export const proxyReferences = {
@@ -54,6 +65,25 @@ export const proxyReferences = {
       return { value: { oidc, accountToken: needsAccountToken(config) } }
     },
   }),
+  issuers: {
+    names: ['spec.oidcConfigRefs[].name'],
+    kind: 'MCPOIDCConfig',
+    resolve({
+      context,
+      needs,
+      resource: defaultResource,
+    }: ProxyTarget): ConfigPart<ProxyIssuers | undefined> {
+      const { namespace, spec } = context
+      if (!spec.oidcConfigRefs) return { value: undefined }
+      const clientSecretEnv = 'GATEHOUSE_OIDC_CLIENT_SECRET'
+      const target = { namespace, defaultResource, clientSecretEnv, needs }
+      const part = resolveIssuers(context, spec.oidcConfigRefs, target)
+      if (part.failure) return part
+      const { configs, ...issuers } = part.value
+      mirrorCaBundles(context, configs)
+      return { value: { ...issuers, accountToken: configs.some(needsAccountToken) } }
+    },
+  },
   authz: reference({
     field: 'spec.authzConfigRef',
     kind: 'MCPAuthzConfig',
@@ -117,6 +147,15 @@ export const proxyReferences = {
     },
   }),
 } as const
+
+/** Copies the condition of the first MCPOIDCConfig with a broken CA bundle, or else of the first one with a bundle. */
+function mirrorCaBundles(context: ProxyContext, configs: readonly MCPOIDCConfig[]): void {
+  const stored = configs
+    .filter(({ spec }) => spec.inline?.caBundleRef)
+    .flatMap(({ metadata }) => context.find('MCPOIDCConfig', metadata.name) ?? [])
+  const broken = stored.find((config) => conditionOf(config, 'CABundleRefValidated')?.['status'] === 'False')
+  mirrorCaBundle(context, broken ?? stored[0])
+}
 
 /** Copies the condition of the MCPOIDCConfig, whose own sync checks the CA bundle. */
 function mirrorCaBundle({ conditions }: ProxyContext, config: KubeObject | undefined): void {

@@ -12,6 +12,7 @@ import {
   type RuntimeOidc,
 } from '../../../../schemas/index.ts'
 import { mostReplicas } from '../../../children/serving/availability.ts'
+import { ownIssuerReference } from '../../../references/issuers.ts'
 import type { SyncFailure } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import { fieldsOf } from '../../../base/kube.ts'
@@ -168,7 +169,7 @@ export function authServerFileOf(
     namespace: context.namespace,
     name: context.name,
     resource: oidc.resource ?? oidc.audience,
-    scopes: context.parent.spec.incomingAuth.oidcConfigRef?.scopes ?? [],
+    scopes: ownIssuerReference(context.parent.spec.incomingAuth)?.scopes ?? [],
     primaryUpstreamProvider: auth?.authz?.primaryUpstreamProvider ?? server.primaryUpstreamProvider,
     clusterDomain: context.settings.clusterDomain,
     behindEdge: exposureOf(context) !== undefined,

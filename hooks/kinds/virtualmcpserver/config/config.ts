@@ -3,7 +3,7 @@
  *
  * Separates settings that the running server reloads from those that roll the pods when they change.
  */
-import type { input, RuntimeIncomingAuth } from '../../../../schemas/index.ts'
+import type { IncomingAuthFile, input } from '../../../../schemas/index.ts'
 import { consoleStartSettings, hashOf } from '../../../../schemas/index.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
@@ -18,7 +18,7 @@ import { definedFields } from '../../../base/kube.ts'
 interface ConfigParts {
   /** Values resolved from references. */
   readonly values: ResolvedReferences<typeof virtualServerReferences>['values']
-  readonly auth: RuntimeIncomingAuth
+  readonly auth: IncomingAuthFile
   readonly backends: readonly ResolvedBackend[]
   /** Address that clients use. */
   readonly address: string

@@ -1,5 +1,5 @@
 /** Builds the authentication and authorization of callers from the resolved references. */
-import type { RuntimeAuthz, RuntimeIncomingAuth } from '../../../../schemas/index.ts'
+import type { IncomingAuthFile, RuntimeAuthz } from '../../../../schemas/index.ts'
 import { fieldsOf } from '../../../base/kube.ts'
 import type { ResolvedReferences } from '../../../references/reference.ts'
 import type { SyncContext } from '../../../sync/context.ts'
@@ -15,16 +15,18 @@ export const deprecatedMessage =
 export function incomingAuth(
   context: Context,
   { values, failures }: ResolvedReferences<typeof virtualServerReferences>,
-): RuntimeIncomingAuth | undefined {
-  const failure = failures.oidc ?? failures.authz
+): IncomingAuthFile | undefined {
+  const failure = failures.oidc ?? failures.issuers ?? failures.authz
   const reason = failure?.reason.startsWith('AuthzConfigMap') ? failure.reason : 'AuthInvalid'
   const summary = failure && { reason, message: failure.message }
   context.conditions.check('AuthConfigured', summary, 'AuthValid', 'Authentication configuration is valid')
   const authz = values.authz && withPrimary(context, values.authz)
   if (failure) return undefined
+  const oidc = values.issuers?.oidc ?? values.oidc
   return {
     type: context.spec.incomingAuth.type,
-    ...(values.oidc && { oidc: values.oidc }),
+    ...(oidc && { oidc }),
+    ...(values.issuers?.issuers.length && { issuers: values.issuers.issuers }),
     ...(authz && { authz }),
   }
 }

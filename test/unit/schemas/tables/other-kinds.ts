@@ -10,6 +10,7 @@ import {
   secretRef,
   secretRows,
   type Table,
+  type Json,
 } from './table.ts'
 
 const ref = { name: 'x' }
@@ -122,9 +123,45 @@ const bucket = { maxTokens: 1, refillPeriod: '1s' }
 const redis = { provider: 'redis', address: 'r:6379' }
 const policies = { type: 'inline', inline: { policies: ['permit(principal, action, resource);'] } }
 
+/** Rows for `oidcConfigRefs`. */
+export function issuerRows(at: string): Table['rows'] {
+  const second = (more: Record<string, Json>): Json => [oidcRef, { name: 'other', audience: 'b', ...more }]
+  const all = { subjectPrefix: 'b:', groupPrefix: '', advertise: true }
+  const many = (count: number): Json =>
+    Array.from({ length: count }, (_, i) => ({ name: `n${i}`, audience: 'a' }))
+  return [
+    {
+      id: '',
+      at,
+      good: [
+        absent,
+        [oidcRef],
+        [{ ...oidcRef, resourceUrl: 'https://me.example/mcp', scopes: ['x'], advertise: false }],
+        second(all),
+        second({ subjectPrefix: 'https://b.example/users#', groupPrefix: 'b/' }),
+        many(16),
+      ],
+      bad: [
+        [],
+        many(17),
+        [oidcRef, oidcRef],
+        [{ name: 'corp' }],
+        [{ audience: 'a' }],
+        ...['', 'b', ':', 'ä:', 'b :', 'client:', 'client:x:', `${'b'.repeat(256)}:`].map((subjectPrefix) =>
+          second({ subjectPrefix }),
+        ),
+        second({ groupPrefix: 'b'.repeat(257) }),
+        second({ advertise: 'yes' }),
+      ],
+      failure: '*',
+    },
+  ]
+}
+
 const proxyRows: Table['rows'] = [
   ports('spec.proxyPort', 8080),
   { id: '', at: 'spec.oidcConfigRef', good: [absent, oidcRef], bad: [ref, { audience: 'a' }], failure: '*' },
+  ...issuerRows('spec.oidcConfigRefs'),
   {
     id: '',
     at: 'spec.authzConfig',

@@ -1,5 +1,6 @@
 /** docs/reference/specification/virtual-server.md: VirtualMCPServer, all but spec.config. */
 import { companions } from './external-auth.ts'
+import { issuerRows } from './other-kinds.ts'
 import {
   absent,
   type Doc,
@@ -33,6 +34,7 @@ const spec: Table = {
     { id: '3.spec.groupRef', at: 'spec.groupRef', required: true, bad: [{}, 'tools'], failure: '*' },
     { id: '3.spec.groupRef', at: 'spec.groupRef.name', required: true, bad: notName },
     { id: '', at: 'spec.incomingAuth', required: true },
+    ...issuerRows('spec.incomingAuth.oidcConfigRefs'),
     {
       id: '',
       at: 'spec.embeddingServerRef',

@@ -1,0 +1,52 @@
+/** The fetches of one issuer: its key set, and its introspection endpoint. */
+import { rotatingSecret } from '../config/index.ts'
+import { isLoopbackHost, makeFetch, type ProxyEnvironment } from '../net/index.ts'
+import type { Fetch } from '../oauth/index.ts'
+import type { OidcConfig } from './config.ts'
+
+export interface IncomingFetches {
+  readonly keys: Fetch
+  readonly introspection: Fetch
+  close(): Promise<void>
+}
+
+/**
+ * Creates the fetches that the configuration allows. Loopback hosts in the configuration are trusted; other private
+ * addresses must be allowed by their setting.
+ */
+export function makeFetches(config: OidcConfig, proxy: ProxyEnvironment | undefined): IncomingFetches {
+  const operatorUrls = [config.issuer, config.jwksUrl, config.introspectionUrl]
+  const shared = { tls: config.tls, allowHttp: config.insecureAllowHttp, proxy, operatorUrls }
+  const keys = makeFetch({
+    ...shared,
+    guard: !config.jwksAllowPrivateIp && !isLocal(config.jwksUrl ?? config.issuer),
+    timeoutMs: 5_000,
+  })
+  const introspection = makeFetch({
+    ...shared,
+    guard: !config.protectedResourceAllowPrivateIp && !isLocal(config.introspectionUrl),
+    timeoutMs: 10_000,
+    maxBytes: 65_536,
+  })
+  return {
+    keys: config.jwksAuthTokenPath === undefined ? keys : withToken(keys, config.jwksAuthTokenPath),
+    introspection,
+    close: async () => {
+      await Promise.all([keys.close(), introspection.close()])
+    },
+  }
+}
+
+/** Sends the token in the file, for a key set that requires one (an API server's). */
+function withToken(fetchKeys: Fetch, path: string): Fetch {
+  const token = rotatingSecret(path)
+  return (url, init) => {
+    const headers = new Headers(init?.headers)
+    headers.set('authorization', `Bearer ${token().reveal()}`)
+    return fetchKeys(url, { ...init, headers })
+  }
+}
+
+function isLocal(url: string | undefined): boolean {
+  return url !== undefined && isLoopbackHost(new URL(url).hostname)
+}

@@ -1,0 +1,60 @@
+/**
+ * Derives from the claims of an access token whether a user or a machine presented it, and for which client.
+ *
+ * Source: RFC 9068 sections 2.2 and 5 (the subject of a machine is its client).
+ */
+import type { CallerFacts } from './caller.ts'
+
+type Claims = Readonly<Record<string, unknown>>
+
+/** Who issued a token: the embedded authorization server, or another issuer. */
+export type TokenOrigin = 'embedded' | 'external'
+
+/** Claims for the client: RFC 9068, OpenID Connect, Okta, Entra ID (version 1). */
+const clientClaims = ['client_id', 'azp', 'cid', 'appid'] as const
+
+/** Precedes the ids of declared clients in the subjects of the embedded authorization server. */
+export const clientSubject = 'client:'
+const serviceAccountSubject = /^system:serviceaccount:[^:]+:[^:]+$/
+
+/** Reads the claims as the issuer wrote them. Without an origin, for example in a policy test, both rules apply. */
+export function callerFacts(claims: Claims, origin?: TokenOrigin): CallerFacts {
+  const clientId = clientClaims.map((name) => textOf(claims, name)).find((id) => id !== undefined)
+  const isMachine =
+    (origin !== 'external' && isDeclaredClient(claims)) ||
+    (origin !== 'embedded' && isExternalMachine(claims, clientId))
+  return {
+    kind: isMachine ? 'machine' : 'user',
+    clientId,
+    // Any other issuer could let its users choose this claim.
+    authMethod: origin === 'external' ? undefined : textOf(claims, 'auth_method'),
+    hasUpstreams: origin !== 'external' && !isMachine,
+  }
+}
+
+/** True for a client with its own token from the embedded authorization server, which has no session. */
+function isDeclaredClient(claims: Claims): boolean {
+  return (
+    textOf(claims, 'sub')?.startsWith(clientSubject) === true &&
+    textOf(claims, 'client_id') !== undefined &&
+    !Object.hasOwn(claims, 'tsid')
+  )
+}
+
+/** True for a client that is its own subject, and for the ServiceAccount of a pod. */
+function isExternalMachine(claims: Claims, clientId: string | undefined): boolean {
+  const sub = textOf(claims, 'sub')
+  if (sub === undefined) return false
+  return (
+    sub === clientId ||
+    // Entra ID and Auth0 use other subjects for clients.
+    claims['idtyp'] === 'app' ||
+    claims['gty'] === 'client-credentials' ||
+    (serviceAccountSubject.test(sub) && typeof claims['kubernetes.io'] === 'object')
+  )
+}
+
+function textOf(claims: Claims, name: string): string | undefined {
+  const value = Object.hasOwn(claims, name) ? claims[name] : undefined
+  return typeof value === 'string' && value !== '' ? value : undefined
+}

@@ -1,0 +1,68 @@
+/**
+ * Rules for the issuers that one server accepts. Hooks check them before they write a file, the runtime when it starts.
+ * Source: docs/guides/oidc.md, "Several issuers".
+ */
+
+/** The settings of one issuer that affect the others. */
+export interface IssuerSettings {
+  readonly issuer?: string | undefined
+  readonly introspectionUrl?: string | undefined
+  readonly subjectPrefix?: string | undefined
+}
+
+export interface IssuerViolation {
+  /** Index of the issuer; 0 is the one with unchanged subjects. */
+  readonly index: number
+  readonly field: keyof IssuerSettings
+  readonly message: string
+}
+
+/** Returns the prefix of an issuer's subjects. The first issuer of a server has none. */
+export function subjectPrefixOf({ issuer, subjectPrefix }: IssuerSettings): string {
+  return subjectPrefix ?? `${issuer}#`
+}
+
+/**
+ * Returns the conflicts between several issuers; none for a single one. No prefix may be the beginning of another, so
+ * that users of different issuers never have equal subjects.
+ */
+export function issuerViolations(issuers: readonly IssuerSettings[]): readonly IssuerViolation[] {
+  if (issuers.length < 2) return []
+  const introspecting = issuers.findIndex(({ introspectionUrl }) => introspectionUrl !== undefined)
+  return issuers.flatMap((own, index): readonly IssuerViolation[] => {
+    const { issuer, introspectionUrl } = own
+    const before = issuers.slice(0, index)
+    if (issuer === undefined) {
+      return [{ index, field: 'issuer', message: 'is required when a server has several issuers' }]
+    }
+    return [
+      ...(before.some((other) => other.issuer === issuer)
+        ? [{ index, field: 'issuer' as const, message: `${issuer} is listed twice` }]
+        : []),
+      ...(introspectionUrl !== undefined && index !== introspecting
+        ? [
+            {
+              index,
+              field: 'introspectionUrl' as const,
+              message: 'only one issuer can have it, because opaque tokens do not name their issuer',
+            },
+          ]
+        : []),
+      ...prefixViolations(own, before.slice(1)).map((message) => ({
+        index,
+        field: 'subjectPrefix' as const,
+        message,
+      })),
+    ]
+  })
+}
+
+function prefixViolations(own: IssuerSettings, before: readonly IssuerSettings[]): readonly string[] {
+  const prefix = subjectPrefixOf(own)
+  const other = before
+    .map(subjectPrefixOf)
+    .find((known) => known.startsWith(prefix) || prefix.startsWith(known))
+  return other === undefined || before.some(({ issuer }) => issuer === own.issuer)
+    ? []
+    : [`conflicts with the prefix ${other}: neither prefix may be the beginning of the other`]
+}
