@@ -64,7 +64,8 @@ export function subjectProvider(
     }
   }
   if (upstreams.includes(named)) return { value: named }
-  const known = upstreams.length === 0 ? 'its list upstreamProviders is empty' : `it has ${upstreams.join(', ')}`
+  const known =
+    upstreams.length === 0 ? 'its list upstreamProviders is empty' : `it has ${upstreams.join(', ')}`
   return {
     failure: {
       reason: 'SubjectProviderUnknown',

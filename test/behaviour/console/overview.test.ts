@@ -49,7 +49,9 @@ t.test('tools: in pages, by text, one in full, and what is hidden with its rule'
   })
   const second = await console.api(`tools?limit=2&cursor=${String(first.json['next'])}`)
   t.match(second.json, {
-    items: [{ name: 'shop_plum', hints: { readOnly: true }, hidden: /filter for shop does not include plum/ }],
+    items: [
+      { name: 'shop_plum', hints: { readOnly: true }, hidden: /filter for shop does not include plum/ },
+    ],
   })
   t.notOk(second.json['next'])
   t.match((await console.api('tools?text=FRUIT')).json, { total: 1, items: [{ name: 'shop_apple' }] })

@@ -103,7 +103,10 @@ for (const era of eras) {
     const audit = await rig.auditTextWith('guardrail_refused')
     t.equal(audit.split('"guardrail_refused"').length - 1, calls.length)
     const status = await rig.status()
-    t.match(status, /tool \\"read\\" from backend raw is left out: guardrail hidden rejects the hidden characters/)
+    t.match(
+      status,
+      /tool \\"read\\" from backend raw is left out: guardrail hidden rejects the hidden characters/,
+    )
     t.match(status, /the instructions from backend raw are left out/)
     t.match(rig.log(), /"event":"items_withheld".*"left_out":5/)
     t.same(

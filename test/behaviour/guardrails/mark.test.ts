@@ -196,7 +196,10 @@ t.test('every place of a result; what a mark would change the meaning of refuses
     { content: [{ text: 'mail [redacted:mail]' }] },
     'characters go before secrets',
   )
-  t.match(await call('nested2'), { isError: true, content: [{ text: /does not match the tool's output schema/ }] })
+  t.match(await call('nested2'), {
+    isError: true,
+    content: [{ text: /does not match the tool's output schema/ }],
+  })
 })
 
 t.test('the name of a tool cannot end its delimiter', async (t) => {

@@ -317,7 +317,11 @@ for (const kind of Object.keys(items) as ItemKind[]) {
               ),
             ),
           )
-          if (taken.every(Boolean) && one.key !== undefined && !one.failure.includes('must be a non-empty string'))
+          if (
+            taken.every(Boolean) &&
+            one.key !== undefined &&
+            !one.failure.includes('must be a non-empty string')
+          )
             return false
         }
         return true

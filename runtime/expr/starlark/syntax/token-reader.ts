@@ -67,7 +67,6 @@ export class TokenReader {
 
   /** Checks the length of a chain, because its tree is as deep as the chain is long. */
   checkLength(length: number): void {
-    if (length > maxDepth * 4)
-      throw this.failure('the expression is too long; use a variable for part of it')
+    if (length > maxDepth * 4) throw this.failure('the expression is too long; use a variable for part of it')
   }
 }
