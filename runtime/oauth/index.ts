@@ -20,8 +20,8 @@ export {
 } from './authorization.ts'
 export { type Fetch, type JsonRecord, readJson, send } from './call.ts'
 export { type Challenge, findChallenge, formatChallenge, parseChallenges } from './challenge.ts'
-export { type ClientAuthMethod, type OAuthClient } from './client.ts'
-export { type AssertionAlg, assertionAlgs, type ClientKey, readClientKey } from './client-key.ts'
+export { type ClientAuthMethod, type OAuthClient } from './client/client.ts'
+export { type AssertionAlg, assertionAlgs, type ClientKey, readClientKey } from './client/client-key.ts'
 export { fetchClientDocument, isClientDocumentUrl } from './metadata/client-document.ts'
 export { isTransient, OAuthClientError, serverWords } from './client-error.ts'
 export {
@@ -45,7 +45,7 @@ export {
   registeredClient,
   type Registration,
   updateRegistration,
-} from './registration.ts'
+} from './client/registration.ts'
 export { discoverResource, type ResourceMetadata } from './metadata/resource-metadata.ts'
 export {
   checkServerMetadata,

@@ -7,7 +7,7 @@
  */
 import * as oauth from 'oauth4webapi'
 import { type OAuthCallOptions, type JsonRecord, readJson, send } from './call.ts'
-import { chooseAuthMethod, clientAuth, type OAuthClient } from './client.ts'
+import { chooseAuthMethod, clientAuth, type OAuthClient } from './client/client.ts'
 import { OAuthClientError } from './client-error.ts'
 
 const what = 'the introspection endpoint'

@@ -6,7 +6,7 @@
  * docs/guides/proxy.md and docs/guides/authorization-server.md.
  */
 import { isFields } from '../../schemas/index.ts'
-import type { ClientAuthMethod, OAuthClient } from './client.ts'
+import type { ClientAuthMethod, OAuthClient } from './client/client.ts'
 
 export interface ProviderHint {
   /**

@@ -1,7 +1,7 @@
 /** Token revocation (RFC 7009), as the client that received the token. */
 import * as oauth from 'oauth4webapi'
 import { type OAuthCallOptions, send } from './call.ts'
-import { chooseAuthMethod, clientAuth, type OAuthClient } from './client.ts'
+import { chooseAuthMethod, clientAuth, type OAuthClient } from './client/client.ts'
 import type { ServerMetadata } from './metadata/server-metadata.ts'
 
 /** Revokes the token. Returns false when the server has no revocation endpoint or refuses. Does not reject. */

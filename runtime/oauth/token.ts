@@ -15,7 +15,7 @@ import {
   requiredString,
   send,
 } from './call.ts'
-import { chooseAuthMethod, clientAuth, mayRetryInBody, type OAuthClient } from './client.ts'
+import { chooseAuthMethod, clientAuth, mayRetryInBody, type OAuthClient } from './client/client.ts'
 import { OAuthClientError } from './client-error.ts'
 import { missingEndpoint, type ServerMetadata } from './metadata/server-metadata.ts'
 

@@ -8,10 +8,9 @@
  * Source: RFC 7591 sections 2 and 3.2.1; OpenID Connect Relying Party Metadata Choices 1.0;
  * draft-ietf-oauth-client-id-metadata-document-02 section 4.1.
  */
-import { assertionAlgs, hasPrivateMembers } from '../../config/index.ts'
 import { isLoopbackHost } from '../../net/index.ts'
-import type { AssertionAlg } from '../../oauth/index.ts'
-import { isFields } from '../../../schemas/index.ts'
+import { type AssertionAlg, assertionAlgs } from '../../oauth/index.ts'
+import { hasPrivateMembers, isFields } from '../../../schemas/index.ts'
 import { OAuthError } from '../model/oauth-error.ts'
 import { type AssertionKeys, usableKeys } from './client-key-sets.ts'
 import type { ClientMetadataDocument } from './client-metadata.ts'

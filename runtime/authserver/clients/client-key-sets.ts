@@ -7,9 +7,8 @@
  */
 import { createLocalJWKSet, errors, type JWTVerifyGetKey } from 'jose'
 import { LRUCache } from 'lru-cache'
-import { GatehouseError, isFields } from '../../../schemas/index.ts'
-import { assertionAlgs, clientKeyViolation } from '../../config/index.ts'
-import { type AssertionAlg, isTransient, type JsonRecord, OAuthClientError } from '../../oauth/index.ts'
+import { clientKeyViolations, GatehouseError, isFields } from '../../../schemas/index.ts'
+import { type AssertionAlg, assertionAlgs, isTransient, type JsonRecord, OAuthClientError } from '../../oauth/index.ts'
 
 /** Keys of one client. Exactly one of `jwks` and `jwksUri` is set. */
 export interface AssertionKeys {
@@ -144,7 +143,7 @@ export function usableKeys(keys: unknown): readonly (JsonRecord & { readonly kty
   if (!Array.isArray(keys)) return []
   return keys.slice(0, maxKeys).flatMap((key: unknown) => {
     if (!isFields(key) || typeof key['kty'] !== 'string') return []
-    if (clientKeyViolation(key, assertionAlgs) !== undefined) return []
+    if (!assertionAlgs.some((alg) => clientKeyViolations(key, alg, 'key').length === 0)) return []
     const { alg, ...rest } = key
     // jose compares the name, and this key type has two names for one algorithm.
     return [{ ...rest, kty: key['kty'], ...(key['kty'] === 'OKP' ? {} : { alg }) }]

@@ -4,7 +4,7 @@
  * docs/reference/specification/external-auth.md.
  */
 import type { Exchange } from '../../net/index.ts'
-import { assertionAlgs } from '../../config/index.ts'
+import { assertionAlgs } from '../../oauth/index.ts'
 import { type AuthServerContext, canSignIn } from '../login/context.ts'
 import { sendDocument } from './responses.ts'
 import { grantTypesSupported } from './token.ts'

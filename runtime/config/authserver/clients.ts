@@ -6,13 +6,13 @@
 import { readFileSync } from 'node:fs'
 import {
   type AuthServerFile,
+  clientKeyViolations,
   type DeclaredClientFile,
   GatehouseError,
   parseDuration,
 } from '../../../schemas/index.ts'
 import { invalidConfig, parseConfig, readConfigText } from '../common/config-file.ts'
 import { systemReason } from '../common/system-reason.ts'
-import { clientKeyViolation } from './client-keys.ts'
 import type { AuthServerConfig, DeclaredClientSettings, SecretSource } from './settings.ts'
 
 const minSecretLength = 32
@@ -103,10 +103,9 @@ export function declaredClientViolations({
       ...resources
         .filter((resource) => !allowedAudiences.includes(resource))
         .map((resource) => `${at}.resources "${resource}" is not in allowedAudiences`),
-      ...(jwks?.keys ?? []).flatMap((key, position) => {
-        const violation = clientKeyViolation(key, [signingAlg])
-        return violation === undefined ? [] : [`${at}.jwks.keys[${position}] ${violation}`]
-      }),
+      ...(jwks?.keys ?? [])
+        .flatMap((key, position) => clientKeyViolations(key, signingAlg, `${at}.jwks.keys[${position}]`))
+        .map(({ path, message }) => `${path} ${message}`),
       ...keyUrlViolations(`${at}.jwksUri`, jwksUri),
     ]
   })

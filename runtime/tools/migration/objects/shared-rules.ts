@@ -153,8 +153,14 @@ export function convertAuthServer(draft: MigrationDraft, at: string): void {
   const lost: Readonly<Record<string, string>> = {
     forceConfidentialRedirectUris: 'only clients that request a secret become confidential',
     insecureAllowConfidentialOverLoopbackHTTP: 'confidential clients need no permission for loopback issuers',
-    delegateClients: 'clients cannot be declared for delegation',
-    trustedIssuers: 'tokens from other issuers are not exchanged',
+    delegateClients: `these clients exchange the tokens of users, which this server does not support; ${ownClient}`,
+    trustedIssuers: `tokens from other issuers are neither exchanged nor accepted as assertions; ${ownClient}`,
+    spiffeTrustDomains: `SPIFFE identities are not supported; ${ownClient}, with its public keys`,
+    'inboundGrants.spiffeClientAuth': `SPIFFE identities are not supported; ${ownClient}, with its public keys`,
+    'inboundGrants.tokenExchange': 'tokens are not exchanged',
+    'inboundGrants.jwtBearer': `assertions are not exchanged for tokens; ${ownClient}, with its public keys`,
+    inboundGrants: 'these grants are not supported',
+    allowPrivateKeyJWTRegistration: `clients cannot register public keys; ${ownClient}, with its public keys`,
     'upstreamProviders[].oauth2Config.allowPrivateIPs': 'private addresses are rejected',
     'upstreamProviders[].oauth2Config.insecureAllowHTTP': 'plain http is rejected',
   }

@@ -3,7 +3,7 @@
  * Source: RFC 7523 section 2.2; RFC 7518 section 3.1; RFC 8037.
  */
 import { createPrivateKey, type JsonWebKey, type KeyObject, type webcrypto } from 'node:crypto'
-import { invalidConfig } from '../../schemas/index.ts'
+import { invalidConfig } from '../../../schemas/index.ts'
 
 export const assertionAlgs = ['ES256', 'ES384', 'RS256', 'PS256', 'EdDSA'] as const
 

@@ -12,10 +12,10 @@ import {
   readJson,
   requiredString,
   send,
-} from './call.ts'
+} from '../call.ts'
 import { type ClientAuthMethod, isClientAuthMethod, type OAuthClient } from './client.ts'
-import { OAuthClientError } from './client-error.ts'
-import type { ServerMetadata } from './metadata/server-metadata.ts'
+import { OAuthClientError } from '../client-error.ts'
+import type { ServerMetadata } from '../metadata/server-metadata.ts'
 
 /** RFC 7591 client metadata. Members have their RFC names. */
 export interface RegistrationRequest {

@@ -3,10 +3,11 @@
  * Source: RFC 7517 section 4; RFC 7518 section 6; RFC 8037 section 2; RFC 9864 (Ed25519 is another name of EdDSA).
  */
 import { createPublicKey, type KeyObject } from 'node:crypto'
-import type { ClientJwk, DeclaredClient } from './generated/types.ts'
-import type { Violation } from './validation/violations.ts'
+import type { DeclaredClient } from '../generated/types.ts'
+import type { Violation } from './violations.ts'
 
 type Alg = DeclaredClient['signingAlg']
+type Jwk = Readonly<Record<string, unknown>>
 
 /** Members that contain private or symmetric key material (RFC 7518 sections 6.2.2, 6.3.2 and 6.4.1). */
 const privateMembers = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'] as const
@@ -31,8 +32,13 @@ const expected: Readonly<Record<Alg, string>> = {
   EdDSA: 'an Ed25519 key',
 }
 
+/** Returns true when the key contains private or symmetric key material. */
+export function hasPrivateMembers(key: Jwk): boolean {
+  return privateMembers.some((member) => Object.hasOwn(key, member))
+}
+
 /** Returns why the key at `path` cannot verify assertions that are signed with `alg`; empty if it can. */
-export function clientKeyViolations(key: ClientJwk, alg: Alg, path: string): readonly Violation[] {
+export function clientKeyViolations(key: Jwk, alg: Alg, path: string): readonly Violation[] {
   const secret = privateMembers.filter((member) => Object.hasOwn(key, member))
   if (secret.length > 0) {
     return secret.map((member) => ({
@@ -54,7 +60,7 @@ export function clientKeyViolations(key: ClientJwk, alg: Alg, path: string): rea
     : [{ path, message: `must be ${expected[alg]}, because signingAlg is ${alg}` }]
 }
 
-function publicKey(key: ClientJwk): KeyObject | undefined {
+function publicKey(key: Jwk): KeyObject | undefined {
   try {
     return createPublicKey({ key, format: 'jwk' })
   } catch {

@@ -7,9 +7,9 @@
  * (token_endpoint_auth_methods_supported).
  */
 import { type ClientAuth, ClientSecretPost, modifyAssertion, None, PrivateKeyJwt } from 'oauth4webapi'
-import { OAuthClientError } from './client-error.ts'
+import { OAuthClientError } from '../client-error.ts'
 import type { ClientKey } from './client-key.ts'
-import type { ServerMetadata } from './metadata/server-metadata.ts'
+import type { ServerMetadata } from '../metadata/server-metadata.ts'
 
 /** The methods that need no key. Registration obtains clients for these. */
 export type ClientAuthMethod = 'client_secret_basic' | 'client_secret_post' | 'none'

@@ -1,6 +1,6 @@
 /** Changes of a configuration while a call is in flight. */
-import { hook } from './webhook-rig.ts'
-import type { TestWebhook } from './webhook.ts'
+import { hook } from '../webhook-rig.ts'
+import type { TestWebhook } from '../webhook.ts'
 
 export type Settings = Readonly<Record<string, unknown>>
 
