@@ -28,7 +28,7 @@ export { type Environment, readVariable, shutdownGraceMs, variables } from './pr
 export { type ProxySettings, resolveProxyConfig } from './proxy/settings.ts'
 export type { ExchangeSettings } from './proxy/exchange.ts'
 export { type FlagRow, proxyFlags, type ProxyInput } from './proxy/flags.ts'
-export type { IncomingIssuer, IncomingOidc } from './proxy/oidc.ts'
+export type { IncomingOidc } from './proxy/oidc.ts'
 export { type OAuthSettings, offeredLogin } from './proxy/remote.ts'
 export type { RenewalPace } from './proxy/renewal-pace.ts'
 export { parseTarget, shownUri, type TargetAddress } from './proxy/target.ts'

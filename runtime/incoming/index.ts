@@ -7,7 +7,7 @@ export {
   type Authenticator,
   makeAuthenticator,
 } from './authenticate.ts'
-export { type FurtherIssuer, type IncomingConfig, incomingViolations, type OidcConfig } from './config.ts'
+export { type IncomingConfig, incomingViolations } from './config.ts'
 export {
   addsCredentialAgain,
   type AuthServerFacts,

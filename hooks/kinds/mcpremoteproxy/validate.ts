@@ -6,7 +6,7 @@ import {
   type Violation,
 } from '../../../schemas/index.ts'
 import { authzViolations, policyNameWarnings, primaryProviderWarnings } from '../common/checks/policies.ts'
-import { issuerReferenceViolations } from '../../references/issuers.ts'
+import { issuerReferenceViolations } from '../../runtime-config/issuers.ts'
 import { sizeViolations } from '../../children/size.ts'
 import { metadataViolations } from '../../children/checks/metadata-shape.ts'
 import { mergedTemplateViolations } from '../../children/pod-template.ts'

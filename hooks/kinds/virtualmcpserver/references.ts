@@ -14,7 +14,7 @@ import {
 } from '../../../schemas/index.ts'
 import { CheckBudget, workflowViolations } from '../../../schemas/workflow/index.ts'
 import { fieldsOf } from '../../base/kube.ts'
-import { type ResolvedIssuers, resolveIssuers } from '../../references/issuers.ts'
+import { type ResolvedIssuers, resolveIssuers } from '../../runtime-config/issuers.ts'
 import { configReferences, groupReference } from '../../references/reference.ts'
 import {
   authzCondition,

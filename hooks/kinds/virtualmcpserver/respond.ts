@@ -11,7 +11,7 @@ import { fieldsOf, type KubeObject, listOf, definedFields } from '../../base/kub
 import { virtualServerNames } from '../../children/names.ts'
 import { checkExposure } from '../common/exposure.ts'
 import { statusUrl } from '../common/serving-tls.ts'
-import { ownIssuerReference } from '../../references/issuers.ts'
+import { ownIssuerReference } from '../../runtime-config/issuers.ts'
 import type { SyncResponse } from '../../sync/protocol.ts'
 import { reportProgress } from '../../sync/progress.ts'
 import type { ResolvedBackend } from './config/backends.ts'

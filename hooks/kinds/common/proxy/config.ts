@@ -10,7 +10,7 @@ import {
 import { mostReplicas } from '../../../children/serving/availability.ts'
 import { issuerFailure, type Strategy, toStrategy } from '../../../externalauth/index.ts'
 import { checkBackendNames, unknownWebhookBackends } from '../../../references/backend-names.ts'
-import { ownIssuerReference } from '../../../references/issuers.ts'
+import { ownIssuerReference } from '../../../runtime-config/issuers.ts'
 import type { ResolvedReferences } from '../../../references/reference.ts'
 import { specFailure } from '../../../references/resolve.ts'
 import { authServerPart, checkAuthServerReplicas } from '../../../runtime-config/auth-server.ts'

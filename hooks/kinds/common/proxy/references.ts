@@ -9,7 +9,7 @@ import type {
   MCPServerSpec,
 } from '../../../../schemas/index.ts'
 import { type KubeObject, definedFields } from '../../../base/kube.ts'
-import { type ResolvedIssuers, resolveIssuers } from '../../../references/issuers.ts'
+import { type ResolvedIssuers, resolveIssuers } from '../../../runtime-config/issuers.ts'
 import { configReferences, groupReference } from '../../../references/reference.ts'
 import {
   authzCondition,

@@ -12,7 +12,7 @@ import {
   type RuntimeOidc,
 } from '../../../../schemas/index.ts'
 import { mostReplicas } from '../../../children/serving/availability.ts'
-import { ownIssuerReference } from '../../../references/issuers.ts'
+import { ownIssuerReference } from '../../../runtime-config/issuers.ts'
 import type { SyncFailure } from '../../../sync/conditions.ts'
 import type { SyncContext } from '../../../sync/context.ts'
 import { fieldsOf } from '../../../base/kube.ts'

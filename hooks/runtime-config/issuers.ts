@@ -12,10 +12,10 @@ import {
   type RuntimeOidc,
   type Violation,
 } from '../../schemas/index.ts'
-import { issuerPart, oidcPart, type OidcTarget } from '../runtime-config/oidc.ts'
+import { issuerPart, oidcPart, type OidcTarget } from './oidc.ts'
 import { type ConfigPart, failed } from '../sync/conditions.ts'
 import type { AnyContext } from '../sync/context.ts'
-import { configCalled, oidcCondition } from './resolve.ts'
+import { configCalled, oidcCondition } from '../references/resolve.ts'
 
 export interface ResolvedIssuers {
   readonly oidc: RuntimeOidc
