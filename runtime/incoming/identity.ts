@@ -5,7 +5,7 @@
  */
 import { type Caller, callerFacts, localIssuer, makeCaller, type TokenOrigin } from '../net/index.ts'
 import { TokenRefused } from '../oauth/index.ts'
-import type { Claims } from './prefixes.ts'
+import type { TokenClaims } from './prefixes.ts'
 
 const localAudience = 'gatehouse'
 
@@ -30,13 +30,13 @@ export interface IdentityRules {
   readonly issuer: string
   readonly origin: TokenOrigin
   /** Renames the subjects and groups of a further issuer. */
-  readonly rename?: ((claims: Claims) => Claims) | undefined
+  readonly rename?: ((claims: TokenClaims) => TokenClaims) | undefined
   /** Prefixes of other issuers. A subject that begins with one of them is rejected. */
   readonly reserved?: readonly string[] | undefined
 }
 
 /** Creates a caller from claims. Throws TokenRefused if they contain no usable subject. */
-export function callerOf(claims: Claims, token: string, rules: IdentityRules): Caller {
+export function callerOf(claims: TokenClaims, token: string, rules: IdentityRules): Caller {
   const subject = text(claims['sub'])
   if (subject === undefined) throw new TokenRefused('claims')
   if (rules.reserved?.some((prefix) => subject.startsWith(prefix))) throw new TokenRefused('subject')

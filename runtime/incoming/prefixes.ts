@@ -8,16 +8,16 @@
 import { isFields, subjectPrefixOf } from '../../schemas/index.ts'
 import type { FurtherIssuer } from './config.ts'
 
-export type Claims = Readonly<Record<string, unknown>>
+export type TokenClaims = Readonly<Record<string, unknown>>
 
-/** Claims that policies and decision points read as groups or roles. */
+/** TokenClaims that policies and decision points read as groups or roles. */
 const wellKnownGroupClaims = ['groups', 'roles', 'cognito:groups', 'mgroups', 'mroles'] as const
 
 /** Returns a function that renames claims. `groupClaims` are the configured claims with groups or roles. */
 export function claimRenamer(
   issuer: FurtherIssuer,
   groupClaims: readonly string[] = [],
-): (claims: Claims) => Claims {
+): (claims: TokenClaims) => TokenClaims {
   const subjectPrefix = subjectPrefixOf(issuer)
   const groupPrefix = issuer.groupPrefix ?? `${issuer.issuer}#`
   const names = new Set([...wellKnownGroupClaims, ...groupClaims])
@@ -30,13 +30,17 @@ export function claimRenamer(
 }
 
 /** Renames the claim with exactly this name, or else the one at this dotted path, as policies read it. */
-function withPrefix(claims: Claims, name: string, prefix: string): Claims {
+function withPrefix(claims: TokenClaims, name: string, prefix: string): TokenClaims {
   return Object.hasOwn(claims, name)
     ? renamedAt(claims, [name], prefix)
     : renamedAt(claims, name.split('.'), prefix)
 }
 
-function renamedAt(claims: Claims, [head = '', ...rest]: readonly string[], prefix: string): Claims {
+function renamedAt(
+  claims: TokenClaims,
+  [head = '', ...rest]: readonly string[],
+  prefix: string,
+): TokenClaims {
   if (!Object.hasOwn(claims, head)) return claims
   const value = claims[head]
   if (rest.length === 0) return { ...claims, [head]: prefixed(value, prefix) }

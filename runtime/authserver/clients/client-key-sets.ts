@@ -8,7 +8,13 @@
 import { createLocalJWKSet, errors, type JWTVerifyGetKey } from 'jose'
 import { LRUCache } from 'lru-cache'
 import { clientKeyViolations, GatehouseError, isFields } from '../../../schemas/index.ts'
-import { type AssertionAlg, assertionAlgs, isTransient, type JsonRecord, OAuthClientError } from '../../oauth/index.ts'
+import {
+  type AssertionAlg,
+  assertionAlgs,
+  isTransient,
+  type JsonRecord,
+  OAuthClientError,
+} from '../../oauth/index.ts'
 
 /** Keys of one client. Exactly one of `jwks` and `jwksUri` is set. */
 export interface AssertionKeys {

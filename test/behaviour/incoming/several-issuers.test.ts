@@ -254,7 +254,7 @@ await t.test('conflicting issuers are reported together, with their fields', asy
 })
 
 await t.test('the protected-resource document lists advertised issuers, the first one first', async (t) => {
-  const at = (name: string, advertise?: boolean) => ({
+  const at = (name: string, { advertise }: { readonly advertise?: boolean } = {}) => ({
     issuer: `https://${name}.example`,
     audience: 'https://me.example/mcp',
     ...(advertise === undefined ? {} : { advertise }),
@@ -267,15 +267,20 @@ await t.test('the protected-resource document lists advertised issuers, the firs
     await stage?.({ req: { method: 'GET', headers: {} }, res } as never)
     return (JSON.parse(body) as { authorization_servers?: unknown }).authorization_servers
   }
-  t.same(await listed({ oidc: at('a'), issuers: [at('b'), at('c', true), at('d', false)] }), [
-    'https://a.example',
-    'https://c.example',
+  t.same(
+    await listed({
+      oidc: at('a'),
+      issuers: [at('b'), at('c', { advertise: true }), at('d', { advertise: false })],
+    }),
+    ['https://a.example', 'https://c.example'],
+  )
+  t.same(await listed({ oidc: at('a', { advertise: false }), issuers: [at('b', { advertise: true })] }), [
+    'https://b.example',
   ])
-  t.same(await listed({ oidc: at('a', false), issuers: [at('b', true)] }), ['https://b.example'])
-  t.same(await listed({ oidc: at('a', false) }), undefined)
+  t.same(await listed({ oidc: at('a', { advertise: false }) }), undefined)
   const keys = localKeys(() => ({ keys: [] }))
   t.same(
-    await listed({ oidc: at('a', false), issuers: [at('b', true)] }, { keys }),
+    await listed({ oidc: at('a', { advertise: false }), issuers: [at('b', { advertise: true })] }, { keys }),
     ['https://a.example', 'https://b.example'],
     'the embedded authorization server is always listed',
   )

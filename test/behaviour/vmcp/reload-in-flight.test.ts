@@ -12,7 +12,13 @@ import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
 import { openSession, stateless, type WireStream } from '../../helpers/mcp/wire.ts'
 import { compareCells } from '../../helpers/vmcp/checks/expected.ts'
 import { AuditReader, auditText, countersIn, growth, isOfRequest } from '../../helpers/vmcp/checks/ledger.ts'
-import { type Change, changes, type Phase, type Settings, toolOf } from '../../helpers/vmcp/checks/reload-rows.ts'
+import {
+  type Change,
+  changes,
+  type Phase,
+  type Settings,
+  toolOf,
+} from '../../helpers/vmcp/checks/reload-rows.ts'
 import { startTestVmcp, vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
 import { deny, startWebhook } from '../../helpers/vmcp/webhook.ts'
 

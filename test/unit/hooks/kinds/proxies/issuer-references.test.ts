@@ -1,6 +1,6 @@
 /** Rules for oidcConfigRefs that the schema cannot express. */
 import t from 'tap'
-import { issuerReferenceViolations } from '../../../../hooks/runtime-config/issuers.ts'
+import { issuerReferenceViolations } from '../../../../../hooks/runtime-config/issuers.ts'
 
 const at = 'spec.oidcConfigRefs'
 const entry = (name: string, more: object = {}) => ({ name, audience: name, ...more })
