@@ -17,7 +17,7 @@ export {
   unknownBackends,
   type WorkflowDefinition,
 } from './validation/backend-names.ts'
-export { clientKeyViolations, hasPrivateMembers } from './validation/client-keys.ts'
+export { clientKeyViolations, hasPrivateMembers } from './certificate/client-keys.ts'
 export { type CelProgram, compileBoundedCel, compileCel } from './validation/cel.ts'
 export { type ExcludedBackend, withoutBroken } from './validation/excluded-backends.ts'
 export {

@@ -4,7 +4,7 @@
  */
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import type { DeclaredClient } from '../generated/types.ts'
-import type { Violation } from './violations.ts'
+import type { Violation } from '../validation/violations.ts'
 
 type Alg = DeclaredClient['signingAlg']
 type Jwk = Readonly<Record<string, unknown>>
