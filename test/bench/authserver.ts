@@ -38,7 +38,7 @@ const warmRounds = 800
 const loginsAlone = 1_500
 const loginsOfSlice = 300
 const maxColdTokens = 4_000
-/** Together with the warm-up and the rounds below the limits of the clients. */
+/** With the warm-up and all rounds, below the limits of each client. */
 const assertionsAlone = 2_000
 const assertionsOfSlice = 800
 

@@ -3,8 +3,8 @@
  *
  * `token_endpoint_auth_method` is the client's preferred method. `token_endpoint_auth_methods_supported` lists all
  * methods that it can use. A registered client can have a secret, and a client with a metadata document can have keys
- * (private_key_jwt). This server rejects a client that requires another method, because that client would otherwise
- * fail at the token endpoint as a public client.
+ * (private_key_jwt). This server rejects a client that requires any other method. Otherwise, it would treat the client
+ * as public, and the client would fail at the token endpoint.
  * Source: RFC 7591 sections 2 and 3.2.1; OpenID Connect Relying Party Metadata Choices 1.0;
  * draft-ietf-oauth-client-id-metadata-document-02 section 4.1.
  */
@@ -43,8 +43,8 @@ export function selectAuthMethod(
 }
 
 /**
- * Returns the keys with which the client of a metadata document authenticates; undefined for a public client. The first
- * listed method that this server supports is the only one. Throws OAuthError invalid_client_metadata.
+ * Returns the keys that a client with a metadata document authenticates with, or undefined for a public client. The
+ * client must use the first listed method that this server supports. Throws OAuthError invalid_client_metadata.
  */
 export function selectDocumentAuth(
   clientId: string,
@@ -55,7 +55,7 @@ export function selectDocumentAuth(
   const keys = methods.includes(keyMethod) ? readKeys(clientId, document) : undefined
   const method = methods.find((name) => name === 'none' || (name === keyMethod && keys !== undefined))
   if (method === undefined)
-    throw documentError('it must allow the client authentication method private_key_jwt, with keys, or none')
+    throw documentError('it must allow the client authentication method none, or private_key_jwt with keys')
   return method === keyMethod ? keys : undefined
 }
 
@@ -69,7 +69,7 @@ function readKeys(clientId: string, document: ClientMetadataDocument): Assertion
     throw documentError('it must not contain both jwks and jwks_uri')
   if (jwksUri !== undefined) {
     if (typeof jwksUri !== 'string' || !isKeyUrl(jwksUri, clientId))
-      throw documentError('jwks_uri must be an https URL without user name and fragment')
+      throw documentError('jwks_uri must be an https URL without a user name, password or fragment')
     return algs && { jwksUri, algs }
   }
   if (jwks === undefined) return undefined
@@ -92,7 +92,7 @@ function readAlgs(required: unknown): readonly AssertionAlg[] | undefined {
   return known && [known]
 }
 
-/** Allows http only on this machine, for a document on this machine. */
+/** Requires https, except for a URL on this machine, which requires that the document is on this machine too. */
 function isKeyUrl(url: string, clientId: string): boolean {
   if (url.length > 2048 || !URL.canParse(url) || url.includes('#')) return false
   const { protocol, hostname, username, password } = new URL(url)

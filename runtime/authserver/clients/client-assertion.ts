@@ -1,8 +1,8 @@
 /**
- * Verifies a client's assertion (private_key_jwt): a JWT that the client has signed for this request.
+ * Verifies a client's assertion (private_key_jwt): a JWT that the client signed for this request.
  *
- * Only the keys that the client has declared are used. An assertion that brings its own key or the address of one is
- * rejected, and nothing is fetched from there. The caller marks the `jti` as used (`replayKey`).
+ * Only the keys that the client declared are used. An assertion whose header contains a key, or the URL of a key, is
+ * rejected before anything is fetched. The caller marks the `jti` as used (`replayKey`).
  * Source: RFC 7523 section 3; draft-ietf-oauth-rfc7523bis-10 (audience, typ); RFC 8725.
  */
 import { decodeProtectedHeader, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
@@ -15,7 +15,7 @@ const maxLength = 16_384
 const maxLifeSec = 300
 const types: ReadonlySet<string> = new Set(['jwt', 'client-authentication+jwt'])
 const keyMembers = ['jwk', 'jku', 'x5u', 'x5c'] as const
-/** Number of keys that are tried for an assertion without a `kid`. */
+/** Maximum number of keys to try for an assertion without a `kid`. */
 const maxCandidates = 4
 
 export interface AssertionRules {
@@ -32,7 +32,7 @@ export interface VerifiedAssertion {
   readonly expSec: number
 }
 
-/** Returns the client that an assertion names. Nothing about it is verified. */
+/** Returns the client id in an assertion, without verifying the assertion. */
 export function claimedClient(assertion: string): string | undefined {
   if (assertion.length > maxLength) return undefined
   try {
@@ -44,7 +44,7 @@ export function claimedClient(assertion: string): string | undefined {
   }
 }
 
-/** Returns why the assertion is rejected without its keys, or undefined. */
+/** Runs the checks that require no keys. Returns why the assertion is rejected, or undefined. */
 export function assertionViolation(assertion: string, algs: readonly AssertionAlg[]): string | undefined {
   if (assertion.length > maxLength) return 'the assertion is larger than 16 KiB'
   let header
@@ -53,15 +53,16 @@ export function assertionViolation(assertion: string, algs: readonly AssertionAl
   } catch {
     return 'the assertion is not a signed JWT'
   }
-  if (keyMembers.some((member) => header[member] !== undefined)) return 'the assertion contains its own key'
+  if (keyMembers.some((member) => header[member] !== undefined))
+    return 'the header of the assertion contains a key or the URL of a key'
   const type = typeof header.typ === 'string' ? header.typ.toLowerCase().replace(/^application\//, '') : ''
-  if (header.typ !== undefined && !types.has(type)) return 'the assertion is another type of JWT'
+  if (header.typ !== undefined && !types.has(type)) return 'the assertion has an unsupported typ'
   return header.alg !== undefined && headerAlgs(algs).includes(header.alg)
     ? undefined
-    : 'the assertion uses another algorithm than the client'
+    : 'the algorithm of the assertion is not allowed for this client'
 }
 
-/** Ed25519 is the name of EdDSA with this curve, the only supported one (RFC 9864). */
+/** `Ed25519` is another name for EdDSA with this curve, the only supported one (RFC 9864). */
 function headerAlgs(algs: readonly AssertionAlg[]): string[] {
   return algs.flatMap((alg) => (alg === 'EdDSA' ? [alg, 'Ed25519'] : [alg]))
 }
@@ -116,14 +117,14 @@ function checkClaims(
   { issuer, nowMs }: AssertionRules,
 ): VerifiedAssertion | string {
   const nowSec = Math.floor(nowMs / 1000)
-  // Another server that is in the list could present the assertion here.
+  // With several audiences, one of the other servers could present the assertion here.
   if ((Array.isArray(aud) && aud.length === 1 ? aud[0] : aud) !== issuer)
-    return 'the audience of the assertion is not exactly this issuer'
+    return 'the audience of the assertion must be this issuer alone'
   if (typeof jti !== 'string' || jti === '') return 'the assertion has no jti'
   if (exp === undefined) return 'the assertion has no exp'
   if (iat !== undefined && (typeof iat !== 'number' || iat > nowSec + skewSec))
     return 'the assertion was issued in the future'
-  // Bounds the life of the mark that prevents replay, also when iat is absent.
+  // Limits how long the mark against replay is stored, even if iat is absent.
   const begin = Math.min(iat ?? Number.POSITIVE_INFINITY, nowSec + skewSec)
   return exp - begin > maxLifeSec ? 'the assertion is valid for more than 5 minutes' : { jti, expSec: exp }
 }
@@ -131,21 +132,21 @@ function checkClaims(
 function describe(error: errors.JOSEError): string {
   if (error instanceof errors.JWTExpired) return 'the assertion has expired'
   if (error instanceof errors.JWTClaimValidationFailed)
-    return `the claim ${reportedClaims.has(error.claim) ? error.claim : 'set'} of the assertion is not accepted`
-  if (error instanceof errors.JWKSNoMatchingKey) return 'no key of the client matches the assertion'
+    return `the claim ${reportedClaims.has(error.claim) ? error.claim : 'set'} of the assertion is missing or invalid`
+  if (error instanceof errors.JWKSNoMatchingKey) return "none of the client's keys matches the assertion"
   if (error instanceof errors.JWSSignatureVerificationFailed)
-    return 'the signature of the assertion is not valid'
+    return 'the signature of the assertion is invalid'
   return 'the assertion is malformed'
 }
 
 const reportedClaims: ReadonlySet<string> = new Set(['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti'])
 
-/** Returns the key under which the store marks an assertion as used. An assertion for another purpose has another key. */
+/** Returns the store key that marks an assertion as used. Assertions for other purposes have different keys. */
 export function replayKey(clientId: string, jti: string): string {
   return `assertion:${sha256(compoundKey('client-authentication', clientId, clientId, jti))}`
 }
 
-/** Returns how long a used assertion is stored: until every server rejects it as expired. */
+/** Returns how long the mark of a used assertion is stored: until every server rejects the assertion as expired. */
 export function replayMs({ expSec }: VerifiedAssertion, nowMs: number): number {
   return Math.max(1, Math.ceil((expSec + skewSec) * 1000 - nowMs))
 }

@@ -1,8 +1,8 @@
 /**
  * Finds and authenticates clients of all kinds, and extends the life of registrations that are in use.
  *
- * A declared client hides a registration with the same id. The id of a metadata document is a URL, which no declared
- * client has.
+ * A declared client takes precedence over a registration with the same id. It cannot conflict with a metadata document,
+ * whose id is a URL.
  * Source: RFC 6749 sections 2.3 and 3.2.1, RFC 7521 section 4.2, RFC 7591, client-id metadata documents.
  */
 import { timingSafeEqual } from 'node:crypto'
@@ -31,7 +31,7 @@ export interface ClientCredentials {
   readonly isBasic: boolean
 }
 
-/** The authenticated client of a request. */
+/** The client that a request authenticated as. */
 export type AuthenticatedClient = RegisteredClient | AuthenticatedMachine
 
 export type AuthenticatedMachine = MachineClient & { readonly authMethod: TokenAuthMethod }
@@ -145,7 +145,7 @@ async function authenticateDescribed(
   return makeUnverifiedClient(given.id, 'private_key_jwt')
 }
 
-/** Verifies the assertion and marks it as used. Nothing may reject the client after the mark. */
+/** Verifies the assertion and marks it as used. Call it last: no later check may reject the client. */
 async function checkAssertion(
   given: ClientCredentials,
   { keys, kind }: { readonly keys: AssertionKeys; readonly kind: AssertionKind },
@@ -161,20 +161,20 @@ async function checkAssertion(
   } catch (error) {
     if (!(error instanceof OAuthClientError)) throw error
     if (isTransient(error)) throw new GatehouseError('AUTH_UNAVAILABLE', { cause: error })
-    throw clientAuthError(given, 'the keys of the client cannot be read')
+    throw clientAuthError(given, "the client's keys cannot be read")
   }
   if (typeof verified === 'string') throw clientAuthError(given, verified)
   const waitMs = await takePermission(state.store, limits[kind], { caller: undefined, host: clientId })
   if (waitMs > 0) throw tooManyRequests(waitMs)
   const ttlMs = replayMs(verified, now())
-  // Any number of described clients can exist. They must not displace the records of signed-in users.
+  // The number of described clients is unlimited, so their records must not displace those of signed-in users.
   const yields = kind === 'described'
   const isFirst = await state.store.set(replayKey(clientId, verified.jti), '1', {
     ttlMs,
     onlyIf: 'absent',
     yields,
   })
-  if (!isFirst) throw clientAuthError(given, 'the assertion was used before')
+  if (!isFirst) throw clientAuthError(given, 'the assertion has already been used')
 }
 
 /** Returns a client with only its id and its verified method, because its grant determines everything else. */

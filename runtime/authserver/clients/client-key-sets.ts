@@ -140,7 +140,7 @@ function inlineKeys(keys: readonly JsonRecord[]): JWTVerifyGetKey {
 function toKeySet(keys: unknown): JWTVerifyGetKey {
   const usable = usableKeys(keys)
   if (usable.length === 0)
-    throw new OAuthClientError('protocol', 'the key set of the client has no usable key')
+    throw new OAuthClientError('protocol', "the client's key set contains no usable key")
   return createLocalJWKSet({ keys: [...usable] })
 }
 

@@ -1,9 +1,9 @@
 /**
- * Clients that the operator has declared. They get tokens for themselves and cannot sign users in.
+ * Clients that the operator declared. They get tokens for themselves and cannot sign users in.
  *
  * The file and its secrets are read again every few seconds. A removed client loses its tokens at once. If it is added
- * again, tokens from before the removal stay rejected in this process; after a restart, the server does not know about
- * the removal, and they are valid until they expire, at most an hour later.
+ * again, this process keeps rejecting tokens from before the removal. Removals are not stored, so after a restart those
+ * tokens are valid until they expire, at most an hour later.
  * Source: RFC 6749 sections 2.3.1 and 4.4.
  */
 import { timingSafeEqual } from 'node:crypto'
@@ -51,8 +51,8 @@ export class DeclaredClients {
   }
 
   /**
-   * Reads clients and secrets again. Keeps all clients when the file is invalid, and a client as it was when its secrets
-   * are unusable. Throws INVALID_CONFIG in both cases.
+   * Reads clients and secrets again. Keeps all previous clients when the file is invalid, and the previous version of a
+   * client when its secrets are unusable. Throws INVALID_CONFIG in both cases.
    */
   reload(): void {
     const { clients: next, violations } = load(this.#read(), this.#clients)
@@ -76,7 +76,7 @@ function throwIfAny(violations: readonly string[]): void {
 
 type Clients = ReadonlyMap<string, MachineClient>
 
-/** Replaces a client whose secrets are unusable with the previous one, if any. */
+/** Replaces a client whose secrets are unusable with its previous version, if any. */
 function load(
   settings: readonly DeclaredClientSettings[],
   previous: Clients = new Map(),
@@ -114,7 +114,7 @@ function toClient(settings: DeclaredClientSettings, violations: string[]): Machi
   }
 }
 
-/** Compares with every secret, in constant time for each. */
+/** Compares with every secret. Each comparison takes constant time. */
 export function hasSecret({ secretHashes }: MachineClient, secret: string): boolean {
   const given = Buffer.from(sha256(secret))
   return secretHashes.filter((hash) => timingSafeEqual(Buffer.from(hash), given)).length > 0

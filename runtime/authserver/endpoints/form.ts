@@ -137,7 +137,10 @@ function severalMethodsError(): OAuthError {
 function readAssertion(form: Parameters): ClientCredentials {
   const assertion = form.get('client_assertion')
   if (assertion === undefined || form.get('client_assertion_type') !== assertionType)
-    throw clientAuthError({ isBasic: false }, 'the type of the assertion is missing or not supported')
+    throw clientAuthError(
+      { isBasic: false },
+      'client_assertion is missing, or client_assertion_type is not supported',
+    )
   const id = form.get('client_id') ?? claimedClient(assertion)
   if (id === undefined) throw clientAuthError({ isBasic: false }, 'the assertion does not name a client')
   return { id, secret: undefined, assertion, method: 'private_key_jwt', isBasic: false }

@@ -37,7 +37,7 @@ function loginMetadata({ config, urls }: AuthServerContext): Record<string, unkn
   }
 }
 
-/** Returns the methods, and the algorithms of assertions, at the three endpoints that authenticate clients. */
+/** Returns the authentication methods and assertion algorithms for the three endpoints that authenticate clients. */
 function clientAuthMetadata(context: AuthServerContext): Record<string, unknown> {
   const methods = clientAuthMethods(context)
   const algs = assertionAlgsInUse(context)
@@ -83,7 +83,7 @@ function clientAuthMethods(context: AuthServerContext): readonly string[] {
   ]
 }
 
-/** Returns the algorithms of the declared clients, or all if a client with a metadata document can have keys. */
+/** Returns the algorithms of declared clients, or all algorithms if clients with a metadata document can have keys. */
 function assertionAlgsInUse(context: AuthServerContext): readonly string[] {
   if (context.config.cimd && canSignIn(context)) return assertionAlgs
   const used = new Set(context.declared.all().flatMap(({ keys }) => keys?.algs ?? []))

@@ -49,7 +49,7 @@ export async function registerClient(exchange: Exchange, context: AuthServerCont
   sendPrivate(exchange, body, { status: 201 })
 }
 
-/** Returns an id that no declared client has, because the operator chooses the ids of those. */
+/** Returns an id that no declared client has. Operators choose those ids, so even a UUID could be taken. */
 function newClientId(context: AuthServerContext): string {
   const id = randomUUID()
   return context.declared.get(id) ? newClientId(context) : id

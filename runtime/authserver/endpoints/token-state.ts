@@ -26,7 +26,7 @@ import { sendEmpty, sendPrivate } from './responses.ts'
 
 /**
  * POST /oauth/revoke: either kind of token ends its grant. The last grant ends the upstream tokens. A machine's token
- * has no grant and ends alone.
+ * has no grant, so only that token is revoked.
  */
 export async function revokeToken(exchange: Exchange, context: AuthServerContext): Promise<void> {
   const form = await readUniqueForm(exchange)
@@ -157,7 +157,7 @@ export async function sendUserInfo(exchange: Exchange, context: AuthServerContex
   const presented = readBearerToken(exchange)
   const claims = presented === undefined ? undefined : await verifyAccessToken(presented, context)
   if (!claims || isMachineSubject(claims.sub)) {
-    throw new OAuthError('invalid_token', 'a valid bearer access token of a user is required', {
+    throw new OAuthError('invalid_token', 'a valid bearer access token from a user login is required', {
       headers: { 'WWW-Authenticate': presented === undefined ? 'Bearer' : 'Bearer error="invalid_token"' },
     })
   }

@@ -110,18 +110,19 @@ function readMachineResource(form: Parameters, client: MachineClient, context: A
   if (!within(requested, client.resources))
     throw new OAuthError('invalid_target', 'the requested resource is not declared for this client')
   const [audience, ...others] = requested.length > 0 ? requested : client.resources
-  // A server could present a token for several servers to another (RFC 9700 section 2.3).
+  // With a token for several servers, each of them could act as the client at the others (RFC 9700 section 2.3).
   if (audience === undefined || others.length > 0)
-    throw new OAuthError('invalid_target', 'resource must be the server that the token is for')
+    throw new OAuthError('invalid_target', 'resource must name exactly one server')
   return audience
 }
 
 type UserGrant = (form: Parameters, by: TokenRequester, context: AuthServerContext) => Promise<IssuedGrant>
 
-/** Makes the handler of a grant that a user has given to a client. */
+/** Returns the handler for a grant that a user gave to a client. */
 function forUser(event: 'token_issued' | 'token_refreshed', grant: UserGrant): GrantHandler {
   return async ({ form, client, source }, context) => {
-    if (client.kind === 'declared') throw new OAuthError('unauthorized_client', 'the client acts for itself')
+    if (client.kind === 'declared')
+      throw new OAuthError('unauthorized_client', 'a declared client can only use client_credentials')
     const by = { clientId: client.id, authMethod: client.authMethod, source }
     const issued = withoutDroppedScopes(await grant(form, by, context), client)
     await context.clients.renew(client)

@@ -33,7 +33,7 @@ export interface AuthServerContext {
   readonly addressOf: (exchange: Exchange) => string
 }
 
-/** False when the server has no upstream provider. Only its declared clients then get tokens. */
+/** False when the server has no upstream provider. Then only declared clients get tokens. */
 export function canSignIn({ upstreams }: Pick<AuthServerContext, 'upstreams'>): boolean {
   return upstreams.length > 0
 }

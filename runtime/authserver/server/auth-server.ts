@@ -260,7 +260,7 @@ function reloadRegularly(
 
 /** Fetches the keys of a client. Rejects with OAuthClientError. */
 async function fetchClientKeys(url: string, fetch: Fetch): Promise<JsonRecord> {
-  const what = 'the key set of the client'
+  const what = "the client's key set"
   const headers = { accept: 'application/jwk-set+json, application/json' }
   return readJson(what, await send(what, url, { headers }, { fetch }))
 }
@@ -311,7 +311,7 @@ function makeFetches(config: AuthServerConfig, parts: AuthServerParts, log: Log)
     upstream: ({ name }: AuthServerConfig['upstreams'][number]): Fetch =>
       abortable(parts.fetch ?? upstreams.get(name)),
     document: abortable(parts.documentFetch ?? documents),
-    /** For the keys of clients, which are larger than documents. */
+    /** For clients' keys, which are larger than documents. */
     keySet: abortable(parts.documentFetch ?? keySets),
     async close() {
       closing.abort(new Error('the authorization server is shutting down'))

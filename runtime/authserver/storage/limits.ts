@@ -51,13 +51,13 @@ export const limits = {
     // At most 5 000 unused registrations. An update takes from the same bucket.
     total: [{ capacity: 2_500, refillMs: day }],
   },
-  /** Valid assertions of a declared client. `host` is the client id. Bounds the marks of used assertions. */
+  /** Valid assertions of a declared client. `host` is the client id. Limits the number of stored marks. */
   assertion: {
     caller: [],
     host: [{ capacity: 600, refillMs: minute }],
     total: [],
   },
-  /** The same for clients with a metadata document, of which any number can exist. */
+  /** Valid assertions of clients with a metadata document. Their number is unlimited, so there is also a total. */
   describedAssertion: {
     caller: [],
     host: [{ capacity: 600, refillMs: minute }],

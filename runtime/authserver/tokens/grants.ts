@@ -44,7 +44,7 @@ type CodeRequest = Pick<StoredCode, 'redirectUri' | 'redirectGiven' | 'codeChall
 /** The client that makes a token request. */
 export interface TokenRequester {
   readonly clientId: string
-  /** Method with which the client authenticated. */
+  /** How the client authenticated. */
   readonly authMethod: TokenAuthMethod
   /** Network address, for audit. */
   readonly source?: string | undefined
@@ -233,8 +233,8 @@ function grantOf(record: Grant): Grant {
 }
 
 /**
- * A client that had keys when the user signed in must authenticate with them for the whole grant. Otherwise the client
- * id alone, which is public, would be sufficient. Throws OAuthError invalid_client.
+ * A client that had keys when the user signed in must authenticate with them for the life of the grant. Otherwise, the
+ * client id, which is public, would be sufficient. Throws OAuthError invalid_client.
  */
 export function checkAuthMethod(
   grant: Pick<Grant, 'clientId' | 'authMethod'>,
@@ -270,9 +270,9 @@ function narrowAccess(grant: Grant, wanted: RequestedAccess): Pick<IssuedGrant, 
     throw new OAuthError('invalid_target', 'the requested resource was not granted')
   }
   const audience = wanted.resources.length > 0 ? wanted.resources : grant.resources
-  // A server could present a token for several servers to another (RFC 9700 section 2.3).
+  // With a token for several servers, each of them could act as the client at the others (RFC 9700 section 2.3).
   if (audience.length > 1) {
-    throw new OAuthError('invalid_target', 'resource must be the server that the token is for')
+    throw new OAuthError('invalid_target', 'resource must name exactly one server')
   }
   return { scopes: wanted.scopes ?? grant.scopes, audience }
 }

@@ -1,7 +1,7 @@
 /**
- * Access tokens of declared clients: signs them, checks that they are alive, and revokes them.
+ * Signs, checks and revokes the access tokens of declared clients.
  *
- * There is no session behind such a token. It is alive while its client is declared and its `jti` is not revoked.
+ * Such a token has no session. It is valid while its client is declared and its `jti` is not revoked.
  * Source: RFC 9068; RFC 6749 section 4.4.3 (no refresh token); RFC 7009.
  */
 import { randomUUID } from 'node:crypto'
@@ -15,7 +15,7 @@ import type { KeyRing } from './key-ring.ts'
 
 /** How long another replica may accept a revoked token. */
 const livenessMs = 5_000
-/** A revocation is remembered for longer than the token lives, because clocks differ. */
+/** A revocation is stored for longer than the token is valid, because clocks differ. */
 const slackMs = 60_000
 
 export interface MachineClaims {
@@ -56,7 +56,7 @@ export class MachineTokens {
   async revoke(jti: string, expSec: number): Promise<void> {
     const { state, now } = this.#parts
     const ttlMs = Math.ceil(expSec * 1000 - now() + slackMs)
-    // Not sealed: the mark must outlive the loss of a secret.
+    // Not sealed, so that the revocation survives the loss of a secret.
     if (ttlMs > 0) await state.store.set(revokedKey(jti), '1', { ttlMs })
     this.#revocations += 1
     this.#live.delete(jti)
@@ -79,7 +79,7 @@ export function signMachineToken(
   keys: KeyRing,
   request: {
     readonly clientId: string
-    /** Method with which the client authenticated, for policies. */
+    /** How the client authenticated, for policies. */
     readonly authMethod: TokenAuthMethod
     readonly scopes: readonly string[]
     readonly audience: string

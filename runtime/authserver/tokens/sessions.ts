@@ -59,7 +59,7 @@ export class Sessions {
   }: {
     readonly state: State
     readonly now: () => number
-    /** True for the id of a declared client, for which no user can sign in. */
+    /** True for the id of a declared client, which cannot sign users in. */
     readonly isDeclared?: (clientId: string) => boolean
   }) {
     this.#state = state

@@ -35,13 +35,13 @@ interface ConfigFile {
   readonly clients?: readonly object[]
 }
 
-/** The file as JSON, which is YAML as well. */
+/** The file as JSON, which is also valid YAML. */
 const fileOf = ({ issuer = 'https://mcp.example.com', clients = [] }: ConfigFile): string =>
   JSON.stringify({ issuer, allowedAudiences: [`${issuer}/mcp`, `${issuer}/other`], clients })
 
 const keyed = { clientId: 'signer', scopes: ['tools:read'], jwks: { keys: [key.jwk] } }
 
-t.test('file: a client gets the defaults, and every field arrives', (t) => {
+t.test('file: a client gets the defaults, and every field is read', (t) => {
   const write = folder(t)
   const files = [write('a', `${secret}\n`), write('b', newSecret())]
   const full = {
@@ -77,7 +77,7 @@ t.test('file: a client gets the defaults, and every field arrives', (t) => {
   t.end()
 })
 
-t.test('file: every wrong field of the clients is one line, all at once', async (t) => {
+t.test('file: every invalid client field is reported at once, one per line', async (t) => {
   const write = folder(t)
   const { privateKey } = key
   const privateJwk = { ...(await exportJWK(privateKey)), kid: 'x' }
@@ -110,12 +110,12 @@ t.test('file: every wrong field of the clients is one line, all at once', async 
     /clients\[0\]\.clientSecretFiles\[1\] \/nowhere\/secret cannot be read/,
     /clients\[9\]\.clientSecretFiles\[0\] .*empty must contain at least 32 characters/,
     /clients\[1\]\.resources "https:\/\/elsewhere\.example\/mcp" is not in allowedAudiences/,
-    /clients\[2\]\.jwks\.keys\[0\] must be a public key, without private members/,
-    /clients\[3\]\.jwks\.keys\[0\] must have the use sig/,
-    /clients\[3\]\.jwks\.keys\[1\] must have the key operation verify/,
+    /clients\[2\]\.jwks\.keys\[0\]\.d must not be set, because it is part of a private key; only public keys are allowed/,
+    /clients\[3\]\.jwks\.keys\[0\]\.use must be sig/,
+    /clients\[3\]\.jwks\.keys\[1\]\.key_ops must contain verify/,
     /clients\[4\]\.jwks\.keys\[0\] must be an EC key on P-256/,
     /clients\[4\]\.jwks\.keys\[1\] must be an EC key on P-256/,
-    /clients\[4\]\.jwks\.keys\[2\] must have the alg ES256/,
+    /clients\[4\]\.jwks\.keys\[2\]\.alg must be ES256, the client's signingAlg/,
     /clients\[5\]\.jwks\.keys\[0\] must be an RSA key of at least 2048 bits/,
     /clients\[6\]\.jwks\.keys\[0\] is not a valid public key/,
     /clients\[7\]\.jwksUri must not contain a user name or password/,
@@ -145,7 +145,7 @@ t.test('file: what the schema rejects', (t) => {
   t.end()
 })
 
-/** A running server of the file, with a clock that the test moves. */
+/** Starts a server with the file, and a clock that the test advances. */
 async function open(
   t: Test,
   clientsOf: (write: (name: string, content: string) => string) => readonly object[],

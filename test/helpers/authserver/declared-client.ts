@@ -40,7 +40,7 @@ export function newSecret(): string {
 
 interface AssertionOptions {
   readonly header?: Record<string, unknown>
-  /** Members that are undefined are left out. */
+  /** Undefined members are omitted. */
   readonly claims?: Record<string, unknown>
 }
 

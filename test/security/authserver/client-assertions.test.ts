@@ -1,4 +1,4 @@
-/** Attacks with client assertions (private_key_jwt). Each is rejected, and nothing is fetched that it names. */
+/** Attacks with client assertions (private_key_jwt). Each is rejected, and no URL in it is fetched. */
 import { createHmac, createPublicKey, randomUUID } from 'node:crypto'
 import t from 'tap'
 import { makeMemoryStore } from '../../../runtime/store/index.ts'
@@ -68,9 +68,9 @@ t.test(
     }
     const claims = (members: Record<string, unknown>): Promise<string> => sign(rig, { claims: members })
     const header = (members: Record<string, unknown>): Promise<string> => sign(rig, { header: members })
-    const notAudience = /audience of the assertion is not exactly/
-    const algorithm = /another algorithm/
-    const ownKey = /contains its own key/
+    const notAudience = /audience of the assertion must be this issuer alone/
+    const algorithm = /algorithm of the assertion is not allowed/
+    const ownKey = /contains a key or the URL of a key/
     const rows: readonly (readonly [string, string | Promise<string>, RegExp])[] = [
       ['the token endpoint as audience', claims({ aud: token }), notAudience],
       ['an additional audience', claims({ aud: [rig.issuer, 'https://other.example'] }), notAudience],
@@ -92,10 +92,10 @@ t.test(
         `${encode({ alg: 'ES256', crit: ['x'], x: 1 })}.${encode(good)}.AAAA`,
         /malformed/,
       ],
-      ['an access token as type', header({ typ: 'at+jwt' }), /another type of JWT/],
-      ['an ID-JAG as type', header({ typ: 'oauth-id-jag+jwt' }), /another type of JWT/],
-      ['a proof as type', header({ typ: 'dpop+jwt' }), /another type of JWT/],
-      ['the key of another client', sign(rig, {}, other), /no key of the client matches/],
+      ['an access token as type', header({ typ: 'at+jwt' }), /unsupported typ/],
+      ['an ID-JAG as type', header({ typ: 'oauth-id-jag+jwt' }), /unsupported typ/],
+      ['a proof as type', header({ typ: 'dpop+jwt' }), /unsupported typ/],
+      ['the key of another client', sign(rig, {}, other), /none of the client's keys matches/],
       ['its key under our kid', sign(rig, { header: { kid: key.jwk.kid } }, other), /signature/],
       [
         'a changed payload',
@@ -161,7 +161,7 @@ t.test('an assertion is accepted once, until it can no longer be presented', asy
   const assertion = await sign(rig, { claims: { jti: 'once', iat: now, exp: now + 300 } })
   t.equal((await requestWithAssertion(rig, assertion)).status, 200)
   t.equal(await refusal(await requestWithAssertion(rig, assertion)), '401 invalid_client')
-  t.match(rig.events.at(-1), { clientId: 'signer', reason: 'the assertion was used before' })
+  t.match(rig.events.at(-1), { clientId: 'signer', reason: 'the assertion has already been used' })
   const again = await sign(rig, { claims: { jti: 'once', iat: now, exp: now + 200 } })
   t.equal(await refusal(await requestWithAssertion(rig, again)), '401 invalid_client', 'the jti counts')
   const foreign = await sign(rig, { claims: { jti: 'once' } }, other, 'neighbour')
@@ -181,7 +181,7 @@ t.test('an assertion is accepted once, until it can no longer be presented', asy
   t.equal(outcomes.filter((status) => status === 200).length, 1, 'one of ten simultaneous requests')
 })
 
-t.test('a rejected assertion is not used up, and a rejected request uses it up', async (t) => {
+t.test('a rejected assertion can be used again, but not one whose request was rejected later', async (t) => {
   const rig = await start(t)
   const assertion = await sign(rig)
   const rejected = await requestWithAssertion(rig, assertion, { client_id: 'neighbour' })
@@ -194,7 +194,7 @@ t.test('a rejected assertion is not used up, and a rejected request uses it up',
 })
 
 t.test(
-  'an assertion does not authenticate a client with a secret, and a secret no client with keys',
+  'a client with a secret cannot use an assertion, and a client with keys cannot use a secret',
   async (t) => {
     const rig = await start(t)
     const assertion = await sign(rig, {}, key, 'secretive')
@@ -227,7 +227,7 @@ t.test('a flood of assertions meets a limit, and other clients keep working', as
   t.equal(await refusal(forged), '401 invalid_client', 'the limit reveals nothing without a valid assertion')
 })
 
-t.test('an access token, an assertion or an ID token is no client assertion', async (t) => {
+t.test('an access token, an identity assertion or an ID token is not a client assertion', async (t) => {
   const rig = await start(t)
   const form = { grant_type: 'client_credentials', client_id: 'secretive', client_secret: secret }
   const response = await tokenRequest(rig, form)
@@ -241,5 +241,5 @@ t.test('an access token, an assertion or an ID token is no client assertion', as
     headers: { authorization: `Bearer ${await sign(rig, { claims: { jti: randomUUID() } })}` },
     body: new URLSearchParams({ token }),
   })
-  t.equal(await refusal(asBearer), '401 invalid_token', 'an assertion is no access token')
+  t.equal(await refusal(asBearer), '401 invalid_token', 'an assertion is not an access token')
 })

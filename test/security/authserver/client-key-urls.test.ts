@@ -1,4 +1,4 @@
-/** Keys of clients at a URL: rotation, and what a hostile host or client cannot achieve. */
+/** Clients' keys at a URL: rotation, and attacks by a hostile host or client. */
 import { createServer } from 'node:http'
 import t, { type Test } from 'tap'
 import { makeMemoryStore } from '../../../runtime/store/index.ts'
@@ -177,7 +177,7 @@ t.test('private addresses are never dialled', async (t) => {
   for (const [index, url] of urls.entries()) {
     const assertion = await signAssertion(key, { clientId: `signer-${index}`, issuer: rig.issuer })
     t.equal(await refusal(await requestWithAssertion(rig, assertion)), '401 invalid_client', url)
-    t.match(rig.events.at(-1), { reason: 'the keys of the client cannot be read' })
+    t.match(rig.events.at(-1), { reason: "the client's keys cannot be read" })
   }
   t.equal(connections, 0)
 })

@@ -49,7 +49,7 @@ t.test('cimd: a document that requires a secret or unusable keys is rejected wit
   const keyMethod = { token_endpoint_auth_method: 'private_key_jwt' }
   const key = await makeKey()
   const privateKey = { ...key.jwk, d: 'AAAA' }
-  const noMethod = /must allow the client authentication method private_key_jwt, with keys, or none/
+  const noMethod = /must allow the client authentication method none, or private_key_jwt with keys/
   const rows = [
     [keyMethod, noMethod],
     [{ token_endpoint_auth_method: 'tls_client_auth' }, noMethod],

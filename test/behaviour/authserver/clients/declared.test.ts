@@ -1,4 +1,4 @@
-/** Declared clients: they get tokens for themselves, and nothing that belongs to a user. */
+/** Declared clients get tokens for themselves, and no access to anything that belongs to a user. */
 import { createRemoteJWKSet, decodeJwt, jwtVerify } from 'jose'
 import * as openid from 'openid-client'
 import t from 'tap'
@@ -43,7 +43,7 @@ const machines = (issuer: string) => ({
   clients: clientsOf(issuer),
 })
 
-/** A token request of the client `job`, or another one. */
+/** Sends a token request as the client `job`, unless `parameters` names another client. */
 const ask = (rig: Pick<Rig, 'issuer'>, parameters: Record<string, string | undefined> = {}) =>
   tokenRequest(rig, {
     grant_type: 'client_credentials',
@@ -114,7 +114,7 @@ t.test('a machine token names the client and contains nothing about a user or a 
   t.notMatch(rig.logged(), secret)
 })
 
-t.test('tokenLifespan of the client is the life of its tokens', async (t) => {
+t.test('tokenLifespan sets the lifetime of tokens', async (t) => {
   const rig = await startAuthServer(t, {
     config: (issuer) => ({
       ...machines(issuer),
@@ -127,7 +127,7 @@ t.test('tokenLifespan of the client is the life of its tokens', async (t) => {
   t.equal(exp - iat, 60)
 })
 
-t.test('a client gets declared scopes only', async (t) => {
+t.test('a client gets only declared scopes', async (t) => {
   const rig = await startAuthServer(t, { config: machines })
   t.equal((await tokensOf(await ask(rig, { scope: 'tools:write tools:write' }))).scope, 'tools:write')
   for (const scope of ['tools:admin', 'tools:read tools:admin', 'openid', 'offline_access', 'TOOLS:READ'])
@@ -175,7 +175,7 @@ t.test(
         () => ask(rig, { client_id: undefined, client_secret: undefined }),
       ],
       [
-        'the type of the assertion is missing or not supported',
+        'client_assertion is missing, or client_assertion_type is not supported',
         undefined,
         () => requestWithAssertion(rig, assertion, { client_assertion_type: type }),
       ],
@@ -343,7 +343,7 @@ t.test('a server without declared clients does not advertise their grant', async
   t.equal(response.outcome, '400 unsupported_grant_type')
 })
 
-t.test('a declared client takes over nothing from a registration with its id', async (t) => {
+t.test('a declared client inherits nothing from a registration with the same id', async (t) => {
   const rig = await startAuthServer(t)
   const client = await TestClient.register(rig)
   const user = await client.signIn({ scope: 'openid offline_access' })
@@ -368,7 +368,7 @@ t.test('a declared client takes over nothing from a registration with its id', a
   t.equal(await refusal(await fetch(url, { headers: { authorization } })), '401 invalid_token')
 })
 
-t.test('a machine that needs upstream tokens gets an error that says that a user is required', async (t) => {
+t.test('a machine that needs upstream tokens gets the error that a user is required', async (t) => {
   const { rig } = await startWithClient(t, {
     config: (issuer) => ({ allowedAudiences: resourcesOf(issuer), clients: clientsOf(issuer) }),
   })

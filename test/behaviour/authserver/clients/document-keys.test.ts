@@ -44,7 +44,7 @@ async function start(t: Parameters<typeof startDocumentHost>[0], members: object
   return self
 }
 
-t.test('code and refresh token need an assertion, and a rejected request uses nothing up', async (t) => {
+t.test('code and refresh token require an assertion, and a rejected request consumes neither', async (t) => {
   const self = await start(t, inline(key))
   const { rig, clientId } = self
   const done = await login(rig, { client_id: clientId })
@@ -59,7 +59,7 @@ t.test('code and refresh token need an assertion, and a rejected request uses no
     [
       { clientId: /^127\.0\.0\.1/, reason: 'the grant requires the authentication method private_key_jwt' },
       { reason: 'wrong authentication method' },
-      { reason: 'no key of the client matches the assertion' },
+      { reason: "none of the client's keys matches the assertion" },
     ],
   )
   const tokens = await tokensOf(await redeem(rig, done, await proof(self)))
@@ -100,7 +100,7 @@ t.test('openid-client completes a login with its key', async (t) => {
   t.equal((await openid.tokenIntrospection(client, renewed.access_token)).active, true)
 })
 
-t.test('a document that drops its keys does not weaken the grants from before', async (t) => {
+t.test('a document that drops its keys does not weaken earlier grants', async (t) => {
   const self = await start(t, inline(key))
   const { rig, clientId } = self
   const done = await login(rig, { client_id: clientId })
@@ -114,7 +114,7 @@ t.test('a document that drops its keys does not weaken the grants from before', 
   t.equal((await redeem(rig, again)).status, 200, 'a new login has the new method')
 })
 
-t.test('a document that replaces a key is read again after its cache lifetime', async (t) => {
+t.test('a document with a replaced key is read again after its cache lifetime', async (t) => {
   const self = await start(t, inline(key))
   const { rig, clientId } = self
   const done = await login(rig, { client_id: clientId })
@@ -126,7 +126,7 @@ t.test('a document that replaces a key is read again after its cache lifetime', 
   t.equal((await refresh(rig, clientId, tokens.refresh_token, await proof(self, other))).status, 200)
 })
 
-t.test('a host that does not respond is 503, and a document that is gone is invalid_client', async (t) => {
+t.test('an unresponsive host causes 503, and a missing document invalid_client', async (t) => {
   const self = await start(t, inline(key))
   const { rig, clientId } = self
   const done = await login(rig, { client_id: clientId })

@@ -54,7 +54,7 @@ t.test('two replicas accept an assertion once, and a token everywhere', { skip: 
   const assertion = await sign(rig)
   const { access_token: token } = await tokensOf(await requestWithAssertion(rig, assertion))
   t.equal(await refusal(await requestWithAssertion(second, assertion)), '401 invalid_client')
-  t.match(other.events.at(-1), { reason: 'the assertion was used before' })
+  t.match(other.events.at(-1), { reason: 'the assertion has already been used' })
   const raced = await sign(rig)
   const outcomes = await Promise.all(
     Array.from(
@@ -72,7 +72,7 @@ t.test('two replicas accept an assertion once, and a token everywhere', { skip: 
     const leftMs = Number(redis.cli('pttl', name))
     t.ok(leftMs > 0, `${name} expires`)
     if (name.includes('assertion:'))
-      t.ok(leftMs <= 120_000, 'a mark lasts as long as its assertion, and the skew')
+      t.ok(leftMs <= 120_000, 'a mark lasts as long as its assertion plus the skew')
   }
 
   t.equal(await other.server.isLive(callerOf(token)), true)
@@ -90,7 +90,7 @@ t.test('two replicas accept an assertion once, and a token everywhere', { skip: 
 
 const type = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
 
-t.test('a secret rotates while replicas load it one after another', async (t) => {
+t.test('a secret rotates while replicas reload it one after another', async (t) => {
   const rig = await start(t, makeMemoryStore())
   const other = await rig.replica()
   const second = await listenFor(t, other)
@@ -113,7 +113,7 @@ t.test('a secret rotates while replicas load it one after another', async (t) =>
   t.strictSame(await outcomes(next), [200, 200])
 })
 
-t.test('a store that is down is 503, and nothing is issued', { skip: missingRedis }, async (t) => {
+t.test('a store outage causes 503, and no token is issued', { skip: missingRedis }, async (t) => {
   const redis = await startRedis()
   const store = makeRedisStore({
     addr: redis.addr,
@@ -140,7 +140,7 @@ t.test('a store that is down is 503, and nothing is issued', { skip: missingRedi
   t.equal((await requestWithAssertion(rig, assertion)).status, 200, 'the assertion was not used up')
 })
 
-t.test('a store that fails at the mark issues nothing', async (t) => {
+t.test('if the store cannot mark the assertion, no token is issued', async (t) => {
   const memory = makeMemoryStore()
   const failing: Store = {
     ...memory,
