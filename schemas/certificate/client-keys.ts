@@ -1,6 +1,6 @@
 /**
  * Checks the public keys of a declared client of the authorization server (private_key_jwt).
- * Source: RFC 7517 section 4; RFC 7518 section 6; RFC 8037 section 2; RFC 9864 (Ed25519 is another name of EdDSA).
+ * Source: RFC 7517 section 4; RFC 7518 section 6; RFC 8037 section 2; RFC 9864 (Ed25519 is another name for EdDSA).
  */
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import type { DeclaredClient } from '../generated/types.ts'
@@ -43,7 +43,7 @@ export function clientKeyViolations(key: Jwk, alg: Alg, path: string): readonly 
   if (secret.length > 0) {
     return secret.map((member) => ({
       path: `${path}.${member}`,
-      message: 'must not be set, because it is part of a private key; only public keys belong here',
+      message: 'must not be set, because it is part of a private key; only public keys are allowed',
     }))
   }
   const { use, key_ops: operations } = key
@@ -52,7 +52,7 @@ export function clientKeyViolations(key: Jwk, alg: Alg, path: string): readonly 
     return [{ path: `${path}.key_ops`, message: 'must contain verify' }]
   const named = key['alg'] === 'Ed25519' ? 'EdDSA' : key['alg']
   if (named !== undefined && named !== alg)
-    return [{ path: `${path}.alg`, message: `must be ${alg}, the signingAlg of the client` }]
+    return [{ path: `${path}.alg`, message: `must be ${alg}, the client's signingAlg` }]
   const parsed = publicKey(key)
   if (parsed === undefined) return [{ path, message: 'is not a valid public key' }]
   return fits[alg](parsed)

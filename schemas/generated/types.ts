@@ -343,7 +343,7 @@ export type ClientAuth = {
   readonly privateKeyRef?: SecretRef
   /** Token to send; required for method federated. */
   readonly serviceAccountToken?: ServiceAccountToken
-  /** Algorithm of the assertions. Default: the one that fits the key; RS256 for an RSA key. */
+  /** Signing algorithm for the assertions. Default: the one that matches the key; RS256 for an RSA key. */
   readonly signingAlg?: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
   /** Audience of the assertions. Default: the issuer, or the token endpoint if no issuer is configured. */
   readonly assertionAudience?: string
@@ -359,11 +359,11 @@ export type ClientCredentialsConfig = {
   readonly clientId: string
   /** Client secret. Reread when it changes. */
   readonly clientSecretRef?: SecretRef
-  /** Private key as PEM or JWK that signs the client's assertions (private_key_jwt). Reread when it changes. */
+  /** Private key that signs the client's assertions (private_key_jwt), as PEM or JWK. Reread when it changes. */
   readonly privateKeyRef?: SecretRef
-  /** Sends a token of the pod's ServiceAccount as the client's assertion. */
+  /** Sends a token for the pod's ServiceAccount as the client's assertion. */
   readonly serviceAccountToken?: ServiceAccountToken
-  /** Algorithm of the assertions. Default: the one that fits the key; RS256 for an RSA key. */
+  /** Signing algorithm for the assertions. Default: the one that matches the key; RS256 for an RSA key. */
   readonly signingAlg?: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
   /** Audience of the assertions. Default: the issuer, or the token endpoint if no issuer is configured. */
   readonly assertionAudience?: string
@@ -377,9 +377,9 @@ export type ClientCredentialsConfig = {
 
 /** A token that the gateway gets for itself (grant client_credentials), shared by all callers. */
 export type ClientCredentialsStrategy = {
-  /** Issuer, for discovery of the token endpoint; excludes tokenUrl. */
+  /** Issuer, for discovery of the token endpoint; mutually exclusive with tokenUrl. */
   readonly issuer?: string
-  /** Token endpoint; excludes issuer. */
+  /** Token endpoint; mutually exclusive with issuer. */
   readonly tokenUrl?: string
   /** Client id at the authorization server. */
   readonly clientId: string
@@ -1011,7 +1011,7 @@ export type IncomingAuthFile = {
   readonly oidc?: RuntimeOidc
   /** Rules that decide which calls a client may make. */
   readonly authz?: RuntimeAuthz
-  /** Further issuers whose tokens are accepted in addition to those of oidc. */
+  /** Additional issuers whose tokens are accepted. The first issuer is oidc. */
   readonly issuers?: readonly RuntimeIssuer[]
 }
 
@@ -1063,13 +1063,13 @@ export type IssuerReference = {
   readonly name: string
   /** Expected token audience; unique per server, so that a token for one cannot be replayed at another. */
   readonly audience: string
-  /** Public URL announced in the protected-resource metadata (RFC 9728). Default: the internal Service URL. */
+  /** Public URL advertised in the protected-resource metadata (RFC 9728). Default: the internal Service URL. */
   readonly resourceUrl?: string
-  /** Scopes announced in the protected-resource metadata. Default: openid. */
+  /** Scopes advertised in the protected-resource metadata. Default: openid. */
   readonly scopes?: readonly string[]
-  /** Precedes the subjects from this issuer, for policies, sessions, quotas and the audit log. Default: the issuer and #. */
+  /** Prefix for subjects from this issuer, in policies, sessions, quotas and the audit log. Default: the issuer followed by #. */
   readonly subjectPrefix?: string
-  /** Precedes the groups and roles from this issuer. Default: the issuer and #. An empty prefix treats them like those of the first issuer. */
+  /** Prefix for groups and roles from this issuer. Default: the issuer followed by #. With an empty prefix, they equal those from the first issuer. */
   readonly groupPrefix?: string
   /** Whether the protected-resource metadata lists the issuer. Default: true for the first entry, false for the others. The embedded authorization server is always listed. */
   readonly advertise?: boolean
@@ -1248,9 +1248,9 @@ export type MCPOIDCConfigReference = {
   readonly name: string
   /** Expected token audience; unique per server, so that a token for one cannot be replayed at another. */
   readonly audience: string
-  /** Public URL announced in the protected-resource metadata (RFC 9728). Default: the internal Service URL. */
+  /** Public URL advertised in the protected-resource metadata (RFC 9728). Default: the internal Service URL. */
   readonly resourceUrl?: string
-  /** Scopes announced in the protected-resource metadata. Default: openid. */
+  /** Scopes advertised in the protected-resource metadata. Default: openid. */
   readonly scopes?: readonly string[]
 }
 
@@ -1822,7 +1822,7 @@ export type OboConfig = {
   readonly clientId?: string
   /** Secret key that holds the client secret. */
   readonly clientSecretRef?: SecretRef
-  /** Authentication of the client at the token endpoint. Default: the client secret. */
+  /** How the client authenticates at the token endpoint. Default: with the client secret. */
   readonly clientAuth?: ClientAuth
   /** Duration before expiry at which a cached token is treated as expired, for example 30s. */
   readonly cacheSkew?: string
@@ -2067,7 +2067,7 @@ export type ProxyFile = {
   readonly endpointPrefix?: string
   /** How clients are authenticated; when unset, clients are not authenticated. */
   readonly oidc?: ProxyOidc
-  /** Further issuers whose tokens are accepted in addition to those of oidc. */
+  /** Additional issuers whose tokens are accepted. The first issuer is oidc. */
   readonly issuers?: readonly ProxyIssuer[]
   /** Rules that decide which calls a client may make. */
   readonly authz?: RuntimeAuthz
@@ -2101,7 +2101,7 @@ export type ProxyHeaderForward = {
   readonly addHeadersFromSecret?: { readonly [name: string]: string }
 }
 
-/** Validation of tokens from a further issuer. */
+/** Validation of tokens from an additional issuer. */
 export type ProxyIssuer = {
   /** Issuer whose tokens are accepted. */
   readonly issuer: string
@@ -2127,9 +2127,9 @@ export type ProxyIssuer = {
   readonly jwksAuthTokenPath?: string
   /** Accepts only tokens of this subject; any subject when unset. */
   readonly subject?: string
-  /** Precedes the subjects from this issuer, for policies, sessions, quotas and the audit log. Default: the issuer and #. */
+  /** Prefix for subjects from this issuer, in policies, sessions, quotas and the audit log. Default: the issuer followed by #. */
   readonly subjectPrefix?: string
-  /** Precedes the groups and roles from this issuer. Default: the issuer and #. An empty prefix treats them like those of the first issuer. */
+  /** Prefix for groups and roles from this issuer. Default: the issuer followed by #. With an empty prefix, they equal those from the first issuer. */
   readonly groupPrefix?: string
   /** Whether the protected-resource metadata lists the issuer; default: false. */
   readonly advertise?: boolean
@@ -2165,7 +2165,7 @@ export type ProxyOidc = {
   readonly subject?: string
   /** Resource indicator (RFC 8707); default: the audience. */
   readonly resource?: string
-  /** Scopes announced in the protected-resource metadata. */
+  /** Scopes advertised in the protected-resource metadata. */
   readonly scopes?: readonly string[]
   /** Whether the protected-resource metadata lists the issuer; default: true. */
   readonly advertise?: boolean
@@ -2327,9 +2327,9 @@ export type RemoteAuth = {
   readonly clientSecretFile?: string
   /** authorization_code: a user logs in with a browser. client_credentials: the client gets a token for itself. Default: the variable GATEHOUSE_REMOTE_AUTH_GRANT, otherwise authorization_code. */
   readonly grant?: "authorization_code" | "client_credentials"
-  /** File that holds the private key of the client, PEM or JWK; an alternative to the secret, for client_credentials. */
+  /** File with the client's private key (PEM or JWK), instead of a secret; for client_credentials. */
   readonly privateKeyFile?: string
-  /** Algorithm for the private key; default: from the key, RS256 for RSA. */
+  /** Signing algorithm for the private key. Default: the one that matches the key; RS256 for an RSA key. */
   readonly signingAlg?: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
   /** Environment variable that holds a bearer token; an alternative to the login. */
   readonly bearerTokenEnv?: string
@@ -2456,9 +2456,9 @@ export type RuntimeClientAuth = {
   readonly privateKeyPath?: string
   /** Token file, for federated; reread. */
   readonly assertionPath?: string
-  /** Algorithm of assertions. Default: that of the key. */
+  /** Signing algorithm for assertions. Default: the one that matches the key. */
   readonly signingAlg?: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
-  /** Audience of assertions. Default: the issuer, else the token endpoint. */
+  /** Audience of assertions. Default: the issuer, otherwise the token endpoint. */
   readonly assertionAudience?: string
 }
 
@@ -2504,7 +2504,7 @@ export type RuntimeIncomingAuth = {
   readonly authz?: RuntimeAuthz
 }
 
-/** Validation of tokens from a further issuer. */
+/** Validation of tokens from an additional issuer. */
 export type RuntimeIssuer = {
   /** Issuer whose tokens are accepted. */
   readonly issuer: string
@@ -2530,9 +2530,9 @@ export type RuntimeIssuer = {
   readonly jwksAuthTokenPath?: string
   /** Accepts only tokens of this subject; any subject when unset. */
   readonly subject?: string
-  /** Precedes the subjects from this issuer, for policies, sessions, quotas and the audit log. Default: the issuer and #. */
+  /** Prefix for subjects from this issuer, in policies, sessions, quotas and the audit log. Default: the issuer followed by #. */
   readonly subjectPrefix?: string
-  /** Precedes the groups and roles from this issuer. Default: the issuer and #. An empty prefix treats them like those of the first issuer. */
+  /** Prefix for groups and roles from this issuer. Default: the issuer followed by #. With an empty prefix, they equal those from the first issuer. */
   readonly groupPrefix?: string
   /** Whether the protected-resource metadata lists the issuer; default: false. */
   readonly advertise?: boolean
@@ -2576,7 +2576,7 @@ export type RuntimeOidc = {
   readonly subject?: string
   /** Resource indicator (RFC 8707); default: the audience. */
   readonly resource?: string
-  /** Scopes announced in the protected-resource metadata. */
+  /** Scopes advertised in the protected-resource metadata. */
   readonly scopes?: readonly string[]
   /** Whether the protected-resource metadata lists the issuer; default: true. */
   readonly advertise?: boolean
@@ -2701,7 +2701,7 @@ export type ServerAutoscaling = {
   readonly targetSessions?: number
 }
 
-/** A token of the pod's ServiceAccount. The kubelet renews it. */
+/** A token for the pod's ServiceAccount. The kubelet renews it. */
 export type ServiceAccountToken = {
   /** Audience of the token, as configured at the authorization server. Default: the issuer, or the token endpoint if no issuer is configured. */
   readonly audience?: string
@@ -2820,7 +2820,7 @@ export type TokenExchangeConfig = {
   readonly clientId?: string
   /** Client secret; optional for some flows. */
   readonly clientSecretRef?: SecretRef
-  /** Authentication of the client at the token endpoint. Default: the client secret. */
+  /** How the client authenticates at the token endpoint. Default: with the client secret. */
   readonly clientAuth?: ClientAuth
   /** Scopes to request. */
   readonly scopes?: readonly string[]
@@ -3387,7 +3387,7 @@ export type XaaConfig = {
   readonly idpClientId?: string
   /** Client secret at the identity provider. */
   readonly idpClientSecretRef?: SecretRef
-  /** Authentication of the client at the identity provider. Default: the client secret. */
+  /** How the client authenticates at the identity provider. Default: with the client secret. */
   readonly idpClientAuth?: ClientAuth
   /** Token endpoint of the target. */
   readonly targetTokenUrl: string
@@ -3397,7 +3397,7 @@ export type XaaConfig = {
   readonly targetClientId?: string
   /** Client secret at the target. */
   readonly targetClientSecretRef?: SecretRef
-  /** Authentication of the client at the target. Default: the client secret. */
+  /** How the client authenticates at the target. Default: with the client secret. */
   readonly targetClientAuth?: ClientAuth
   /** Issuer of the target. */
   readonly targetAudience: string

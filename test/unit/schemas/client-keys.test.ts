@@ -1,4 +1,4 @@
-/** Public keys of declared clients: accepted keys, and the message for each wrong member. */
+/** Public keys of declared clients: accepted keys, and the message for each invalid member. */
 import { generateKeyPairSync } from 'node:crypto'
 import t from 'tap'
 import { clientKeyViolations, formatViolations } from '../../../schemas/index.ts'
@@ -35,7 +35,7 @@ t.test('a key that fits signingAlg is accepted', async (t) => {
 })
 
 t.test('private members are rejected by name, and their values are not repeated', async (t) => {
-  const rule = 'must not be set, because it is part of a private key; only public keys belong here'
+  const rule = 'must not be set, because it is part of a private key; only public keys are allowed'
   t.equal(messageFor(privateJwk(p256), 'ES256'), `key.d: ${rule}`)
   t.equal(messageFor(privateJwk(ed25519), 'EdDSA'), `key.d: ${rule}`)
   t.equal(
@@ -62,8 +62,8 @@ t.test('a key that cannot verify assertions is rejected', async (t) => {
     [publicJwk(p256, { use: 'enc' }), 'ES256', 'key.use: must be sig'],
     [publicJwk(p256, { key_ops: ['sign'] }), 'ES256', 'key.key_ops: must contain verify'],
     [publicJwk(p256, { key_ops: 'verify' }), 'ES256', 'key.key_ops: must contain verify'],
-    [publicJwk(rsa, { alg: 'PS256' }), 'RS256', 'key.alg: must be RS256, the signingAlg of the client'],
-    [publicJwk(p256, { alg: 'none' }), 'ES256', 'key.alg: must be ES256, the signingAlg of the client'],
+    [publicJwk(rsa, { alg: 'PS256' }), 'RS256', "key.alg: must be RS256, the client's signingAlg"],
+    [publicJwk(p256, { alg: 'none' }), 'ES256', "key.alg: must be ES256, the client's signingAlg"],
     [publicJwk(p256, { x: 'AAAA' }), 'ES256', 'key: is not a valid public key'],
     [{ kty: 'EC' }, 'ES256', 'key: is not a valid public key'],
     [{ kty: 'RSA', n: 1, e: 'AQAB' }, 'RS256', 'key: is not a valid public key'],

@@ -58,7 +58,7 @@ t.test('a client has exactly one kind of credential', async (t) => {
   t.equal(messageFor('clients[0].clientSecretFiles', ['/run/ci/0'], keyed), message)
 })
 
-t.test('client ids are unique, and clients have their bounds', async (t) => {
+t.test('client ids are unique, and every field has its bounds', async (t) => {
   t.match(messageFor('clients', [client, client]), /^clients\[1\]: /)
   const many = (count: number) => Array.from({ length: count }, (_, i) => ({ ...client, clientId: `c${i}` }))
   t.strictSame(pathsFor('clients', many(50)), [])
