@@ -155,7 +155,7 @@ function oidcAuthenticator(
   }
 }
 
-/** Checks the grants of one issuer's callers. Callers of other issuers have no grant here. */
+/** Checks the grants of callers from one issuer. Callers from other issuers have no grant here. */
 function onlyFor(
   issuer: string | undefined,
   isLive: (caller: Caller) => Promise<boolean>,
@@ -163,7 +163,7 @@ function onlyFor(
   return async (caller) => caller.issuer !== issuer || (await isLive(caller))
 }
 
-/** Converts the errors of one issuer's token check, and reports when the checks begin and cease to fail. */
+/** Converts errors from one issuer's token check, and reports when its checks start to fail and when they recover. */
 function reporting(
   check: TokenCheck,
   config: OidcConfig,

@@ -21,8 +21,8 @@ export type IncomingConfig =
   | {
       readonly type: 'oidc'
       readonly oidc: OidcConfig
-      /** Further issuers. The `iss` claim of a token selects the issuer. */
-      readonly issuers?: readonly FurtherIssuer[] | undefined
+      /** Additional issuers. The `iss` claim of a token selects the issuer. */
+      readonly issuers?: readonly AdditionalIssuer[] | undefined
       /** Claims with groups or roles that policies read, in addition to the well-known ones. May be dotted paths. */
       readonly groupClaims?: readonly string[] | undefined
     }
@@ -52,19 +52,19 @@ export interface OidcConfig {
   readonly tls?: (() => TlsMaterial) | undefined
   /** File with the bearer token for requests to the key set. Read again for each request. */
   readonly jwksAuthTokenPath?: string | undefined
-  /** Accepts only tokens of this subject. */
+  /** Accept only this subject's tokens. */
   readonly subject?: string | undefined
-  /** Whether the protected-resource document lists the issuer. Default: true, for a further issuer false. */
+  /** Whether the protected-resource document lists the issuer. Default: true for the first issuer, false for others. */
   readonly advertise?: boolean | undefined
 }
 
-/** An issuer in addition to the first one. The server's own URL and scopes belong to the first one. */
-export interface FurtherIssuer extends Omit<OidcConfig, 'resource' | 'scopes'> {
+/** An issuer in addition to the first one. The server's own URL and scopes are settings of the first one. */
+export interface AdditionalIssuer extends Omit<OidcConfig, 'resource' | 'scopes'> {
   readonly issuer: string
   readonly audience: string
-  /** Precedes subjects. Default: the issuer and `#`. */
+  /** Prefix for subjects. Default: the issuer followed by `#`. */
   readonly subjectPrefix?: string | undefined
-  /** Precedes groups and roles. Default: the issuer and `#`. */
+  /** Prefix for groups and roles. Default: the issuer followed by `#`. */
   readonly groupPrefix?: string | undefined
 }
 
@@ -98,7 +98,7 @@ export function oidcViolations(
 }
 
 /**
- * Returns the errors of all issuers as lines that begin with `oidc.` or `issuers[0].`. `ownKeys` is true when this
+ * Returns the errors in all issuers as lines that begin with `oidc.` or `issuers[0].`. `ownKeys` is true when this
  * process holds the keys of the first issuer.
  */
 export function incomingViolations(

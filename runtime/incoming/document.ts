@@ -8,7 +8,7 @@
  */
 import { type Exchange, sendBody, type Stage } from '../net/index.ts'
 import { resourceMetadataPath } from '../oauth/index.ts'
-import { type FurtherIssuer, type OidcConfig, resourceUrl } from './config.ts'
+import { type AdditionalIssuer, type OidcConfig, resourceUrl } from './config.ts'
 
 const root = '/.well-known/oauth-protected-resource'
 
@@ -33,11 +33,11 @@ export function protectedResourceDocument(
 
 /**
  * Returns the issuers that the document lists, the first one before the others. `isEmbedded` is true when this process
- * is the first issuer: clients need it in the list.
+ * is the first issuer, which is then always listed because clients need it.
  */
 export function advertisedIssuers(
   { issuer, advertise = true }: OidcConfig,
-  others: readonly FurtherIssuer[] = [],
+  others: readonly AdditionalIssuer[] = [],
   isEmbedded = false,
 ): readonly string[] {
   return [

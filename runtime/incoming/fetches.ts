@@ -1,4 +1,4 @@
-/** The fetches of one issuer: its key set, and its introspection endpoint. */
+/** Fetch functions for one issuer: for its key set, and for its introspection endpoint. */
 import { rotatingSecret } from '../config/index.ts'
 import { isLoopbackHost, makeFetch, type ProxyEnvironment } from '../net/index.ts'
 import type { Fetch } from '../oauth/index.ts'
@@ -37,7 +37,7 @@ export function makeFetches(config: OidcConfig, proxy: ProxyEnvironment | undefi
   }
 }
 
-/** Sends the token in the file, for a key set that requires one (an API server's). */
+/** Sends the token in the file, for key sets that require one, such as an API server's. */
 function withToken(fetchKeys: Fetch, path: string): Fetch {
   const token = rotatingSecret(path)
   return (url, init) => {

@@ -24,12 +24,12 @@ function localIdentity(subject: string, name: string, more: Record<string, unkno
   return makeCaller({ issuer: localIssuer, subject, claims, displayName: name })
 }
 
-/** How the claims of one issuer become a caller. */
+/** Rules for creating a caller from one issuer's claims. */
 export interface IdentityRules {
   /** Used when the claims contain no issuer. */
   readonly issuer: string
   readonly origin: TokenOrigin
-  /** Renames the subjects and groups of a further issuer. */
+  /** Renames the subjects and groups of an additional issuer. */
   readonly rename?: ((claims: TokenClaims) => TokenClaims) | undefined
   /** Prefixes of other issuers. A subject that begins with one of them is rejected. */
   readonly reserved?: readonly string[] | undefined

@@ -17,7 +17,7 @@ import { claimRenamer } from './prefixes.ts'
 import { VerifiedTokens } from './verified-tokens.ts'
 import { looksLikeJwt, maxTokenLength, TokenVerifier } from './verifier.ts'
 
-/** Returns the caller for a token. Throws or rejects with an error for clients. */
+/** Returns the caller for a token. Throws or rejects with an error that clients may see. */
 export type TokenCheck = (token: string) => Caller | Promise<Caller>
 
 export interface IssuerParts {

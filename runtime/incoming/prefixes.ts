@@ -1,21 +1,21 @@
 /**
- * Adds the prefixes of a further issuer to the subject, groups and roles in the claims of its tokens.
+ * Adds the prefixes of an additional issuer to the subject, groups and roles in the claims of its tokens.
  *
  * Everything after authentication reads the renamed claims, so a policy, a quota or a session cannot confuse the users
  * or groups of two issuers. The token itself is unchanged.
  * Source: docs/guides/oidc.md, "Several issuers".
  */
 import { isFields, subjectPrefixOf } from '../../schemas/index.ts'
-import type { FurtherIssuer } from './config.ts'
+import type { AdditionalIssuer } from './config.ts'
 
 export type TokenClaims = Readonly<Record<string, unknown>>
 
-/** TokenClaims that policies and decision points read as groups or roles. */
+/** Claims that policies and decision points read as groups or roles. */
 const wellKnownGroupClaims = ['groups', 'roles', 'cognito:groups', 'mgroups', 'mroles'] as const
 
 /** Returns a function that renames claims. `groupClaims` are the configured claims with groups or roles. */
 export function claimRenamer(
-  issuer: FurtherIssuer,
+  issuer: AdditionalIssuer,
   groupClaims: readonly string[] = [],
 ): (claims: TokenClaims) => TokenClaims {
   const subjectPrefix = subjectPrefixOf(issuer)
@@ -29,7 +29,7 @@ export function claimRenamer(
   }
 }
 
-/** Renames the claim with exactly this name, or else the one at this dotted path, as policies read it. */
+/** Renames the claim with exactly this name, or otherwise the one at this dotted path, as policies do. */
 function withPrefix(claims: TokenClaims, name: string, prefix: string): TokenClaims {
   return Object.hasOwn(claims, name)
     ? renamedAt(claims, [name], prefix)

@@ -1,4 +1,6 @@
-/** Equal subjects at two issuers of one virtual server are two callers: sessions, quotas, policies and the audit log. */
+/**
+ * Equal subjects from two issuers of one virtual server are two callers: sessions, quotas, policies and the audit log.
+ */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -7,7 +9,7 @@ import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
 import { openSession, post } from '../../helpers/mcp/wire.ts'
 import { bareNames, startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
-t.test('equal subjects at two issuers share nothing', async (t) => {
+t.test('equal subjects from two issuers share nothing', async (t) => {
   const [a, b, stranger, backend] = await Promise.all([
     startTokenIssuer(),
     startTokenIssuer(),
