@@ -1,6 +1,6 @@
 /**
- * The OAuth client as which Gatehouse authenticates at a token endpoint: with a secret, with assertions that it signs,
- * or with a token that the platform issued.
+ * The OAuth client that Gatehouse uses at a token endpoint. It authenticates with a secret, with assertions that it
+ * signs, or with a token that the platform issued.
  *
  * All strategies with a token endpoint share this reader. Secrets, keys and tokens are read again, so that rotated values
  * take effect without a restart.
@@ -100,7 +100,7 @@ function reasonOf(error: unknown): string {
 }
 
 export class GatewayClient {
-  /** Names of the settings that a rejected client must check. */
+  /** Names of the settings to check when the server rejects the client. */
   readonly settings: string
   readonly #settings: ClientSettings
   readonly #defaultMethod: ClientAuthMethod | undefined
@@ -108,7 +108,7 @@ export class GatewayClient {
   readonly #credential: Source | undefined
   #key: { readonly text: string; readonly key: ClientKey } | undefined
 
-  /** Call `clientViolations` first. `prefix` is as there, with the path of the strategy. */
+  /** Call `clientViolations` first. `prefix` is the same, but starts with the path of the strategy. */
   constructor(
     settings: ClientSettings,
     prefix: string,
@@ -128,8 +128,8 @@ export class GatewayClient {
   }
 
   /**
-   * Returns the secret or the key, which every token of the client depends on. A token from the platform is short-lived,
-   * and the client's tokens do not depend on it.
+   * Returns the secret or key that the client's tokens depend on. Returns undefined for a token from the platform,
+   * which is short-lived and does not affect the client's tokens.
    */
   fingerprint(): string | undefined {
     return this.#settings.clientAuth?.method === 'federated' ? undefined : this.#credential?.read()
@@ -146,7 +146,7 @@ export class GatewayClient {
     if (!this.#credential) return { clientId, clientSecret: undefined, authMethod: this.#defaultMethod }
     const { setting, read } = this.#credential
     const value = read()
-    if (value === undefined) throw authFailure(`${setting}: the variable is not set or empty`)
+    if (value === undefined) throw authFailure(`${setting}: the variable is not set or is empty`)
     if (clientAuth?.method === 'federated') return { clientId, assertion: value }
     if (clientAuth?.method === 'privateKeyJwt') {
       const { assertionAudience = audience } = clientAuth

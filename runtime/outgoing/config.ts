@@ -13,7 +13,7 @@ import type { CredentialCache } from './cache.ts'
 import type { CredentialStrategy, UpstreamTokens } from './strategy.ts'
 import type { Fetch, Log } from '../net/index.ts'
 
-/** The members of a block, each of them optional. */
+/** A block whose members are all optional. */
 export type Block<T> = { readonly [K in keyof T]?: T[K] | undefined }
 
 export type StrategyConfig = Pick<schema.OutgoingStrategy, 'type'> & {

@@ -11,8 +11,8 @@ import { OAuthClientError, tokenRefusal } from '../oauth/index.ts'
 const defaultRetryAfterSec = 5
 
 /**
- * `subject`: the rejected grant is the caller's token, so a new login helps. `settings` names the settings of our client,
- * for a server that rejects the client.
+ * `subject` is true if the rejected grant is the caller's token, so that a new login helps. `settings` names the
+ * settings to check if the server rejects our client.
  */
 export function credentialFailure(
   error: unknown,

@@ -1,5 +1,5 @@
 /**
- * Reads the private key with which a client signs its assertions (private_key_jwt).
+ * Reads the private key that a client signs its assertions with (private_key_jwt).
  * Source: RFC 7523 section 2.2; RFC 7518 section 3.1; RFC 8037.
  */
 import { createPrivateKey, type JsonWebKey, type KeyObject, type webcrypto } from 'node:crypto'
@@ -12,7 +12,7 @@ export type AssertionAlg = (typeof assertionAlgs)[number]
 export interface ClientKey {
   readonly key: webcrypto.CryptoKey
   readonly alg: AssertionAlg
-  /** Key id; undefined when the key was not given as a JWK with one. */
+  /** Key id. Undefined unless the key is a JWK that contains one. */
   readonly kid?: string
 }
 
@@ -26,7 +26,8 @@ const importParameters: Record<AssertionAlg, Parameters<KeyObject['toCryptoKey']
 
 /**
  * Returns the key in `text`: PEM (PKCS#8, PKCS#1 or SEC1) or one JWK. `alg` chooses between RS256 and PS256 for an RSA
- * key; default RS256. Throws INVALID_CONFIG with `field` when the text is not such a key, or does not fit `alg`.
+ * key; default RS256. Throws INVALID_CONFIG with `field` when the text is not such a key, or the key cannot sign with
+ * `alg`.
  */
 export function readClientKey(text: string, field: string, alg?: AssertionAlg): ClientKey {
   const { key, kid } = parseKey(text.trim(), field)

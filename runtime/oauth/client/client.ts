@@ -11,7 +11,7 @@ import { OAuthClientError } from '../client-error.ts'
 import type { ClientKey } from './client-key.ts'
 import type { ServerMetadata } from '../metadata/server-metadata.ts'
 
-/** The methods that need no key. Registration obtains clients for these. */
+/** Methods that require no key. Dynamic registration uses these. */
 export type ClientAuthMethod = 'client_secret_basic' | 'client_secret_post' | 'none'
 
 export interface OAuthClient {
@@ -21,7 +21,7 @@ export interface OAuthClient {
   readonly privateKey?: ClientKey | undefined
   /** A token that the platform issued, sent as the client's assertion. Takes precedence over the secret. */
   readonly assertion?: string | undefined
-  /** Audience of assertions, for servers that require another one than their issuer. */
+  /** Audience of assertions, for servers that require an audience other than their issuer. */
   readonly assertionAudience?: string | undefined
   /** A fixed method, for instance from registration. Absent: chosen from the metadata. */
   readonly authMethod?: ClientAuthMethod | undefined
@@ -30,10 +30,10 @@ export interface OAuthClient {
 const preference: readonly ClientAuthMethod[] = ['client_secret_basic', 'client_secret_post', 'none']
 
 /**
- * Returns the authentication method. With a key it is `private_key_jwt`, with an assertion `client_assertion`, without
- * any credential `none`. With a secret it is the first of basic, post and none that `supported` lists, or basic when
- * `supported` is empty. (`none` is included because some servers for public clients return a secret at registration.)
- * Throws OAuthClientError `protocol` when the server supports none of them.
+ * Returns the authentication method. With a key it is `private_key_jwt`, with an assertion `client_assertion`, and
+ * without a credential `none`. With a secret it is the first of basic, post and none that `supported` lists, or basic
+ * when `supported` is empty. (`none` is included because some servers for public clients return a secret at
+ * registration.) Throws OAuthClientError `protocol` when the server supports none of them.
  */
 export function chooseAuthMethod(
   client: OAuthClient,
@@ -58,14 +58,14 @@ const methods: Record<ClientAuthMethod, (secret: string) => ClientAuth> = {
   none: None,
 }
 
-/** Sends an assertion that is valid for 60 s at the server's issuer. */
+/** Sends an assertion that is valid for 60 s. Its audience is the server's issuer by default. */
 function privateKeyJwt({ privateKey, assertionAudience }: OAuthClient): ClientAuth {
-  if (!privateKey) throw new OAuthClientError('protocol', 'private_key_jwt needs a private key')
+  if (!privateKey) throw new OAuthClientError('protocol', 'private_key_jwt requires a private key')
   return PrivateKeyJwt(privateKey, {
     [modifyAssertion](header, payload) {
       header['alg'] = privateKey.alg
       header['typ'] = 'client-authentication+jwt'
-      // A server whose clock is behind would reject it, and `iat` and `exp` limit the life.
+      // A server whose clock is behind would reject `nbf`, and `iat` and `exp` already limit the lifetime.
       delete payload['nbf']
       if (assertionAudience !== undefined) payload['aud'] = assertionAudience
     },

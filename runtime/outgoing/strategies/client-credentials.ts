@@ -32,7 +32,7 @@ export const clientCredentials: StrategyModule = {
         settings: client.settings,
         fingerprint: () => CredentialCache.key(JSON.stringify(block), client.fingerprint()),
         async obtainOwn() {
-          // Without an issuer, the token endpoint is the only name of the server.
+          // Without an issuer, the token endpoint is the only identifier for the server.
           const current = client.current(issuer === undefined ? tokenUrl : undefined)
           const server =
             issuer === undefined ? typedServer(undefined, tokenUrl) : await discoverServer(issuer, { fetch })

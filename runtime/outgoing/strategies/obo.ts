@@ -1,6 +1,6 @@
 /**
- * On-behalf-of exchange at a directory provider: sends the user's token as assertion and, by default,
- * the client's secret in the body.
+ * On-behalf-of exchange at a directory provider: sends the user's token as the assertion and, by default, the client's
+ * secret in the body.
  *
  * Off by default; every use then fails with ENTERPRISE_REQUIRED. The subject is the token of the authenticated caller,
  * never a header of the request.

@@ -147,7 +147,7 @@ for (const type of Object.keys(strategies)) {
   })
 }
 
-await t.test('token_exchange: a key also buys the token of health checks', async (t) => {
+await t.test('token_exchange: a key also gets the token for health checks', async (t) => {
   const server = await startLoopback(() => ({ body: token }))
   const outgoing = makeOutgoing()
   t.teardown(() => Promise.all([server.close(), outgoing.close()]))

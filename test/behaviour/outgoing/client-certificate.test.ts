@@ -1,4 +1,4 @@
-/** Client certificates towards backends: a real TLS server that requires one, before and after a rotation. */
+/** Client certificates for backends: a real TLS server that requires one, before and after a rotation. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { request as forward } from 'node:http'
 import { createServer } from 'node:https'
@@ -105,7 +105,7 @@ t.test('virtual server: backends with the same trust anchors do not share a cert
   t.same(new Set(serials), new Set([first.serialNumber]))
 })
 
-t.test('virtual server: settings that are unusable exclude the backend', async (t) => {
+t.test('virtual server: unusable settings exclude the backend', async (t) => {
   const { url, mounted, first, second, ca } = await rig(t)
   mounted.write({ ...secretOf(first, ca), 'tls.key': second.key })
   const files = { clientCertificatePath: mounted.certFile, clientKeyPath: mounted.keyFile }

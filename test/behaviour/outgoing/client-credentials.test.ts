@@ -30,7 +30,7 @@ function newKey(): { readonly pem: string; readonly jwk: object } {
 
 const pemOf = (key: KeyObject) => key.export({ format: 'pem', type: 'pkcs8' }).toString()
 
-/** A strategy with files in a directory of the test. `send` returns the headers of one request. */
+/** A strategy with files in a test directory. `send` returns the headers of one request. */
 function strategyFor(t: Test, block: Block, parts: OutgoingParts = {}) {
   const outgoing = makeOutgoing(parts)
   t.teardown(() => outgoing.close())
@@ -60,7 +60,7 @@ async function scripted(t: Test, expiresInSec: number | undefined = 3600) {
   return { server, script }
 }
 
-/** Writes a file into a directory of its own and returns its path. */
+/** Writes a file to its own directory and returns the path. */
 function fileIn(t: Test, name: string, text: string): string {
   const directory = mkdtempSync(join(tmpdir(), 'client-credentials-'))
   t.teardown(() => rmSync(directory, { recursive: true }))
@@ -69,22 +69,25 @@ function fileIn(t: Test, name: string, text: string): string {
   return path
 }
 
-await t.test('a secret buys a token for the resource and scopes, found through the issuer', async (t) => {
-  const idp = await startOidcProvider({
-    clients: [clientOf({ client_secret: 'gw:secret/+' })],
-    resources: { [backend]: {} },
-  })
-  t.teardown(() => idp.close())
-  const clientSecretPath = fileIn(t, 'secret', 'gw:secret/+\n')
-  const common = { clientId: 'gateway', clientSecretPath, scopes: ['read'], resource: backend }
-  for (const server of [{ issuer: idp.issuer }, { tokenUrl: `${idp.issuer}/token` }]) {
-    const { token } = strategyFor(t, { ...server, ...common })
-    t.match(decodeJwt(await token('alice')), { aud: backend, client_id: 'gateway', scope: 'read' })
-  }
-  t.equal(idp.requests.filter((path) => path.endsWith('oauth-authorization-server')).length, 1)
-})
+await t.test(
+  'a secret gets a token for the resource and scopes from the endpoint that the issuer advertises',
+  async (t) => {
+    const idp = await startOidcProvider({
+      clients: [clientOf({ client_secret: 'gw:secret/+' })],
+      resources: { [backend]: {} },
+    })
+    t.teardown(() => idp.close())
+    const clientSecretPath = fileIn(t, 'secret', 'gw:secret/+\n')
+    const common = { clientId: 'gateway', clientSecretPath, scopes: ['read'], resource: backend }
+    for (const server of [{ issuer: idp.issuer }, { tokenUrl: `${idp.issuer}/token` }]) {
+      const { token } = strategyFor(t, { ...server, ...common })
+      t.match(decodeJwt(await token('alice')), { aud: backend, client_id: 'gateway', scope: 'read' })
+    }
+    t.equal(idp.requests.filter((path) => path.endsWith('oauth-authorization-server')).length, 1)
+  },
+)
 
-await t.test('a key buys a token: the assertion is for the issuer and expires after a minute', async (t) => {
+await t.test('a key gets a token: the assertion is for the issuer and expires after a minute', async (t) => {
   const { pem, jwk } = newKey()
   const client = clientOf({
     token_endpoint_auth_method: 'private_key_jwt',
@@ -123,7 +126,7 @@ await t.test('a key buys a token: the assertion is for the issuer and expires af
   t.equal(server.seen[0]?.headers.authorization, undefined)
 })
 
-await t.test('a ServiceAccount token is sent as it is in its file, also after its renewal', async (t) => {
+await t.test('a ServiceAccount token is sent unchanged from its file, even after renewal', async (t) => {
   const { server } = await scripted(t, 60)
   const assertionPath = fileIn(t, 'token', 'platform-1')
   let now = 1_000_000
@@ -167,13 +170,13 @@ await t.test('a token is renewed 30 seconds before it expires', async (t) => {
   t.equal(await token(), 'token-2')
 })
 
-await t.test('a 401 of the backend renews the token once', async (t) => {
+await t.test('a 401 from the backend renews the token once', async (t) => {
   const { server } = await scripted(t)
   let now = 1_000_000
   const settings = { tokenUrl: server.url, clientId: 'gateway', clientSecretEnv: 'S' }
   const { strategy, send, token } = strategyFor(t, settings, { secret: () => 'x', now: () => now })
   const [first, second] = [await send('alice'), await send('bob')]
-  t.notOk(strategy.refused(first), 'a token that is this new would only be replaced by its like')
+  t.notOk(strategy.refused(first), 'a token this new is not renewed')
   now += 5000
   t.ok(strategy.refused(first))
   t.ok(strategy.refused(second), 'the other caller may retry as well')
@@ -233,7 +236,7 @@ await t.test('a rotated secret and a rotated key take effect without a restart',
   await t.rejects(byKey.token(), { code: 'BACKEND_AUTH_FAILED', message: /clientAuth\.privateKeyPath/ })
 })
 
-await t.test('a token endpoint that is down stops new tokens only', async (t) => {
+await t.test('while the token endpoint is down, the current token stays in use', async (t) => {
   const { server, script } = await scripted(t, 600)
   let now = 1_000_000
   const results: unknown[] = []
@@ -277,21 +280,24 @@ await t.test('a rejected client is reported with its settings and without its se
   await t.rejects(token('alice'), { code: 'BACKEND_AUTH_FAILED', message: /invalid_scope$/ })
 })
 
-await t.test('metadata of another issuer, and metadata without a token endpoint, are rejected', async (t) => {
-  let document: object = { issuer: 'https://other.example' }
-  const server = await startLoopback(() => ({ body: document }))
-  t.teardown(() => server.close())
-  const settings = { issuer: server.url, clientId: 'gateway', clientSecretEnv: 'S' }
-  const { token } = strategyFor(t, settings, { secret: () => 'x' })
-  await t.rejects(token(), { code: 'BACKEND_AUTH_FAILED', message: /names another issuer/ })
-  document = { issuer: server.url, token_endpoint: 'http://idp.example/token' }
-  await t.rejects(token(), { code: 'BACKEND_AUTH_FAILED', message: /token_endpoint .* must be https/ })
-  document = { issuer: server.url, token_endpoint: 'https://169.254.169.254/token' }
-  await t.rejects(token(), { code: 'BACKEND_AUTH_FAILED', message: /address of .* is not allowed/ })
-  t.ok(server.seen.every(({ method }) => method === 'GET'))
-})
+await t.test(
+  'metadata from another issuer, and metadata without a token endpoint, are rejected',
+  async (t) => {
+    let document: object = { issuer: 'https://other.example' }
+    const server = await startLoopback(() => ({ body: document }))
+    t.teardown(() => server.close())
+    const settings = { issuer: server.url, clientId: 'gateway', clientSecretEnv: 'S' }
+    const { token } = strategyFor(t, settings, { secret: () => 'x' })
+    await t.rejects(token(), { code: 'BACKEND_AUTH_FAILED', message: /names another issuer/ })
+    document = { issuer: server.url, token_endpoint: 'http://idp.example/token' }
+    await t.rejects(token(), { code: 'BACKEND_AUTH_FAILED', message: /token_endpoint .* must be https/ })
+    document = { issuer: server.url, token_endpoint: 'https://169.254.169.254/token' }
+    await t.rejects(token(), { code: 'BACKEND_AUTH_FAILED', message: /address of .* is not allowed/ })
+    t.ok(server.seen.every(({ method }) => method === 'GET'))
+  },
+)
 
-await t.test('a redirect of the token endpoint does not receive the secret', async (t) => {
+await t.test('a redirect from the token endpoint does not receive the secret', async (t) => {
   const { server, script } = await scripted(t)
   script.answer = () => ({ status: 307, headers: { location: `${server.url}/elsewhere` } })
   const settings = { tokenUrl: `${server.url}/token`, clientId: 'gateway', clientSecretEnv: 'S' }
@@ -303,7 +309,7 @@ await t.test('a redirect of the token endpoint does not receive the secret', asy
   )
 })
 
-await t.test('an aborted caller does not end the request of the other callers', async (t) => {
+await t.test('an aborted caller does not cancel the request that other callers wait for', async (t) => {
   let respond: (() => void) | undefined
   const arrived = Promise.withResolvers<void>()
   const server = await startLoopback(async () => {
