@@ -110,8 +110,11 @@ function addServe(vmcp: Command): void {
     .option('--backend <name=url>', backendHelp, collect, [])
     .option('--host <address>', 'address to bind', '127.0.0.1')
     .option('--port <number>', 'port to bind; 0 lets the system choose', '4483')
-    .option('--tls-cert-file <file>', 'serve HTTPS with this PEM certificate; reloaded when it changes')
-    .option('--tls-key-file <file>', 'PEM private key of the certificate, without a passphrase')
+    .option(
+      '--tls-cert-file <file>',
+      'serve HTTPS with this certificate chain, PEM; reloaded when it changes',
+    )
+    .option('--tls-key-file <file>', 'private key of the certificate, PEM, without a passphrase')
     .option('--session-ttl <duration>', 'time until an idle session expires (default: 30m)')
     .option(
       '--max-sessions <number>',

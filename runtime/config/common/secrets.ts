@@ -55,8 +55,8 @@ export function rotatingSecret(path: string, now: () => number = Date.now): () =
 }
 
 /**
- * Returns a function that calls `read` and returns its value. While `read` throws INVALID_CONFIG, the last value stays
- * in use, `first` at the beginning.
+ * Returns a function that calls `read` and returns its value. While `read` throws INVALID_CONFIG, the last value
+ * (initially `first`) stays in use.
  */
 export function rereading<T>(first: T, read: () => T): () => T {
   let last = first

@@ -130,7 +130,7 @@ function loginInput(remoteAuth: NonNullable<ProxyFile['remoteAuth']>, env: Envir
   })
 }
 
-/** Omits values that the schema fills in, because they have no effect with client_credentials. */
+/** Omits a default that the schema filled in, because client_credentials rejects the setting. */
 function unlessDefault(value: string, byDefault: string): string | undefined {
   return value === byDefault ? undefined : value
 }

@@ -39,11 +39,11 @@ export interface IncomingOidc {
   readonly advertise?: boolean | undefined
 }
 
-/** From a configuration file: a further issuer, whose subjects get a prefix. */
+/** From a configuration file: an additional issuer, whose subjects get a prefix. */
 export interface IncomingIssuer extends IncomingOidc {
   readonly issuer: string
   readonly audience: string
-  /** Undefined: the issuer and `#`. */
+  /** Default: the issuer followed by `#`. */
   readonly subjectPrefix: string | undefined
   readonly groupPrefix: string | undefined
 }

@@ -1,5 +1,5 @@
 /**
- * How the proxy authenticates to its target: none, a fixed bearer token, or an OAuth login of a user or a machine.
+ * How the proxy authenticates to its target: none, a fixed bearer token, or an OAuth login for a user or a machine.
  *
  * Source: docs/reference/specification/proxy-command.md#rules, rules 1 to 6 and "Outgoing (remote server) flags".
  */

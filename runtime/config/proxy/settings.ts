@@ -44,7 +44,7 @@ export interface ProxySettings {
   readonly stateless?: boolean | undefined
   /** Undefined: the endpoint is open. */
   readonly oidc: IncomingOidc | undefined
-  /** From a configuration file: further issuers. */
+  /** From a configuration file: additional issuers. */
   readonly issuers?: readonly IncomingIssuer[] | undefined
   readonly passAuthorization: boolean
   readonly remote: RemoteAuthSettings
@@ -104,7 +104,7 @@ export function resolveProxyConfig(
   if (remote.kind === 'oauth' && remote.machineClient && exchange?.subjectTokenType.endsWith(':id_token')) {
     violations.about(
       'tokenExchangeSubjectTokenType',
-      'id_token requires the login of a user, because client_credentials returns no ID token',
+      'id_token requires a user login, because client_credentials returns no ID token',
     )
   }
   if (exchange && remote.kind === 'none' && oidc === undefined) {

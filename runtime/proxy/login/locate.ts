@@ -5,8 +5,8 @@
  * protected-resource document (from the challenge or the well-known locations), the realm of the challenge, metadata at
  * the target's own origin, and the default endpoints of the oldest specification. The search fails when a document is
  * for another resource, or when the server's metadata does not advertise PKCE with S256, even for a configured issuer.
- * A login without a user needs no PKCE. It does not use the default endpoints either, because its client secret would go
- * to a guessed URL.
+ * A login without a user requires no PKCE. It does not use the default endpoints, because it would send its client
+ * secret to a guessed URL.
  * Source: docs/reference/specification/proxy-command.md#rules, rules 1, 2 and 5; MCP 2025-11-25 authorization; MCP
  * 2025-03-26 (fallbacks).
  */
@@ -61,9 +61,9 @@ export interface LocateOptions {
 /** When these flags are set, the metadata of the authorization server is not read. */
 const endpointFlags = '--remote-auth-authorize-url and --remote-auth-token-url'
 
-/** Scopes for the identity of a user, default with a configured issuer. */
+/** Scopes for the user's identity. Requested by default if an issuer is configured. */
 const userScopes = ['openid', 'profile', 'email']
-/** Servers reject these when no user takes part, but many resources list them. */
+/** Servers reject these without a user, but many resources list them. */
 const scopesOfUsers: ReadonlySet<string> = new Set([...userScopes, 'offline_access'])
 
 /** Rejects with OAuthClientError. */

@@ -1,6 +1,6 @@
 /**
- * The proxy's login at its target without a user: gets a token with the client's own secret or key
- * (client_credentials), and a new one before it expires or when the target rejects it.
+ * The proxy's login at its target without a user. Gets a token with the client's own secret or key
+ * (client_credentials), and replaces it before it expires or when the target rejects it.
  *
  * Only one token request runs at a time; all callers wait for the same one. Nothing is stored, because the client can
  * always get another token. When a renewal fails, the token stays in use until it expires.
@@ -28,7 +28,7 @@ interface HeldToken {
   readonly expiresAt: number
 }
 
-/** A token is renewed this long before it expires, or after half of a shorter life. */
+/** A token is renewed this long before it expires, or after half its lifetime if that is later. */
 const aheadMs = 30_000
 /** A token that replaced a rejected one is not replaced for this long, because the target would reject the next one too. */
 const freshMs = 5_000
@@ -77,7 +77,7 @@ export class MachineLogin implements ProxyLogin {
     try {
       await this.#flights.once('token', () => this.#obtain())
     } catch (error) {
-      if (!this.#token || this.#isOver(this.#token)) throw error
+      if (!this.#token || this.#hasExpired(this.#token)) throw error
     }
     return this.#token?.value
   }
@@ -140,7 +140,7 @@ export class MachineLogin implements ProxyLogin {
     })
   }
 
-  /** Returns the scopes that the target requires and that were not requested yet. */
+  /** Returns the scopes that the target requires and that have not been requested yet. */
   #newScopes(challenge: Challenge | undefined): readonly string[] {
     const located = this.#located
     if (!located || challenge?.params.get('error') !== 'insufficient_scope') return []
@@ -179,7 +179,7 @@ export class MachineLogin implements ProxyLogin {
     })
   }
 
-  /** Remembers a failure for a while, so that callers do not cause a request each. */
+  /** Remembers a failure for a while, so that not every caller causes another request. */
   async #attempt(run: () => Promise<void>): Promise<void> {
     const { signal, now, log } = this.#parts
     if (this.#failure && now() < this.#failure.untilMs) throw this.#failure.error
@@ -198,7 +198,7 @@ export class MachineLogin implements ProxyLogin {
     }
   }
 
-  #isOver({ expiresAt }: HeldToken): boolean {
+  #hasExpired({ expiresAt }: HeldToken): boolean {
     return expiresAt <= this.#parts.now()
   }
 }

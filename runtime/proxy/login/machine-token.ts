@@ -1,6 +1,6 @@
 /**
  * Finds the target's authorization server and requests a token for a client without a user (client_credentials).
- * Does not retry and keeps nothing.
+ * Does not retry, and stores nothing.
  * Source: RFC 6749 section 4.4; RFC 8707; MCP extension "OAuth Client Credentials" (SEP-1046).
  */
 import type { OAuthSettings, TargetAddress } from '../../config/index.ts'
@@ -55,7 +55,7 @@ export function requestMachineToken(
   const client = settings.machineClient()
   return clientCredentialsGrant({
     server,
-    // Without an issuer, the configured endpoint is the only name that both sides know.
+    // Without an issuer, the configured endpoint is the only identifier that both sides share.
     client: hintedClient(hint, {
       ...client,
       assertionAudience: issuer === undefined ? server.token_endpoint : undefined,

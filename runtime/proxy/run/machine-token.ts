@@ -1,4 +1,4 @@
-/** One access token for a client without a user, found and requested as the proxy does it. */
+/** Gets one access token for a client without a user, with the same discovery and request as the proxy. */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { TargetAddress } from '../../config/index.ts'
 import { makeDispatcher, type ProxyEnvironment } from '../../net/index.ts'
@@ -15,7 +15,7 @@ import type { Located } from '../login/locate.ts'
 
 export interface MachineTokenOptions {
   readonly settings: MachineSettings
-  /** The MCP endpoint; with a configured issuer or token endpoint, it is not called. */
+  /** The MCP endpoint. Not called if an issuer or a token endpoint is configured. */
   readonly target: TargetAddress
   readonly ca?: string | undefined
   readonly proxy: ProxyEnvironment

@@ -29,7 +29,7 @@ const keys = {
   rsa: generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey,
 }
 
-/** Returns a private key in the form of a file: PEM, or a JWK with the name as its key id. */
+/** Returns the file contents of a private key: PEM, or a JWK with the name as its key id. */
 export function keyText(name: keyof typeof keys, format: 'pem' | 'jwk' = 'jwk'): string {
   return format === 'pem'
     ? keys[name].export({ type: 'pkcs8', format: 'pem' }).toString()

@@ -1,4 +1,4 @@
-/** The proxy's client without a user: which settings it needs, which contradict it, and when files are read. */
+/** The proxy's client without a user: required settings, conflicting settings, and when files are read. */
 import { generateKeyPairSync } from 'node:crypto'
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -64,7 +64,7 @@ await t.test('client_credentials: the client has a secret or a key, read for eac
   t.same(violations({ ...machine, remoteAuthPrivateKeyFile: keyFile, remoteAuthTokenUrl: tokenUrl }), [])
 })
 
-await t.test('client_credentials: each contradiction is one error, all at once', async (t) => {
+await t.test('client_credentials: all conflicts are reported at once, one error each', async (t) => {
   const found = violations({
     ...machine,
     remoteAuthClientSecretFile: file('machine-secret', 's3cret'),
@@ -90,11 +90,11 @@ await t.test('client_credentials: each contradiction is one error, all at once',
     '--remote-auth-scope-param-name: has no effect with the grant client_credentials',
     '--remote-auth-skip-browser: has no effect with the grant client_credentials',
     '--remote-auth-timeout: has no effect with the grant client_credentials',
-    '--token-exchange-subject-token-type: id_token requires the login of a user, because client_credentials returns no ID token',
+    '--token-exchange-subject-token-type: id_token requires a user login, because client_credentials returns no ID token',
   ])
 })
 
-await t.test('client_credentials: a setting that is missing or unusable is named', async (t) => {
+await t.test('client_credentials: a missing or unusable setting is named', async (t) => {
   const secret = { GATEHOUSE_REMOTE_OAUTH_CLIENT_SECRET: 's' }
   const rows: readonly (readonly [ProxyInput, readonly string[], Record<string, string>?])[] = [
     [

@@ -1,4 +1,4 @@
-/** When the login without a user gets a new token: the margin before expiry, failures, and pauses after them. */
+/** When the login without a user gets a new token: margin before expiry, failures, and pauses after failures. */
 import t, { type Test } from 'tap'
 import { resolveProxyConfig } from '../../../runtime/config/index.ts'
 import { makeDispatcher, makeFetch, silentLog } from '../../../runtime/net/index.ts'
@@ -67,7 +67,7 @@ await t.test('a token is renewed 30 s before it expires', async (t) => {
   t.equal(await login.token(), 'second')
 })
 
-await t.test('a short life is used at least half', async (t) => {
+await t.test('a token with a short lifetime is used for at least half of it', async (t) => {
   const { state, login } = await makeLogin(t, tokenOf('first', 20))
   await login.start()
   state.next = tokenOf('second', 20)
@@ -88,7 +88,7 @@ await t.test('a token without an expiry is kept until the target rejects it', as
   t.equal(login.token(), 'second')
 })
 
-await t.test('callers that wait share one request', async (t) => {
+await t.test('waiting callers share one request', async (t) => {
   const { state, login, requests } = await makeLogin(t, tokenOf('first', 60))
   await login.start()
   state.next = tokenOf('second', 60)
@@ -156,7 +156,7 @@ await t.test('a token that replaced a rejected one is not replaced within 5 s', 
   t.equal(login.token(), 'third')
 })
 
-await t.test('only challenges about missing scopes concern a login that has a token', async (t) => {
+await t.test('a login with a token handles only challenges about missing scopes', async (t) => {
   const { login } = await makeLogin(t, tokenOf('first', 300))
   t.equal(login.concerns(401, undefined), false, 'an open target may reject what a client sends')
   await login.start()

@@ -49,7 +49,7 @@ await t.test('machine: a secret gets a token for the target, without a browser',
   t.match(await claims(), { client_id: 'job', aud: world.resource, scope: 'read' })
   await claims()
   t.equal(tokenRequests(world), 1, 'calls share the token')
-  t.same(lines, [], 'nothing is asked of a user')
+  t.same(lines, [], 'the user is not prompted')
   const used = world.idp.requests.filter((path) => path.startsWith('/auth') || path.startsWith('/reg'))
   t.same(used, [])
 })
@@ -146,7 +146,7 @@ await t.test('machine: a token that the target rejects is replaced once, and by 
   t.equal(tokenRequests(world), 2, 'concurrent calls fetch one token')
   t.not((await claims()).jti, old)
   world.response = { status: 401, challenge: 'Bearer error="invalid_token"' }
-  t.equal((await call()).status, 502, 'a target that rejects the new token gets no further one')
+  t.equal((await call()).status, 502, 'a target that rejects the new token does not get another one')
   t.equal(tokenRequests(world), 2)
 })
 
@@ -216,14 +216,14 @@ await t.test('machine: while the token endpoint is down, clients get 503', async
   t.equal((await call()).status, 200, 'the token that the target accepts again is still used')
 })
 
-await t.test('machine: more scopes are requested when the target asks for them', async (t) => {
+await t.test('machine: more scopes are requested when the target requires them', async (t) => {
   const { world, proxy, call, claims } = await start(t, withSecret)
   await proxy.ready
   const challenge = 'Bearer error="insufficient_scope", scope="read write"'
   rejectUntilNextToken(world, 403, challenge)
   t.match(await claims(), { scope: 'read write' })
   world.response = { status: 403, challenge }
-  t.equal((await call()).status, 403, 'scopes that were requested already are not requested again')
+  t.equal((await call()).status, 403, 'scopes that have been requested are not requested again')
 })
 
 /** A target that names `issuer` and `scopes`, and accepts every token. */
@@ -241,7 +241,7 @@ async function startTarget(t: Test, issuer: () => string, scopes: readonly strin
   return target
 }
 
-await t.test('machine: scopes of users are not requested, although the target lists them', async (t) => {
+await t.test('machine: user scopes are not requested even if the target lists them', async (t) => {
   const listed = ['openid', 'profile', 'email', 'offline_access', 'read']
   const target = await startTarget(t, () => idp.issuer, listed)
   const idp = await startOidcProvider({ ...machineProvider, resources: { [`${target.url}/mcp`]: {} } })
