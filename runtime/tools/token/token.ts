@@ -134,7 +134,7 @@ function readTarget(
 function readScopes({ scope }: TokenFlags, errors: OptionErrors): readonly string[] | undefined {
   const scopes = scope?.flatMap((text) => text.split(/[\s,]+/)).filter((text) => text !== '')
   if (scopes?.some((text) => !/^[\x21\x23-\x5b\x5d-\x7e]+$/.test(text)))
-    errors.add('--scope', 'must consist of printable characters without quotes and backslashes')
+    errors.add('--scope', 'must contain only printable ASCII characters, without quotes or backslashes')
   return scopes
 }
 
@@ -171,7 +171,9 @@ function readClient(flags: TokenFlags, errors: OptionErrors): OAuthClient | unde
 function printResult({ tokens, located }: MachineToken, { json }: TokenFlags): number {
   const { accessToken, expiresAt } = tokens
   if (!/^[\x21-\x7e]+$/.test(accessToken)) {
-    printError('Error: the token endpoint returned a token that is not visible ASCII text')
+    printError(
+      'Error: the token endpoint returned a token that contains spaces, control or non-ASCII characters',
+    )
     return exitCode.failed
   }
   if (json) {
@@ -187,7 +189,7 @@ function printResult({ tokens, located }: MachineToken, { json }: TokenFlags): n
   return exitCode.ok
 }
 
-/** Prints what failed, the words of the authorization server, and the next step. */
+/** Prints what failed, the authorization server's message, and the next step. */
 function explain(error: unknown, flags: TokenFlags): number {
   if (!(error instanceof GatehouseError)) throw error
   const network = knownFailure(error)
@@ -204,7 +206,7 @@ function explain(error: unknown, flags: TokenFlags): number {
 /** By OAuth error code. */
 const steps: Readonly<Record<string, string>> = {
   invalid_client:
-    'check --client-id, and that the authorization server knows this client with this secret or public key',
+    'check --client-id, and check that the authorization server has this secret or public key for the client',
   unauthorized_client: 'allow the grant client_credentials for this client at the authorization server',
   unsupported_grant_type: 'enable the grant client_credentials at the authorization server',
   invalid_scope: 'request only scopes that this client may have (--scope)',

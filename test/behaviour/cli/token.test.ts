@@ -52,7 +52,7 @@ await t.test('a secret, a key and a variable get a token that the server accepts
   t.match(await runGatehouse(piped, keyText('second', 'pem')), { code: 0, stdout: /^eyJ/, stderr: '' })
 })
 
-await t.test('--json adds life, scope and issuer', async (t) => {
+await t.test('--json adds the lifetime, scope and issuer', async (t) => {
   const { code, stdout, stderr } = await token(...server, ...withSecret, '--scope', 'write', '--json')
   t.match({ code, stderr }, { code: 0, stderr: '' })
   const { access_token: accessToken, expires_in: life, ...others } = JSON.parse(stdout)
@@ -61,7 +61,7 @@ await t.test('--json adds life, scope and issuer', async (t) => {
   t.ok(life > 500 && life <= 600, `${life} seconds`)
 })
 
-await t.test('a rejection is explained: code, words of the server, next step', async (t) => {
+await t.test('a rejection is explained: exit code, message from the server, next step', async (t) => {
   const wrong = fileWith('token-wrong', 'wr0ng')
   let error = ''
   const idp = await startLoopback(() => ({ status: 400, body: { error, error_description: 'not for you' } }))
@@ -90,7 +90,7 @@ await t.test('a rejection is explained: code, words of the server, next step', a
   }
 })
 
-await t.test('a server that is down, open or without metadata gets no request for a token', async (t) => {
+await t.test('a server that is down, open or without metadata gets no token request', async (t) => {
   const open = await startUpstream((_seen, res) => res.end('{}'))
   const bare = await startUpstream((seen, res) => {
     if (seen.url === '/mcp') res.writeHead(401, { 'WWW-Authenticate': 'Bearer' }).end()
@@ -120,7 +120,7 @@ await t.test('a token with control characters is not printed', async (t) => {
   const odd = await startLoopback(() => ({ body: { access_token: 'a\u001b[31m', token_type: 'Bearer' } }))
   t.teardown(() => odd.close())
   const found = await token('--token-url', `${odd.url}/token`, ...withSecret)
-  t.match(found, { code: 1, stdout: '', stderr: /not visible ASCII/ })
+  t.match(found, { code: 1, stdout: '', stderr: /control or non-ASCII characters/ })
 })
 
 await t.test('completion offers the grants and algorithms', async (t) => {
@@ -129,7 +129,7 @@ await t.test('completion offers the grants and algorithms', async (t) => {
   t.match((await complete('token', '--signing-alg', 'PS')).stdout, /^PS256/)
 })
 
-await t.test('wrong usage ends with 2 and names every error', async (t) => {
+await t.test('wrong usage exits with 2 and names every error', async (t) => {
   const all = await token(
     ...['--issuer', 'http://id.example', '--token-url', 'nonsense', '--resource', 'x', '--scope', 'a"b'],
     ...['--client-secret-file', secretFile, '--private-key-file', secretFile],
@@ -141,7 +141,7 @@ await t.test('wrong usage ends with 2 and names every error', async (t) => {
     '--token-url: must be an absolute URL',
     '--issuer, --token-url: set only one of them',
     '--resource: must be an absolute URI without a fragment',
-    '--scope: must consist of printable characters without quotes and backslashes',
+    '--scope: must contain only printable ASCII characters, without quotes or backslashes',
     '--client-id: required',
     '--client-secret-file, --private-key-file: set only one of them',
     '--private-key-file: expected a private key as PEM or JWK',
