@@ -1,5 +1,5 @@
 /**
- * Derives from the claims of an access token whether a user or a machine presented it, and for which client.
+ * Derives from an access token's claims whether a user or a machine presented it, and which client received it.
  *
  * Source: RFC 9068 sections 2.2 and 5 (the subject of a machine is its client).
  */
@@ -13,7 +13,7 @@ export type TokenOrigin = 'embedded' | 'external'
 /** Claims for the client: RFC 9068, OpenID Connect, Okta, Entra ID (version 1). */
 const clientClaims = ['client_id', 'azp', 'cid', 'appid'] as const
 
-/** Precedes the ids of declared clients in the subjects of the embedded authorization server. */
+/** Prefix for declared clients in the subjects from the embedded authorization server. */
 export const clientSubject = 'client:'
 const serviceAccountSubject = /^system:serviceaccount:[^:]+:[^:]+$/
 

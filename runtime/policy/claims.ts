@@ -23,8 +23,8 @@ export interface UpstreamTokenSource {
 }
 
 /**
- * False for a caller who never has upstream tokens: a machine, or a user of another issuer. Policies read the claims of
- * the token that such a caller presents.
+ * False for a caller who never has upstream tokens: a machine, or a user from another issuer. Policies read the claims
+ * of the token that such a caller presents.
  */
 export function hasUpstreams({ facts }: Caller): boolean {
   return facts?.hasUpstreams ?? true

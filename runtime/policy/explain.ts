@@ -101,7 +101,7 @@ export async function asked(
   }
 }
 
-/** Returns a caller with these claims. `given` replaces facts that would be derived from them. */
+/** Returns a caller with these claims. `given` replaces facts that are derived from them. */
 function callerOf(claims: PolicyQuestion['claims'], subject: string, given: PrincipalFacts = {}): Caller {
   const derived = callerFacts(claims)
   const { iss } = claims
@@ -119,7 +119,7 @@ function callerOf(claims: PolicyQuestion['claims'], subject: string, given: Prin
       kind: kind === 'machine' || kind === 'user' ? kind : derived.kind,
       clientId: clientId ?? undefined,
       authMethod: authMethod ?? undefined,
-      // The claims are the ones that policies read.
+      // Policies read exactly these claims.
       hasUpstreams: false,
     },
   })

@@ -25,7 +25,7 @@ export interface PolicyInputs {
   readonly attributes?: Readonly<Record<string, unknown>>
   /**
    * Facts about the caller's token; null for an absent one. With `read`: those that a policy reads. Undefined in lines
-   * of older versions.
+   * from older versions.
    */
   readonly principal?: PrincipalFacts | undefined
   /** With `all`: the claims that the policies see. */

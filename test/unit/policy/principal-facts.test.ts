@@ -61,7 +61,7 @@ t.test('a policy reads each fact from the principal', async (t) => {
     t.equal(await decide(permit(condition), claims), allowed ? 'permitted' : 'unmentioned', condition)
 })
 
-t.test('kind: what each issuer says about its machines', async (t) => {
+t.test('kind: how each issuer identifies its machines', async (t) => {
   const account = { sub: 'system:serviceaccount:jobs:nightly', 'kubernetes.io': { namespace: 'jobs' } }
   const rows: readonly (readonly [Claims, 'embedded' | 'external', 'user' | 'machine'])[] = [
     [machine, 'embedded', 'machine'],
@@ -150,7 +150,7 @@ t.test('primaryUpstreamProvider: machines and other issuers use their own claims
   }
 })
 
-t.test('the console and commands know the facts', async (t) => {
+t.test('the console and the commands accept the facts', async (t) => {
   const policies = permit('principal.kind == "machine" && principal.clientId == "ci"')
   t.same(cedarWarnings({ policies: policies.policies ?? [] }), [])
   const ask = (claims: Claims, principal?: PolicyQuestion['principal']) =>
