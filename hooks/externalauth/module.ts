@@ -30,7 +30,7 @@ export interface ExternalAuthModule {
   ) => readonly Violation[]
   /** Lists the Secrets that the settings refer to. */
   readonly secrets: (spec: MCPExternalAuthConfigSpec) => readonly SecretRef[]
-  /** Lists those of the Secrets that pods reread, so that a rotation does not replace the pods. Default: none. */
+  /** Lists the Secrets that pods reread, so that rotating one does not replace the pods. Default: none. */
   readonly rereadSecrets?: (spec: MCPExternalAuthConfigSpec) => readonly SecretRef[]
   /** Builds the strategy; undefined when the type does not authenticate to backends. */
   readonly toRuntime: (
@@ -44,9 +44,9 @@ export function definedItems<T>(items: readonly (T | undefined)[]): readonly T[]
   return items.filter((item) => item !== undefined)
 }
 
-/** Message for a strategy that needs an ID token, next to an embedded server without upstreams. */
+/** Message for a strategy that requires an ID token, when the embedded server has no upstreams. */
 export function noIdToken(type: string): string {
-  return `Type ${type} needs an ID token from an upstream provider, and the embedded authorization server has none`
+  return `Type ${type} requires an ID token from an upstream provider, but the embedded authorization server has no upstreams`
 }
 
 /** Returns the named subject provider, which must exist, or by default the embedded server's first upstream. */

@@ -236,7 +236,7 @@ export function authServerSecrets(config: EmbeddedAuthServerConfig): readonly Se
 
 /**
  * Lists the Secrets that replace the pods when they change. The running server rereads the secrets of declared clients,
- * so that the rotation of a job's secret ends no session.
+ * so rotating a job's secret ends no session.
  */
 export function restartSecrets(config: EmbeddedAuthServerConfig): readonly SecretRef[] {
   const redis = config.storage?.redis
@@ -271,7 +271,7 @@ export function resourceFailure(
     resources.filter((resource) => resource !== served).map((resource) => `${resource} (client ${clientId})`),
   )
   if (foreign.length === 0) return undefined
-  return `clients can only have the resource ${served}, for which this server issues tokens: ${foreign.join(', ')}`
+  return `clients can only have the resource ${served}, because this server issues no other tokens; found ${foreign.join(', ')}`
 }
 
 /** Returns a failure when replicas would not share grants or keys; undefined when they do or there is only one. */

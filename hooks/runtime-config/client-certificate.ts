@@ -10,7 +10,7 @@ const directory = '/etc/gatehouse/client-certificates'
 const certificateKey = 'tls.crt'
 const privateKey = 'tls.key'
 
-/** Returns the paths of the files. `owner` is the name of the remote server. */
+/** Returns the file paths. `owner` is the name of the remote server. */
 export function clientCertificatePaths(owner: string): {
   readonly clientCertificatePath: string
   readonly clientKeyPath: string

@@ -30,7 +30,7 @@ export function resolveIssuers(
   target: OidcTarget,
 ): ConfigPart<ResolvedIssuers> {
   const part = issuersOf(context, references, target)
-  const message = `The ${references.length} MCPOIDCConfigs are valid`
+  const message = 'All referenced MCPOIDCConfigs are valid'
   context.conditions.check(oidcCondition.type, part.failure, oidcCondition.valid, message)
   return part
 }

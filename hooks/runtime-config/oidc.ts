@@ -50,7 +50,7 @@ export function oidcPart(
   return definedFields({ ...own, ...common, clientId: own.clientId ?? reference.audience })
 }
 
-/** Builds the settings of a further issuer. */
+/** Builds the settings for an additional issuer. */
 export function issuerPart(
   config: MCPOIDCConfig,
   reference: IssuerReference,

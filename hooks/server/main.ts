@@ -220,7 +220,7 @@ function portsOf({ port, hooksPort }: Flags): { port: number; serves: readonly H
 
 /** Without the policy engine, every object with a policy would be rejected. */
 function engineReason(): string | undefined {
-  return engineAnswers() ? undefined : 'the policy engine does not answer'
+  return engineAnswers() ? undefined : 'the policy engine is not responding'
 }
 
 function settingsFrom(environment: Environment & NodeJS.ProcessEnv): HookSettings {

@@ -1,4 +1,4 @@
-/** Golden cases of declared clients: with secrets, with keys, with a URL of keys, and without upstreams. */
+/** Golden cases of declared clients: with secrets, with keys, with a key URL, and without upstreams. */
 import {
   auth,
   embedded,

@@ -1,4 +1,4 @@
-/** MCPExternalAuthConfig: what a rotated Secret of a client changes, and where the strategy works. */
+/** MCPExternalAuthConfig: the effect of rotating a client's Secret, and the kinds that support the strategy. */
 import t from 'tap'
 import { entry, resource, secret, server, virtual, world, remote } from '../resources.ts'
 

@@ -1,4 +1,4 @@
-/** Admission and `gatehouse validate` for declared clients: one message for each wrong field. */
+/** Admission and `gatehouse validate` for declared clients: one message for each invalid field. */
 import { generateKeyPairSync } from 'node:crypto'
 import t from 'tap'
 import { validateResource } from '../../../hooks/index.ts'
@@ -36,7 +36,7 @@ function messagesFor(clients: readonly object[], more: object = {}): readonly [d
 }
 
 const privateKey = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' })
-const isPrivate = 'must not be set, because it is part of a private key; only public keys belong here'
+const isPrivate = 'must not be set, because it is part of a private key; only public keys are allowed'
 const oneCredential = 'exactly one of clientSecretRefs, jwks and jwksUri must be set'
 
 type Rule = readonly [title: string, clients: readonly object[], message: string, server?: object]
@@ -83,12 +83,12 @@ const rules: readonly Rule[] = [
     '….clients[0].jwks.keys[0]: must be an Ed25519 key, because signingAlg is EdDSA',
   ],
   [
-    'a URL of keys with credentials',
+    'a key URL with credentials',
     [keyedByUrl('https://user:pass@ci.example.com/jwks')],
     '….clients[0].jwksUri: must not contain credentials',
   ],
   [
-    'a URL of keys with a fragment',
+    'a key URL with a fragment',
     [keyedByUrl('https://ci.example.com/jwks#a')],
     '….clients[0].jwksUri: must not have a fragment',
   ],
@@ -121,7 +121,7 @@ for (const [title, clients, message, more] of rules) {
   })
 }
 
-t.test('admission rejects a URL of keys at an address that no server uses', async (t) => {
+t.test('admission rejects a key URL at an address that no server uses', async (t) => {
   for (const message of messagesFor([keyedByUrl('https://169.254.169.254/jwks')]))
     t.match(message, /^….clients\[0\]\.jwksUri: /)
 })

@@ -159,7 +159,7 @@ for (const { kind, name, conditionType, reason, map, deployment, objects } of ho
     t.match(condition(bad, kind, name, conditionType), {
       status: 'False',
       reason,
-      message: `clients can only have the resource https://${name}.example.com, for which this server issues tokens: https://other.example.com (client agent)`,
+      message: `clients can only have the resource https://${name}.example.com, because this server issues no other tokens; found https://other.example.com (client agent)`,
     })
   })
 
@@ -169,7 +169,7 @@ for (const { kind, name, conditionType, reason, map, deployment, objects } of ho
     t.match(fileOf(w, map, 'authserver-config.yaml'), { upstreamProviders: [], clients: [{}] })
   })
 
-  t.test(`${kind}: a server without clients has no trace of them`, async (t) => {
+  t.test(`${kind}: a server without clients has no settings for them`, async (t) => {
     const w = hosting({})
     t.notOk('clients' in fileOf(w, map, 'authserver-config.yaml'))
     t.notMatch(JSON.stringify(templateOf(w, deployment)), 'authserver-client')
@@ -197,7 +197,7 @@ t.test(
       'door',
       'AuthServerConfigValidated',
     )
-    t.match(foreign, { status: 'False', message: /: https:\/\/a\.example\.com \(client agent\)$/ })
+    t.match(foreign, { status: 'False', message: /; found https:\/\/a\.example\.com \(client agent\)$/ })
   },
 )
 
@@ -240,7 +240,7 @@ t.test('proxies without upstreams add no credential, and report a strategy that 
     'The embedded authorization server has no upstream provider corp; its list upstreamProviders is empty'
   t.match(reported(auth.inject), { status: 'False', reason: 'SubjectProviderUnknown', message: named })
   const noIdToken =
-    'needs an ID token from an upstream provider, and the embedded authorization server has none'
+    'requires an ID token from an upstream provider, but the embedded authorization server has no upstreams'
   t.match(reported(auth.xaa), { reason: 'SubjectProviderUnknown', message: `Type xaa ${noIdToken}` })
   t.match(reported(auth.exchange), {
     reason: 'SubjectProviderUnknown',
