@@ -126,7 +126,7 @@ await t.test('audit: stateless clients and backends leave the same lines', async
 })
 
 await t.test(
-  'audit: the HTTP+SSE (deprecated) transport, whose responses travel on another stream',
+  'audit: the deprecated HTTP+SSE transport, whose responses travel on another stream',
   async (t) => {
     const { url, lines } = await rig(t)
     const events = await stream(new URL('/sse', url).href)

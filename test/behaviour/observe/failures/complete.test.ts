@@ -23,14 +23,14 @@ const failures = [
 
 /** Types that need more than a virtual server; each has a test of its own. */
 const elsewhere: Partial<Record<EventType, string>> = {
-  attach_state: 'a stdio server that is attached to: test/behaviour/proxy/attached/told.test.ts',
+  attach_state: 'an attached stdio server: test/behaviour/proxy/attached/reports.test.ts',
   backend_message_unassigned:
     'two callers of one backend session: test/security/vmcp/shared-backends.test.ts',
   console_policies: 'a console with a login: test/behaviour/console/role-failures.test.ts',
   console_user_untold: 'a console with a login: test/behaviour/console/role-failures.test.ts',
   quota_memory_full: 'tens of thousands of callers: test/unit/policy/quotas/memory.test.ts',
-  server_line_too_long: 'a stdio server that is attached to: test/behaviour/proxy/attached/told.test.ts',
-  server_requests_lost: 'a stdio server that is attached to: test/behaviour/proxy/attached/told.test.ts',
+  server_line_too_long: 'an attached stdio server: test/behaviour/proxy/attached/reports.test.ts',
+  server_requests_lost: 'an attached stdio server: test/behaviour/proxy/attached/reports.test.ts',
   server_overloaded: 'hundreds of requests at once: test/behaviour/vmcp/overload.test.ts',
   session_unsaved: 'a store that goes away within a request: test/unit/observe/recent-failures.test.ts',
 }

@@ -1,4 +1,7 @@
-/** Who learns of quotas: the caller in time, and operators in log, status, metrics and audit log, without names of users. */
+/**
+ * Reports about quotas: to the caller in advance, and to operators in log, status, metrics and audit log, without user
+ * names.
+ */
 import t from 'tap'
 import { makeLog } from '../../../runtime/observe/index.ts'
 import { textResult } from '../../helpers/mcp/raw-backend.ts'
@@ -7,31 +10,34 @@ import { daily, leftIn, quotaEras, refusalOf, startQuotaRig } from '../../helper
 const resetsAt = '2026-11-24T00:00:00.000Z'
 
 for (const era of quotaEras) {
-  t.test(`${era}: from 80 % on a result says what is left, and else stays as it is`, async (t) => {
-    const meta = '{"content":[],"_meta":{"own":{"n":12345678901234567890}},"other":1e2}'
-    const results = [textResult('plain'), meta, '{"content":[],"_meta":"none of an object"}']
-    let next = 0
-    const rig = await startQuotaRig(
-      t,
-      { quotas: [daily({ limit: 10 }), daily({ name: 'wide', limit: 100 })] },
-      { backend: { responses: { 'tools/call': () => results[next] } } },
-    )
-    const ada = await rig.as(era, 'ada')
-    for (let i = 0; i < 7; i++) t.equal(leftIn(await ada.call()), undefined)
-    const left = (remaining: number) => [
-      { quota: 'daily', per: 'user', unit: 'calls', window: 'day', limit: 10, remaining, resetsAt },
-    ]
-    t.strictSame(leftIn(await ada.call()), left(2))
-    next = 1
-    const told = await ada.call()
-    t.strictSame(leftIn(told), left(1))
-    t.match(told.text, '"own":{"n":12345678901234567890}', 'what is there stays, byte for byte')
-    t.match(told.text, '"other":1e2')
-    next = 2
-    const odd = await ada.call()
-    if (era === 'session') t.match(odd.text, '"_meta":"none of an object"')
-    t.match(refusalOf(await ada.call()), { remaining: 0 })
-  })
+  t.test(
+    `${era}: from 80% usage, a result reports the remaining budget; otherwise it is unchanged`,
+    async (t) => {
+      const meta = '{"content":[],"_meta":{"own":{"n":12345678901234567890}},"other":1e2}'
+      const results = [textResult('plain'), meta, '{"content":[],"_meta":"none of an object"}']
+      let next = 0
+      const rig = await startQuotaRig(
+        t,
+        { quotas: [daily({ limit: 10 }), daily({ name: 'wide', limit: 100 })] },
+        { backend: { responses: { 'tools/call': () => results[next] } } },
+      )
+      const ada = await rig.as(era, 'ada')
+      for (let i = 0; i < 7; i++) t.equal(leftIn(await ada.call()), undefined)
+      const left = (remaining: number) => [
+        { quota: 'daily', per: 'user', unit: 'calls', window: 'day', limit: 10, remaining, resetsAt },
+      ]
+      t.strictSame(leftIn(await ada.call()), left(2))
+      next = 1
+      const told = await ada.call()
+      t.strictSame(leftIn(told), left(1))
+      t.match(told.text, '"own":{"n":12345678901234567890}', 'what is there stays, byte for byte')
+      t.match(told.text, '"other":1e2')
+      next = 2
+      const odd = await ada.call()
+      if (era === 'session') t.match(odd.text, '"_meta":"none of an object"')
+      t.match(refusalOf(await ada.call()), { remaining: 0 })
+    },
+  )
 
   t.test(`${era}: the audit log names the quota`, async (t) => {
     const quotas = [
@@ -57,7 +63,7 @@ for (const era of quotaEras) {
   })
 }
 
-t.test('operators: the problem opens at 80 %, changes, and ends with the window', async (t) => {
+t.test('operators: the problem opens at 80%, changes, and ends with the window', async (t) => {
   const lines: string[] = []
   const log = makeLog({ destination: { write: (line) => void lines.push(line) } })
   const rig = await startQuotaRig(t, { quotas: [daily({ limit: 5 })] }, { log })
@@ -86,7 +92,7 @@ t.test('operators: the problem opens at 80 %, changes, and ends with the window'
   t.match(lines.join(''), /"event":"quota_level".*"after":"exhausted"/)
 })
 
-t.test('operators: quotas that go take their problems along', async (t) => {
+t.test('operators: removing a quota removes its problems', async (t) => {
   const rig = await startQuotaRig(t, { quotas: [daily({ limit: 1 })] })
   const ada = await rig.as('stateless', 'ada')
   await ada.call()
@@ -97,7 +103,7 @@ t.test('operators: quotas that go take their problems along', async (t) => {
   t.notMatch(await rig.status(), 'quota_level')
 })
 
-t.test('counters in memory are warned of at the start', async (t) => {
+t.test('counters in memory cause a warning at startup', async (t) => {
   const lines: string[] = []
   const log = makeLog({ destination: { write: (line) => void lines.push(line) } })
   await startQuotaRig(t, { quotas: [daily()], costs: { raw: 1 } }, { log })

@@ -1,5 +1,5 @@
 /**
- * What somebody must mend, or should know, is told on the resource that it concerns.
+ * Problems and warnings are reported on the resource that they concern.
  */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
@@ -30,7 +30,7 @@ const template = (w: World) => JSON.stringify((w.get('Deployment', 'vmcp-door')[
 const violationsOf = (manifest: object) =>
   validateResource(manifest).violations.map(({ path, message }) => `${path}: ${message}`)
 
-t.test('replicas of an authorization server that are not one server are told', async (t) => {
+t.test('replicas of an authorization server that do not share state are reported', async (t) => {
   const served = (more: object, replicas = 2) =>
     virtual({
       replicas,
@@ -68,7 +68,7 @@ t.test('replicas of an authorization server that are not one server are told', a
   t.match(condition(w, 'MCPRemoteProxy', 'crm', 'AuthServerReplicasWarning'), { status: 'True' })
 })
 
-t.test('the address of a session store has a port', async (t) => {
+t.test('the address of a session store requires a port', async (t) => {
   for (const address of ['redis.example.com', 'redis://redis.example.com:6379', 'redis:', ':6379']) {
     for (const manifest of [
       virtual({ sessionStorage: { provider: 'redis', address } }),
@@ -82,7 +82,7 @@ t.test('the address of a session store has a port', async (t) => {
     t.strictSame(violationsOf(virtual({ sessionStorage: { provider: 'redis', address } })), [], address)
 })
 
-t.test('a CA bundle that is optional may be absent, and counts when it comes', async (t) => {
+t.test('an optional CA bundle may be absent, and is used once it exists', async (t) => {
   const optional = { configMapRef: { name: 'anchors', optional: true } }
   const oidc = { type: 'oidc', oidcConfigRef: { name: 'login', audience: 'https://door.example.com/mcp' } }
   const w = world(
@@ -134,7 +134,7 @@ t.test(
   },
 )
 
-t.test('two members of one name are told on the virtual server', async (t) => {
+t.test('two members with the same name are reported on the virtual server', async (t) => {
   const w = world(server('same'), entry('same'), virtual()).ready()
   t.match(ofDoor(w, 'MemberNamesUnique'), {
     status: 'False',
@@ -145,7 +145,7 @@ t.test('two members of one name are told on the virtual server', async (t) => {
   t.equal(ofDoor(w, 'MemberNamesUnique'), undefined)
 })
 
-t.test('an own service account that may not report is told', async (t) => {
+t.test('a custom service account without the permission to report is reported', async (t) => {
   const own = virtual({ serviceAccount: 'mine' })
   const { warnings } = validateResource(own)
   t.ok(
@@ -163,7 +163,7 @@ t.test('an own service account that may not report is told', async (t) => {
   t.equal(ofDoor(world(entry('a'), virtual()).ready(), 'BackendHealthReported'), undefined)
 })
 
-t.test('what no child can hold is refused at admission', async (t) => {
+t.test('admission rejects what is too large for a child object', async (t) => {
   const policy = `permit(principal, action, resource) when { resource.name == "${'x'.repeat(60_000)}" };`
   const inline = { type: 'inline', inline: { policies: [policy, policy, policy, policy, policy] } }
   const manifests = [
@@ -194,33 +194,41 @@ t.test('the deletion of a group with members is reviewed', async (t) => {
   t.ok(deletion?.rules[0]?.resources.includes('mcpgroups'))
 })
 
-t.test('what a person must mend is a Warning Event, the same for every sync of the same state', async (t) => {
-  const eventsOf = (w: World, kind: string, name: string) => {
-    const request = w.request(kind, name)
-    const hook = w.hooks.byKind(kind)
-    return (
-      hook?.events(request, hook.sync(request)).map((event) => eventObject(event, () => new Date(0))) ?? []
-    )
-  }
-  const wrong = resource('MCPAuthzConfig', 'policies', { type: 'cedarv1', config: { policies: ['permit('] } })
-  const needy = server('files', { secrets: [{ name: 'absent', key: 'k' }] })
-  const map = { type: 'configMap', configMap: { name: 'gone', key: 'k' } }
-  const w = world(
-    wrong,
-    needy,
-    virtual({ incomingAuth: { type: 'anonymous', authzConfig: map } }),
-    remote('crm'),
-  ).settle()
-  t.match(eventsOf(w, 'MCPAuthzConfig', 'policies'), [
-    { type: 'Warning', reason: 'ConfigInvalid', message: /policies\[0\]/ },
-  ])
-  t.match(eventsOf(w, 'MCPServer', 'files'), [{ reason: 'SecretNotFound', message: /Secret absent, key k/ }])
-  t.match(eventsOf(w, 'VirtualMCPServer', 'door'), [{ reason: 'AuthzConfigMapNotFound', message: /gone/ }])
-  t.strictSame(eventsOf(w, 'MCPRemoteProxy', 'crm'), [], 'pods that are on their way are no news')
-  const [first] = eventsOf(w, 'MCPServer', 'files')
-  t.equal(eventsOf(w, 'MCPServer', 'files')[0]?.metadata.name, first?.metadata.name, 'one name, one Event')
-  w.apply(server('files', { secrets: [{ name: 'other', key: 'k' }] })).settle()
-  t.not(eventsOf(w, 'MCPServer', 'files')[0]?.metadata.name, first?.metadata.name)
-  w.apply(secret('other', { k: 'v' })).ready()
-  t.strictSame(eventsOf(w, 'MCPServer', 'files'), [])
-})
+t.test(
+  'a problem that requires an operator causes a Warning Event, which stays the same while the state does',
+  async (t) => {
+    const eventsOf = (w: World, kind: string, name: string) => {
+      const request = w.request(kind, name)
+      const hook = w.hooks.byKind(kind)
+      return (
+        hook?.events(request, hook.sync(request)).map((event) => eventObject(event, () => new Date(0))) ?? []
+      )
+    }
+    const wrong = resource('MCPAuthzConfig', 'policies', {
+      type: 'cedarv1',
+      config: { policies: ['permit('] },
+    })
+    const needy = server('files', { secrets: [{ name: 'absent', key: 'k' }] })
+    const map = { type: 'configMap', configMap: { name: 'gone', key: 'k' } }
+    const w = world(
+      wrong,
+      needy,
+      virtual({ incomingAuth: { type: 'anonymous', authzConfig: map } }),
+      remote('crm'),
+    ).settle()
+    t.match(eventsOf(w, 'MCPAuthzConfig', 'policies'), [
+      { type: 'Warning', reason: 'ConfigInvalid', message: /policies\[0\]/ },
+    ])
+    t.match(eventsOf(w, 'MCPServer', 'files'), [
+      { reason: 'SecretNotFound', message: /Secret absent, key k/ },
+    ])
+    t.match(eventsOf(w, 'VirtualMCPServer', 'door'), [{ reason: 'AuthzConfigMapNotFound', message: /gone/ }])
+    t.strictSame(eventsOf(w, 'MCPRemoteProxy', 'crm'), [], 'pods that are on their way are no news')
+    const [first] = eventsOf(w, 'MCPServer', 'files')
+    t.equal(eventsOf(w, 'MCPServer', 'files')[0]?.metadata.name, first?.metadata.name, 'one name, one Event')
+    w.apply(server('files', { secrets: [{ name: 'other', key: 'k' }] })).settle()
+    t.not(eventsOf(w, 'MCPServer', 'files')[0]?.metadata.name, first?.metadata.name)
+    w.apply(secret('other', { k: 'v' })).ready()
+    t.strictSame(eventsOf(w, 'MCPServer', 'files'), [])
+  },
+)

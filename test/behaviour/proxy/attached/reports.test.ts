@@ -1,6 +1,6 @@
 /**
- * What happens to a server that is attached to is told alike: an event and a line of the log with the next step, metrics beside
- * the probes, and the record of which the hooks make the condition Attached.
+ * Reports about an attached server: an event and a log line with the next step, metrics next to the probes, and the
+ * record from which the hooks set the condition Attached.
  */
 import t, { type Test as TapTest } from 'tap'
 import { makeLog, logEvents, makeEvents } from '../../../../runtime/observe/index.ts'
@@ -55,7 +55,7 @@ function sample(text: string, name: string, labels: string): number | undefined 
 
 const own = 'server="notes"'
 
-t.test('told: a server that is attached to, killed, started again and initialized again', async (t) => {
+t.test('reports: a server is attached, killed, restarted and initialized again', async (t) => {
   const { stub, bridge, events, seen, lines, output, metrics } = await told(t)
   await happened(seen, 'attach_state', { attached: true })
   await until(() => isReady(bridge))
@@ -105,7 +105,7 @@ t.test('told: a server that is attached to, killed, started again and initialize
   t.match(events.recent(), [{ type: 'server_requests_lost', reason: 'server_lost' }])
 })
 
-t.test('told: a stream that breaks is attached to again, and nothing is initialized', async (t) => {
+t.test('reports: a broken stream is attached again, without initialization', async (t) => {
   const { stub, bridge, seen, metrics } = await told(t)
   await happened(seen, 'attach_state', { attached: true })
   await until(() => isReady(bridge))
@@ -117,7 +117,7 @@ t.test('told: a stream that breaks is attached to again, and nothing is initiali
   t.equal(seen.filter(({ type }) => type === 'server_initialized').length, 1)
 })
 
-t.test('told: a container that was started again behind an open stream', async (t) => {
+t.test('reports: a container restarts behind an open stream', async (t) => {
   const { stub, bridge, seen, metrics } = await told(t)
   await happened(seen, 'attach_state', { attached: true })
   await until(() => isReady(bridge))
@@ -127,7 +127,7 @@ t.test('told: a container that was started again behind an open stream', async (
   t.equal(sample(await metrics(), 'gatehouse_attach_detachments_total', `${own},cause="server_restarted"`), 1)
 })
 
-t.test('told: attaching is refused: one problem with its next step, until it is allowed', async (t) => {
+t.test('reports: attaching is denied: one problem with its next step, until it is allowed', async (t) => {
   const refusal = { code: 403, message: 'pods "server-0" is forbidden: cannot create pods/attach' }
   const { stub, bridge, events, seen, lines, metrics } = await told(t, sessionProgram, { refusal })
   await happened(seen, 'attach_state', { attached: false, reason: 'AccessRefused' })
@@ -151,7 +151,7 @@ t.test('told: attaching is refused: one problem with its next step, until it is 
   t.equal(sample(await metrics(), 'gatehouse_attach_up', own), 1)
 })
 
-t.test('told: a line over the limit', async (t) => {
+t.test('reports: a line over the limit', async (t) => {
   const { bridge, events, seen, lines, metrics } = await told(t, ['test/helpers/mcp/once-program.ts'])
   const session = await openSession(bridge.url)
   await session.request('long', { bytes: 65 * 1024 * 1024 })
@@ -164,7 +164,7 @@ t.test('told: a line over the limit', async (t) => {
   t.match(events.recent(), [{ type: 'server_line_too_long', reason: 'line_too_long' }])
 })
 
-t.test('told: a proxy that ends lets go, which is no problem', async (t) => {
+t.test('reports: a proxy that stops detaches, which is not a problem', async (t) => {
   const { bridge, events, seen, lines } = await told(t)
   await happened(seen, 'attach_state', { attached: true })
   await bridge.close()
@@ -173,7 +173,7 @@ t.test('told: a proxy that ends lets go, which is no problem', async (t) => {
   t.equal(events.problems().length, 0)
 })
 
-t.test('told: the page has every metric of the table, and nothing else', async (t) => {
+t.test('reports: the metrics page contains every metric in the table, and no others', async (t) => {
   const { bridge, seen, metrics } = await told(t)
   await happened(seen, 'attach_state', { attached: true })
   await until(() => isReady(bridge))
@@ -182,7 +182,7 @@ t.test('told: the page has every metric of the table, and nothing else', async (
   t.equal((await fetch(`http://127.0.0.1:${bridge.healthPort}/metrics`, { method: 'POST' })).status, 404)
 })
 
-t.test('told: each event about an attached server is driven here', async (t) => {
+t.test('reports: this file covers every event about an attached server', async (t) => {
   const driven = new Set([
     'attach_state',
     'server_initialized',
