@@ -193,7 +193,7 @@ t.test('sdk2 finds out the era of the server by itself, through the bridge', asy
   }
 })
 
-t.test('sdk2 in the session era, the HTTP+SSE (deprecated) transport', async (t) => {
+t.test('sdk2 in the session era, the deprecated HTTP+SSE transport', async (t) => {
   const fixture = await startFixture()
   t.teardown(() => fixture.close())
   const { client, violations } = await connect2(t, fixture.sseUrl, 'legacy')

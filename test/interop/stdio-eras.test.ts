@@ -1,6 +1,6 @@
 /**
- * Stdio servers of either era behind the bridge, with clients of either era in front of it, operation by operation: real
- * SDK clients and programs of both generations, over streamable HTTP and over HTTP+SSE (deprecated).
+ * Stdio servers of either era behind the bridge, with clients of either era in front of it, operation by operation:
+ * real SDK clients and programs of both generations, over streamable HTTP and over the deprecated HTTP+SSE transport.
  */
 import { EventEmitter, once } from 'node:events'
 import t, { type Test } from 'tap'

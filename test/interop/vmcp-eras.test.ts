@@ -1,6 +1,6 @@
 /**
  * Every client era with every backend era, operation by operation: both generations of the SDK as clients, both as
- * backends, and the HTTP+SSE (deprecated) transport on either side, through one virtual server.
+ * backends, and the deprecated HTTP+SSE transport on either side, through one virtual server.
  */
 import t, { type Test } from 'tap'
 import { type ClientKind, connect } from '../helpers/mcp/clients.ts'

@@ -4,9 +4,9 @@
  * A POST request waits here for its response. Standard output does not show which request a notification or a server
  * request belongs to. Progress goes to the request with the matching token, everything else to the newest pending
  * request, or to the standing stream when no request is pending. Without either, a limited number is buffered for the
- * next stream. Over deprecated HTTP+SSE, everything goes to the one stream that the client opened. A client that does
- * not read is disconnected. When a program rejects `initialize` and supports the stateless era, its messages are
- * translated.
+ * next stream. Over the deprecated HTTP+SSE transport, everything goes to the one stream that the client opened. A
+ * client that does not read is disconnected. When a program rejects `initialize` and supports the stateless era, its
+ * messages are translated.
  * Source: MCP 2025-11-25, transports; MCP 2024-11-05, "HTTP with SSE"; MCP 2026-07-28, stdio.
  */
 import type { ServerResponse } from 'node:http'

@@ -60,7 +60,7 @@ await t.test('file: a target’s own path takes the place of the client’s', as
 })
 
 await t.test(
-  'file: the HTTP+SSE (deprecated) transport has two paths, and a prefix for its endpoint event',
+  'file: the deprecated HTTP+SSE transport has two paths, and a prefix for its endpoint event',
   async (t) => {
     const proxy = await start(t, {
       targetUri: `${target.url}/old/sse`,

@@ -290,7 +290,7 @@ await t.test('forward: HEAD and 204 have no body and keep the connection usable'
 })
 
 await t.test(
-  'forward: the endpoint event of the HTTP+SSE (deprecated) transport stays behind the proxy',
+  'forward: the endpoint event of the deprecated HTTP+SSE transport stays behind the proxy',
   async (t) => {
     const upstream = await startUpstream((seen, res) => {
       res.writeHead(200, { 'Content-Type': 'text/event-stream' })

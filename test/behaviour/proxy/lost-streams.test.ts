@@ -69,40 +69,43 @@ t.test('a stream that ends at once and takes the session with it is opened ever 
   t.ok(sessionsOf(server) >= 3)
 })
 
-t.test('HTTP+SSE (deprecated): a connection that ends at once is opened ever more rarely', async (t) => {
-  let connections = 0
-  let stream: ServerResponse | undefined
-  const server = createServer((req, res) => {
-    if (req.method === 'GET') {
-      connections++
-      stream = res.writeHead(200, { 'content-type': 'text/event-stream' })
-      stream.write('event: endpoint\ndata: /messages\n\n')
-      return
-    }
-    let body = ''
-    req.on('data', (chunk) => (body += String(chunk)))
-    req.on('end', () => {
-      res.writeHead(202).end()
-      const { id, method } = JSON.parse(body) as { id?: number; method: string }
-      const result = {
-        protocolVersion: '2024-11-05',
-        capabilities: {},
-        serverInfo: { name: 's', version: '1' },
+t.test(
+  'the deprecated HTTP+SSE transport: a connection that ends at once is opened ever more rarely',
+  async (t) => {
+    let connections = 0
+    let stream: ServerResponse | undefined
+    const server = createServer((req, res) => {
+      if (req.method === 'GET') {
+        connections++
+        stream = res.writeHead(200, { 'content-type': 'text/event-stream' })
+        stream.write('event: endpoint\ndata: /messages\n\n')
+        return
       }
-      if (method === 'initialize')
-        stream?.write(`data: ${JSON.stringify({ jsonrpc: '2.0', id, result })}\n\n`)
-      else stream?.end()
+      let body = ''
+      req.on('data', (chunk) => (body += String(chunk)))
+      req.on('end', () => {
+        res.writeHead(202).end()
+        const { id, method } = JSON.parse(body) as { id?: number; method: string }
+        const result = {
+          protocolVersion: '2024-11-05',
+          capabilities: {},
+          serverInfo: { name: 's', version: '1' },
+        }
+        if (method === 'initialize')
+          stream?.write(`data: ${JSON.stringify({ jsonrpc: '2.0', id, result })}\n\n`)
+        else stream?.end()
+      })
     })
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.closeAllConnections())
-  t.teardown(() => server.close())
-  const { port } = server.address() as AddressInfo
-  const bridge = startStdio(t, `http://127.0.0.1:${port}/sse`)
-  bridge.send(initialize)
-  t.match(await bridge.message(), { id: 0, result: {} })
-  bridge.send(initialized)
-  await until(() => connections >= 3)
-  await setTimeout(300)
-  t.ok(connections <= 10, `${connections} connections`)
-})
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    t.teardown(() => server.closeAllConnections())
+    t.teardown(() => server.close())
+    const { port } = server.address() as AddressInfo
+    const bridge = startStdio(t, `http://127.0.0.1:${port}/sse`)
+    bridge.send(initialize)
+    t.match(await bridge.message(), { id: 0, result: {} })
+    bridge.send(initialized)
+    await until(() => connections >= 3)
+    await setTimeout(300)
+    t.ok(connections <= 10, `${connections} connections`)
+  },
+)

@@ -1,5 +1,5 @@
 /**
- * Clients of the HTTP+SSE (deprecated) transport that ask `server/discover` first, as the official Go SDK does: the
+ * Clients of the deprecated HTTP+SSE transport that ask `server/discover` first, as the official Go SDK does: the
  * message is accepted, the refusal comes on the stream, and the session opens as if nothing had been asked.
  */
 import t, { type Test } from 'tap'

@@ -135,7 +135,7 @@ t.test('streams: what is said for a session arrives wherever its stream is open'
   }
 })
 
-t.test('HTTP+SSE (deprecated): messages find the stream', async (t) => {
+t.test('the deprecated HTTP+SSE transport: messages find the stream', async (t) => {
   const backend = await startSlow()
   t.teardown(() => backend.close())
   const served = await startServed(t, { raw: backend.url }, { workers: 2, flags: ['--enable-audit'] })

@@ -1,4 +1,4 @@
-/** Clients of the stateless era, and of the HTTP+SSE (deprecated) transport. */
+/** Clients of the stateless era, and of the deprecated HTTP+SSE transport. */
 import { setTimeout } from 'node:timers/promises'
 import {
   type RpcMessage,

@@ -80,7 +80,7 @@ export interface ConnectOptions {
   /** False declares no capabilities at all. */
   readonly able?: boolean
   readonly headers?: Record<string, string>
-  /** Over the HTTP+SSE (deprecated) transport. */
+  /** Over the deprecated HTTP+SSE transport. */
   readonly sse?: boolean
   /** Forms are accepted as they stand: the SDK fills in what they suggest (sdk1). */
   readonly fillsInDefaults?: boolean

@@ -53,7 +53,7 @@ t.test('redirects to another authority are not followed, those to the same one a
   t.equal(backend.requests.at(-1)?.headers['x-key'], 'secret')
 })
 
-t.test('the HTTP+SSE (deprecated) transport: an endpoint on another origin is refused', async (t) => {
+t.test('the deprecated HTTP+SSE transport: an endpoint on another origin is refused', async (t) => {
   const other = await bystander(t)
   const backend = await startRawBackend({
     before: (req, res) => {

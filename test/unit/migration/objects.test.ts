@@ -173,53 +173,56 @@ t.test('objects: what is lost is told; a default that is lost is not', async (t)
   t.same(specs(migration).at(-1)?.spec, { description: 'd' })
 })
 
-t.test('objects: grants without a user that have no counterpart are lost with the reason', async (t) => {
-  const embeddedAuthServer = {
-    issuer: 'https://auth.example.com',
-    upstreamProviders: [
-      {
-        name: 'idp',
-        type: 'oidc',
-        oidcConfig: { issuerUrl: 'https://idp.example.com', clientId: 'c' },
-        caBundleRef: { configMapRef: { name: 'idp-ca', key: 'ca.pem' } },
+t.test(
+  'objects: grants without a user that have no equivalent are reported as lost, with the reason',
+  async (t) => {
+    const embeddedAuthServer = {
+      issuer: 'https://auth.example.com',
+      upstreamProviders: [
+        {
+          name: 'idp',
+          type: 'oidc',
+          oidcConfig: { issuerUrl: 'https://idp.example.com', clientId: 'c' },
+          caBundleRef: { configMapRef: { name: 'idp-ca', key: 'ca.pem' } },
+        },
+      ],
+      delegateClients: [{ clientId: 'd', clientSecretRef: { name: 'd', key: 'secret' }, scopes: ['read'] }],
+      trustedIssuers: [{ issuerUrl: 'https://kubernetes.default.svc' }],
+      spiffeTrustDomains: [{ name: 'prod', trustDomain: 'example.org' }],
+      inboundGrants: {
+        spiffeClientAuth: [{ trustDomainRef: 'prod', clientId: 'reports' }],
+        tokenExchange: { issuerPolicies: [{ issuerRef: 'a' }] },
+        jwtBearer: { issuerPolicies: [{ issuerRef: 'a' }] },
       },
-    ],
-    delegateClients: [{ clientId: 'd', clientSecretRef: { name: 'd', key: 'secret' }, scopes: ['read'] }],
-    trustedIssuers: [{ issuerUrl: 'https://kubernetes.default.svc' }],
-    spiffeTrustDomains: [{ name: 'prod', trustDomain: 'example.org' }],
-    inboundGrants: {
-      spiffeClientAuth: [{ trustDomainRef: 'prod', clientId: 'reports' }],
-      tokenExchange: { issuerPolicies: [{ issuerRef: 'a' }] },
-      jwtBearer: { issuerPolicies: [{ issuerRef: 'a' }] },
-    },
-    allowPrivateKeyJWTRegistration: true,
-  }
-  const migration = convert([
-    object('MCPExternalAuthConfig', { type: 'embeddedAuthServer', embeddedAuthServer }),
-  ])
-  const [document] = migration.documents
-  t.equal(document?.outcome, 'partly')
-  const textOf = (field: string) =>
-    document?.rows.find((row) => row.field === `spec.embeddedAuthServer.${field}`)?.text
-  t.match(
-    textOf('delegateClients'),
-    /exchange the tokens of users.*declare a program that acts for itself in clients/,
-  )
-  t.match(textOf('trustedIssuers'), /neither exchanged nor accepted as assertions/)
-  for (const field of ['spiffeTrustDomains', 'inboundGrants.spiffeClientAuth'])
-    t.match(textOf(field), /SPIFFE identities are not supported/, field)
-  t.match(textOf('inboundGrants.tokenExchange'), /not exchanged/)
-  t.match(textOf('inboundGrants.jwtBearer'), /not exchanged for tokens/)
-  t.match(textOf('allowPrivateKeyJWTRegistration'), /cannot register public keys/)
-  t.equal(document?.rows.length, 7, 'an empty object has no row')
-  const { issuer, upstreamProviders } = embeddedAuthServer
-  t.strictSame(specs(migration)[0]?.spec, {
-    type: 'embeddedAuthServer',
-    embeddedAuthServer: { issuer, upstreamProviders },
-  })
-})
+      allowPrivateKeyJWTRegistration: true,
+    }
+    const migration = convert([
+      object('MCPExternalAuthConfig', { type: 'embeddedAuthServer', embeddedAuthServer }),
+    ])
+    const [document] = migration.documents
+    t.equal(document?.outcome, 'partly')
+    const textOf = (field: string) =>
+      document?.rows.find((row) => row.field === `spec.embeddedAuthServer.${field}`)?.text
+    t.match(
+      textOf('delegateClients'),
+      /exchange the tokens of users.*declare a program that acts for itself in clients/,
+    )
+    t.match(textOf('trustedIssuers'), /neither exchanged nor accepted as assertions/)
+    for (const field of ['spiffeTrustDomains', 'inboundGrants.spiffeClientAuth'])
+      t.match(textOf(field), /SPIFFE identities are not supported/, field)
+    t.match(textOf('inboundGrants.tokenExchange'), /not exchanged/)
+    t.match(textOf('inboundGrants.jwtBearer'), /not exchanged for tokens/)
+    t.match(textOf('allowPrivateKeyJWTRegistration'), /cannot register public keys/)
+    t.equal(document?.rows.length, 7, 'an empty object has no row')
+    const { issuer, upstreamProviders } = embeddedAuthServer
+    t.strictSame(specs(migration)[0]?.spec, {
+      type: 'embeddedAuthServer',
+      embeddedAuthServer: { issuer, upstreamProviders },
+    })
+  },
+)
 
-t.test('objects: the upstream filter of a virtual server is lost with the reason', async (t) => {
+t.test('objects: the upstream filter of a virtual server is reported as lost, with the reason', async (t) => {
   const migration = convert([
     object('VirtualMCPServer', {
       groupRef: { name: 'g' },

@@ -26,7 +26,10 @@ export interface FileRow {
 
 export type EntryTransport = 'streamable-http' | 'sse'
 
-/** `auto` behaves like clients that try both transports: deprecated HTTP+SSE only for a path that ends in `/sse`. */
+/**
+ * `auto` behaves like clients that try both transports: the deprecated HTTP+SSE transport only for a path that ends in
+ * `/sse`.
+ */
 export type WrittenTransport = EntryTransport | 'auto'
 
 /** Names of the fields in an entry. */

@@ -77,7 +77,7 @@ for (const [name, fault, why] of ends) {
   })
 
   t.test(
-    `a server that ${name} over HTTP+SSE (deprecated): the stream carries the errors, and ends`,
+    `a server that ${name} over the deprecated HTTP+SSE transport: the stream carries the errors, and ends`,
     async (t) => {
       const { url } = await bridge(t, { on: { 'tools/call': fault } }, { mode: 'sse' })
       const events = await stream(url)

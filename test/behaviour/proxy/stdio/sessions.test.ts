@@ -1,4 +1,7 @@
-/** `proxy stdio` when things break: lost sessions, broken streams, servers of the HTTP+SSE (deprecated) transport, on the wire. */
+/**
+ * `proxy stdio` when things break: lost sessions, broken streams, servers of the deprecated HTTP+SSE transport, on the
+ * wire.
+ */
 import type { ServerResponse } from 'node:http'
 import t from 'tap'
 import { startFixture } from '../../../helpers/mcp/fixture-server/index.ts'
@@ -272,7 +275,7 @@ await t.test('end: responses that are due are waited for, but not for ever', asy
 })
 
 await t.test(
-  'the HTTP+SSE (deprecated) transport: the fixture, by its address and by falling back',
+  'the deprecated HTTP+SSE transport: the fixture, by its address and by falling back',
   async (t) => {
     const fixture = await startFixture({
       before(req, res) {
@@ -300,7 +303,7 @@ await t.test(
 )
 
 await t.test(
-  'the HTTP+SSE (deprecated) transport: a stream that breaks fails what was in flight, and a new session is opened',
+  'the deprecated HTTP+SSE transport: a stream that breaks fails what was in flight, and a new session is opened',
   async (t) => {
     let streams = 0
     let current: ServerResponse | undefined
@@ -335,7 +338,7 @@ await t.test(
   },
 )
 
-await t.test('the HTTP+SSE (deprecated) transport: an endpoint on another origin is refused', async (t) => {
+await t.test('the deprecated HTTP+SSE transport: an endpoint on another origin is refused', async (t) => {
   const elsewhere = await startUpstream((_seen, res) => res.writeHead(202).end())
   const target = await startUpstream((_seen, res) => {
     res.writeHead(200, { 'Content-Type': 'text/event-stream' })

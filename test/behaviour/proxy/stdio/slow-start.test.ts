@@ -168,29 +168,32 @@ t.test('slow server: processes of clients that gave up are bounded', async (t) =
   t.equal(starts(read()), 12)
 })
 
-t.test('slow server over HTTP+SSE (deprecated): a client that gives up leaves one process', async (t) => {
-  const { url, open, read } = await slowBridge(t, {}, { mode: 'sse' })
-  const begin = async () => {
-    const events = await stream(url)
-    const { params } = await events.next(({ method }) => method === 'endpoint')
-    await fetch(new URL(String(params?.['data']), url), {
-      method: 'POST',
-      headers: accept,
-      body: initializeRequest,
-    })
-    return events
-  }
-  for (let n = 0; n < 3; n++) {
+t.test(
+  'slow server over the deprecated HTTP+SSE transport: a client that gives up leaves one process',
+  async (t) => {
+    const { url, open, read } = await slowBridge(t, {}, { mode: 'sse' })
+    const begin = async () => {
+      const events = await stream(url)
+      const { params } = await events.next(({ method }) => method === 'endpoint')
+      await fetch(new URL(String(params?.['data']), url), {
+        method: 'POST',
+        headers: accept,
+        body: initializeRequest,
+      })
+      return events
+    }
+    for (let n = 0; n < 3; n++) {
+      const events = await begin()
+      events.close()
+      await events.ended
+    }
     const events = await begin()
+    open()
+    t.match(await events.next(), { id: 7, result: { serverInfo: { name: 'scripted' } } })
+    t.equal(starts(read()), 1)
     events.close()
-    await events.ended
-  }
-  const events = await begin()
-  open()
-  t.match(await events.next(), { id: 7, result: { serverInfo: { name: 'scripted' } } })
-  t.equal(starts(read()), 1)
-  events.close()
-})
+  },
+)
 
 t.test('a bridge says since when its server has been starting, until the first answer', async (t) => {
   const { bridge, url, open } = await slowBridge(t)

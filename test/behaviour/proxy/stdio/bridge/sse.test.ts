@@ -1,4 +1,7 @@
-/** A stdio server offered on the HTTP+SSE (deprecated) transport (MCPServer, `proxyMode: sse`): real npm server, real SDK clients. */
+/**
+ * A stdio server offered on the deprecated HTTP+SSE transport (MCPServer, `proxyMode: sse`): real npm server, real SDK
+ * clients.
+ */
 import { once } from 'node:events'
 import { request } from 'node:http'
 import { mkdtempSync, writeFileSync } from 'node:fs'
