@@ -34,7 +34,7 @@ interface ClientDocumentParts {
 const failureMs = 30_000
 const staleMs = 24 * 3_600_000
 
-/** A client and the keys with which it authenticates. A client without keys is public. */
+/** A client and the keys that it authenticates with. A client without keys is public. */
 interface DescribedClient {
   readonly client: RegisteredClient
   readonly keys: AssertionKeys | undefined
