@@ -186,7 +186,7 @@ export const remoteFlags = {
     kind: 'string',
     value: 'file',
     group: outgoing,
-    help: 'PEM certificates to trust for the target and its authorization server in addition to those of the system',
+    help: 'PEM certificates to trust for the target and its authorization server in addition to the system’s',
     added: true,
   },
   remoteForwardHeaders: {

@@ -200,7 +200,7 @@ export const proxyFlags = {
     kind: 'string',
     value: 'file',
     group: incoming,
-    help: 'PEM certificates to trust for the issuer in addition to those of the system',
+    help: 'PEM certificates to trust for the issuer in addition to the system’s',
     added: true,
   },
   oidcAllowPrivateIp: {

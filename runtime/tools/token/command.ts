@@ -48,7 +48,7 @@ export function addTokenCommand(program: Command): void {
         providerIds,
       ),
     )
-    .option('--ca-file <path>', 'PEM certificates to trust in addition to those of the system')
+    .option('--ca-file <path>', 'PEM certificates to trust in addition to the system’s')
     .option('--json', 'print a JSON object: access_token, token_type, expires_in, scope, issuer', false)
     .addHelpText(
       'after',
