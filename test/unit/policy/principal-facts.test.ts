@@ -176,7 +176,7 @@ t.test('recorded decisions contain the facts, and are inconclusive without them'
   const policies = permit('principal.kind == "machine" && principal.issuer == "https://front.example"')
   const { serverName, ...config } = policies
   const authorizer = makeAuthorizer(config, { serverName })
-  const line = async (claims: Claims, mode: 'read' | 'all', decision: string, withFacts = true) => {
+  const line = async (claims: Claims, mode: 'read' | 'all', decision: string, { withFacts = true } = {}) => {
     const facts = callerFacts(claims, 'embedded')
     const caller = makeCaller({ issuer, subject: String(claims['sub']), claims, facts })
     const inputs = inputsOf(mode, { authorizer, subject: await authorizer.subject(caller), request })
@@ -201,10 +201,10 @@ t.test('recorded decisions contain the facts, and are inconclusive without them'
       await line(user, mode, 'deny'),
     ])
     t.match(same, { flips: [], decisions: 2, inconclusive: 0 })
-    const lacking = await replayDecisions(policies, [await line(machine, mode, 'allow', false)])
+    const lacking = await replayDecisions(policies, [await line(machine, mode, 'allow', { withFacts: false })])
     t.match(JSON.stringify(lacking), /principal\.kind/)
     const elsewhere = await replayDecisions(permit('resource.kind == "x" || context.claim_a.kind == "x"'), [
-      await line(machine, mode, 'allow', false),
+      await line(machine, mode, 'allow', { withFacts: false }),
     ])
     t.notMatch(JSON.stringify(elsewhere), /principal\.kind/)
   }
