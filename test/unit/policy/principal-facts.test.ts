@@ -201,7 +201,9 @@ t.test('recorded decisions contain the facts, and are inconclusive without them'
       await line(user, mode, 'deny'),
     ])
     t.match(same, { flips: [], decisions: 2, inconclusive: 0 })
-    const lacking = await replayDecisions(policies, [await line(machine, mode, 'allow', { withFacts: false })])
+    const lacking = await replayDecisions(policies, [
+      await line(machine, mode, 'allow', { withFacts: false }),
+    ])
     t.match(JSON.stringify(lacking), /principal\.kind/)
     const elsewhere = await replayDecisions(permit('resource.kind == "x" || context.claim_a.kind == "x"'), [
       await line(machine, mode, 'allow', { withFacts: false }),
