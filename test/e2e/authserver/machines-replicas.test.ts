@@ -1,7 +1,6 @@
 /**
  * Two replicas of a virtual server with the embedded authorization server on one Redis. A person, a ServiceAccount and
- * two declared clients use them at the same time, behind an address that alternates requests
- * between the replicas.
+ * two declared clients use them at the same time, behind an address that alternates requests between the replicas.
  */
 import { once } from 'node:events'
 import {
@@ -125,6 +124,7 @@ t.test(
     const rig = await startReplicas(t, Object.values(toolOf), policiesFor)
     const { origin, first, second, cluster, secret, key } = rig
     const replicas = [first, second]
+    const processes = replicas.map(({ gateway }) => gateway.running())
 
     // Each logs in through the common address, so that both replicas take part.
     const ci = new ClientCredentialsProvider({ clientId: 'ci', clientSecret: secret, expectedIssuer: origin })
@@ -236,13 +236,13 @@ t.test(
     })
 
     await t.test('a replica that was killed keeps the session of a person', async (t) => {
-      const { child } = first.gateway.running()
-      const gone = once(child, 'exit')
       rig.route([second])
+      const { child } = first.gateway.running()
       child.kill('SIGKILL')
-      await gone
+      await once(child, 'exit')
       t.match(await person.call('who_notes'), 'authorization: none')
       await first.gateway.restart()
+      processes.push(first.gateway.running())
       rig.route([first])
       t.match(await person.call('who_notes'), 'authorization: none')
       t.equal(person.accessToken(), tokens.person, 'the person did not sign in again')
@@ -267,7 +267,7 @@ t.test(
 
     await t.test('no log contains a token or a secret', async (t) => {
       const texts = [
-        ...replicas.map(({ gateway }) => gateway.running().output()),
+        ...processes.map(({ output }) => output()),
         ...replicas.map(({ lines }) => JSON.stringify(lines())),
       ]
       for (const text of texts) {
