@@ -58,3 +58,8 @@ function textOf(claims: Claims, name: string): string | undefined {
   const value = Object.hasOwn(claims, name) ? claims[name] : undefined
   return typeof value === 'string' && value !== '' ? value : undefined
 }
+
+/** Returns a client id for logs and pages. The id of a described client is a URL, which is shortened to its host. */
+export function shortClientId(clientId: string): string {
+  return clientId.includes('://') && URL.canParse(clientId) ? new URL(clientId).host : clientId.slice(0, 64)
+}

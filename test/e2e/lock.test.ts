@@ -109,7 +109,7 @@ t.test('a lock of a backend of the cluster is found by the name that --url gives
   writeFileSync(file, lock('MCPServer') + lock('MCPRemoteProxy'))
   t.match(await gatehouse('lock', ...flags, '--check'), {
     code: 2,
-    err: /--url files: .* of the kinds MCPRemoteProxy, MCPServer/,
+    err: /--url files: .* kinds MCPRemoteProxy, MCPServer/,
   })
 })
 
@@ -191,7 +191,7 @@ t.test('what fits into no lock is not written, and what is left out is told', as
   t.match(await gatehouse('lock', ...flags, '-o', path), {
     code: 0,
     out: /files\.lock\.yaml: 1 tool,/,
-    err: /tool without a name of backend files is left out: it is larger than/,
+    err: /tool without a name from backend files is left out: it is larger than/,
   })
   const lock = readFileSync(join(path, 'files.lock.yaml'), 'utf8')
   const two = join(path, 'two.yaml')

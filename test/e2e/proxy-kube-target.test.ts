@@ -122,7 +122,7 @@ await t.test('a real API server', { skip: kubeMissing() }, async (t) => {
     )
     t.match(await run(gone, ['stdio', 'notes']), {
       code: 1,
-      stderr: /the cluster http:\/\/127\.0\.0\.1:9 .* does not respond/,
+      stderr: /the cluster http:\/\/127\.0\.0\.1:9 .* did not respond/,
     })
   })
 

@@ -98,7 +98,7 @@ await t.test('run: a server that never answers is told by name', async (t) => {
   const script = 'setInterval(() => {}, 1e6)'
   const { code, stderr } = await runGatehouse(['run', '--start-timeout', '5', '--', 'node', '-e', script])
   t.equal(code, 1)
-  t.match(stderr, /node: does not respond/)
+  t.match(stderr, /node: not responding/)
 })
 
 await t.test('run: a URL that is silent gets an address at once, and each change is told', async (t) => {
@@ -110,10 +110,10 @@ await t.test('run: a URL that is silent gets an address at once, and each change
   await running.waitFor(new RegExp(`^http://127\\.0\\.0\\.1:${port}/mcp$`, 'm'))
   t.notMatch(running.output(), /The server is responding/)
   await everything.start()
-  await running.waitFor(/^there: is responding$/m)
+  await running.waitFor(/^there: responding$/m)
   await running.waitFor(/^The server is responding\.$/m)
   await everything.kill()
-  await running.waitFor(/^there: no longer responds$/m)
+  await running.waitFor(/^there: no longer responding$/m)
   t.equal(await running.interrupt(), 0)
 })
 
@@ -130,7 +130,7 @@ await t.test(
     ])
     t.teardown(() => running.interrupt())
     const [url = ''] = await running.waitFor(/^http:\/\/127\.0\.0\.1:\d+\/mcp$/m)
-    await running.waitFor(/^hole: is not responding yet/m)
+    await running.waitFor(/^hole: not responding yet/m)
     t.ok(await askStarted(url, 'argv_start'))
   },
 )

@@ -6,13 +6,13 @@
  * user), and it changes only that provider's tokens. Every change comes from the page's own form.
  * Source: docs/reference/specification/external-auth.md#upstreamProviders, upstreamProviders; RFC 9700 section 4.7.
  */
-import type { Exchange } from '../../net/index.ts'
+import { type Exchange, shortClientId } from '../../net/index.ts'
 import { makeLoginSecrets, OAuthClientError } from '../../oauth/index.ts'
 import { type Account, accountsPage, type ConnectedClient, signedOutPage } from '../login/accounts-page.ts'
 import { withdrawConsents } from '../login/consents.ts'
 import { type AuthServerContext, findUpstream, nowSec } from '../login/context.ts'
 import { makeForm, makeSignOutCookie, readBrowserId, readSignIn } from '../login/cookies.ts'
-import { makeEvent, shortClientId } from '../model/events.ts'
+import { makeEvent } from '../model/events.ts'
 import { randomId, sha256, upstreamRowKey } from '../model/identifiers.ts'
 import { OAuthError } from '../model/oauth-error.ts'
 import type { LoginSession, UpstreamConnection } from '../model/records.ts'

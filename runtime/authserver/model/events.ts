@@ -2,6 +2,7 @@
  * Events for the audit log. They contain no secrets, and session ids only as short hashes. The host turns them into
  * audit events; without a host, they go to the log.
  */
+import { shortClientId } from '../../net/index.ts'
 import { sessionHash } from '../../observe/index.ts'
 
 type Outcome = 'success' | 'failure' | 'denied'
@@ -61,9 +62,4 @@ export function makeEvent(
     source,
     reason,
   }
-}
-
-/** Returns a client id for logs and pages. The id of a described client is a URL, which is shortened to its host. */
-export function shortClientId(clientId: string): string {
-  return clientId.includes('://') && URL.canParse(clientId) ? new URL(clientId).host : clientId.slice(0, 64)
 }

@@ -1,7 +1,7 @@
 /** Builds the members of an audit line for one HTTP request from a client. */
 import type { IncomingMessage } from 'node:http'
 import type { AuditEventType, ErrorCode } from '../../../schemas/index.ts'
-import type { Caller } from '../../net/index.ts'
+import { type Caller, localIssuer, shortClientId } from '../../net/index.ts'
 import type { ClientName, RpcFacts } from '../exchange/rpc.ts'
 import type { RpcResponse } from '../exchange/rpc-answer.ts'
 import type { MaskText } from '../record-mask.ts'
@@ -121,14 +121,17 @@ export function exchangeLine(
   }
 }
 
-/** Returns the subjects: `user` is a display name, `user_id` the subject. */
+/** Returns the subjects: `user` is a display name, `user_id` the subject, `client_id` the OAuth client. */
 export function subjectsOf(
   caller: Caller | undefined,
   client: ClientName | undefined,
 ): Record<string, string | undefined> {
+  const clientId = caller?.facts?.clientId
   return {
     user: caller?.displayName ?? 'anonymous',
     user_id: caller?.subject,
+    issuer: caller?.issuer === localIssuer ? undefined : caller?.issuer,
+    client_id: clientId === undefined ? undefined : shortClientId(clientId),
     client_name: client?.name,
     client_version: client?.version,
   }

@@ -1,7 +1,7 @@
 /**
- * Watches the servers of `gatehouse run`: reports the address, which servers respond, and each change.
+ * Watches the servers of `gatehouse run`: reports the address, which servers answer, and each change.
  *
- * Reports the address when all servers have responded or failed, or a few seconds after the virtual server listens. A
+ * Reports the address when all servers answer or have failed, or a few seconds after the virtual server listens. A
  * client that connects earlier would miss tools.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -12,10 +12,10 @@ import { roundSecondsSince, secondsSince } from '../../toolkit/local/screen/line
 
 export type End =
   | { readonly state: 'stopped' }
-  /** No server responds, and no server is expected to respond later. */
+  /** No server answers, and no server is expected to answer later. */
   | { readonly state: 'failed'; readonly missing: readonly Missing[] }
 
-/** A server that does not respond. */
+/** A server that does not answer. */
 export interface Missing {
   readonly name: string
   readonly why: string
@@ -29,7 +29,7 @@ export interface RunWatchOptions {
   readonly names: readonly string[]
   /** Returns the last lines of a server's output. */
   readonly linesOf: (name: string) => readonly string[]
-  /** Time after which the watch fails if no server has responded. */
+  /** Time after which the watch fails when no server answers. */
   readonly timeoutMs: number
   readonly signal: AbortSignal
   /** Called once, with the address. */
@@ -37,7 +37,7 @@ export interface RunWatchOptions {
   /** Called with a sentence for each change of a server's state. */
   readonly onChange: (name: string, sentence: string) => void
   readonly onMissing: (missing: Missing) => void
-  /** Called when all servers respond for the first time. */
+  /** Called when all servers answer, for the first time. */
   readonly onComplete: () => void
 }
 
@@ -47,7 +47,7 @@ const slowMs = 8000
 /** How long the address is delayed for servers that are still starting. */
 const maxWaitMs = 3000
 const serving: ReadonlySet<string> = new Set(['healthy', 'degraded'])
-/** States of a server that is reachable but does not respond, so that waiting is pointless. */
+/** States of a server that is reachable but does not answer, so that waiting is pointless. */
 const silentStates: ReadonlySet<string> = new Set(['unhealthy', 'unauthenticated'])
 
 interface ServerHistory {
@@ -58,7 +58,7 @@ interface ServerHistory {
   restarts: number
 }
 
-/** Runs until the signal, or until no server responds and no server is expected to respond later. */
+/** Runs until the signal, or until no server answers and no server is expected to answer later. */
 export async function watchServers(session: DevSession, options: RunWatchOptions): Promise<End> {
   const watch = new Watch(session, options)
   while (!options.signal.aborted) {
@@ -138,7 +138,7 @@ class Watch {
     const seconds = view?.starting ? roundSecondsSince(view.starting.since) : 0
     const sentence = sentenceOf(seen, missing, { ...state, seconds, refusal: view?.refusal })
     if (sentence === undefined || sentence === seen.reported) return
-    // The first response after a quick start needs no line.
+    // The first answer after a quick start needs no line.
     const isNews = seen.reported !== undefined || state.isAbsent || this.#isReported
     seen.reported = sentence
     seen.answered ||= !state.isAbsent
@@ -163,7 +163,7 @@ class Watch {
   #missingOf(name: string): Missing {
     const { starting, refusal } = this.#viewOf(name) ?? {}
     const still = starting ? `: still starting after ${secondsSince(starting.since)} s` : ''
-    const why = refusal === undefined ? `does not respond${still}` : `refuses to open a session: ${refusal}`
+    const why = refusal === undefined ? `not responding${still}` : `rejects new sessions: ${refusal}`
     return { name, why, lines: this.#options.linesOf(name), code: undefined }
   }
 }
@@ -182,11 +182,11 @@ function sentenceOf(
   { isAbsent, elapsed, seconds, refusal }: ServerState,
 ): string | undefined {
   if (missing) return missing.why
-  if (!isAbsent) return 'is responding'
-  if (refusal !== undefined) return `refuses to open a session: ${oneLine(refusal)}`
-  if (answered) return 'no longer responds'
+  if (!isAbsent) return 'responding'
+  if (refusal !== undefined) return `rejects new sessions: ${oneLine(refusal)}`
+  if (answered) return 'no longer responding'
   if (elapsed <= slowMs || (seconds === 0 && reported !== undefined)) return undefined
-  const state = seconds > 0 ? `is starting (${seconds} s)` : 'is not responding yet'
+  const state = seconds > 0 ? `starting (${seconds} s)` : 'not responding yet'
   return `${state}; it may be installing a package (-v shows its output)`
 }
 

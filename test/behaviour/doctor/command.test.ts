@@ -64,7 +64,7 @@ await t.test('wrong usage: exit code 2 and one clear line', async (t) => {
     [['https://me:secret@mcp.example.com/mcp'], /must not contain credentials/],
     [['http://127.0.0.1:1/mcp', '--provider', 'nobody'], /unknown provider; expected one of entra, okta/],
     [['http://127.0.0.1:1/mcp', '--token-file', join(folder, 'none')], /--token-file: cannot read .*none/],
-    [['http://127.0.0.1:1/mcp', '--token-file', twoTokens], /one token of visible ASCII characters/],
+    [['http://127.0.0.1:1/mcp', '--token-file', twoTokens], /a single token of visible ASCII characters/],
     [['http://127.0.0.1:1/mcp', '--origin', 'app.example.com'], /--origin: must be an origin/],
     [['http://127.0.0.1:1/mcp', '--timeout', '0'], /whole number from 1 to 120/],
     [['http://127.0.0.1:1/mcp', '-o', 'yaml'], /text, json/],

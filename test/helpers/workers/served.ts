@@ -52,7 +52,7 @@ export async function startServed(
     { ...process.env, ...env },
   )
   t.teardown(() => run.interrupt())
-  const [line] = await run.waitFor(/^.*served by several processes.*$/m)
+  const [line] = await run.waitFor(/^.*several processes serve.*$/m)
   const origin = `http://127.0.0.1:${String(JSON.parse(line).port)}`
   return {
     url: `${origin}/mcp`,

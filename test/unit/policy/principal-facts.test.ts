@@ -176,12 +176,7 @@ t.test('recorded decisions contain the facts, and are inconclusive without them'
   const policies = permit('principal.kind == "machine" && principal.issuer == "https://front.example"')
   const { serverName, ...config } = policies
   const authorizer = makeAuthorizer(config, { serverName })
-  const line = async (
-    claims: Claims,
-    mode: 'read' | 'all',
-    decision: string,
-    { withFacts } = { withFacts: true },
-  ) => {
+  const line = async (claims: Claims, mode: 'read' | 'all', decision: string, { withFacts = true } = {}) => {
     const facts = callerFacts(claims, 'embedded')
     const caller = makeCaller({ issuer, subject: String(claims['sub']), claims, facts })
     const inputs = inputsOf(mode, { authorizer, subject: await authorizer.subject(caller), request })

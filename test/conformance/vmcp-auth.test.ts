@@ -1,0 +1,26 @@
+/**
+ * The official suite's scenarios for client credentials, with a virtual server as the OAuth client of its backend.
+ */
+import { join } from 'node:path'
+import t from 'tap'
+import { runConformance } from '../helpers/conformance/suite.ts'
+
+t.setTimeout(300_000)
+
+const fixture = join(import.meta.dirname, 'fixtures/vmcp-client.ts')
+/** The suite hands the command to a shell as it is. */
+const command = [process.execPath, fixture].map((path) => path.replace(/[^\w@%+=:,./-]/g, '\\$&')).join(' ')
+
+for (const scenario of ['auth/client-credentials-jwt', 'auth/client-credentials-basic']) {
+  await t.test(`virtual server as OAuth client: ${scenario} passes`, async (t) => {
+    const args = ['client', '--command', command, '--scenario', scenario, '--timeout', '120000', '--verbose']
+    const { code, output } = await runConformance(args)
+    if (code !== 0) t.comment(output.slice(-20_000))
+    t.equal(code, 0, 'the suite is content')
+    t.match(
+      output,
+      /Sent 200 response for POST \/mcp \(method: tools\/call\)/,
+      'the backend was called with the token',
+    )
+  })
+}
