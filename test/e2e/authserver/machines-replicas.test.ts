@@ -230,7 +230,8 @@ t.test(
           .lines()
           .some(
             ({ type, metadata }) =>
-              type === 'auth_client_rejected' && metadata.extra.reason === 'the assertion was used before',
+              type === 'auth_client_rejected' &&
+              metadata.extra.reason === 'the assertion has already been used',
           ),
       )
     })
