@@ -50,7 +50,10 @@ await t.test('options that would do nothing beside the others are refused by nam
     ],
     ['prompts get -n x y -- true', '--namespace: applies only to the name of a resource in the cluster'],
     ['proxy --host x stdio http://127.0.0.1:1/', '--host: has no effect with "proxy stdio"'],
-    ['proxy stdio -n x http://127.0.0.1:1/', '--namespace: applies only to a resource name, but TARGET is a URL'],
+    [
+      'proxy stdio -n x http://127.0.0.1:1/',
+      '--namespace: applies only to a resource name, but TARGET is a URL',
+    ],
     [
       'proxy tunnel -n x http://127.0.0.1:1 y --tunnel-provider ssh',
       '--namespace: applies only to a resource name, but TARGET is a URL',
