@@ -164,7 +164,7 @@ async function checkAssertion(
     throw clientAuthError(given, 'the keys of the client cannot be read')
   }
   if (typeof verified === 'string') throw clientAuthError(given, verified)
-  const waitMs = await takePermission(state.store, limits[kind], { caller: undefined, host: clientId })
+  const waitMs = await takePermission(state.store, limits[kind], { caller, host: clientId })
   if (waitMs > 0) throw tooManyRequests(waitMs)
   const ttlMs = replayMs(verified, now())
   // Any number of described clients can exist. They must not displace the records of signed-in users.

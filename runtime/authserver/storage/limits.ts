@@ -59,7 +59,7 @@ export const limits = {
   },
   /** The same for clients with a metadata document, of which any number can exist. */
   describedAssertion: {
-    caller: [],
+    caller: [{ capacity: 600, refillMs: minute }],
     host: [{ capacity: 600, refillMs: minute }],
     total: [{ capacity: 3_000, refillMs: minute }],
   },
