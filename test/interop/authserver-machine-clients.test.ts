@@ -17,7 +17,7 @@ for (const upstreams of [undefined, []]) {
   t.test(`the SDKs discover ${title} and authenticate with a secret or a key`, (t) => run(t, upstreams))
 }
 
-async function run(t: Test, upstreams: readonly [] | undefined): Promise<void> {
+async function run(t: Test, upstreams: readonly never[] | undefined): Promise<void> {
   const rig = await startAuthServer(t, {
     config: (issuer) => ({
       ...(upstreams && { upstreams }),
