@@ -23,6 +23,7 @@ export { type ExcludedBackend, withoutBroken } from './validation/excluded-backe
 export {
   type IssuerSettings,
   type IssuerViolation,
+  groupPrefixOf,
   issuerViolations,
   subjectPrefixOf,
 } from './issuers.ts'

@@ -8,6 +8,7 @@ export interface IssuerSettings {
   readonly issuer?: string | undefined
   readonly introspectionUrl?: string | undefined
   readonly subjectPrefix?: string | undefined
+  readonly groupPrefix?: string | undefined
 }
 
 export interface IssuerViolation {
@@ -20,6 +21,11 @@ export interface IssuerViolation {
 /** Returns the prefix of an issuer's subjects. The first issuer of a server has none. */
 export function subjectPrefixOf({ issuer, subjectPrefix }: IssuerSettings): string {
   return subjectPrefix ?? `${issuer}#`
+}
+
+/** Returns the prefix of an issuer's groups and roles. Empty: they are the same groups as those of the first issuer. */
+export function groupPrefixOf({ issuer, groupPrefix }: IssuerSettings): string {
+  return groupPrefix ?? `${issuer}#`
 }
 
 /**
@@ -53,6 +59,11 @@ export function issuerViolations(issuers: readonly IssuerSettings[]): readonly I
         field: 'subjectPrefix' as const,
         message,
       })),
+      ...groupPrefixViolations(own, before.slice(1)).map((message) => ({
+        index,
+        field: 'groupPrefix' as const,
+        message,
+      })),
     ]
   })
 }
@@ -63,6 +74,23 @@ function prefixViolations(own: IssuerSettings, before: readonly IssuerSettings[]
     .map(subjectPrefixOf)
     .find((known) => known.startsWith(prefix) || prefix.startsWith(known))
   return other === undefined || before.some(({ issuer }) => issuer === own.issuer)
+    ? []
+    : [`conflicts with the prefix ${other}: neither prefix may be the beginning of the other`]
+}
+
+/** Two issuers can share their groups deliberately: with equal prefixes, or without one. */
+function groupPrefixViolations(own: IssuerSettings, before: readonly IssuerSettings[]): readonly string[] {
+  const prefix = groupPrefixOf(own)
+  const other = before
+    .map(groupPrefixOf)
+    .find(
+      (known) =>
+        known !== '' &&
+        prefix !== '' &&
+        known !== prefix &&
+        (known.startsWith(prefix) || prefix.startsWith(known)),
+    )
+  return other === undefined
     ? []
     : [`conflicts with the prefix ${other}: neither prefix may be the beginning of the other`]
 }

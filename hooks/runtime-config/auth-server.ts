@@ -282,7 +282,8 @@ export function replicaFailure(
   if ((replicas ?? 1) < 2) return undefined
   if (storage?.type !== 'redis') {
     const message =
-      'replicas do not share clients, codes and tokens: a login that starts on one replica fails on another'
+      'replicas do not share clients, codes, tokens and used assertions: a login that starts on one replica fails on ' +
+      'another, and each replica accepts the same assertion'
     return { reason: 'MemoryStorageWithReplicas', message: `${message}; set storage to type redis` }
   }
   const missing = [

@@ -29,7 +29,7 @@ export interface IdentityRules {
   /** Used when the claims contain no issuer. */
   readonly issuer: string
   readonly origin: TokenOrigin
-  /** Renames the subjects and groups of an additional issuer. */
+  /** Renames the subjects and groups of an additional issuer, or removes groups of other issuers. */
   readonly rename?: ((claims: TokenClaims) => TokenClaims) | undefined
   /** Prefixes of other issuers. A subject that begins with one of them is rejected. */
   readonly reserved?: readonly string[] | undefined

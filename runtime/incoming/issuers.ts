@@ -13,7 +13,7 @@ import { type Keys, TokenRefused } from '../oauth/index.ts'
 import type { IncomingConfig, OidcConfig } from './config.ts'
 import { type IncomingFetches, makeFetches } from './fetches.ts'
 import type { IdentityRules } from './identity.ts'
-import { claimRenamer } from './prefixes.ts'
+import { claimRenamer, foreignGroupRemover } from './prefixes.ts'
 import { VerifiedTokens } from './verified-tokens.ts'
 import { looksLikeJwt, maxTokenLength, TokenVerifier } from './verifier.ts'
 
@@ -61,7 +61,10 @@ export function makeIssuerChecks(
     return parts.report((token) => verifier.verify(token))
   }
 
-  const first = checkOf(oidc, parts, { reserved: issuers.map(subjectPrefixOf) })
+  const first = checkOf(oidc, parts, {
+    reserved: issuers.map(subjectPrefixOf),
+    rename: issuers.length === 0 ? undefined : foreignGroupRemover(issuers, groupClaims),
+  })
   const close = async (): Promise<void> => {
     await Promise.all(opened.map((fetches) => fetches.close()))
   }

@@ -1,11 +1,12 @@
 /**
- * Adds the prefixes of an additional issuer to the subject, groups and roles in the claims of its tokens.
+ * Adds the prefixes of an additional issuer to the subject, groups and roles in the claims of its tokens, and removes groups
+ * with such a prefix from the claims of the first issuer.
  *
  * Everything after authentication reads the renamed claims, so a policy, a quota or a session cannot confuse the users
  * or groups of two issuers. The token itself is unchanged.
  * Source: docs/guides/oidc.md, "Several issuers".
  */
-import { isFields, subjectPrefixOf } from '../../schemas/index.ts'
+import { groupPrefixOf, isFields, type IssuerSettings, subjectPrefixOf } from '../../schemas/index.ts'
 import type { AdditionalIssuer } from './config.ts'
 
 export type TokenClaims = Readonly<Record<string, unknown>>
@@ -19,35 +20,55 @@ export function claimRenamer(
   groupClaims: readonly string[] = [],
 ): (claims: TokenClaims) => TokenClaims {
   const subjectPrefix = subjectPrefixOf(issuer)
-  const groupPrefix = issuer.groupPrefix ?? `${issuer.issuer}#`
-  const names = new Set([...wellKnownGroupClaims, ...groupClaims])
+  const groupPrefix = groupPrefixOf(issuer)
   return (claims) => {
     const sub = `${subjectPrefix}${String(claims['sub'])}`
     if (groupPrefix === '') return { ...claims, sub }
-    const renamed = [...names].reduce((all, name) => withPrefix(all, name, groupPrefix), claims)
-    return { ...renamed, sub }
+    return { ...withGroups(claims, groupClaims, (name) => [`${groupPrefix}${name}`]), sub }
   }
 }
 
-/** Renames the claim with exactly this name, or otherwise the one at this dotted path, as policies do. */
-function withPrefix(claims: TokenClaims, name: string, prefix: string): TokenClaims {
-  return Object.hasOwn(claims, name)
-    ? renamedAt(claims, [name], prefix)
-    : renamedAt(claims, name.split('.'), prefix)
+/**
+ * Returns a function that removes the groups and roles that begin with the prefix of an additional issuer. Users of the
+ * first issuer who can choose the name of a group would otherwise join the groups of another issuer.
+ */
+export function foreignGroupRemover(
+  issuers: readonly IssuerSettings[],
+  groupClaims: readonly string[] = [],
+): (claims: TokenClaims) => TokenClaims {
+  const prefixes = issuers.map(groupPrefixOf).filter((prefix) => prefix !== '')
+  const own = (name: string): readonly string[] =>
+    prefixes.some((prefix) => name.startsWith(prefix)) ? [] : [name]
+  return (claims) => (prefixes.length === 0 ? claims : withGroups(claims, groupClaims, own))
+}
+
+/** Returns the new names of one group or role. */
+type Rename = (name: string) => readonly string[]
+
+function withGroups(claims: TokenClaims, groupClaims: readonly string[], rename: Rename): TokenClaims {
+  const names = new Set([...wellKnownGroupClaims, ...groupClaims])
+  // Policies read the claim with exactly this name, or else the one at this dotted path.
+  return [...names].reduce(
+    (all, name) => renamedAt(all, Object.hasOwn(all, name) ? [name] : name.split('.'), rename),
+    claims,
+  )
 }
 
 function renamedAt(
   claims: TokenClaims,
   [head = '', ...rest]: readonly string[],
-  prefix: string,
+  rename: Rename,
 ): TokenClaims {
   if (!Object.hasOwn(claims, head)) return claims
   const value = claims[head]
-  if (rest.length === 0) return { ...claims, [head]: prefixed(value, prefix) }
-  return isFields(value) ? { ...claims, [head]: renamedAt(value, rest, prefix) } : claims
+  if (rest.length === 0) return { ...claims, [head]: renamed(value, rename) }
+  return isFields(value) ? { ...claims, [head]: renamedAt(value, rest, rename) } : claims
 }
 
-function prefixed(value: unknown, prefix: string): unknown {
-  if (typeof value === 'string') return `${prefix}${value}`
-  return Array.isArray(value) ? value.map((item: unknown) => prefixed(item, prefix)) : value
+function renamed(value: unknown, rename: Rename): unknown {
+  if (typeof value === 'string') return rename(value)[0] ?? ''
+  if (!Array.isArray(value)) return value
+  return value.flatMap((item: unknown): readonly unknown[] =>
+    typeof item === 'string' ? rename(item) : [renamed(item, rename)],
+  )
 }

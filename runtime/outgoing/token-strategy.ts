@@ -1,5 +1,6 @@
 /** Base of the strategies that obtain a bearer token: caches the token, sets the header and drops rejected tokens. */
 import { hash } from 'node:crypto'
+import { GatehouseError } from '../../schemas/index.ts'
 import type { Caller } from '../net/index.ts'
 import type { TokenSet } from '../oauth/index.ts'
 import { CredentialCache, type ObtainedCredential, type UsedCredential } from './cache.ts'
@@ -7,6 +8,12 @@ import type { StrategyParts } from './config.ts'
 import { credentialFailure } from './failure.ts'
 import { dropCallerToken, type OutgoingRequest, type CredentialStrategy, setBearer } from './strategy.ts'
 import { type SubjectToken, withSubjectToken } from './subject.ts'
+
+/**
+ * Pauses after a failed request for the gateway's own token, which all callers need: a caller must not cause one request
+ * per call. A retry rarely changes a rejection.
+ */
+const pauseMs = { temporary: 1_000, rejected: 10_000 }
 
 /** Milliseconds before expiry at which a token is replaced. */
 const defaultMarginMs = 30_000
@@ -38,6 +45,7 @@ export class TokenStrategy implements CredentialStrategy {
   readonly #rules: TokenStrategyRules
   readonly #parts: StrategyParts
   readonly #used = new WeakMap<OutgoingRequest, UsedCredential>()
+  #failure: { readonly key: string; readonly error: GatehouseError; readonly untilMs: number } | undefined
 
   constructor(rules: TokenStrategyRules, parts: StrategyParts) {
     this.type = rules.type
@@ -67,12 +75,23 @@ export class TokenStrategy implements CredentialStrategy {
   async #applyOwn(request: OutgoingRequest, signal?: AbortSignal): Promise<void> {
     const { obtainOwn, settings } = this.#rules
     if (!obtainOwn) return
-    await this.#put(
-      request,
-      this.#key(undefined, undefined),
-      () => toCredential(obtainOwn(), { subject: false, settings }),
-      signal,
-    )
+    const key = this.#key(undefined, undefined)
+    const obtain = async (): Promise<ObtainedCredential> => {
+      const failure = this.#failure
+      if (failure?.key === key && this.#parts.now() < failure.untilMs) throw failure.error
+      try {
+        return await toCredential(obtainOwn(), { subject: false, settings })
+      } catch (error) {
+        if (error instanceof GatehouseError) this.#failure = { key, error, untilMs: this.#pauseEnd(error) }
+        throw error
+      }
+    }
+    await this.#put(request, key, obtain, signal)
+  }
+
+  #pauseEnd({ code }: GatehouseError): number {
+    const isTemporary = code === 'BACKEND_AUTH_UNAVAILABLE'
+    return this.#parts.now() + (isTemporary ? pauseMs.temporary : pauseMs.rejected)
   }
 
   #key(caller: string | undefined, subject: string | undefined): string {

@@ -213,7 +213,7 @@ class CedarAuthorizer implements Authorizer {
     const { accessToken, idToken } = tokens
     const known = this.#fromUpstream.get(caller.claims)
     if (known?.accessToken === accessToken && known.idToken === idToken) return known.subject
-    const claims = claimsOfUpstream(accessToken, idToken, caller.claims, upstreamTokens.reserved)
+    const claims = claimsOfUpstream(accessToken, idToken, caller.claims, upstreamTokens)
     if (!claims)
       this.#log.warn('the access token from the primary upstream provider cannot be read', { provider })
     const subject = claims ? this.#subjectOf(claims, caller) : denyAll(caller.subject)

@@ -14,6 +14,8 @@ export type Claims = Readonly<Record<string, unknown>>
 export interface UpstreamTokenSource {
   /** Prefixes of the subjects from other issuers, which no upstream subject may have. */
   readonly reserved?: readonly string[] | undefined
+  /** Removes groups that belong to other issuers from upstream claims. */
+  readonly ownGroups?: ((claims: Claims) => Claims) | undefined
   /** Undefined when the caller has none. Rejects with GatehouseError when it is currently unavailable. */
   get(
     caller: Caller,
@@ -42,13 +44,14 @@ export function claimsOfUpstream(
   accessToken: string,
   idToken: string | undefined,
   own: Claims,
-  reserved: readonly string[] = [],
+  { reserved = [], ownGroups = (all) => all }: Pick<UpstreamTokenSource, 'reserved' | 'ownGroups'> = {},
 ): Claims | undefined {
   const parts = accessToken.split('.')
   // The header of a JWT is a JSON object, which starts like this in base64url.
   if (parts.length !== 3 || !parts[0]?.startsWith('eyJ')) return own
-  const claims = payloadOf(accessToken)
-  if (!claims) return undefined
+  const payload = payloadOf(accessToken)
+  if (!payload) return undefined
+  const claims = ownGroups(payload)
   const { sub } = claims
   if (typeof sub === 'string' && [clientSubject, ...reserved].some((prefix) => sub.startsWith(prefix)))
     return undefined

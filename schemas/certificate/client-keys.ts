@@ -20,15 +20,18 @@ const fits: Readonly<Record<Alg, (key: KeyObject) => boolean>> = {
   EdDSA: (key) => key.asymmetricKeyType === 'ed25519',
 }
 
+/** A verification with a long modulus and a long exponent takes more than 10 times as long as with a usual key. */
 function isStrongRsa({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): boolean {
-  return asymmetricKeyType === 'rsa' && (asymmetricKeyDetails?.modulusLength ?? 0) >= 2048
+  const { modulusLength = 0, publicExponent = 0n } = asymmetricKeyDetails ?? {}
+  const isUsual = modulusLength >= 2048 && modulusLength <= 8192 && publicExponent <= 0xffff_ffffn
+  return asymmetricKeyType === 'rsa' && isUsual
 }
 
 const expected: Readonly<Record<Alg, string>> = {
   ES256: 'an EC key on P-256',
   ES384: 'an EC key on P-384',
-  RS256: 'an RSA key of at least 2048 bits',
-  PS256: 'an RSA key of at least 2048 bits',
+  RS256: 'an RSA key of 2048 to 8192 bits with an exponent of at most 32 bits',
+  PS256: 'an RSA key of 2048 to 8192 bits with an exponent of at most 32 bits',
   EdDSA: 'an Ed25519 key',
 }
 

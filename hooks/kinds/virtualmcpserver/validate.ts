@@ -26,7 +26,7 @@ import { checkContext } from '../common/check-context.ts'
 import { commonNeeds, generatedTemplate } from './children.ts'
 import { consoleViolations } from './config/console.ts'
 import { container } from './paths.ts'
-import { issuerReferenceViolations } from '../../runtime-config/issuers.ts'
+import { issuerReferenceViolations, ownIssuerReference } from '../../runtime-config/issuers.ts'
 import { reservedNames } from './references.ts'
 import { authServerViolations } from '../../externalauth/index.ts'
 import { definedFields } from '../../base/kube.ts'
@@ -97,7 +97,7 @@ function pairingViolations({ incomingAuth, authServerConfig: server }: VirtualMC
       message: 'must be oidc when authServerConfig is set, because that server issues the tokens',
     })
   }
-  const resource = incomingAuth.oidcConfigRef?.resourceUrl
+  const resource = ownIssuerReference(incomingAuth)?.resourceUrl
   if (server && resource !== undefined) violations.push(...resourceViolations(server, resource))
   const inline = incomingAuth.authzConfig?.inline?.primaryUpstreamProvider
   if (inline === undefined) return violations

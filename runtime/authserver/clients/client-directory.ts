@@ -164,7 +164,7 @@ async function checkAssertion(
     throw clientAuthError(given, "the client's keys cannot be read")
   }
   if (typeof verified === 'string') throw clientAuthError(given, verified)
-  const waitMs = await takePermission(state.store, limits[kind], { caller: undefined, host: clientId })
+  const waitMs = await takePermission(state.store, limits[kind], { caller, host: clientId })
   if (waitMs > 0) throw tooManyRequests(waitMs)
   const ttlMs = replayMs(verified, now())
   // The number of described clients is unlimited, so their records must not displace those of signed-in users.

@@ -9,11 +9,15 @@ import { type AuthServerContext, canSignIn } from '../login/context.ts'
 import { sendDocument } from './responses.ts'
 import { grantTypesSupported } from './token.ts'
 
-/** RFC 8414. Contains only what a client can use. */
+/**
+ * RFC 8414. Contains only what a client can use, and the authorization endpoint: MCP SDKs reject metadata without it,
+ * also when they request no login.
+ */
 function serverMetadata(context: AuthServerContext): Record<string, unknown> {
   const { config, urls } = context
   return {
     issuer: config.issuer,
+    authorization_endpoint: urls.authorize,
     token_endpoint: urls.token,
     jwks_uri: urls.jwks,
     revocation_endpoint: urls.revoke,
@@ -26,7 +30,6 @@ function serverMetadata(context: AuthServerContext): Record<string, unknown> {
 
 function loginMetadata({ config, urls }: AuthServerContext): Record<string, unknown> {
   return {
-    authorization_endpoint: urls.authorize,
     ...(config.registration.enabled ? { registration_endpoint: urls.register } : {}),
     scopes_supported: config.scopesSupported,
     response_types_supported: ['code'],

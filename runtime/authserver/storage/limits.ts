@@ -59,7 +59,7 @@ export const limits = {
   },
   /** Valid assertions of clients with a metadata document. Their number is unlimited, so there is also a total. */
   describedAssertion: {
-    caller: [],
+    caller: [{ capacity: 600, refillMs: minute }],
     host: [{ capacity: 600, refillMs: minute }],
     total: [{ capacity: 3_000, refillMs: minute }],
   },

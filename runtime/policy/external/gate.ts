@@ -134,9 +134,7 @@ class ExternalGate implements Gate {
     const { upstreamTokens } = this.#parts
     if (this.#provider === undefined || !upstreamTokens || !hasUpstreams(caller)) return caller.claims
     const tokens = await upstreamTokens.get(caller, this.#provider, signal)
-    return (
-      tokens && claimsOfUpstream(tokens.accessToken, tokens.idToken, caller.claims, upstreamTokens.reserved)
-    )
+    return tokens && claimsOfUpstream(tokens.accessToken, tokens.idToken, caller.claims, upstreamTokens)
   }
 
   async #checkOne(

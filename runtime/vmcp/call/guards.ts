@@ -9,6 +9,7 @@
 import { GatehouseError, subjectPrefixOf } from '../../../schemas/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'
 import { JsonObject } from '../../mcp/index.ts'
+import { foreignGroupRemover } from '../../incoming/index.ts'
 import type { Caller, Log } from '../../net/index.ts'
 import { type Events, rateLimitRecorder, type Instruments } from '../../observe/index.ts'
 import type { UpstreamTokens } from '../../outgoing/index.ts'
@@ -134,15 +135,21 @@ function gateOf({ name, incomingAuth }: VmcpConfig, parts: GuardParts): Gate | u
   return makeGate(authorizer, { unknownMethods: 'pass', granted: isGranted, shadow })
 }
 
+/** Returns the configured claims with groups or roles. */
+export function groupClaimsOf(authz: VmcpConfig['incomingAuth']['authz']): readonly string[] {
+  return [authz?.groupClaimName, authz?.roleClaimName].filter((name) => name !== undefined)
+}
+
 /** Returns the token source for policies. Prefers `required`, because policies deny requests without their token. */
 function policyTokens(
   tokens: UpstreamTokens | undefined,
-  { issuers = [] }: VmcpConfig['incomingAuth'],
+  { issuers = [], authz }: VmcpConfig['incomingAuth'],
 ): UpstreamTokenSource | undefined {
   if (!tokens) return undefined
   const get = tokens.required ?? tokens.get
   return {
     reserved: issuers.map(subjectPrefixOf),
+    ownGroups: foreignGroupRemover(issuers, groupClaimsOf(authz)),
     get: (caller, provider, signal) => get.call(tokens, caller, provider, signal),
   }
 }

@@ -3,6 +3,7 @@ import { GatehouseError, type RuntimeIssuer } from '../../../schemas/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'
 import type { IncomingConfig } from '../../incoming/index.ts'
 import { followCaBundle } from '../../net/index.ts'
+import { groupClaimsOf } from '../call/guards.ts'
 
 /**
  * Converts `incomingAuth` to the settings of the incoming module, and resolves variables and files. Throws
@@ -21,7 +22,7 @@ export function incomingConfig(
     type,
     oidc: resolved(oidc, 'incomingAuth.oidc', env),
     issuers: issuers?.map((issuer, index) => resolved(issuer, `incomingAuth.issuers[${index}]`, env)),
-    groupClaims: [authz?.groupClaimName, authz?.roleClaimName].filter((name) => name !== undefined),
+    groupClaims: groupClaimsOf(authz),
   }
 }
 

@@ -156,6 +156,30 @@ await t.test('prefixes: subjects, groups and roles of different issuers are neve
   t.match((await plain.caller(await b.token('alice', claims))).claims, { groups: [`${b.issuer}#admins`] })
 })
 
+await t.test('a group of the first issuer cannot imitate a group of another one', async (t) => {
+  const { a, first, second, third } = await startThree(t)
+  const server = serverOf(t, {
+    oidc: first,
+    issuers: [
+      { ...second, groupPrefix: 'ci/' },
+      { ...third, groupPrefix: '' },
+    ],
+    groupClaims: ['realm_access.roles'],
+  })
+  const claims = {
+    groups: ['ci/admins', 'admins', ['ci/nested']],
+    roles: 'ci/admin',
+    realm_access: { roles: ['ci/owner', 'owner'] },
+    team: ['ci/blue'],
+  }
+  t.match((await server.caller(await a.token('alice', claims))).claims, {
+    groups: ['admins', []],
+    roles: '',
+    realm_access: { roles: ['owner'] },
+    team: ['ci/blue'],
+  })
+})
+
 await t.test('a subject cannot imitate another principal', async (t) => {
   const { a, b, c, first, second, third } = await startThree(t)
   const server = serverOf(t, { oidc: first, issuers: [{ ...second, subjectPrefix: 'ci:' }, third] })
@@ -242,6 +266,21 @@ await t.test('conflicting issuers are reported together, with their fields', asy
       }),
       [/incomingAuth\.issuers\[1\]\.subjectPrefix: conflicts with the prefix/],
     )
+  const withGroups = (one: string | undefined, other: string | undefined): readonly string[] =>
+    problems({
+      oidc: at('a'),
+      issuers: [
+        { ...at('b'), groupPrefix: one },
+        { ...at('c'), groupPrefix: other },
+      ],
+    })
+  for (const [one, other] of [
+    ['x/', 'x/y/'],
+    ['x/y/', 'x/'],
+    ['https://c.example#x', undefined],
+  ] as const)
+    t.match(withGroups(one, other), [/incomingAuth\.issuers\[1\]\.groupPrefix: conflicts with the prefix/])
+  t.same([...withGroups('x/', 'x/'), ...withGroups('', 'x/'), ...withGroups('x/', '')], [])
   t.match(problems({ oidc: { jwksUrl: 'https://k.example/', ...base }, issuers: [at('b')] }), [
     /incomingAuth\.oidc\.issuer: is required when a server has several issuers/,
   ])

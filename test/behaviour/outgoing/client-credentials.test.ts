@@ -251,9 +251,11 @@ await t.test('while the token endpoint is down, the current token stays in use',
   t.equal(await token('alice'), 'token-1')
   now += 600_000
   await t.rejects(token('alice'), { code: 'BACKEND_AUTH_UNAVAILABLE', status: 503 })
+  now += 1_000
   script.answer = () => ({ status: 503, headers: { 'retry-after': '7' } })
   await t.rejects(token(), { code: 'BACKEND_AUTH_UNAVAILABLE', headers: { 'retry-after': '7' } })
   script.answer = undefined
+  now += 1_000
   t.equal(await token(), 'token-2')
   t.same(
     results,
@@ -265,7 +267,8 @@ await t.test('a rejected client is reported with its settings and without its se
   const { server, script } = await scripted(t)
   script.answer = () => ({ status: 401, body: { error: 'invalid_client', error_description: 'wrong' } })
   const settings = { tokenUrl: server.url, clientId: 'gateway', clientSecretEnv: 'S' }
-  const { token } = strategyFor(t, settings, { secret: () => 'pa55word' })
+  let now = 0
+  const { token } = strategyFor(t, settings, { secret: () => 'pa55word', now: () => now })
   const error: Error = await token('alice').then(
     () => t.fail('rejected'),
     (reason) => reason,
@@ -276,8 +279,30 @@ await t.test('a rejected client is reported with its settings and without its se
     /invalid_client; check outgoingAuth\.clientCredentials\.clientId and outgoingAuth\.clientCredentials\.clientSecretEnv$/,
   )
   t.notMatch(`${error.message} ${error.stack} ${String(error.cause)}`, /pa55word/)
+  now += 10_000
   script.answer = () => ({ status: 400, body: { error: 'invalid_scope' } })
   await t.rejects(token('alice'), { code: 'BACKEND_AUTH_FAILED', message: /invalid_scope$/ })
+})
+
+await t.test('callers do not cause a request each while the client is rejected', async (t) => {
+  const { server, script } = await scripted(t)
+  script.answer = () => ({ status: 401, body: { error: 'invalid_client' } })
+  let [now, secret] = [0, 'old']
+  const settings = { tokenUrl: server.url, clientId: 'gateway', clientSecretEnv: 'S' }
+  const { token } = strategyFor(t, settings, { secret: () => secret, now: () => now })
+  for (let call = 0; call < 20; call++)
+    await t.rejects(token(`caller-${call}`), { code: 'BACKEND_AUTH_FAILED' })
+  const requests = server.seen.length
+  t.ok(requests <= 2, `one attempt, which may use both methods: ${requests}`)
+  now += 9_999
+  await t.rejects(token('alice'), { code: 'BACKEND_AUTH_FAILED' })
+  t.equal(server.seen.length, requests)
+  now += 1
+  await t.rejects(token('alice'), { code: 'BACKEND_AUTH_FAILED' })
+  t.equal(server.seen.length, 2 * requests, 'another attempt after ten seconds')
+  script.answer = undefined
+  secret = 'new'
+  t.equal(await token('alice'), 'token-1', 'a new secret is used at once')
 })
 
 await t.test(
@@ -287,7 +312,8 @@ await t.test(
     const server = await startLoopback(() => ({ body: document }))
     t.teardown(() => server.close())
     const settings = { issuer: server.url, clientId: 'gateway', clientSecretEnv: 'S' }
-    const { token } = strategyFor(t, settings, { secret: () => 'x' })
+    let now = 0
+    const { token } = strategyFor(t, settings, { secret: () => 'x', now: () => (now += 10_000) })
     await t.rejects(token(), { code: 'BACKEND_AUTH_FAILED', message: /names another issuer/ })
     document = { issuer: server.url, token_endpoint: 'http://idp.example/token' }
     await t.rejects(token(), { code: 'BACKEND_AUTH_FAILED', message: /token_endpoint .* must be https/ })

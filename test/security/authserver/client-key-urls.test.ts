@@ -1,15 +1,18 @@
 /** Clients' keys at a URL: rotation, and attacks by a hostile host or client. */
 import { createServer } from 'node:http'
 import t, { type Test } from 'tap'
+import { takePermission } from '../../../runtime/authserver/storage/limits.ts'
 import { makeMemoryStore } from '../../../runtime/store/index.ts'
 import { refusal, type Rig, startAuthServer } from '../../helpers/authserver/authserver.ts'
 import {
+  assertionType,
   declared,
   makeKey,
   requestWithAssertion,
   signAssertion,
   type TestKey,
 } from '../../helpers/authserver/declared-client.ts'
+import { clientDocument, startDocumentHost } from '../../helpers/authserver/document-host.ts'
 import { type Loopback, type PeerResponse, startLoopback } from '../../helpers/loopback.ts'
 
 const key = await makeKey()
@@ -140,15 +143,52 @@ t.test('a set with one unusable key keeps the others', async (t) => {
   t.equal(await self.ask(), '200')
 })
 
-t.test('fetches of keys and documents share one limit per host', async (t) => {
+t.test('clients with documents cannot use up the fetches of declared clients', async (t) => {
   const self = await start(t)
-  self.response = { status: 404, body: {} }
-  for (let fetches = 0; fetches < 10; fetches++) {
-    t.equal(await self.ask(), '401 invalid_client')
-    self.rig.pass(31_000)
+  for (let taken = 0; taken < 300; taken++)
+    await takePermission(self.rig.store, 'document', { caller: undefined, host: '127.0.0.1' })
+  t.equal(await self.ask(), '200')
+})
+
+t.test('the keys of clients with documents are fetched within the limits of documents', async (t) => {
+  const self = await startDocumentHost(t)
+  const { rig, host, clientId } = self
+  const members = { token_endpoint_auth_method: 'private_key_jwt', jwks_uri: `${host.url}/jwks` }
+  self.response = (path) =>
+    path === '/jwks' ? { status: 404, body: {} } : { body: clientDocument(clientId, members) }
+  const outcomes: string[] = []
+  for (let attempt = 0; attempt < 11; attempt++) {
+    const assertion = await signAssertion(key, { clientId, issuer: rig.issuer, nowMs: rig.now() })
+    outcomes.push(await refusal(await requestWithAssertion(rig, assertion)))
+    rig.pass(31_000)
   }
-  t.equal(await self.ask(), '503 temporarily_unavailable')
-  t.equal(self.host.seen.length, 10)
+  t.strictSame(outcomes, [...Array(10).fill('401 invalid_client'), '503 temporarily_unavailable'])
+  t.equal(host.seen.filter(({ path }) => path === '/jwks').length, 10)
+})
+
+t.test('assertions of clients with documents are limited per address', async (t) => {
+  const self = await startDocumentHost(t, { trustedProxies: ['127.0.0.1/32'] })
+  const { rig, clientId } = self
+  const members = { token_endpoint_auth_method: 'private_key_jwt', jwks: { keys: [key.jwk] } }
+  self.response = () => ({ body: clientDocument(clientId, members) })
+  for (let taken = 0; taken < 600; taken++)
+    await takePermission(rig.store, 'describedAssertion', { caller: '203.0.113.1', host: 'another client' })
+  const ask = async (address: string): Promise<string> => {
+    const assertion = await signAssertion(key, { clientId, issuer: rig.issuer, nowMs: rig.now() })
+    const response = await fetch(`${rig.issuer}/oauth/token`, {
+      method: 'POST',
+      headers: { 'x-forwarded-for': address },
+      body: new URLSearchParams({
+        grant_type: 'refresh_token',
+        refresh_token: 'unknown',
+        client_assertion_type: assertionType,
+        client_assertion: assertion,
+      }),
+    })
+    return refusal(response)
+  }
+  t.equal(await ask('203.0.113.1'), '429 temporarily_unavailable')
+  t.equal(await ask('203.0.113.2'), '400 invalid_grant')
 })
 
 t.test('private addresses are never dialled', async (t) => {

@@ -132,6 +132,18 @@ t.test('admission rejects a resource that the virtual server does not have', asy
     formatViolations(validateResource(door([foreign])).violations),
     `spec.authServerConfig.clients[0].resources[1]: must be ${url}, the resourceUrl of oidcConfigRef; this server issues no other tokens`,
   )
+  const oidcConfigRefs = [
+    { name: 'login', audience: url, resourceUrl: url },
+    { name: 'partner', audience: 'x' },
+  ]
+  const several = virtual({
+    incomingAuth: { type: 'oidc', oidcConfigRefs },
+    authServerConfig: embedded({ clients: [foreign] }),
+  })
+  t.match(
+    formatViolations(validateResource(several).violations),
+    /^spec\.authServerConfig\.clients\[0\]\.resources\[1\]: must be /,
+  )
   t.strictSame(validateResource(shared([foreign])).violations, [], 'the servers that use it are unknown')
 })
 

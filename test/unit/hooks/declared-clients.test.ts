@@ -14,7 +14,9 @@ import {
   virtual,
   world,
 } from '../../hooks/resources.ts'
+import { replicaFailure } from '../../../hooks/runtime-config/auth-server.ts'
 import { ecKey } from '../../helpers/hooks/client-cases.ts'
+import type { EmbeddedAuthServerConfig } from '../../../schemas/index.ts'
 import type { Stored, World } from '../../hooks/world.ts'
 import { condition, fileOf } from './kinds/proxies/proxy-response.ts'
 
@@ -300,4 +302,13 @@ t.test('replicas without a shared store are reported for clients as well', async
     status: 'True',
     reason: 'MemoryStorageWithReplicas',
   })
+})
+
+t.test('the warning about memory storage says that assertions can be replayed', async (t) => {
+  const config = { upstreamProviders: [], clients: [keyed('ci')] } as unknown as EmbeddedAuthServerConfig
+  t.match(replicaFailure(config, 2), {
+    reason: 'MemoryStorageWithReplicas',
+    message: /each replica accepts the same assertion; set storage to type redis$/,
+  })
+  t.equal(replicaFailure(config, 1), undefined)
 })

@@ -1,5 +1,6 @@
 /** Facts about the caller's token as attributes of the principal: kind, issuer, client id, authentication method. */
 import t from 'tap'
+import { foreignGroupRemover } from '../../../runtime/incoming/index.ts'
 import { callerFacts, makeCaller } from '../../../runtime/net/index.ts'
 import {
   explainDecision,
@@ -119,6 +120,7 @@ t.test('primaryUpstreamProvider: machines and other issuers use their own claims
   let upstream: Claims = { sub: 'ada', team: 'core' }
   const upstreamTokens: UpstreamTokenSource = {
     reserved: ['https://idp.example#'],
+    ownGroups: foreignGroupRemover([{ issuer: 'https://idp.example', groupPrefix: 'idp/' }]),
     get: async (caller) => {
       asked += 1
       return caller.claims['tsid'] === undefined
@@ -129,6 +131,7 @@ t.test('primaryUpstreamProvider: machines and other issuers use their own claims
   const { serverName, ...config } = setOf(
     'permit(principal == Client::"client:ci", action, resource);',
     'permit(principal == Client::"https://idp.example#bob", action, resource);',
+    'permit(principal in ServiceGroup::"idp/admins", action, resource);',
     'permit(principal == Client::"ada", action, resource) when { principal.claim_team == "core" && principal.kind == "user" };',
   )
   const authorizer = makeAuthorizer(
@@ -144,6 +147,8 @@ t.test('primaryUpstreamProvider: machines and other issuers use their own claims
   t.equal(await ask({ sub: 'https://idp.example#bob' }, 'external'), 'permitted')
   t.equal(asked, 0, 'upstream tokens belong to users of the embedded server')
   t.equal(await ask({ ...user }, 'embedded'), 'permitted')
+  upstream = { sub: 'eve', groups: ['idp/admins'] }
+  t.equal(await ask({ ...user }, 'embedded'), 'unmentioned', 'the group belongs to another issuer')
   for (const sub of ['client:ci', 'https://idp.example#bob']) {
     upstream = { sub, team: 'core' }
     t.equal(await ask({ ...user }, 'embedded'), 'forbidden', `an upstream subject cannot be ${sub}`)

@@ -32,6 +32,8 @@ t.test('a key that fits signingAlg is accepted', async (t) => {
     t.equal(messageFor(publicJwk(pair, labels), alg), '', `${alg} with labels`)
   }
   t.equal(messageFor(publicJwk(ed25519, { alg: 'Ed25519' }), 'EdDSA'), '')
+  const longest = { n: Buffer.alloc(1024, 0xff).toString('base64url'), e: '_____w' }
+  t.equal(messageFor(publicJwk(rsa, longest), 'RS256'), '')
 })
 
 t.test('private members are rejected by name, and their values are not repeated', async (t) => {
@@ -48,9 +50,17 @@ t.test('private members are rejected by name, and their values are not repeated'
 
 t.test('a key that cannot verify assertions is rejected', async (t) => {
   const small = generateKeyPairSync('rsa', { modulusLength: 1024 })
+  const strong = 'an RSA key of 2048 to 8192 bits with an exponent of at most 32 bits'
+  const number = (bytes: number): string => Buffer.alloc(bytes, 0xff).toString('base64url')
   const bad: readonly (readonly [ClientJwk, Alg, string])[] = [
-    [publicJwk(p256), 'RS256', 'key: must be an RSA key of at least 2048 bits, because signingAlg is RS256'],
-    [publicJwk(small), 'PS256', 'key: must be an RSA key of at least 2048 bits, because signingAlg is PS256'],
+    [publicJwk(p256), 'RS256', `key: must be ${strong}, because signingAlg is RS256`],
+    [publicJwk(small), 'PS256', `key: must be ${strong}, because signingAlg is PS256`],
+    [
+      { kty: 'RSA', n: number(1032), e: 'AQAB' },
+      'RS256',
+      `key: must be ${strong}, because signingAlg is RS256`,
+    ],
+    [publicJwk(rsa, { e: number(5) }), 'RS256', `key: must be ${strong}, because signingAlg is RS256`],
     [publicJwk(p384), 'ES256', 'key: must be an EC key on P-256, because signingAlg is ES256'],
     [publicJwk(p256), 'ES384', 'key: must be an EC key on P-384, because signingAlg is ES384'],
     [publicJwk(rsa), 'EdDSA', 'key: must be an Ed25519 key, because signingAlg is EdDSA'],

@@ -255,6 +255,7 @@ t.test('a server without upstream providers advertises only what its clients can
     const metadata = await jsonOf(await fetch(`${rig.issuer}/.well-known/${name}`))
     t.strictSame(metadata, {
       issuer: rig.issuer,
+      authorization_endpoint: `${rig.issuer}/oauth/authorize`,
       token_endpoint: `${rig.issuer}/oauth/token`,
       jwks_uri: `${rig.issuer}/.well-known/jwks.json`,
       revocation_endpoint: `${rig.issuer}/oauth/revoke`,
