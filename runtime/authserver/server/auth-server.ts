@@ -27,7 +27,7 @@ import { fetchClientDocument, type JsonRecord, localKeys, readJson, send } from 
 import { makeMemoryStore, type Store } from '../../store/index.ts'
 import { makeAddressOf } from './client-address.ts'
 import { makeClientDocuments } from '../clients/client-documents.ts'
-import { makeClientDirectory } from '../clients/client-directory.ts'
+import { type ClientDirectory, makeClientDirectory } from '../clients/client-directory.ts'
 import { makeClientKeySets } from '../clients/client-key-sets.ts'
 import { DeclaredClients } from '../clients/declared-clients.ts'
 import type { AuthServerContext } from '../login/context.ts'
@@ -35,7 +35,7 @@ import { type AuthServerEvent, makeEvent } from '../model/events.ts'
 import { takePermission } from '../storage/limits.ts'
 import { makeRoutes } from './routes.ts'
 import { watchRotation } from '../storage/rotation.ts'
-import { makeState } from '../storage/state.ts'
+import { makeState, type State } from '../storage/state.ts'
 import { Grants } from '../tokens/grants.ts'
 import type { KeyRing } from '../tokens/key-ring.ts'
 import { machineClaims, MachineTokens } from '../tokens/machine-tokens.ts'
@@ -125,31 +125,13 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
     onReuse: (token, grant, source) =>
       emit(makeEvent(token === 'code' ? 'code_reused' : 'refresh_reused', { ...grant, source })),
   })
-  const mayFetch = async (host: string, caller: string | undefined): Promise<boolean> =>
-    (await takePermission(parts.store, 'document', { caller, host })) === 0
-  const fetchKeys = (url: string): Promise<JsonRecord> => fetchClientKeys(url, fetches.keySet)
-  const keySets = {
-    // The operator configured these addresses, and the pause between two fetches limits them. Untrusted clients must
-    // not use up their permits.
-    declared: makeClientKeySets({ now, mayFetch: async () => true, fetchKeys }),
-    described: makeClientKeySets({ now, mayFetch, fetchKeys }),
-  }
-  const documents =
-    config.cimd &&
-    makeClientDocuments({
-      config,
-      cimd: config.cimd,
-      now,
-      log,
-      fetchDocument: (url) => fetchClientDocument(url, { fetch: fetches.document }),
-      mayFetch,
-    })
+  const clients = makeClients(config, { store: parts.store, state, declared, fetches, now, log })
   const context: AuthServerContext = {
     config,
     urls: makeUrls(config),
     state,
     keys,
-    clients: makeClientDirectory({ state, declared, documents, keySets, config, now }),
+    clients,
     declared,
     upstreams,
     grants,
@@ -206,6 +188,42 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
       await fetches.close()
     },
   }
+}
+
+interface ClientParts {
+  readonly store: Store
+  readonly state: State
+  readonly declared: DeclaredClients
+  readonly fetches: ReturnType<typeof makeFetches>
+  readonly now: () => number
+  readonly log: Log
+}
+
+/** Makes the directory of clients, with their metadata documents and keys. */
+function makeClients(
+  config: AuthServerConfig,
+  { store, state, declared, fetches, now, log }: ClientParts,
+): ClientDirectory {
+  const mayFetch = async (host: string, caller: string | undefined): Promise<boolean> =>
+    (await takePermission(store, 'document', { caller, host })) === 0
+  const fetchKeys = (url: string): Promise<JsonRecord> => fetchClientKeys(url, fetches.keySet)
+  const keySets = {
+    // The operator configured these addresses, and the pause between two fetches limits them. Untrusted clients must
+    // not use up their permits.
+    declared: makeClientKeySets({ now, mayFetch: async () => true, fetchKeys }),
+    described: makeClientKeySets({ now, mayFetch, fetchKeys }),
+  }
+  const documents =
+    config.cimd &&
+    makeClientDocuments({
+      config,
+      cimd: config.cimd,
+      now,
+      log,
+      fetchDocument: (url) => fetchClientDocument(url, { fetch: fetches.document }),
+      mayFetch,
+    })
+  return makeClientDirectory({ state, declared, documents, keySets, config, now })
 }
 
 /** Throws INVALID_CONFIG listing every error in the settings, keys and secrets. */

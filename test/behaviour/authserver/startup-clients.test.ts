@@ -116,7 +116,7 @@ t.test('file: every invalid client field is reported at once, one per line', asy
     /clients\[4\]\.jwks\.keys\[0\] must be an EC key on P-256/,
     /clients\[4\]\.jwks\.keys\[1\] must be an EC key on P-256/,
     /clients\[4\]\.jwks\.keys\[2\]\.alg must be ES256, the client's signingAlg/,
-    /clients\[5\]\.jwks\.keys\[0\] must be an RSA key of at least 2048 bits/,
+    /clients\[5\]\.jwks\.keys\[0\] must be an RSA key of 2048 to 8192 bits/,
     /clients\[6\]\.jwks\.keys\[0\] is not a valid public key/,
     /clients\[7\]\.jwksUri must not contain a user name or password/,
     /clients\[8\]\.jwksUri must not have a fragment/,
