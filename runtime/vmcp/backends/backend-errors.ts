@@ -1,6 +1,8 @@
 import { GatehouseError } from '../../../schemas/index.ts'
 
-/** True for errors of the backend connection: backend unreachable, invalid response, or failed authentication. */
+/**
+ * True for errors in the connection to the backend: backend unreachable, invalid response, or failed authentication.
+ */
 export function isBackendError(error: unknown): error is GatehouseError {
   return (
     error instanceof GatehouseError && (error.code.startsWith('BACKEND_') || outgoingErrors.has(error.code))
@@ -14,14 +16,14 @@ export const loginErrors: ReadonlySet<string> = new Set([
   'UPSTREAM_NOT_CONNECTED',
 ])
 
-/** Outgoing credential errors, which the caller or the operator must resolve. */
+/** Errors with outgoing credentials, which the caller or the operator must resolve. */
 const outgoingErrors: ReadonlySet<string> = new Set([
   'ENTERPRISE_REQUIRED',
   'OAUTH_UNAVAILABLE',
   'OAUTH_REFUSED',
 ])
 
-/** True if one requester's credential caused the error. A request with another credential may succeed. */
+/** True if one requester's credential caused the error. A request with a different credential may succeed. */
 export function isCredentialError(error: unknown): boolean {
   return error instanceof GatehouseError && (loginErrors.has(error.code) || credentialErrors.has(error.code))
 }

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { BackendSettings } from './settings.ts'
 
 /**
- * Identifies the backend that a stored or sealed value belongs to. Returns a digest of the backend's name and address,
+ * Identifies the backend to which a stored or sealed value belongs. Returns a digest of the backend's name and address,
  * so that the identity changes if either of them changes.
  */
 export function backendIdentity({ name, target }: Pick<BackendSettings, 'name' | 'target'>): string {

@@ -1,9 +1,9 @@
 /**
- * Converts one backend's part of the configuration to settings, or lists every problem that prevents the backend from
- * being served.
+ * Converts one backend's section of the configuration to settings, or lists every problem that prevents the backend
+ * from being served.
  *
- * A problem affects only one backend, which is left out, reported, and treated as unavailable. The server checks each
- * backend at start-up and when the configuration file changes. `gatehouse vmcp validate` checks all of them.
+ * A problem affects only its own backend, which is left out, reported, and treated as unavailable. The server checks
+ * each backend at start-up and when the configuration file changes. `gatehouse vmcp validate` checks all backends.
  */
 import {
   type AddressPolicy,
@@ -28,7 +28,7 @@ export interface BackendParts {
 /** A backend's settings, without its connections. */
 export interface DeclaredBackend {
   readonly url: URL
-  /** The addresses that may be connected to. */
+  /** The addresses to which connections are allowed. */
   readonly addresses: AddressPolicy
   /** Returns the current client certificate and the certificates to trust in addition to the system's. */
   readonly tls: (() => TlsMaterial) | undefined

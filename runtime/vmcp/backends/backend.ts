@@ -1,10 +1,11 @@
 /**
  * One backend: its protocol era and its live connections.
  *
- * A session-era backend gets one connection for each client session and identity, and a pool for clients without a
- * session. If a client supports questions from the backend or requests log messages, a pooled connection serves only
- * one request at a time and only one identity, so that messages that name no request belong to one client. A stateless
- * backend needs a single connection. The number of connections is bounded, and idle ones are closed.
+ * A session-era backend gets one connection for each client session and identity, and a connection pool for clients
+ * without a session. If a client supports questions from the backend or requests log messages, a pooled connection
+ * serves one request at a time, for a single identity. Messages that do not name a request therefore belong to one
+ * client. A stateless backend needs a single connection. The number of connections is bounded, and idle ones are
+ * closed.
  * Source: ARCHITECTURE.md, "A tool call"; docs/reference/specification/virtual-server.md#backends (backends).
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -38,9 +39,9 @@ import { StatelessBackend } from './stateless-era/stateless-backend.ts'
 
 /** Connects a backend to the catalog and to the client sessions. */
 export interface BackendLinks {
-  /** A list has changed for a listing connection or for one session. */
+  /** A list has changed, either for a listing connection or for one session. */
   listChanged(backend: Backend, kind: ListKind, scope: ConnectionScope): void
-  /** Announcements over this connection may have been lost. */
+  /** Announcements sent over this connection may have been lost. */
   announcementsLost(backend: Backend, scope: ConnectionScope): void
   resourceUpdated(backend: Backend, scope: ConnectionScope, params: Buffer): void
   /** Returns the recipient of notifications and questions that arrive outside any call. */
@@ -164,7 +165,7 @@ export class Backend {
     }
   }
 
-  /** Observes a request that is sent over a connection directly. */
+  /** Observes a request that is sent directly over a connection. */
   observeRequest(request: Request, work: (request: Request) => Promise<Outcome>): Promise<Outcome> {
     const { observation } = this.#options
     return observation ? observeRequest(observation, this, request, work) : work(request)
@@ -200,8 +201,8 @@ export class Backend {
   }
 
   /**
-   * Returns the connection for reading lists: the one for `session`, or the one for a kind of client (`key`). Rejects
-   * with BACKEND_* errors if it cannot be opened.
+   * Returns the connection used to read lists: the one for `session`, or the one for a kind of client (`key`). Rejects
+   * with a BACKEND_* error if it cannot be opened.
    */
   async listing(
     key: string,
@@ -256,7 +257,7 @@ export class Backend {
     const { monitor } = this.#health
     const named = this.#nameBackend(error)
     if (isTooLarge(named)) {
-      // The backend executed the request, so the error is not a failure of the backend.
+      // The backend executed the request, so the error is not a backend failure.
       this.#options.events.emit('backend_call_failed', { backend: this.name, reason: named.message })
       monitor.report(this.name, undefined)
     } else if (isBackendError(named)) monitor.report(this.name, named)
@@ -267,7 +268,7 @@ export class Backend {
     return named
   }
 
-  /** Reports that a caller must sign in again, which is not a failure of the backend. */
+  /** Reports that a caller must sign in again. This is not a backend failure. */
   #reportLogin(error: Error): void {
     if (!(error instanceof GatehouseError) || !loginErrors.has(error.code)) return
     const { authType: strategy } = this.settings
@@ -338,8 +339,8 @@ export class Backend {
   }
 
   /**
-   * Returns the abilities to declare to the backend for a client: the plain ones if too many new kinds arrived
-   * recently.
+   * Returns the abilities to declare to the backend for a client. If too many new client kinds arrived recently, these
+   * are the plain ones.
    */
   #abilitiesToDeclare(identity: string, abilities: ClientAbilities): ClientAbilities {
     const kind = `${identity} ${abilities.signature}`
@@ -390,7 +391,8 @@ function isTooLarge(error: Error): error is GatehouseError {
 }
 
 /**
- * Returns the outcome of a request that seemed to be rejected because of its era, if the backend has not changed eras.
+ * Returns the outcome of a request that seemed to be rejected because of its protocol era, if the backend has not
+ * changed eras.
  */
 function outcomeOf(error: unknown): Outcome {
   if (error instanceof WrongEra && error.outcome) return error.outcome

@@ -20,7 +20,7 @@ export interface ServerCapabilities {
   readonly completions: boolean
   readonly logging: boolean
   readonly subscribe: boolean
-  /** Kinds of lists whose changes the backend announces. */
+  /** Kinds of lists for which the backend announces changes. */
   readonly listChanged: ReadonlySet<ListKind>
   /** Kinds of lists whose capability is declared but is not an object. */
   readonly misdeclared?: readonly ListKind[]
@@ -32,7 +32,7 @@ export interface Request {
   readonly method: string
   /** The client's params, unchanged. */
   readonly params: JsonObject
-  /** Members of the params that differ for the backend, such as a tool's original name. */
+  /** Params members whose values differ for the backend, such as a tool's original name. */
   readonly changes?: Changes
   readonly sender: Sender
   /** The client's capabilities, raw JSON. A stateless backend receives them with each request. */
@@ -40,11 +40,11 @@ export interface Request {
   readonly signal: AnySignal
   /** Time limit for the backend. Excludes the time it spends waiting for the client's answer. */
   readonly timeoutMs: number
-  /** A tighter limit for the response than the configured one. */
+  /** A limit for the response that is lower than the configured one. */
   readonly limit?: ResponseLimit | undefined
   /** Relays messages to the client; undefined for Gatehouse's own requests. */
   readonly relay?: Relay | undefined
-  /** True for a read-only or idempotent tool, whose call may be executed twice. */
+  /** True for a read-only or idempotent tool: a call to it may be executed twice. */
   readonly repeatable?: boolean | undefined
   /** Records when the request itself is sent. Opening a connection does not count. */
   readonly delivery?: Delivery | undefined
@@ -54,7 +54,7 @@ export interface Request {
   readonly trace?: Readonly<Record<string, string>>
 }
 
-/** Relays the notifications and questions that belong to one request. */
+/** Relays notifications and questions that belong to one request. */
 export interface Relay {
   /** True if questions can be asked while the request runs. Otherwise, they end it with an `input` outcome. */
   readonly bridges: boolean
@@ -63,7 +63,7 @@ export interface Relay {
   progress(params: Buffer): void
   log(params: Buffer): void
   ask(request: Ask, signal: AbortSignal): Promise<AskReply>
-  /** Streams a large result to the client while it arrives; undefined if it must be read whole. */
+  /** Streams a large result to the client as it arrives; undefined if the result must be read whole. */
   streamResult?(): ResultPassage | undefined
 }
 
@@ -101,26 +101,26 @@ export interface BackendConnection {
   /** Number of requests in flight. */
   readonly inFlightCount: number
   /**
-   * Closes the connection. If `end` is true, also ends the backend session; otherwise, another replica can continue it.
+   * Closes the connection. If `end` is true, also ends the backend session; otherwise, another replica can resume it.
    */
   close(sender: Sender, options: { readonly end: boolean }): Promise<void>
 }
 
-/** Connection messages that belong to no request. */
+/** Messages on a connection that do not belong to a request. */
 export interface ConnectionEvents {
   listChanged(kind: ListKind): void
   resourceUpdated(params: Buffer): void
-  /** A log message or other notification that belongs to no request in flight. */
+  /** A log message or other notification that does not belong to a request in flight. */
   notification(method: string, params: Buffer | undefined): void
-  /** Messages that belong to no request may have been lost. */
+  /** Messages that do not belong to a request may have been lost. */
   announcementsLost(): void
   /** The backend session and its announcements have been lost. The next request opens another session. */
   sessionLost(): void
-  /** A question that belongs to no request in flight. */
+  /** A question that does not belong to a request in flight. */
   ask(request: Ask, signal: AbortSignal): Promise<AskReply>
   /**
-   * Called when a message is dropped or rejected because it may belong to one of several requests in flight or to an
-   * earlier one.
+   * Called when a message is dropped or rejected because it is unclear which request it belongs to: one of several in
+   * flight, or an earlier one.
    */
   unassigned(method: string): void
 }

@@ -2,8 +2,9 @@
  * Checks that a session-era backend responds. Uses the open session, or opens one if there is none.
  *
  * Every JSON-RPC response to a ping passes the check, including errors. So does every 4xx status that is unrelated to
- * credentials or load. If a server responds to a ping with anything else, the check requests its lists until one
- * response passes. A web server that serves the same page for every request must not pass as an MCP server.
+ * credentials or load. If a server responds to a ping with anything else, the check requests the server's lists, one
+ * after another, until one response passes. A web server that serves the same page for every request must not pass as
+ * an MCP server.
  */
 import { emptyObject } from '../../mcp/index.ts'
 import type { BackendConnection, ServerInfo } from './connection.ts'
@@ -15,7 +16,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 
 export class LivenessCheck {
   readonly #settings: Pick<BackendSettings, 'target' | 'timeoutMs'>
-  /** The session in which the backend did not answer a ping. */
+  /** The session in which the backend did not respond to a ping. */
   #withoutPing: ServerInfo | undefined
 
   constructor(settings: Pick<BackendSettings, 'target' | 'timeoutMs'>) {

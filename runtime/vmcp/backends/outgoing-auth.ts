@@ -3,7 +3,7 @@
  * secret values and header forwarding come from the environment.
  *
  * A backend's explicit entry takes precedence over the default. Without either, the backend gets no credentials. In a
- * pod, the hooks have already resolved references to entries.
+ * pod, references to entries have already been resolved by the hooks.
  * Source: docs/reference/specification/virtual-server.md#outgoingAuth (config.outgoingAuth); header forwarding of
  * remote server entries.
  */
@@ -32,7 +32,7 @@ export interface BackendCredentials {
   readonly credentials: Credentials
   /** True if the credentials depend on the caller. */
   readonly perCaller: boolean
-  /** Equal for equal settings. */
+  /** The same for equal settings. */
   readonly fingerprint: string
 }
 
@@ -68,7 +68,7 @@ export function makeOutgoingAuth(
   }
 }
 
-/** A strategy and its path in the configuration. */
+/** A strategy, with its path in the configuration. */
 export interface NamedStrategy {
   readonly field: string
   readonly strategy: StrategyConfig

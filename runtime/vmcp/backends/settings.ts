@@ -9,7 +9,7 @@ export interface BackendSettings {
   readonly timeoutMs: number
   /** True if responses may depend on the requester: the caller's credentials or passed-through headers. */
   readonly perCaller: boolean
-  /** Equal for equal settings. A changed fingerprint replaces the backend. */
+  /** The same for equal settings. A changed fingerprint replaces the backend. */
   readonly fingerprint: string
   /** Authentication type, for the status report. */
   readonly authType: string

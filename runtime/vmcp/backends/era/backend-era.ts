@@ -1,8 +1,8 @@
 /**
- * Determines which era a backend speaks, before the first request and again when the backend rejects a request because
- * of its era (after an upgrade or a rollback).
+ * Determines which protocol era a backend speaks: before the first request, and again when the backend rejects a
+ * request because of its era (after an upgrade or a rollback).
  *
- * Callers share a probe only if its outcome depends on the same credentials. A rejected probe decides nothing for other
+ * Callers share a probe only if its outcome depends on the same credentials. A rejected probe has no effect on other
  * callers.
  */
 import type { Era } from '../../../mcp/index.ts'
@@ -30,7 +30,7 @@ export class BackendEra {
     this.current = settings.transport === 'sse' ? 'session' : 'unknown'
   }
 
-  /** Runs `work` in the backend's era, and again in the other era if the backend has switched to it. */
+  /** Runs `work` in the backend's era, and runs it again in the other era if the backend has switched. */
   async run<T>(sender: Sender, signal: AnySignal, work: (era: Era) => Promise<T>): Promise<T> {
     const era = this.current === 'unknown' ? await this.determine(sender, signal) : this.current
     try {
@@ -41,8 +41,8 @@ export class BackendEra {
   }
 
   /**
-   * Runs `work` in the other era if an error in `era` shows that the backend has switched, because the rejected request
-   * was not executed. Otherwise, rejects with the error.
+   * Runs `work` in the other era if an error in `era` shows that the backend has switched. This is safe because the
+   * rejected request was not executed. Otherwise, rejects with the error.
    */
   async retryInOtherEra<T>(
     error: unknown,

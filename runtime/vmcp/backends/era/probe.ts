@@ -1,7 +1,7 @@
 /**
  * Determines, with one `server/discover` request, which era a backend speaks.
  *
- * A backend is stateless when its response declares it, or when it returns an error that only exists in the stateless
+ * A backend is stateless if its response declares this, or if it returns an error that exists only in the stateless
  * era. Errors unrelated to the protocol (credentials, overload, timeouts) are inconclusive.
  * Source: MCP 2026-07-28, versioning and streamable HTTP, "Backward Compatibility".
  */
@@ -60,7 +60,7 @@ export async function probeEra(
         try {
           onMessage(await messageIn(event, target))
         } catch {
-          // Not a JSON-RPC message. A later event may be one.
+          // Not a JSON-RPC message. A later event may contain one.
         }
       },
     })
@@ -85,8 +85,8 @@ function eraIn({ result, error }: Message): ProbedEra {
 }
 
 /**
- * Returns the era indicated by a discovery result. A server that merely translates for a session-era server is used in
- * the session era, so that each client keeps its own session.
+ * Returns the era indicated by a discovery result. A server that merely translates messages for a session-era server is
+ * used in the session era, so that each client keeps its own session.
  */
 function checkResult(result: JsonObject): ProbedEra {
   if (result.object('_meta')?.text(nativeEra) === 'session') return 'session'

@@ -12,8 +12,8 @@ export function isResponse(error: Error): boolean {
 }
 
 /**
- * True for failures that affect every request: no connection, an HTTP error of the server itself, sessions that do not
- * last. A failure caused by one caller's credentials, rate or arguments is not a failure of the backend.
+ * True for failures that affect every request: no connection, an HTTP error from the server itself, or sessions that do
+ * not last. A failure caused by one caller's credentials, request rate or arguments is not a backend failure.
  */
 export function isTransportFailure(error: Error | undefined): boolean {
   return (

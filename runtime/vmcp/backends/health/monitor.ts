@@ -2,9 +2,9 @@
  * Tracks the health of each backend: checks backends periodically, evaluates the outcomes of calls, and decides which
  * backends may receive requests.
  *
- * A check that fails for lack of credentials proves that the backend responds, and is an error only if credentials were
- * sent. Calls affect the circuit breaker, and checks affect both the breaker and the status. A call that times out may
- * be slow for its own reasons. It triggers a check, and only the outcome of that check affects the breaker.
+ * A check that fails for lack of credentials proves that the backend responds. It is an error only if credentials were
+ * sent. Calls affect the circuit breaker, and checks affect both the breaker and the status. A call may time out for
+ * reasons of its own. It triggers a check, and only the outcome of that check affects the breaker.
  * Source: docs/reference/specification/virtual-server.md, "States and transitions", operational.failureHandling.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -41,14 +41,14 @@ export interface BackendHealth {
   readonly lastTransitionAt: number | undefined
   /** The most recent error, regardless of its age; undefined if no request has failed. */
   readonly lastError: LastError | undefined
-  /** Undefined if the breaker is off. */
+  /** Undefined if the breaker is disabled. */
   readonly circuit: { readonly state: CircuitState; readonly changedAt: number } | undefined
 }
 
 export interface HealthSettings {
-  /** 0 turns checks off. */
+  /** 0 disables checks. */
   readonly intervalMs: number
-  /** 0 means no limit other than the timeout of the backend. */
+  /** 0 means that only the backend's timeout applies. */
   readonly timeoutMs: number
   readonly unhealthyThreshold: number
   readonly breaker: { readonly failureThreshold: number; readonly timeoutMs: number } | undefined
@@ -229,14 +229,14 @@ export class HealthMonitor {
     return lostSessions >= this.#options.settings.unhealthyThreshold
   }
 
-  /** Records a client request whose outcome does not reflect on the backend's health. */
+  /** Records a client request whose outcome says nothing about the backend's health. */
   release(name: string): void {
     this.#watches.get(name)?.breaker?.release()
   }
 
   async #loop(watch: Watch): Promise<void> {
     const { settings, clock } = this.#options
-    // No checks run while the circuit is open. The first check afterwards is the trial request.
+    // No checks run while the circuit is open. The first check after that is the trial request.
     if (watch.breaker?.allows() !== false) {
       watch.breaker?.start()
       await this.check(watch.subject.name)
@@ -305,7 +305,7 @@ export class HealthMonitor {
     }
     watch.failures++
     watch.lastErrorCategory = categoryOf(error)
-    // A check is not sent on behalf of a caller, so every reader of the status may see its explanation.
+    // A check is not sent on behalf of a caller, so anyone who can read the status may see its explanation.
     const detail = findAnswer(error)?.text
     watch.lastError = { category: watch.lastErrorCategory, detail, at: this.#options.clock.now() }
     if (watch.failures >= this.#options.settings.unhealthyThreshold)
@@ -376,8 +376,7 @@ function pauseBeforeCheck({ hasResponded, checks }: Watch, intervalMs: number): 
 }
 
 /**
- * Reports a request's outcome to the breaker. An outcome that does not reflect on the backend only releases the
- * breaker.
+ * Reports a request's outcome to the breaker. An outcome that says nothing about the backend only releases the breaker.
  */
 function reportToBreaker(breaker: Breaker, error: Error | undefined): void {
   if (isTransportFailure(error)) breaker.failure()

@@ -15,7 +15,7 @@ import type { Sender } from '../transport/target.ts'
 export interface SendOptions {
   readonly sender: Sender
   readonly signal: AnySignal
-  /** Raw id of the message when it is a request. */
+  /** Raw id of the message if it is a request. */
   readonly requestId: string | undefined
   /** JSON-RPC method of a request; undefined for notifications and responses. */
   readonly method?: string | undefined
@@ -38,15 +38,15 @@ export interface BackendChannel {
    */
   send(message: Buffer, options: SendOptions): Promise<void>
   /**
-   * Opens the stream for messages that belong to no request. Resolves once the stream is open, or if the backend does
-   * not offer one.
+   * Opens the stream for messages that do not belong to a request. Resolves once the stream is open, or if the backend
+   * does not offer one.
    */
   listen(sender: Sender): Promise<void>
   /** Session id issued by the backend. */
   readonly sessionId: string | undefined
   setProtocolVersion(version: string): void
   /**
-   * Closes the stream for messages that belong to no request, because the session is lost. Responses to pending
+   * Closes the stream for messages that do not belong to a request, because the session is lost. Responses to pending
    * requests may still arrive.
    */
   retire(): void
@@ -56,16 +56,16 @@ export interface BackendChannel {
 
 /** Events that a channel reports to its owner. */
 export interface ChannelEvents {
-  /** A message that belongs to no request of Gatehouse. */
+  /** A message that does not belong to any of Gatehouse's requests. */
   readonly onMessage: (message: Message) => void
-  /** Messages may have been lost, because the stream for them was interrupted. */
+  /** Messages may have been lost, because their stream was interrupted. */
   readonly onGap: () => void
   /** The channel is no longer usable. After BackendSessionLost, responses to pending requests may still arrive. */
   readonly onLost: (error: Error) => void
 }
 
 /**
- * The response belongs to the other era: the request was not executed, and the backend may have changed its era.
+ * The response belongs to the other protocol era: the request was not executed, and the backend may have changed eras.
  * `outcome` is the request's outcome if the backend turns out not to have changed.
  */
 export class WrongEra extends GatehouseError {
@@ -78,7 +78,7 @@ export class WrongEra extends GatehouseError {
   }
 }
 
-/** Gatehouse closed the connection while a request was in flight. This does not reflect on the backend's health. */
+/** Gatehouse closed the connection while a request was in flight. This says nothing about the backend's health. */
 export class ConnectionClosed extends GatehouseError {
   constructor() {
     super('BACKEND_UNAVAILABLE', { detail: 'the connection was closed' })

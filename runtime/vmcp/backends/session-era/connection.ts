@@ -1,6 +1,6 @@
 /**
- * Session-era codec for a backend: sends `initialize` once, then concurrent requests, and passes progress, log messages
- * and questions to the operations that they belong to.
+ * Session-era codec for a backend: sends `initialize` once, followed by concurrent requests. Passes progress, log
+ * messages and questions to the operations to which they belong.
  *
  * Works over any channel. If the backend has lost the session, the connection opens a new one, but only once. It
  * repeats the failed request if the request was not executed or may be executed twice (mcp/lost-session.ts).

@@ -1,9 +1,9 @@
 /**
- * The live connections to a session-era backend: one for each client session, one for each kind of client whose lists
- * are read, and pooled connections. Their number is bounded, and idle ones are closed.
+ * The live connections to a session-era backend: one per client session, one per kind of client whose lists are read,
+ * and pooled connections. Their number is bounded, and idle ones are closed.
  *
  * If the backend's responses depend on the caller, every key contains the requester's identity. A client session that
- * changes its credentials or passed-through headers gets a different backend session, and so does each caller of the
+ * changes its credentials or passed-through headers gets a different backend session. So does each caller that uses the
  * pool.
  */
 import { hash } from 'node:crypto'
@@ -23,7 +23,7 @@ import type { BackendSettings } from '../settings.ts'
 import { SseChannel } from './sse-channel.ts'
 import { StreamableChannel } from './streamable-channel.ts'
 
-/** A client session as used by one requester. */
+/** A client session, as used by one requester. */
 export interface SessionScope {
   readonly kind: 'session'
   readonly session: ClientSession
@@ -37,7 +37,7 @@ export type ConnectionScope =
   | { readonly kind: 'listing'; readonly key: string }
   | { readonly kind: 'pool'; readonly key: string }
 
-/** The client of a session, outside any call. */
+/** A session's client, outside any call. */
 export type SessionListener = Pick<ClientSession, 'deliver' | 'ask'>
 
 export interface ManagedConnection extends PooledConnection {
@@ -47,7 +47,7 @@ export interface ManagedConnection extends PooledConnection {
   readonly scope: ConnectionScope
   sender: Sender
   usedAt: number
-  /** True once the lists have been read again to find out whether a client still uses the connection. */
+  /** True once the lists have been reread to find out whether a client still uses the connection. */
   isRevalidated: boolean
 }
 
@@ -55,15 +55,15 @@ const maxPerBackend = 4_096
 /** Maximum number of connections per client session, which has one for each identity that it uses. */
 const maxPerSession = 8
 /**
- * Maximum number of connections without a session, one for each kind of client. Beyond it, the connection that has been
- * idle longest is closed.
+ * Maximum number of connections without a session (one for each kind of client). Beyond it, the connection that has
+ * been idle longest is closed.
  */
 const maxShared = 256
 
 /** Events that connections report to their backend. */
 export interface ConnectionsEvents {
   listChanged(kind: ListKind, scope: ConnectionScope): void
-  /** Announcements over this connection may have been lost. */
+  /** Announcements sent over this connection may have been lost. */
   announcementsLost(scope: ConnectionScope): void
   resourceUpdated(scope: ConnectionScope, params: Buffer): void
   /** Returns the recipient of notifications and questions that arrive outside any call. */
@@ -151,9 +151,9 @@ export class Connections {
   }
 
   /**
-   * Returns the connection for health checks. It is shared with the lists for clients without abilities, because a
-   * separate session would double the number of start-up requests. Connections for a single caller's lists have
-   * different keys and are never used for checks.
+   * Returns the connection for health checks. The connection is also used to read lists for clients without abilities,
+   * because a separate session would double the number of start-up requests. Connections for a single caller's lists
+   * have different keys and are never used for checks.
    */
   forChecks(sender: Sender): ManagedConnection {
     const { raw, signature } = noAbilities
@@ -179,7 +179,7 @@ export class Connections {
     void oldest[1].connection.close(oldest[1].sender, { end: true })
   }
 
-  /** `assigns` returns true if a message that names no request can belong to the only request in flight. */
+  /** `assigns` returns true if a message that does not name a request can belong to the only request in flight. */
   #connect(
     scope: ConnectionScope,
     capabilities: Buffer,
@@ -276,8 +276,8 @@ export class Connections {
   }
 
   /**
-   * Called when a request on a shared connection has ended. Retires the connection if the backend may still be working
-   * on a request.
+   * Called when a request on a shared connection has ended. Retires the connection if the backend may still be
+   * processing a request.
    */
   release(managed: ManagedConnection): void {
     if (!managed.connection.isSpent) return
@@ -338,7 +338,7 @@ export class Connections {
   }
 }
 
-/** Returns a scope's key, which contains the identity if the backend's responses depend on the caller. */
+/** Returns a scope's key. It contains the identity if the backend's responses depend on the caller. */
 function connectionKey(scope: ConnectionScope): string {
   return scope.kind === 'session'
     ? `session ${scope.session.id} ${scope.identity}`

@@ -1,11 +1,12 @@
 /**
- * Receives messages from a session-era backend and passes each one to the request that it belongs to.
+ * Receives messages from a session-era backend and passes each one to the request to which it belongs.
  *
- * Responses are matched by id, progress by its token. Questions and log messages belong to the request on whose
- * response stream they arrive, while that request is in flight. Other messages name no request (GET stream, HTTP+SSE, a
- * stream whose request has ended). On a connection for one client session, they belong to the newest request in flight,
- * or to the session if there is none. On a connection for several callers, a message is delivered only if it can belong
- * to just one of them. Otherwise a log message is dropped and reported, and a question is answered with an error.
+ * Responses are matched by id, and progress by its token. Questions and log messages belong to the request on whose
+ * response stream they arrive, while that request is in flight. Other messages do not name a request (GET stream,
+ * HTTP+SSE, a stream whose request has ended). On a connection for one client session, they belong to the newest
+ * request in flight, or to the session if there is none. On a connection for several callers, a message is delivered
+ * only if it can belong to just one of them. Otherwise a log message is dropped and reported, and a question is
+ * answered with an error.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import {
@@ -30,8 +31,8 @@ export interface Pending {
 }
 
 /**
- * Selects the request in flight for a message that names none: the newest one if all are from one client, or the only
- * one if the function returns true.
+ * Selects the request in flight for a message that does not name one. This is the newest request if all are from one
+ * client, or the only request if the function returns true.
  */
 export type Assignment = 'newest' | (() => boolean)
 
@@ -54,8 +55,8 @@ export class Inbound {
   }
 
   /**
-   * Removes an entry from `pending` and withdraws its request's questions. Returns false if the request was already
-   * settled.
+   * Removes an entry from `pending` and withdraws the questions of its request. Returns false if the request was
+   * already settled.
    */
   forget(expected: InFlightEntry<Pending>): boolean {
     if (!this.pending.remove(expected)) return false
@@ -88,13 +89,13 @@ export class Inbound {
     else if (message.error) pending.resolve({ kind: 'error', error: message.error })
   }
 
-  /** Returns the request with an id: usually the one on whose response stream the message arrived. */
+  /** Returns the request with this id: usually the one on whose response stream the message arrived. */
   #requestWithId(id: string | undefined, on: Pending | undefined): Pending | undefined {
     if (id === undefined) return undefined
     return on?.id === id ? on : this.pending.find((pending) => pending.id === id)
   }
 
-  /** Returns the request that a message belongs to, or undefined if it belongs to none or may belong to several. */
+  /** Returns the request to which a message belongs, or undefined if it belongs to none or could belong to several. */
   #requestOf(on: Pending | undefined): Pending | undefined {
     if (on) return this.pending.find((pending) => pending === on)
     if (this.#assignment === 'newest') return this.pending.find(hasRelay)
@@ -166,7 +167,7 @@ function hasRelay({ relay }: Pending): boolean {
   return relay !== undefined
 }
 
-/** Returns the error for a question that names no request and may belong to several callers, or to none. */
+/** Returns the error for a question that does not name a request and may belong to several callers, or to none. */
 export function unassignedError(): GatehouseError {
   return new GatehouseError('METHOD_NOT_FOUND', {
     detail: 'the request cannot be attributed to a single client',

@@ -1,5 +1,5 @@
 /**
- * The sender of a connection's latest request, whose token is the newest. It is used for messages that belong to no
+ * The sender of the latest request on a connection, who has the newest token. Used for messages that do not belong to a
  * request (answers to questions, the GET stream). All senders on one connection have the same identity or the same
  * credential.
  */

@@ -1,6 +1,6 @@
 /**
- * Limits the rate at which new kinds of clients reach a backend. Each kind costs a session and a read of the lists, and
- * untrusted clients can invent any number of kinds. Beyond the limit, clients are treated as their plain kind.
+ * Limits the rate at which new kinds of clients reach a backend. Each kind requires a session and a read of the lists,
+ * and untrusted clients can invent any number of kinds. Beyond the limit, clients are treated as their plain kind.
  */
 const burst = 32
 const refillMs = 60_000 / burst

@@ -1,19 +1,19 @@
 /**
  * Connections for clients without a session. A request that accepts questions or asks for log messages uses its
- * connection exclusively while it runs. Messages that the backend sends outside the response stream can therefore
- * belong only to that request.
+ * connection exclusively while it runs. Messages that the backend sends outside the response stream can therefore only
+ * belong to that request.
  *
  * A connection returns to the pool only for the same key (identity and abilities), and only if nothing is left open on
  * it. After a cancelled, timed-out or failed request, the backend may still be working for the earlier user. Such a
- * connection serves no other request. It stays open for a while, so that the backend's questions get an error, and is
- * then closed.
+ * connection does not serve any other request. It stays open for a while so that the backend's questions receive an
+ * error, and is then closed.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import type { Sender } from '../transport/target.ts'
 
 /** Maximum number of connections, in use or idle. */
 const maxPooled = 256
-/** Maximum number of open connections that serve no more requests. */
+/** Maximum number of open connections that no longer serve requests. */
 const maxSpent = 64
 
 export interface PooledConnection {
@@ -44,7 +44,7 @@ export class Pool<C extends PooledConnection> {
   readonly #spent = new Set<C>()
   #inUse = 0
   #idleCount = 0
-  /** True if the backend sends questions or log messages outside the response stream. They name no request. */
+  /** True if the backend sends questions or log messages outside the response stream. These do not name a request. */
   #sendsOutsideStream: boolean
 
   /** `sendsOutsideStream` is true for transports without response streams. */
@@ -106,7 +106,7 @@ export class Pool<C extends PooledConnection> {
     else this.#idle.set(key, [managed])
   }
 
-  /** Keeps a connection that will serve no more requests, to close it later. */
+  /** Keeps a connection that no longer serves requests, in order to close it later. */
   spend(managed: C): void {
     this.#spent.add(managed)
     if (this.#spent.size <= maxSpent) return

@@ -62,7 +62,7 @@ export class SseChannel implements BackendChannel {
     if (failure) throw failure
   }
 
-  /** Closes the stream. All responses arrive on it, and it is useless without its session. */
+  /** Closes the stream. All responses arrive on this stream, which is useless without its session. */
   retire(): void {
     if (this.#closed.signal.aborted) return
     this.#closed.abort(new ConnectionClosed())

@@ -1,8 +1,8 @@
 /**
  * Session era over streamable HTTP. Each message is a POST, and responses are JSON or event streams. A GET stream
- * carries messages that belong to no request.
+ * carries messages that do not belong to a request.
  *
- * A stream that ends before its response is resumed with `Last-Event-ID` if the backend sends event ids.
+ * If a stream ends before its response, it is resumed with `Last-Event-ID`, provided that the backend sends event ids.
  * Source: MCP 2025-11-25, transports.
  */
 import type { IncomingHttpHeaders } from 'node:http'
@@ -251,7 +251,8 @@ export class StreamableChannel implements BackendChannel {
   }
 
   /**
-   * Holds the GET stream open, reopening it with growing pauses, until the channel closes or the backend offers none.
+   * Keeps the GET stream open, reopening it after increasing pauses, until the channel closes or the backend does not
+   * offer a stream.
    */
   async #keepListening(sender: Sender, settled: () => void): Promise<void> {
     const position: StreamPosition = { lastEventId: undefined, retryMs: defaultRetryMs }
@@ -286,15 +287,17 @@ export class StreamableChannel implements BackendChannel {
             catchUp()
           },
         })
-        // Before the first stream, the session is new, so a rejection means that the backend offers no such stream.
+        // Before the first stream, the session is new, so a rejection means that the backend does not offer such a
+        // stream.
         if (hadStream && this.#sessionId !== undefined && hasLostSession(response)) {
           this.#events.onLost(new BackendSessionLost())
           return
         }
-        // The server still considers the previous stream open. Until it accepts a new one, read the lists instead.
+        // The server still considers the previous stream open. Until the server accepts a new one, read the lists
+        // instead.
         const isTaken = response.status === 409
         if (isTaken) catchUp()
-        // The backend does not offer a stream, or no longer does.
+        // The backend does not offer a stream, or no longer offers one.
         else if (!response.stream && !isTemporary(response.status)) return catchUp()
         retryAfterMs = retryAfterOf(response.headers['retry-after'])
       } catch {
@@ -346,7 +349,7 @@ function cutStream({ exchange }: ExchangeControl): void {
   exchange?.fail(new Error('the stream stayed open after the response'))
 }
 
-/** Classifies a response by what happened to the session that the request named. */
+/** Classifies a response according to the fate of the session that the request named. */
 function classifyResponse(
   { status, headers, stream, body }: BackendResponse,
   requestId: string | undefined,

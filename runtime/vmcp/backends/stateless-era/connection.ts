@@ -1,9 +1,9 @@
 /**
- * Stateless-era codec for a backend. Every request is independent and identifies the client.
+ * Stateless-era codec for a backend. Each request is independent and identifies the client.
  *
- * A backend that needs input returns `input_required`. For a stateless client, this response is forwarded unchanged.
- * For a session-era client (`relay.bridges`), the connection asks the questions and repeats the request with the
- * answers.
+ * A backend that needs input returns `input_required`. For a stateless client, Gatehouse forwards this response
+ * unchanged. For a session-era client (`relay.bridges`), the connection asks the questions and repeats the request with
+ * the answers.
  * Source: MCP 2026-07-28, streamable HTTP, patterns/mrtr.
  */
 import { Deadline } from '../../../net/index.ts'
@@ -202,7 +202,7 @@ export class StatelessConnection implements BackendConnection {
   }
 
   notify(): void {
-    // The stateless era has no client notifications over HTTP.
+    // The stateless era does not define client notifications over HTTP.
   }
 
   setLogLevel(): void {
@@ -210,7 +210,7 @@ export class StatelessConnection implements BackendConnection {
   }
 
   async close(): Promise<void> {
-    // No connection stays open between requests.
+    // No connections stay open between requests.
   }
 }
 

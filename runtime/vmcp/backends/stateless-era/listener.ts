@@ -1,5 +1,5 @@
 /**
- * Holds one `subscriptions/listen` stream to a stateless backend open and forwards its notifications. When the filter
+ * Keeps one `subscriptions/listen` stream to a stateless backend open and forwards its notifications. When the filter
  * changes, opens a new stream before the old one ends, so that no notification is lost.
  * Source: MCP 2026-07-28, patterns/subscriptions.
  */
@@ -44,7 +44,7 @@ export class StatelessListener {
   readonly #uris = new Set<string>()
   #kinds: ReadonlySet<ListKind> = new Set()
   #current: AbortController | undefined
-  /** The sender of the latest request, whose token is the newest. */
+  /** The sender of the latest request, who has the newest token. */
   #sender: Sender | undefined
   #nextId = 1
   #closed = false
@@ -53,21 +53,18 @@ export class StatelessListener {
     this.#options = options
   }
 
-  /** Selects the lists whose changes the backend announces. */
+  /** Selects the lists for which the backend announces changes. */
   watchLists(kinds: ReadonlySet<ListKind>, sender: Sender): void {
     this.#kinds = kinds
     void this.#reopen(sender)
   }
 
-  /** Sets the sender for the next stream. It has the same identity as the previous one. */
+  /** Sets the sender for the next stream. It has the same identity as the previous sender. */
   renew(sender: Sender): void {
     this.#sender = sender
   }
 
-  /**
-   * Adds a resource to the filter. Resolves once the backend has acknowledged the filter or turned out to be
-   * unreachable.
-   */
+  /** Adds a resource to the filter. Resolves once the backend has acknowledged the filter or has proved unreachable. */
   addResource(uri: string, sender: Sender): Promise<void> {
     this.renew(sender)
     if (this.#uris.has(uri)) return Promise.resolve()
@@ -105,8 +102,8 @@ export class StatelessListener {
   }
 
   /**
-   * Holds the stream open, reopening it with growing pauses, while the filter is not empty and the backend offers a
-   * stream.
+   * Keeps the stream open, reopening it after increasing pauses, as long as the filter is not empty and the backend
+   * offers a stream.
    */
   async #hold(sender: Sender, signal: AbortSignal, settled: () => void): Promise<void> {
     const pace = new StreamPace(streamReports(this.#options.target))

@@ -1,6 +1,6 @@
 /**
- * The connections to a backend of the stateless era: one connection for all requests, and a listening stream for each
- * session with subscriptions and for each kind of client whose lists are watched.
+ * The connections to a stateless-era backend: one connection for all requests, and listening streams. Each session with
+ * subscriptions has such a stream, and so does each kind of client whose lists are watched.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { uriIn } from '../../../mcp/index.ts'
@@ -27,7 +27,7 @@ interface ListWatch {
   readonly listener: StatelessListener
   readonly onChange: (kind: ListKind) => void
   usedAt: number
-  /** True once the lists have been read again to find out whether a client still uses them. */
+  /** True once the lists have been reread to find out whether a client still uses them. */
   isRevalidated: boolean
 }
 
@@ -53,7 +53,7 @@ export class StatelessBackend {
     return resultOutcome({})
   }
 
-  /** Watches the lists whose changes the backend announces, for one kind of client. */
+  /** Watches, for one kind of client, the lists for which the backend announces changes. */
   watchLists(
     key: string,
     server: ServerInfo,

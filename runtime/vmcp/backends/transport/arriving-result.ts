@@ -1,5 +1,5 @@
 /**
- * A large backend response that is streamed to the client while it arrives. Until the splitter has sent the first part,
+ * A large backend response that is streamed to the client as it arrives. Until the splitter has sent the first part,
  * the response is also buffered, so that it can still be read whole.
  */
 import type { Message, ResultSplitter, SseData } from '../../../mcp/index.ts'
@@ -16,7 +16,7 @@ export class ArrivingResult implements SseData {
   readonly #enqueue: (part: ArrivedPart) => void
   #buffered = new Pieces()
 
-  /** `enqueue` queues parts. The queue calls `take` with one part at a time. */
+  /** `enqueue` queues parts. The queue passes one part at a time to `take`. */
   constructor(splitter: ResultSplitter, enqueue: (part: ArrivedPart) => void) {
     this.#splitter = splitter
     this.#enqueue = enqueue
@@ -27,7 +27,7 @@ export class ArrivingResult implements SseData {
     if (!this.#splitter.isGivenUp) this.#enqueue({ result: this, bytes })
   }
 
-  /** Passes bytes to the splitter. The promise settles once the client can receive more. Throws JsonError. */
+  /** Passes bytes to the splitter. The promise settles once the client can receive more data. Throws JsonError. */
   take(bytes: Buffer): Promise<void> | undefined {
     const more = this.#splitter.push(bytes)
     if (this.#splitter.isPassing && this.#buffered.size > 0) this.#buffered = new Pieces()
@@ -35,7 +35,7 @@ export class ArrivingResult implements SseData {
   }
 
   /**
-   * Returns the response if part of it was streamed. Call after all parts have been taken. Throws JsonError,
+   * Returns the response if any part of it was streamed. Call after all parts have been taken. Throws JsonError,
    * MessageError.
    */
   end(): Message | undefined {

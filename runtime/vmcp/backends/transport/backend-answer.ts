@@ -2,8 +2,8 @@
  * The backend's own explanation of a failed request, for operators: the log and `/status`. Clients never receive it.
  *
  * Only responses to Gatehouse's own requests (initialize, lists, pings) are quoted, because responses to calls may
- * repeat a caller's data. The text is short and on one line. Credentials and session ids that were sent to the backend
- * are masked.
+ * repeat a caller's data. The text is short and contains no line breaks. Credentials and session ids that were sent to
+ * the backend are masked.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { jsonFields, ModuleError } from '../../../../schemas/index.ts'
@@ -54,7 +54,7 @@ const openHeaders: ReadonlySet<string> = new Set([
 ])
 const minSecret = 4
 
-/** The headers of recent requests to one backend. Their values are masked in the backend's texts. */
+/** The headers of recent requests to one backend. Their values are masked in the backend's output. */
 export type SentHeaders = Readonly<Record<string, string>>[]
 
 function withoutSecrets(text: string, sent: SentHeaders, more: readonly string[]): string {
@@ -64,7 +64,7 @@ function withoutSecrets(text: string, sent: SentHeaders, more: readonly string[]
       if (!openHeaders.has(name.toLowerCase()))
         for (const part of secretPartsOf(name, headers[name] ?? '')) secrets.add(part)
   let masked = text
-  // A secret may contain another one, so replace longer ones first.
+  // A secret may contain another secret, so replace longer ones first.
   for (const secret of [...secrets].sort((a, b) => b.length - a.length))
     if (secret.length >= minSecret) for (const form of formsOf(secret)) masked = withoutText(masked, form)
   return masked
@@ -81,11 +81,11 @@ function formsOf(secret: string): ReadonlySet<string> {
   ])
 }
 
-/** Replaces every occurrence of a secret, regardless of case. */
+/** Replaces every occurrence of a secret, ignoring case. */
 function withoutText(text: string, secret: string): string {
   const wanted = secret.toLowerCase()
   const lower = text.toLowerCase()
-  // For a few characters, the lower-case form has a different length.
+  // Some characters have a lower-case form of a different length.
   if (lower.length !== text.length) return text.replaceAll(secret, '[redacted]')
   let result = ''
   let from = 0
@@ -146,7 +146,7 @@ export function explainResponse(
   )
 }
 
-/** Explains a JSON-RPC error. `sessionId` is the session that it belongs to. */
+/** Explains a JSON-RPC error. `sessionId` is the session to which it belongs. */
 export function explainRpcError(
   error: Buffer | undefined,
   request: AnsweredRequest,

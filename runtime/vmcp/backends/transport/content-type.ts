@@ -8,7 +8,7 @@ export function isEventStream(headers: IncomingHttpHeaders): boolean {
   return typeof type === 'string' && /^\s*text\/event-stream\b/i.test(type)
 }
 
-/** True if the chunk starts like a JSON-RPC message. No line of an event stream starts this way. */
+/** True if the chunk starts like a JSON-RPC message. No line in an event stream starts this way. */
 export function startsAsMessage(chunk: Buffer): boolean {
   return /^\s*(?:\[\s*)?\{\s*"/.test(chunk.toString('latin1', 0, sniffedBytes))
 }

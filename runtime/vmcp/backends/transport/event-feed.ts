@@ -1,6 +1,6 @@
 /**
- * Reads an event stream while it arrives. Bytes are read in slices, and events are handled one at a time, so that a
- * large chunk does not block the event loop.
+ * Reads an event stream as it arrives. Bytes are read in slices, and events are handled one at a time, so that a large
+ * chunk does not block the event loop.
  */
 import {
   type Handle,
@@ -23,7 +23,7 @@ export interface EventFeedOptions {
   readonly onRetry: ((retryMs: number) => void) | undefined
   /** Returns the splitter for a large event. Called once for each. The event is read whole if it returns undefined. */
   readonly splitterFor: ((event: Pick<SseEvent, 'id'>) => ResultSplitter | undefined) | undefined
-  /** Receives the error if reading fails, after which reading stops. */
+  /** Receives the error if reading fails. Reading then stops. */
   readonly onError: (error: unknown) => void
 }
 

@@ -1,9 +1,9 @@
 /**
- * Sends one HTTP request to a backend on a pooled connection. Returns the response as a whole, or reports events while
+ * Sends one HTTP request to a backend on a pooled connection. Returns the response as a whole, or reports events as
  * they arrive.
  *
- * Redirects are followed only to the same authority and never from https to http, with the same method and body. Sizes
- * are bounded. Independent of MCP.
+ * Redirects are followed only to the same authority and never from https to http. The method and body stay the same.
+ * Sizes are bounded. Independent of MCP.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -50,11 +50,11 @@ export interface BackendRequest {
   readonly signal: AnySignal
   /** True if the request has no side effects. It is repeated once if the connection closes before a response. */
   readonly repeatable?: boolean | undefined
-  /** Limit for a successful response, and the error for a larger one. */
+  /** Size limit for a successful response, and the error for a larger one. */
   readonly limit?: ResponseLimit | undefined
   /**
-   * Returns the splitter for a large result. If it returns undefined, the result is read whole. Receives the event when
-   * the response is an event stream, in which invalid UTF-8 is replaced.
+   * Returns the splitter for a large result. If it returns undefined, the result is read whole. Receives the event if
+   * the response is an event stream. Invalid UTF-8 is replaced.
    */
   readonly splitterFor?: ((event?: Pick<SseEvent, 'id'>) => ResultSplitter | undefined) | undefined
   /** Records when the request is sent. */
@@ -72,7 +72,7 @@ export interface BackendRequest {
   readonly onMislabelled?: (() => void) | undefined
 }
 
-/** Ends an exchange early. Cheaper than another signal, because most exchanges are never ended early. */
+/** Ends an exchange early. This is cheaper than another signal, because most exchanges are never ended early. */
 export interface ExchangeControl {
   /** Set while the exchange runs. */
   exchange?: { fail(error: Error): void } | undefined
@@ -83,7 +83,7 @@ export interface BackendResponse {
   readonly headers: IncomingHttpHeaders
   /** True if the response was an event stream. */
   readonly stream: boolean
-  /** The whole body. Empty for an event stream and for a message that was streamed. */
+  /** The whole body. Empty for an event stream or a streamed message. */
   readonly body: Buffer
   /** The message, if part of it was streamed to the client. */
   readonly message?: Message | undefined
@@ -91,7 +91,7 @@ export interface BackendResponse {
 
 /**
  * Sends a request and waits for the end of the response. Rejects with BACKEND_UNREACHABLE (no response; see `cause`),
- * BACKEND_PROTOCOL (too large, too many redirects, or cut short) or the signal's reason.
+ * BACKEND_PROTOCOL (response too large or cut short, or too many redirects) or the signal's reason.
  */
 export async function exchangeWithBackend(
   dispatcher: Dispatcher,
@@ -181,7 +181,7 @@ class ResponseHandler implements DispatchHandler {
     request.signal.addEventListener('abort', this.#onAbort, { once: true })
   }
 
-  /** Ends the exchange with an error. Data that still arrives is dropped. */
+  /** Ends the exchange with an error. Data that arrives later is dropped. */
   fail(error: Error): void {
     if (!this.#finish()) return
     this.#events?.close()
@@ -253,7 +253,7 @@ class ResponseHandler implements DispatchHandler {
       if (this.#size > maxDiscardBytes) controller.abort(new Error('the body is discarded'))
     }
     if (this.#done) return
-    // For an unsuccessful response, the status is sufficient.
+    // For an unsuccessful response, the status alone is sufficient.
     const failure = this.#status < 300 ? compressedResponseError(this.#headers) : undefined
     if (failure) return this.fail(failure)
     if (!this.#hasData) this.#correctType(chunk)
@@ -277,7 +277,7 @@ class ResponseHandler implements DispatchHandler {
     const { limit, splitterFor } = this.#request
     if (this.#status !== 200 || !/^\s*application\/json\b/i.test(String(this.#headers['content-type'])))
       return
-    // No part of a result that could still exceed the limit may be streamed.
+    // If a result could still exceed the limit, no part of it may be streamed.
     if (limit && !(Number(this.#headers['content-length']) <= limit.bytes - envelopeBytes)) return
     const splitter = splitterFor?.()
     if (!splitter) return

@@ -36,7 +36,7 @@ export function messageIn(event: SseEvent, reporter: Reporter): Message | Promis
 }
 
 /**
- * Forwards the message in an event from a stream that is not the response to one request. An invalid message is skipped
+ * Forwards the message in an event from a stream that is not the response to a request. An invalid message is skipped
  * and reported, and the stream continues.
  */
 export function receiveEvent(
@@ -50,7 +50,7 @@ export function receiveEvent(
 
 /**
  * Forwards the message in an event. Drops and reports a notification whose params cannot be read, because the stream's
- * other messages do not depend on it. By default, throws or rejects for an invalid message.
+ * other messages do not depend on it. By default, throws or rejects if the message is invalid.
  */
 export function forwardMessageIn(
   event: SseEvent,
@@ -77,10 +77,10 @@ function rethrow(error: unknown): never {
 
 /** Returns false for a notification whose params cannot be forwarded to a client unchanged. */
 function hasReadableParams({ kind, method, params }: Message): boolean {
-  // The params of a changed list are not used.
+  // The params of a list-changed notification are not used.
   if (kind !== 'notification' || !params || changedList(method)) return true
   try {
-    // Some JSON readers ignore case and could use a different member from the one that Gatehouse uses.
+    // Some JSON parsers ignore case and could pick a different member than Gatehouse does.
     const read = new JsonObject(params, { ignoreCase: true })
     withoutReservedMeta(read.bytes)
     return true
@@ -89,7 +89,7 @@ function hasReadableParams({ kind, method, params }: Message): boolean {
   }
 }
 
-/** Reports whether a backend keeps open the stream that announces changes. */
+/** Reports whether a backend keeps the stream for announcing changes open. */
 export function streamReports({ deviations }: Reporter): StreamPaceOptions {
   return {
     onNotKept: () => deviations?.note('stream_not_kept'),

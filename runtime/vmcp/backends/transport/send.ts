@@ -29,7 +29,7 @@ const repeatableMethods: ReadonlySet<string> = new Set([
   'tools/list',
 ])
 
-/** Requests whose result goes to a client. */
+/** Requests whose results are returned to a client. */
 const callMethods: ReadonlySet<string> = new Set([
   'completion/complete',
   'prompts/get',
@@ -52,7 +52,8 @@ const maxOpeningBytes = 1024 * 1024
 
 /**
  * Returns the outcome of a request. Throws BACKEND_RESULT_TOO_LARGE or BACKEND_PROTOCOL if the outcome exceeds the
- * limit of its kind, or contains a `requestState` that Gatehouse would reject when the client returns it.
+ * limit for its kind. Also throws if it contains a `requestState` that Gatehouse would reject when the client returns
+ * it.
  */
 export function withinLimit(
   { limits }: Pick<ChannelTarget, 'limits'>,
@@ -110,12 +111,12 @@ export function isRepeatable(rpcMethod: string | undefined): boolean {
   return rpcMethod !== undefined && repeatableMethods.has(rpcMethod)
 }
 
-/** Describes a request for the explanation of its failure. Requests without a JSON-RPC method are Gatehouse's own. */
+/** Describes a request in order to explain its failure. Requests without a JSON-RPC method are Gatehouse's own. */
 export function describeRequest(target: ChannelTarget, rpcMethod: string | undefined): AnsweredRequest {
   return { sentHeaders: target.sentHeaders, isQuoted: rpcMethod === undefined || isOwnRequest(rpcMethod) }
 }
 
-/** True for Gatehouse's own requests. No client sees the backend's error. */
+/** True for Gatehouse's own requests. Clients do not see the backend's error. */
 export function isOwnRequest(rpcMethod: string | undefined): boolean {
   return (
     rpcMethod === 'ping' ||
@@ -135,7 +136,7 @@ export function unreadableResponse(
   })
 }
 
-/** Number of recent requests whose headers are masked in the backend's texts. */
+/** Number of recent requests whose headers are masked in the backend's output. */
 const rememberedRequests = 64
 
 export interface AuthorizedRequest

@@ -8,7 +8,7 @@ import type { SentHeaders } from './backend-answer.ts'
 /** The outgoing strategy that adds credentials to requests. */
 export type Credentials = Pick<CredentialStrategy, 'apply' | 'refused'>
 
-/** Settings under `operational` that apply to each request. */
+/** Settings from `operational` that apply to each request. */
 export type RequestLimits = Omit<VmcpConfig['operational'], 'failureHandling' | 'logLevel' | 'timeouts'>
 
 export interface DeviationReport {
@@ -24,9 +24,9 @@ export interface ChannelTarget {
   readonly credentials: Credentials | undefined
   /** Headers from the configuration. */
   readonly headers: Readonly<Record<string, string>>
-  /** Limits of each request, from the configuration. */
+  /** Limits for each request, from the configuration. */
   readonly limits?: RequestLimits | undefined
-  /** Headers of recent requests, whose values are masked in the backend's texts. */
+  /** Headers of recent requests, whose values are masked in the backend's output. */
   readonly sentHeaders?: SentHeaders | undefined
   /** Records the backend's deviations from the protocol. */
   readonly deviations?: DeviationReport | undefined
