@@ -1,10 +1,10 @@
 /**
- * Aliases for tools whose names are longer than clients accept. Names in lists and calls are translated here, so that
- * everything else (policies, webhooks, limits, workflows) sees the tools' own names. Clients may also use the own
- * names.
+ * Aliases for tools whose names are too long for clients. Names in lists and calls are translated here, so that
+ * everything else (policies, webhooks, limits, workflows) sees the tools' own names. Clients may also use the tools'
+ * own names.
  *
- * Lists are translated outside the feature surfaces. Calls, including those of scripts and tool search, are translated
- * exactly once and before the checks, because a translated name may itself be the alias of another tool.
+ * Lists are translated outside the feature surfaces. Calls, including those made by scripts and tool search, are
+ * translated exactly once, before the checks, because a translated name may itself be another tool's alias.
  * Source: docs/reference/specification/virtual-server.md#aggregation.
  */
 import {
@@ -23,8 +23,7 @@ import type { OperationClient } from '../model/session.ts'
 import type { Outcome } from '../model/outcome.ts'
 
 /**
- * Replaces the alias in a call with the tool's own name. `limit` is the length of the longest name that clients
- * receive.
+ * Replaces the alias in a call with the tool's own name. `limit` is the maximum length of names that clients receive.
  */
 export function resolveAliases(
   limit: number,
@@ -43,7 +42,7 @@ export function resolveAliases(
   }
 }
 
-/** Replaces long names in lists with aliases. `aliasesOf` returns the known aliases without contacting a backend. */
+/** Replaces long names in lists with aliases. `aliasesOf` returns the known aliases without contacting any backend. */
 export function showAliases(aliasesOf: (client: OperationClient) => Aliases): Link {
   const shown = new WeakMap<Buffer, { readonly aliases: Aliases; readonly result: Buffer }>()
   return function showAliases(operation, next) {

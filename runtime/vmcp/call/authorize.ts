@@ -3,13 +3,13 @@
  *
  * Comes before the rate limit, so that a denied call costs nothing, and before every link that looks up the named item
  * (optimizer, code mode, workflows, the core), so that a denied caller cannot find out what exists. The filtered lists
- * include workflows. The surface of a feature adds the feature's own tools outside this link, after its own check.
+ * include workflows. A feature's surface adds the feature's own tools outside this link, after its own check.
  *
  * Each call that a script makes passes through this link with its real name and arguments. Workflow steps do not,
  * because the workflow itself was authorized.
  *
- * A denied operation is rejected with FORBIDDEN and the text for its action. Lists contain only items that the caller
- * may use.
+ * A denied operation is rejected with FORBIDDEN and the message for its action. Lists contain only items that the
+ * caller may use.
  * Source: docs/reference/specification/virtual-server.md#authentication, authentication (incoming, 2) and endpoints
  * (execute_tool_script); ARCHITECTURE.md, "A tool call".
  */
@@ -21,13 +21,16 @@ import type { Link, Operation } from '../model/operation.ts'
 export interface AuthorizeOptions {
   readonly gate: Gate
   /**
-   * Returns the facts of the item that a request names, looked up like the request itself. Must cover every source of
-   * tools, because a tool that is reported as nonexistent cannot be called.
+   * Returns facts about the item that a request names, looked up in the same way as the request itself. Must cover
+   * every source of tools, because tools that are reported as nonexistent cannot be called.
    */
   readonly factsOf: (client: OperationClient, request: AccessRequest) => Promise<FactsResponse>
   /** Like `factsOf`, but consults only the cache. Used by shadow policies for rejected requests. */
   readonly peekFacts?: (client: OperationClient, request: AccessRequest) => Facts | undefined
-  /** Returns the lookup from a list's item ids to their origins. `result` is the raw result that the core rendered. */
+  /**
+   * Returns a lookup function from a list's item ids to the origins of the items. `result` is the raw result that the
+   * core rendered.
+   */
   readonly originsOf?: ((result: Buffer) => ((id: string) => Origin | undefined) | undefined) | undefined
   /** Receives each decision on an operation. */
   readonly onDecision?: (
@@ -64,7 +67,7 @@ export function authorize({
     }
     onDecision(operation, 'allowed', report)
     const origin = decidedOrigin(operation.origin, report?.request.origin)
-    // The name may resolve to a different backend later, in which case `resolveTarget` rejects the operation.
+    // The name may later resolve to a different backend, in which case `resolveTarget` rejects the operation.
     const outcome = await next(origin === operation.origin ? operation : { ...operation, origin })
     if (outcome.kind !== 'result') return outcome
     const originOf = originsOf?.(outcome.result)
@@ -78,7 +81,7 @@ export function authorize({
 
 /**
  * Returns the origin that the decision was based on. Throws BACKEND_UNAVAILABLE if webhooks and policies saw different
- * ones.
+ * origins.
  */
 function decidedOrigin(asked: Origin | undefined, decided: Origin | undefined): Origin | undefined {
   if (!asked || !decided) return decided ?? asked

@@ -8,11 +8,12 @@
  * - An unauthorized caller learns nothing and pays nothing: `authorize` comes before `resolveTarget`, which reports
  *   unknown and withheld names, and both come before the rate limit and the quota.
  * - A feature (tool search, scripts) has two places. Its listing is built outside the checks, because it contains only
- *   what the caller may use. Its tools come after the checks, so that a call to one costs a token and can be denied.
- * - A workflow is a tool in the catalog. Its steps enter at `resource links`, because the earlier checks were made for
- *   the workflow itself.
+ *   items that the caller may use. Its tools come after the checks, so that a call to one costs a token and can be
+ *   denied.
+ * - A workflow is a tool in the catalog. Its steps enter at `resource links`, because the earlier checks have already
+ *   been made for the workflow itself.
  *
- * Links without configuration are skipped.
+ * Links that are not configured are skipped.
  * Source: ARCHITECTURE.md, "A tool call"; docs/reference/specification/virtual-server.md#endpoints.
  */
 import type { Feature } from '../model/feature.ts'
@@ -28,7 +29,7 @@ export interface ChainLinks {
   readonly callAliases?: Link | undefined
   readonly webhooks?: Link | undefined
   readonly authorize?: Link | undefined
-  /** `featureTools` are the names of the tools that a later link runs. */
+  /** `featureTools` are the names of the tools that are run by a later link. */
   readonly resolveTarget: (featureTools: ReadonlySet<string>) => Link
   readonly rateLimit?: Link | undefined
   readonly readableQuotas?: Link | undefined
@@ -58,7 +59,7 @@ export interface ChainEntries {
 export interface Chain extends ChainEntries {
   /**
    * Replaces the links after a configuration change. An operation keeps the features that were in force when it
-   * entered. It reads all other links when it reaches them, because a reload closes the links that it replaces.
+   * entered. It looks up every other link on reaching it, because a reload closes the links that it replaces.
    */
   replace(links: ChainLinks): void
 }

@@ -64,7 +64,7 @@ export class Core {
     this.#cursors = cursors
   }
 
-  /** Answers an operation without a target: a list, or a completion that no backend offers. */
+  /** Responds to an operation without a target: a list, or a completion that no backend offers. */
   answer(operation: Operation): Promise<Outcome> {
     const kind = own(listMethods, operation.method)
     if (kind) return this.#list(operation, kind)
@@ -73,13 +73,13 @@ export class Core {
   }
 
   /**
-   * Finds the target that an operation names. Lists and completions that no backend offers have none. Rejects with
-   * INVALID_PARAMS, RESOURCE_NOT_FOUND, METHOD_NOT_FOUND, HEADER_MISMATCH, FORBIDDEN if the entry is withheld or
-   * belongs to a backend other than the authorized one, or BACKEND_UNAVAILABLE if the entry cannot currently be
-   * determined.
+   * Finds the target that an operation names. Lists, and completions that no backend offers, have no target. Rejects
+   * with INVALID_PARAMS, RESOURCE_NOT_FOUND, METHOD_NOT_FOUND or HEADER_MISMATCH. Rejects with FORBIDDEN if the entry
+   * is withheld or does not belong to the authorized backend, and with BACKEND_UNAVAILABLE if the entry cannot
+   * currently be determined.
    *
    * Comes after authorization, so that an unauthorized caller cannot find out which names exist. `featureTools` are
-   * those of Gatehouse's own tools that a later link runs. The catalog does not contain them.
+   * Gatehouse's own tools that are run by a later link. The catalog does not contain them.
    */
   resolveTarget(featureTools: ReadonlySet<string>): Link {
     const resolveTarget: Link = async (operation, next) => {
@@ -121,7 +121,7 @@ export class Core {
     return views.peek(members, client)
   }
 
-  /** Returns the tool's own name for an alias or for the own name itself; undefined if neither exists. */
+  /** Returns the tool's own name, given an alias or that name itself; undefined if neither exists. */
   nameOf(client: OperationClient, alias: string): Promise<string | undefined> {
     return this.#lookup.nameOf(client, alias)
   }
@@ -130,13 +130,13 @@ export class Core {
     return this.peek(client).findResource(uri, this.#linkedBackend(client, uri))?.backend
   }
 
-  /** Returns the backend for a URI that no list contains: the only backend, or the one that returned the URI. */
+  /** Returns the backend for a URI that is not in any list: the only backend, or the one that returned the URI. */
   #linkedBackend(client: OperationClient, uri: string): string | undefined {
     const { onlyBackend, links, members, views } = this.parts
     const backend = onlyBackend ?? links.backendOf(client, uri)
     const listings = backend === undefined ? undefined : members.get(backend)?.listings
     if (!listings) return undefined
-    // Without the backend's list of templates, it is unknown which URIs pinning refuses.
+    // Without the backend's list of templates, it is not known which URIs pinning refuses.
     const { defects = [] } = (views.awaitsAnnounced && listings.peek(client)) || {}
     const isUnknown = defects.some(({ kind, state }) => kind === 'templates' && state === 'failed')
     return isUnknown ? undefined : backend
@@ -147,7 +147,7 @@ export class Core {
     for (const { backend } of this.parts.members.values()) backend.notify(session, method)
   }
 
-  /** Sends the log level that the client of a session requested to its backends. */
+  /** Sends the log level requested by a session's client to the backends of the session. */
   setLogLevel(session: ClientSession & { readonly logLevel: string | undefined }): void {
     const { logLevel } = session
     if (logLevel === undefined) return
@@ -168,8 +168,8 @@ export class Core {
   }
 
   /**
-   * Returns the facts of an item that a client names, looked up like the request itself. Undefined if the item does not
-   * exist; an error if that cannot currently be determined.
+   * Returns facts about an item that a client names, looked up in the same way as the request itself. Undefined if the
+   * item does not exist; an error if that cannot currently be determined.
    */
   async factsOf(
     client: OperationClient,
@@ -237,7 +237,7 @@ export class Core {
   }
 
   /**
-   * Reads a backend's lists again and returns the new target of a call that the backend rejected for its mirrored
+   * Rereads a backend's lists and returns the new target of a call that the backend rejected because of its mirrored
    * headers. Undefined if the tool no longer exists. Rejects with BACKEND_UNAVAILABLE if the name now belongs to a
    * different tool.
    */
@@ -252,7 +252,7 @@ export class Core {
 
   /**
    * Returns the target of a workflow step. Its tool was found when the workflow started and may have changed since.
-   * Rejects with FORBIDDEN if the tool is now refused, and with INVALID_PARAMS if it no longer exists.
+   * Rejects with FORBIDDEN if the tool is now withheld, and with INVALID_PARAMS if it no longer exists.
    */
   async stepTarget(
     { client }: Operation,
@@ -378,7 +378,7 @@ function listOf(catalog: Catalog, kind: ItemKind): readonly CatalogEntry[] {
   }
 }
 
-/** Returns a string member of the params. Throws INVALID_PARAMS for a missing member or another type. */
+/** Returns a string member of the params. Throws INVALID_PARAMS if the member is missing or has another type. */
 function requireText(params: JsonObject, member: string): string {
   const value = params.text(member)
   if (value === undefined)

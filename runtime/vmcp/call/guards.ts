@@ -2,7 +2,7 @@
  * Builds the configured checks between an authenticated request and the core: webhooks, authorization, rate limits and
  * quotas.
  *
- * A changed configuration builds new guards. Decisions that requests in flight have already received stay valid.
+ * A changed configuration builds new guards. Decisions already made for requests in flight remain valid.
  * Source: docs/reference/specification/virtual-server.md#incomingAuth (incomingAuth.authz, rateLimiting);
  * ARCHITECTURE.md, "A tool call".
  */
@@ -48,7 +48,7 @@ export interface Guards {
 }
 
 export interface GuardParts {
-  /** The shared store. Rate limits require it. */
+  /** The shared store. Required for rate limits. */
   readonly store: Store | undefined
   /** Store for the quota counters. */
   readonly counters: Store
@@ -60,9 +60,9 @@ export interface GuardParts {
   readonly upstreamTokens: UpstreamTokens | undefined
   readonly telemetry: Instruments
   readonly events: Events
-  /** The previous guards. External gates, webhooks and quotas are kept while their settings are unchanged. */
+  /** The previous guards. External gates, webhooks and quotas are kept as long as their settings are unchanged. */
   readonly before?: Guards | undefined
-  /** True for tools that are permitted because their feature is enabled. */
+  /** True for tools that are allowed because their feature is enabled. */
   readonly isGranted: (tool: string) => boolean
   readonly log: Log
 }
@@ -98,7 +98,7 @@ function externalSettings({ name, incomingAuth: { authz, issuers } }: VmcpConfig
   return externalPoint(authz) ? JSON.stringify([name, authz, issuers]) : undefined
 }
 
-/** Closes the parts of the guards that are not also part of `after`, which replaces them. */
+/** Closes the parts of the guards that are not shared with `after`, which replaces them. */
 export async function closeGuards({ gate, webhooks, quotas }: Guards, after?: Guards): Promise<void> {
   // Called before the new quotas report anything.
   const quotasClosed = quotas === after?.quotas ? undefined : quotas?.close({ replaced: after !== undefined })

@@ -46,7 +46,7 @@ export function makeLinks(
   const quotas = guards.quotas?.quotas
   const hasAliases = maxToolNameLength > 0
   const factsOf: AuthorizeOptions['factsOf'] = async (client, request) => {
-    // The catalog does not contain the tools of features.
+    // The catalog does not contain tools provided by features.
     if (request.action === 'call_tool' && isOwnTool(request.id)) return undefined
     return (await core.factsOf(client, request)) ?? 'no such thing'
   }
@@ -82,7 +82,7 @@ export function makeLinks(
     guardrail: callParts.guard?.link,
     route: route(core),
     pinnedArguments: callParts.views.awaitsAnnounced ? checkPinnedArguments(core.pins) : undefined,
-    // Without quotas, `send` rejects the same operations with the same errors.
+    // If there are no quotas, `send` rejects the same operations with the same errors.
     requestState: quotas && checkState(core),
     quota:
       quotas &&
@@ -91,10 +91,10 @@ export function makeLinks(
   }
 }
 
-/** Performs a step of a workflow with the tool that was found when the workflow started. */
+/** Performs a workflow step with the tool that was found when the workflow started. */
 export type PerformStep = (operation: Operation, tool: ToolEntry, timeoutMs?: number) => Promise<Outcome>
 
-/** Returns the function that performs steps. Webhooks see the name that clients use for a step's tool. */
+/** Returns the function that performs steps. Webhooks see a step's tool under the name that clients use. */
 export function stepPerformer(
   core: Core,
   guards: () => Pick<Guards, 'webhooks'>,

@@ -1,5 +1,5 @@
 /**
- * The end of the chain: answers lists from the catalog, runs workflows, and sends everything else to its backend.
+ * The end of the chain: serves lists from the catalog, runs workflows, and sends everything else to its backend.
  * Converts backend failures to the form that the method requires.
  * Source: docs/reference/specification/virtual-server.md (what the service does, operational.failureHandling).
  */
@@ -22,8 +22,8 @@ import {
 import type { CallParts, Core } from './core.ts'
 
 /**
- * Returns the link that converts a failed tool call to a result that a model can read. A read of an unlisted resource
- * fails with RESOURCE_NOT_FOUND when its backend has no resources.
+ * Returns the link that converts a failed tool call to a result that a model can read. Reading an unlisted resource
+ * fails with RESOURCE_NOT_FOUND if its backend has no resources.
  *
  * Also repeats a tool call once if the backend rejects the mirrored headers (HEADER_MISMATCH), because the tool may
  * have changed since it was listed. The backend has not executed the rejected call.
@@ -72,7 +72,7 @@ export function route(core: Pick<Core, 'parts'>): Link {
 }
 
 /**
- * Rejects an operation whose `requestState` was issued by another backend, or whose backend was removed while the
+ * Rejects an operation if its `requestState` was issued by another backend, or if its backend was removed while the
  * arguments were being checked. Comes before the quota, so that such an operation is not counted.
  */
 export function checkState(core: Pick<Core, 'parts'>): Link {
@@ -95,8 +95,8 @@ export function send(core: Core): Perform {
     const { name, settings } = backend
     const { mirrored = [] } = entry
     requireIssuer(operation, backend)
-    // Without the snapshot, events would arrive in the context of the request that opened the connection and be audited
-    // and traced as part of it.
+    // Without the snapshot, events would arrive in the context of the request that opened the connection, and would be
+    // audited and traced as part of that request.
     const inContext = AsyncLocalStorage.snapshot()
     try {
       const outcome = await backend.call(client, {
@@ -144,7 +144,10 @@ function requireIssuer({ stateFor }: Operation, { settings }: Backend): void {
   if (stateFor !== undefined && stateFor !== backendIdentity(settings)) throw invalidRequestStateError()
 }
 
-/** Returns changes that remove `requestState` and `inputResponses` that the client invented: no backend issued them. */
+/**
+ * Returns changes that remove `requestState` and `inputResponses` if the client made them up, that is, if no backend
+ * issued them.
+ */
 function removeInventedState({ params, stateFor }: Operation): Changes {
   const changes: Record<string, undefined> = {}
   for (const name of ['requestState', 'inputResponses'])
@@ -160,8 +163,8 @@ const providerErrors: Readonly<Record<string, ErrorCode>> = {
 }
 
 /**
- * Converts an upstream provider's failure to an error that affects only its backend. The caller stays signed in to
- * Gatehouse, and no circuit breaker counts the failure.
+ * Converts an upstream provider's failure to an error that affects only the provider's backend. The caller stays signed
+ * in to Gatehouse, and the failure does not count towards any circuit breaker.
  */
 function toBackendError(backend: string, error: unknown): unknown {
   const code = error instanceof GatehouseError ? providerErrors[error.code] : undefined

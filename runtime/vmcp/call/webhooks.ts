@@ -1,9 +1,9 @@
 /**
- * Calls the webhooks of the virtual server before authorization, and again with the result.
+ * Calls the virtual server's webhooks before authorization, and again with the result.
  *
  * Webhooks come before every other check, so that policies, pins, limits and the catalog see the changed call. They
- * cannot change which item is called. A call that a webhook matched by its backend runs on that backend or not at all.
- * Calls made by scripts and tool search pass through this link. Workflow steps skip the checks and use
+ * cannot change which item is called. If a webhook matched a call by its backend, the call runs on that backend or not
+ * at all. Calls made by scripts and tool search pass through this link. Workflow steps skip the checks and use
  * `performStepWithWebhooks`.
  * Source: docs/guides/webhooks.md.
  */
@@ -23,7 +23,7 @@ import type { Outcome } from '../model/outcome.ts'
 
 export interface WebhookParts {
   readonly chain: WebhookChain
-  /** Returns the facts of the item that a request names, looked up like the request itself. */
+  /** Returns facts about the item that a request names, looked up in the same way as the request itself. */
   readonly factsOf: (client: OperationClient, request: AccessRequest) => Promise<FactsResponse>
   /** True for one of Gatehouse's own tools that the catalog does not contain. */
   readonly isOwnTool: (name: string) => boolean
@@ -52,7 +52,7 @@ export function askWebhooks({ chain, ...parts }: WebhookParts): Link {
   }
 }
 
-/** Backend, original name and advertised name of a step's tool. */
+/** The backend, original name and advertised name of a step's tool. */
 export interface StepTool extends Origin {
   readonly name: string
 }

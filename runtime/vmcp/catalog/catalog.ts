@@ -1,5 +1,6 @@
 /**
- * The merged view of several listings: the items that a kind of client sees, and the target of each name. Immutable.
+ * The merged view of several listings: the items that a kind of client sees, and the target to which each name refers.
+ * Immutable.
  * Source: docs/reference/specification/virtual-server.md#aggregation, config.aggregation.
  */
 import { hash } from 'node:crypto'
@@ -29,7 +30,7 @@ export interface TemplateEntry extends CatalogEntry {
   readonly matches: TemplateMatcher
 }
 
-/** A template that is withheld from clients. URIs that match it are refused. */
+/** A template that is withheld from clients. URIs that match the template are refused. */
 interface RefusedTemplate extends RefusedEntry {
   readonly matches: TemplateMatcher
 }
@@ -97,7 +98,7 @@ export class Catalog {
     this.problems = problems.map(makeVisible)
   }
 
-  /** Digest per kind of list. Changes exactly when clients see a change. */
+  /** One digest per kind of list. A digest changes exactly when clients see a change. */
   get digests(): Readonly<Record<ListKind, string>> {
     this.#digests ??= {
       tools: digest(this.toolList),
@@ -114,9 +115,9 @@ export class Catalog {
   }
 
   /**
-   * Returns the backend entry for a URI, including withheld entries: the resource itself, or else the first template,
-   * in order, that the URI matches. `linked` names the backend of a URI that no list contains. Then only templates of
-   * this backend are considered, and a URI without a matching template is read from it directly.
+   * Returns the backend entry for a URI, including withheld entries: the resource itself or, failing that, the first
+   * template, in order, that the URI matches. `linked` names the backend of a URI that is not in any list. Only this
+   * backend's templates are then considered, and a URI without a matching template is read from the backend directly.
    */
   resourceAt(uri: string, linked?: string): CatalogEntry | RefusedEntry | undefined {
     return (
@@ -127,7 +128,9 @@ export class Catalog {
     )
   }
 
-  /** Returns the entry for a resource that no list contains. It is refused when pinning has closed the backend. */
+  /**
+   * Returns the entry for a resource that is not in any list. The entry is refused if pinning has closed the backend.
+   */
   #unlisted(uri: string, linked: string | undefined): CatalogEntry | RefusedEntry | undefined {
     const listing = this.listings.find(({ backend }) => backend === linked)
     if (!listing) return undefined
@@ -137,7 +140,7 @@ export class Catalog {
     return { ...entry, json: Buffer.from(JSON.stringify({ uri })), isUnlisted: true }
   }
 
-  /** Each backend has its own matching budget, so that the templates of one backend cannot hide those of another. */
+  /** Each backend has its own matching budget, so that one backend's templates cannot hide those of another. */
   #findTemplate(uri: string, linked: string | undefined): TemplateEntry | RefusedTemplate | undefined {
     const budgets = new Map<string, MatchWork>()
     return this.#templateOrder.find(({ backend, matches }) => {
@@ -149,7 +152,7 @@ export class Catalog {
   }
 }
 
-/** Returns the tools of backends that are down, under the names that they have when their backend is up. */
+/** Returns the tools from backends that are down, under the names that they have when their backend is up. */
 function absentTools(
   listings: readonly Listing[],
   absent: readonly Listing[],

@@ -1,9 +1,10 @@
 /**
- * A list cursor contains the start of the next page. The item name is sealed: a page is built before the caller's
+ * A list cursor encodes where the next page starts. The item name is sealed: a page is built before the caller's
  * permissions are checked, so its last name may be one that the caller must not see.
  *
- * A cursor also contains the position in plain form. A process that cannot open the seal (another replica without
- * shared key material, or after a restart) continues at that position, which is correct unless the list has changed.
+ * A cursor also contains the position in plain form. A process that cannot open the seal continues at that position,
+ * which is correct unless the list has changed. This happens on another replica without shared key material, and after
+ * a restart.
  * Source: MCP 2025-11-25, utilities/pagination ("opaque").
  */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
@@ -12,13 +13,13 @@ import type { ItemKind } from '../model/catalog/entries.ts'
 export interface CursorContent {
   /** Last item of the previous page; undefined when the seal cannot be opened. */
   readonly after: string | undefined
-  /** Number of items before the next page when the cursor was made. */
+  /** Number of items before the next page when the cursor was created. */
   readonly position: number
 }
 
 export interface Cursors {
   write(kind: ItemKind, after: string, position: number): string
-  /** Returns undefined for an invalid cursor of that list. */
+  /** Returns undefined if the cursor is not valid for that list. */
   read(kind: ItemKind, cursor: string): CursorContent | undefined
 }
 
@@ -31,7 +32,8 @@ const maxCursor = 512
 const kinds: readonly ItemKind[] = ['tools', 'resources', 'templates', 'prompts']
 
 /**
- * `secret` returns key material shared by replicas. While it returns undefined, the key is specific to this process.
+ * `secret` returns key material that the replicas share. As long as it returns undefined, the key is specific to this
+ * process.
  */
 export function makeCursors(secret: () => string | undefined): Cursors {
   const own = derive(randomBytes(32).toString('base64'))

@@ -11,8 +11,8 @@ export function ifAdvertised(entry: ToolEntry | undefined): ToolEntry | undefine
 }
 
 /**
- * Returns a function that finds the subject of a decision in a catalog. `linked` is the backend of a URI that no list
- * contains.
+ * Returns a function that finds the subject of a decision in a catalog. `linked` is the backend of a URI that is not in
+ * any list.
  */
 export function makeEntryFinder(
   action: AccessRequest['action'],
@@ -25,7 +25,7 @@ export function makeEntryFinder(
   return (catalog) => catalog.templates.get(id) ?? catalog.findResource(id, linked)
 }
 
-/** Returns the facts of a withheld item. Policies decide first whether the caller may learn that it exists. */
+/** Returns facts about a withheld item. Policies decide first whether the caller may find out that it exists. */
 export function refusedFacts(
   catalog: Catalog,
   action: AccessRequest['action'],
@@ -61,7 +61,7 @@ export function requireDecidedTarget(decided: Origin | undefined, { backend, ori
 }
 
 /**
- * Returns the current form of a tool that a component has kept for a while. Throws INVALID_PARAMS when it no longer
+ * Returns the current form of a tool that a component looked up earlier. Throws INVALID_PARAMS when it no longer
  * exists, and BACKEND_UNAVAILABLE when its backend cannot be listed.
  */
 export function findCurrentTool({ listings }: Catalog, listedTool: ToolEntry): ToolEntry | RefusedEntry {

@@ -1,8 +1,8 @@
 /**
  * Reads all lists of one backend: tools, resources, resource templates, prompts.
  *
- * Each list is read independently: when one fails or ends early, the others are still complete. `violations` contains
- * problems with items, `defects` problems with whole lists.
+ * Each list is read independently: if one fails or ends early, the other lists are still complete. `violations`
+ * contains problems with items; `defects` contains problems with whole lists.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { ListKind, ServerInfo } from '../backends/connection.ts'
@@ -41,7 +41,7 @@ export interface Listing {
   readonly instructionsPin?: PinDigests
 }
 
-/** How long lists may take after the first one was read if no earlier listing can be used in the meantime. */
+/** How long lists may take after the first one has been read, if no earlier listing can be used in the meantime. */
 const slowListMs = 5_000
 /** How much longer undeclared lists may take than the declared ones. */
 const undeclaredListMs = 1_000
@@ -55,13 +55,13 @@ export interface ListingOptions extends ListReadOptions {
   readonly server: ServerInfo
   /** True if responses may depend on the caller. */
   readonly perCaller: boolean
-  /** The last listing. Its lists stay in use when they cannot be read again. */
+  /** The last listing. Its lists stay in use if they cannot be reread. */
   readonly before?: Listing | undefined
-  /** Undeclared lists that the backend does not have. Reading a listing adds to this set. */
+  /** Undeclared lists that the backend does not have. Reading a listing adds lists to this set. */
   readonly absent: Set<ItemKind>
 }
 
-/** A list with the items to use, which may be those of an earlier read. */
+/** A list with the items to use, which may come from an earlier read. */
 interface UsedList {
   readonly kind: ItemKind
   readonly items: readonly CatalogItem[]
@@ -71,8 +71,8 @@ interface UsedList {
 }
 
 /**
- * Reads a listing. Rejects with a BACKEND_* error when every declared list failed: with ListsFailed when the backend
- * responded, otherwise with the error of one list.
+ * Reads a listing. Rejects with a BACKEND_* error if every declared list failed: with ListsFailed if the backend
+ * responded, otherwise with the error from one of the lists.
  */
 export async function readListing(options: ListingOptions): Promise<Listing> {
   const { backend, server, pins } = options
@@ -106,7 +106,7 @@ export async function readListing(options: ListingOptions): Promise<Listing> {
   }
 }
 
-/** Returns the tool in a list, or an empty list when its arguments are mirrored incorrectly. */
+/** Returns a list containing the tool, or an empty list if its arguments are mirrored incorrectly. */
 function callableTools(item: CatalogItem, violations: ErrorCollector): ToolItem[] {
   const tool = callableTool(item)
   if (typeof tool !== 'string') return [tool]
@@ -122,7 +122,9 @@ function isDeclared(kind: ItemKind, { capabilities }: ServerInfo): boolean {
   return capabilities[capabilityOf(kind)]
 }
 
-/** Returns the server with the capabilities of the undeclared lists that it was found to have. */
+/**
+ * Returns the server information, with added capabilities for the undeclared lists that the server was found to have.
+ */
 function withFoundLists(server: ServerInfo, lists: readonly UsedList[]): ServerInfo {
   const found = lists.filter(({ kind, items }) => items.length > 0 && !isDeclared(kind, server))
   if (found.length === 0) return server
@@ -138,7 +140,7 @@ interface ListGroups {
 
 /**
  * Reads the lists concurrently. A list that takes much longer than the others is treated as failed. A list that the
- * backend does not declare is requested as well; when that fails, the backend does not have the list.
+ * backend does not declare is requested as well. If that fails, the backend does not have the list.
  */
 async function readLists(options: ListingOptions, violations: ErrorCollector): Promise<ListGroups> {
   const { server, absent, before } = options
@@ -156,7 +158,7 @@ async function readLists(options: ListingOptions, violations: ErrorCollector): P
     (kind) => !declared.includes(kind) && !absent.has(kind) && (declared.length > 0 || kind !== 'tools'),
   )
   const probes = optional.map((kind) => probe(kind, 'optional'))
-  // When an earlier listing exists, no client waits for this one.
+  // If an earlier listing exists, no client waits for this one.
   if (!before) void firstRead(expected).then((isRead) => isRead && late.abortAfter(slowListMs, 'expected'))
   void Promise.all(expected).then(() => late.abortAfter(undeclaredListMs, 'optional'))
   try {
@@ -166,7 +168,7 @@ async function readLists(options: ListingOptions, violations: ErrorCollector): P
   }
 }
 
-/** Resolves with true once a list was read, or with false when none was. */
+/** Resolves to true once a list has been read, or to false if none was read. */
 async function firstRead(lists: readonly Promise<UsedList>[]): Promise<boolean> {
   const read = lists.map(async (list) => {
     const { failure } = await list
@@ -284,7 +286,7 @@ function declarationDefect({ backend, server }: ListingOptions, kind: ItemKind):
     : undefined
 }
 
-/** Lifetimes in milliseconds for a backend that announces changes of all its lists, and for any other backend. */
+/** Lifetimes in milliseconds: for a backend that announces changes to all of its lists, and for any other backend. */
 export const announcedMs = 5 * 60_000
 export const unannouncedMs = 30_000
 
@@ -301,7 +303,7 @@ export function hasFailedLists({ defects = [] }: Listing): boolean {
   return defects.some(({ isTransient }) => isTransient)
 }
 
-/** True if some lists still use the items of an earlier read. */
+/** True if some lists still use items from an earlier read. */
 export function hasStaleLists({ defects = [] }: Listing): boolean {
   return defects.some(({ state }) => state === 'stale')
 }

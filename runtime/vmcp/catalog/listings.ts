@@ -2,10 +2,10 @@
  * Caches one backend's listings by kind of client: by credentials where they matter, and by declared capabilities,
  * because a backend may offer different items to different clients.
  *
- * One read at a time per key; concurrent callers share it. A listing is valid until the backend announces a change, or
- * for a limited time. When it cannot be read again, the last good listing stays in use, marked stale. The health of the
- * backend decides whether it is down. A failed read is cached briefly, so that a dead backend does not delay every
- * request.
+ * There is one read at a time per key, which concurrent callers share. A listing is valid until the backend announces a
+ * change, or for a limited time. If it cannot be reread, the last good listing stays in use and is marked as stale. The
+ * backend's health decides whether it is down. A failed read is cached briefly, so that a dead backend does not delay
+ * every request.
  */
 import type { Events } from '../../observe/index.ts'
 import type { Backend } from '../backends/backend.ts'
@@ -31,7 +31,7 @@ import { asError, isConnectionClosed, isRefusal } from './read-failure.ts'
 import { sameInstructions, sameItems, sameServer } from './lists/same-listing.ts'
 
 const maxKeys = 1_024
-/** Time for which a failure is cached. */
+/** How long a failure is cached. */
 const failureMs = 2_000
 const brandNewMs = 1_000
 
@@ -45,20 +45,20 @@ const maxRounds = 8
 export interface ListingsOptions {
   readonly events: Events
   readonly clock: Clock
-  /** Called when a listing was read, or could not be read again. */
+  /** Called when a listing has been read, or could not be reread. */
   readonly onRead: (listing: Listing | undefined, before: Listing | undefined) => void
   /** Called when the result of `get` may have changed. */
   readonly onState: () => void
   /** Called when a listing is no longer in use. */
   readonly onDropped: (listing: Listing) => void
-  /** Compares a new listing with the approved one. Resolves to false when the listing should be read again soon. */
+  /** Compares a new listing with the approved one. Resolves to false if the listing should be reread soon. */
   readonly ready?: (listing: Listing) => Promise<boolean>
 }
 
 export interface ViewOptions {
-  /** Waits for a new listing when the known one is out of date. */
+  /** Waits for a new listing if the known one is out of date. */
   readonly waitForFresh: boolean
-  /** Waits when the backend has announced a change. */
+  /** Waits if the backend has announced a change. */
   readonly waitForAnnounced?: boolean
 }
 
@@ -74,7 +74,7 @@ export class Listings {
   readonly #defects: ListDefectReports
   /** Undeclared lists that the backend does not have. */
   readonly #absent = new Set<ItemKind>()
-  /** Valid only as long as a failure is cached. */
+  /** Valid only for as long as a failure is cached. */
   readonly #provisional = new WeakSet<Listing>()
   #closed = false
 
@@ -92,7 +92,7 @@ export class Listings {
     return this.keys.keyOf(client, this.#abilitiesOf(client).signature)
   }
 
-  /** Returns the abilities for a client's lists; the basic ones when too many new combinations appeared recently. */
+  /** Returns the abilities for a client's lists; the basic ones if too many new combinations have appeared recently. */
   #abilitiesOf(client: OperationClient): ClientAbilities {
     const { abilities } = client
     if (!abilities.plain || this.keys.forkOf(client) !== undefined) return abilities
@@ -104,12 +104,12 @@ export class Listings {
     return this.keys.hasFork(scope)
   }
 
-  /** Returns the time until which the result of `get` stays valid, unless onState is called first. */
+  /** Returns the time until which the result of `get` remains valid, unless onState is called first. */
   freshUntil(client: OperationClient): number {
     return this.#cached.get(this.keyOf(client))?.freshUntil ?? 0
   }
 
-  /** Returns the cached listing without asking the backend. */
+  /** Returns the cached listing without querying the backend. */
   peek(client: OperationClient): Listing | undefined {
     return this.#cached.get(this.keyOf(client))?.listing
   }
@@ -119,7 +119,7 @@ export class Listings {
     return this.#cached.get(this.keyOf(client))?.failure
   }
 
-  /** Returns the worst state over all keys. */
+  /** Returns the worst state across all keys. */
   get state(): ListsState {
     let staleSince: number | undefined
     let [repaired, leftOut] = [0, 0]
@@ -132,7 +132,7 @@ export class Listings {
   }
 
   /**
-   * Returns the listing for a client. With `waitForFresh`, waits for a new one when the cached one is out of date;
+   * Returns the listing for a client. With `waitForFresh`, waits for a new listing if the cached one is out of date;
    * otherwise returns the cached one and renews it in the background. Rejects with BACKEND_* errors.
    */
   async get(
@@ -157,16 +157,16 @@ export class Listings {
         return cached.listing
       }
       const listing = await reading.catch((error: unknown) => {
-        // The read used another token of the same user, and this one may be valid.
+        // The read used a different token of the same user, and this one may be valid.
         if (!failedForAnother(cached, credential) || round >= maxRounds) throw error
       })
       if (!listing) continue
-      // If another change arrived during the read, read once more, but not forever.
+      // If another change arrived during the read, read once more, but do not repeat this forever.
       if (cached.freshUntil > 0 || round > 1) return this.#rejoinShared(client, key, listing)
     }
   }
 
-  /** Returns the shared listing again when a session's own listing equals it. */
+  /** Returns to the shared listing when a session's own listing equals it. */
   #rejoinShared(client: OperationClient, key: string, listing: Listing): Listing {
     const { session } = client
     if (!session || key !== this.keys.forkOf(client)) return listing
@@ -189,7 +189,7 @@ export class Listings {
 
   /**
    * Gives a session its own lists, because the backend announced a change on the session's own connection and may show
-   * it different items.
+   * different items to this session.
    */
   fork(scope: SessionScope): void {
     const key = this.keys.fork(scope)
@@ -281,7 +281,7 @@ export class Listings {
     return undefined
   }
 
-  /** Returns the last good listing if it may stay in use. Otherwise throws the error. */
+  /** Returns the last good listing if it can stay in use. Otherwise throws the error. */
   #failed(key: string, cached: CachedListing, client: OperationClient, error: unknown): Listing {
     const { clock } = this.#options
     const before = cached.listing
@@ -311,7 +311,7 @@ export class Listings {
     this.#defects.report([...this.#cached.values()].flatMap(({ listing }) => listing?.defects ?? []))
   }
 
-  /** Reads again after a pause, so that clients are notified when the backend recovers. Returns the pause. */
+  /** Rereads the listing after a pause, so that clients are notified when the backend recovers. Returns the pause. */
   #retryLater(key: string, cached: CachedListing, client: OperationClient): number {
     const pauseMs = Math.min(firstRetryMs * 2 ** cached.retries, maxRetryMs)
     if (this.#closed || cached.retries >= maxRetries || this.#cached.get(key) !== cached) return pauseMs
@@ -360,7 +360,7 @@ export class Listings {
     return listing
   }
 
-  /** Returns the listings that clients see. Outdated ones are included only when there are no others. */
+  /** Returns the listings that clients see. Outdated listings are included only if there are no others. */
   all(): readonly Listing[] {
     const cached = [...this.#cached.values()].filter(({ listing }) => listing)
     const present = cached.filter(({ freshUntil }) => freshUntil > 0)
@@ -378,7 +378,7 @@ export class Listings {
     this.#options.onState()
   }
 
-  /** Marks listings as out of date: one key, or all. */
+  /** Marks listings as out of date, for one key or for all. */
   expire(key?: string): void {
     for (const [name, cached] of this.#cached) {
       if (key !== undefined && name !== key) continue

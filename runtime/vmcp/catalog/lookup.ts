@@ -1,8 +1,8 @@
 /**
  * Finds the target of a client's request, and distinguishes an unknown name from an unavailable backend.
  *
- * A name that is not offered is looked up again in the last listings of the backends; the call then fails with
- * BACKEND_UNAVAILABLE. A backend that has never been listed may offer any name that fits its naming scheme.
+ * A name that is not offered is looked up again in the backends' last listings. If it is found there, the call fails
+ * with BACKEND_UNAVAILABLE. A backend that has never been listed may offer any name that fits its naming scheme.
  * Source: docs/reference/specification/virtual-server.md#operational (operational.failureHandling); MCP, tools ("Error
  * Handling").
  */
@@ -16,7 +16,7 @@ import type { ItemKind } from '../model/catalog/entries.ts'
 import { isRefusal } from './read-failure.ts'
 import type { AggregatedBackend, View, Views } from './views.ts'
 
-/** Minimum time between reads of lists for names that were not found. */
+/** Minimum time between list reads for names that were not found. */
 const minPauseMs = 1_000
 
 export interface LookupParts {
@@ -38,8 +38,8 @@ export class Lookup {
 
   /**
    * Returns the catalog that a client sees. With `fail`, rejects with BACKEND_UNAVAILABLE when any backend is down. A
-   * backend whose provider the user has not connected is absent, not down. A failed list of a backend only affects
-   * requests for that `list`.
+   * backend whose provider the user has not connected is absent, not down. If one of a backend's lists has failed, only
+   * requests for that `list` are affected.
    */
   async view(
     client: OperationClient,
@@ -53,7 +53,7 @@ export class Lookup {
     return view.catalog
   }
 
-  /** Throws BACKEND_UNAVAILABLE when a view lacks a backend, or a backend's `list`. */
+  /** Throws BACKEND_UNAVAILABLE if a backend, or a backend's `list`, is missing from a view. */
   #requireAll(view: View, list: ItemKind | undefined): void {
     const { monitored, leftOut } = this.#owner.parts
     const all = monitored ? view.down : [...view.down, ...view.stale]
@@ -66,8 +66,8 @@ export class Lookup {
   }
 
   /**
-   * Looks up a target, and reads the lists again before reporting it as unknown. The result may belong to a backend
-   * that currently receives no requests.
+   * Looks up a target, and rereads the lists before reporting it as unknown. The result may belong to a backend that
+   * currently receives no requests.
    */
   async find<E>(
     client: OperationClient,
@@ -77,8 +77,8 @@ export class Lookup {
     const found = (ready && findEntry(ready)) ?? findEntry(await this.view(client, { waitForFresh: false }))
     if (found) return found
     const { members, views } = this.#owner.parts
-    // Backends that do not announce changes, or that have pending changes, may offer new items. Their lists are read
-    // again at most once a second.
+    // Backends that do not announce changes, or that have pending changes, may offer new items. Their lists are reread
+    // at most once a second.
     for (const { listings } of members.values()) {
       listings.expireUnannounced(client)
       listings.changes.flush(client.session?.id, minPauseMs)
@@ -109,9 +109,9 @@ export class Lookup {
   }
 
   /**
-   * Returns BACKEND_UNAVAILABLE when a name that was not found may belong to a left-out backend, or to a backend whose
-   * lists of these kinds could never be read for this client. `named` is a catalog name; undefined for URIs, which do
-   * not name their backend.
+   * Returns BACKEND_UNAVAILABLE if a name that was not found may belong to a left-out backend, or to a backend whose
+   * lists of these kinds have never been readable for this client. `named` is a catalog name; undefined for URIs, which
+   * do not name their backend.
    */
   errorForUnlisted(
     client: OperationClient,
@@ -133,7 +133,7 @@ export class Lookup {
 }
 
 /**
- * True if an error of a backend affects a request. `list` is undefined when the request reads no list. A ListsFailed
+ * True if a backend's error affects a request. `list` is undefined if the request does not read a list. A ListsFailed
  * error only affects requests for one of its lists.
  */
 function isMissing(error: Error | undefined, list: ItemKind | undefined): boolean {
@@ -176,7 +176,7 @@ function reasonOf({ name, error }: View['down'][number]): string {
   return message.startsWith(prefix) ? message : prefix + message
 }
 
-/** Errors for which a backend is hidden from the caller, whatever the failure mode is. */
+/** Errors that cause a backend to be hidden from the caller, regardless of the failure mode. */
 const hidingCodes: ReadonlySet<string | undefined> = new Set(['UPSTREAM_NOT_CONNECTED', 'USER_REQUIRED'])
 
 /** True if only the user can fix the error, by signing in again or connecting the provider. */

@@ -1,5 +1,5 @@
 /**
- * Pages of a list: up to 1000 items each, with a cursor that contains the start of the next page.
+ * The pages of a list: up to 1000 items each, with a cursor that encodes where the next page starts.
  *
  * Pages are concatenated from the items' bytes. cursors.ts defines the cursor format.
  * Source: MCP 2025-11-25, utilities/pagination.
@@ -28,7 +28,9 @@ const firstPages = new WeakMap<readonly CatalogEntry[], Partial<Record<Era, Buff
 /** The entries of every page in use, indexed by name after the first lookup. */
 const entriesOfPages = new WeakMap<Buffer, readonly CatalogEntry[] | ReadonlyMap<string, CatalogEntry>>()
 
-/** Returns a function that finds the entry of an item on a page by name. Undefined for a buffer that is not a page. */
+/**
+ * Returns a function that finds an item's entry on a page by name. Returns undefined for a buffer that is not a page.
+ */
 export function originsOfPage(page: Buffer): ((key: string) => CatalogEntry | undefined) | undefined {
   const entries = entriesOfPages.get(page)
   if (!entries) return undefined
@@ -38,7 +40,7 @@ export function originsOfPage(page: Buffer): ((key: string) => CatalogEntry | un
 }
 
 export interface PageOptions {
-  /** Era of the client. Some items have a separate form for sessions. */
+  /** The client's protocol era. Some items have a separate form for sessions. */
   readonly era: Era
   readonly cursor: string | undefined
   readonly cursors: Cursors
@@ -52,7 +54,7 @@ export function renderPage(kind: ItemKind, entries: readonly CatalogEntry[], opt
   const known = firstPages.get(entries)
   const page = known?.[options.era]
   if (page) return page
-  // If no item has two forms, both eras share a page and everything cached for it.
+  // If no item has two forms, both eras share a page, including everything cached for it.
   const shared = entries.every(({ sessionJson }) => sessionJson === undefined)
   const made = render(kind, entries, 0, options)
   firstPages.set(entries, shared ? { session: made, stateless: made } : { ...known, [options.era]: made })

@@ -28,7 +28,7 @@ export interface ReloadableOptions {
   readonly clock: Clock
   readonly events: Events
   readonly observation: Observation
-  /** The shared store. Rate limits require it. */
+  /** The shared store. Required for rate limits. */
   readonly store: Store | undefined
   /** Store of the counters of several processes. Default: the memory of this process. */
   readonly counters?: Store | undefined

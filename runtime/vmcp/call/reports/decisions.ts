@@ -48,7 +48,7 @@ export function decisionReporter(parts: DecisionParts): NonNullable<AuthorizeOpt
   }
 }
 
-/** Returns the reporter for the decision point's answers and for changes in its availability. */
+/** Returns the reporter for the decision point's responses and for changes in its availability. */
 export function decisionPointReporter(
   server: string,
   { telemetry, events }: Pick<DecisionParts, 'telemetry' | 'events'>,

@@ -1,6 +1,6 @@
 /**
  * Marks one backend's lists as outdated when the backend announces a change. Repeated announcements take effect after
- * growing pauses, and a backend that keeps announcing changes is reported.
+ * increasing pauses, and a backend that keeps announcing changes is reported.
  */
 import type { Events } from '../../../observe/index.ts'
 import type { Backend } from '../../backends/backend.ts'
@@ -78,8 +78,8 @@ export class AnnouncedChanges {
   }
 
   /**
-   * Applies pending changes for an operation that must not use lists known to be outdated. Changes stay at least
-   * `minPauseMs` apart.
+   * Applies pending changes on behalf of an operation that must not use lists known to be outdated. Changes stay at
+   * least `minPauseMs` apart.
    */
   flush(sessionId: string | undefined, minPauseMs = 0): void {
     if (sessionId !== undefined) this.#pacer.flushAll(sessionPrefix(sessionId), minPauseMs)

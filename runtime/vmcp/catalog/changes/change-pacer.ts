@@ -1,16 +1,16 @@
 /**
  * Limits how often announced changes take effect. The first changes take effect immediately. Later ones wait for
- * growing pauses, and changes that arrive during a pause take effect together at its end. After a quiet period, the
+ * increasing pauses, and changes that arrive during a pause take effect together at its end. After a quiet period, the
  * pauses start over.
  *
- * Without this limit, a backend that announces a change with each list response would cause an endless loop of
+ * Without this limit, a backend that announces a change with every list response would cause an endless loop of
  * requests.
  */
 import { systemClock, type Clock } from '../../model/time/clock.ts'
 
 /** Times in milliseconds. */
 export interface Pace {
-  /** Number of changes that take effect without a growing pause. */
+  /** Number of changes that take effect before pauses start to increase. */
   readonly free: number
   /** Minimum time between two free changes. A backend announces one change on each of its connections at once. */
   readonly burstMs: number
@@ -18,7 +18,7 @@ export interface Pace {
   readonly maxPauseMs: number
   /** Minimum time without a change after which the pauses start over. */
   readonly quietMs: number
-  /** Number of changes without a quiet period at which they are reported. */
+  /** Number of changes without a quiet period after which they are reported. */
   readonly reportFrom: number
 }
 

@@ -1,6 +1,6 @@
 /**
- * Forwards `notifications/resources/updated` to clients at a bounded rate for each resource and client, because a
- * client reads the resource again after each notification.
+ * Forwards `notifications/resources/updated` to clients. The rate per resource and client is bounded, because a client
+ * rereads the resource after each notification.
  */
 import { hash } from 'node:crypto'
 import { JsonObject } from '../../../mcp/index.ts'

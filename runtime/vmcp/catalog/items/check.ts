@@ -4,7 +4,7 @@
  * Client libraries reject a whole list for one malformed item, so items are only offered in a form that all libraries
  * accept. Optional members that are null or of the wrong type are removed, and an input schema without a type gets type
  * object. An item with an unusable name, address, input schema or arguments is left out. Well-formed items keep their
- * bytes.
+ * bytes unchanged.
  * Source: MCP 2025-11-25 and 2026-07-28, schema (Tool, Resource, ResourceTemplate, Prompt).
  */
 import { isFields } from '../../../../schemas/index.ts'
@@ -81,7 +81,7 @@ const promptArgument = shape({
   required: ['name'],
 })
 
-/** Optional members of each kind. Unusable ones are removed. */
+/** Optional members of each kind. Unusable members are removed. */
 const optionalRules: Readonly<Record<ItemKind, MemberRules>> = {
   tools: [
     ...describedMembers,
@@ -113,7 +113,7 @@ export function checkItem(kind: ItemKind, json: Buffer): UsableItem | UnusableIt
 }
 
 /**
- * Returns an item that all clients accept unchanged, or undefined when it needs a closer check. `value` is the parsed
+ * Returns an item that all clients accept unchanged, or undefined if it needs a closer check. `value` is the parsed
  * `json`, as returned by plainValue.
  */
 export function plainItem(kind: ItemKind, json: Buffer, value: unknown): UsableItem | undefined {
@@ -124,7 +124,7 @@ export function plainItem(kind: ItemKind, json: Buffer, value: unknown): UsableI
   return { key: String(value[names[0] ?? '']), json, repaired: [] }
 }
 
-/** Checks specific to a kind, like specialRules. */
+/** Checks that are specific to one kind of item, like specialRules. */
 const isPlain: Readonly<Partial<Record<ItemKind, (item: Readonly<Record<string, unknown>>) => boolean>>> = {
   tools: ({ inputSchema, outputSchema }) =>
     isPlainInput(inputSchema) && (outputSchema === undefined || isPlainOutput(outputSchema)),
@@ -160,8 +160,8 @@ function checkBytes(kind: ItemKind, json: Buffer): UsableItem | UnusableItem {
 }
 
 /**
- * Rules specific to a kind. Adds repairs, and returns the members that session-era clients get instead, or the reason
- * why the item is left out.
+ * Rules that are specific to one kind of item. Adds repairs, and returns the members that session-era clients get
+ * instead, or the reason why the item is left out.
  */
 const specialRules: Readonly<
   Partial<Record<ItemKind, (item: JsonObject, repairs: Repairs) => Repairs | string | undefined>>
@@ -181,7 +181,7 @@ function schemasOf(item: JsonObject, repairs: Repairs): Repairs | string {
   return own
 }
 
-/** Checks the arguments of a prompt. An argument without a name cannot be passed. */
+/** Checks a prompt's arguments. An argument without a name cannot be passed. */
 function argumentsOf(item: JsonObject, repairs: Repairs): string | undefined {
   const given = item.raw('arguments')
   if (!given) return undefined

@@ -12,8 +12,8 @@ type Json = Readonly<Record<string, unknown>>
 type Check = (value: unknown, walk: Walk) => boolean
 
 /**
- * Members that name a part of a schema, or make it asynchronous. A schema that contains one, other than `$id` at the
- * root, is rejected.
+ * Members that name part of a schema or make it asynchronous. A schema that contains one, other than `$id` at the root,
+ * is rejected.
  */
 const nameKeywords: ReadonlySet<string> = new Set(['$id', '$anchor', '$dynamicAnchor', '$async'])
 const types: ReadonlySet<unknown> = new Set([
@@ -60,7 +60,7 @@ const keywordTable: ReadonlyMap<string, Check> = new Map(
     [(value) => Array.isArray(value) && value.length > 0, 'enum'],
     [(value) => types.has(value) || isList(value, (item) => types.has(item)), 'type'],
     [(value, walk) => typeof value === 'string' && walk.reference(value), '$ref'],
-    // Keywords that require other members, or belong to an older draft.
+    // Keywords that require other members or belong to an older draft.
     [() => false, 'formatExclusiveMaximum formatExclusiveMinimum formatMaximum formatMinimum id nullable'],
   ]),
 )
@@ -69,7 +69,7 @@ function keywords(rows: readonly (readonly [Check, string])[]): (readonly [strin
   return rows.flatMap(([check, names]) => names.split(' ').map((name) => [name, check] as const))
 }
 
-/** Beyond these limits a compiler may overflow the stack. */
+/** Beyond these limits, a compiler may overflow the stack. */
 const maxReferences = 100
 const maxDepth = 64
 /** Beyond these limits, patterns take long to compile. A Unicode class takes a third of a millisecond. */
@@ -121,8 +121,8 @@ class Walk {
   }
 
   /**
-   * Checks a reference. It must point to a schema within the document and must not be part of a cycle that consists
-   * only of references.
+   * Checks a reference. Requires that it points to a schema within the document and is not part of a cycle that
+   * consists only of references.
    */
   reference(pointer: string): boolean {
     if (++this.#references > maxReferences) return false

@@ -11,7 +11,7 @@ export interface ListErrors {
 
 export const noErrors: ListErrors = { repaired: 0, leftOut: 0, problems: [] }
 
-/** Maximum number of named items per kind of problem. Further ones are only counted. */
+/** Maximum number of named items per kind of problem. Any others are only counted. */
 const maxNamed = 10
 const maxName = 100
 
@@ -44,7 +44,7 @@ export class ErrorCollector {
     this.#add(this.#leftOut, kind, key, (what) => `${what} is left out: ${why}`)
   }
 
-  /** The server's instructions, which are not part of a list. */
+  /** The server's instructions, which do not belong to a list. */
   instructionsLeftOut(why: string): void {
     this.#leftOut.count++
     const message = `the instructions from backend ${this.#backend} are left out: ${why}`

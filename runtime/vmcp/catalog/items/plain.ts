@@ -1,9 +1,9 @@
 /**
- * Parses JSON that JSON.stringify would write identically: without duplicate members, inexact numbers or alternative
- * spellings. Most items from backends are like this, and JSON.parse is many times faster than a scan byte by byte.
+ * Parses JSON that JSON.stringify would reproduce exactly: without duplicate members, inexact numbers or alternative
+ * spellings. Most items from backends are like this, and JSON.parse is many times faster than a byte-by-byte scan.
  */
 
-/** Longer text is parsed in slices. Text of this size contains fewer values than an item may have. */
+/** Longer text is parsed in slices. Text of this size always contains fewer values than an item may have. */
 const maxBytes = 64 * 1024
 
 /** Returns the value of `json`, or undefined when JSON.stringify would write it differently. */

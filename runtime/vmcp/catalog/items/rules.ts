@@ -1,7 +1,7 @@
 /**
  * Rules for members of an item. For raw JSON, a rule returns the value to use: the same buffer if it is valid, another
- * one after a repair, or undefined to remove it. Null is always removed. For a parsed value a rule only checks
- * validity, which is faster and suffices for nearly all items.
+ * one after a repair, or undefined to remove it. Null is always removed. For a parsed value, a rule only checks
+ * validity. This is faster, and sufficient for nearly all items.
  */
 import { JsonObject, openArray, openObject, quoteByte, scanElements } from '../../../mcp/index.ts'
 import { isFields } from '../../../../schemas/index.ts'
@@ -63,7 +63,7 @@ export const time: ItemRule = textThat((value) => {
   return date.getUTCMonth() === (month ?? 0) - 1 && date.getUTCDate() === day
 })
 
-/** Removes invalid elements from a list, and the whole list when no element remains. */
+/** Removes invalid elements from a list, and removes the whole list if no elements remain. */
 export function list(rule: ItemRule): ItemRule {
   return {
     usable(raw) {
@@ -78,7 +78,7 @@ export function list(rule: ItemRule): ItemRule {
   }
 }
 
-/** Removes the whole list when any element is invalid. */
+/** Removes the whole list if any element is invalid. */
 export function wholeList(rule: ItemRule): ItemRule {
   const each = list(rule)
   return {
@@ -94,7 +94,7 @@ export function wholeList(rule: ItemRule): ItemRule {
 
 export interface ItemShape {
   readonly members: Readonly<Record<string, ItemRule>>
-  /** Members that the object requires. */
+  /** Members that the object must have. */
   readonly required?: readonly string[]
 }
 

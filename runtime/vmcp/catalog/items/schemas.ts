@@ -1,9 +1,9 @@
 /**
  * A tool's schemas, in the forms for both kinds of clients.
  *
- * Stateless clients accept any JSON Schema as output schema, and any members in addition to `type: object` in the input
- * schema. Session-era libraries require an object with a list of required names and with properties that are objects:
- * for them, boolean schemas are expanded, and an unusable output schema is left out.
+ * Stateless clients accept any JSON Schema as the output schema, and any members in addition to `type: object` in the
+ * input schema. Session-era libraries require an object with a list of required names and with properties that are
+ * objects. For these, boolean schemas are expanded and an unusable output schema is left out.
  * Source: MCP 2025-11-25 and 2026-07-28, schema (Tool); JSON Schema 2020-12, core, 4.3.
  */
 import { isFields } from '../../../../schemas/index.ts'
@@ -11,7 +11,7 @@ import { isNull, JsonObject, openArray, openObject } from '../../../mcp/index.ts
 import { isCompilable } from './compilable.ts'
 import { changesTo, type ItemRule, type MemberRules, membersFit, text, wholeList } from './rules.ts'
 
-/** A schema for stateless clients and for session clients; undefined when unusable for them. */
+/** A schema, as sent to stateless clients and to session clients; undefined if they cannot use it. */
 export interface SchemaForms {
   readonly stateless: Buffer | undefined
   readonly session: Buffer | undefined
@@ -22,7 +22,7 @@ const anyObject = Buffer.from('{"type":"object"}')
 const anything = Buffer.from('{}')
 const matchesNothing = Buffer.from('{"not":{}}')
 
-/** Returns the input schema. Both forms are undefined when arguments cannot be objects of this schema. */
+/** Returns the input schema. Both forms are undefined if arguments cannot be objects that match this schema. */
 export function inputForms(raw: Buffer | undefined): SchemaForms {
   if (raw === undefined || isNull(raw) || isEmpty(raw)) return { stateless: anyObject, session: anyObject }
   const typed = typedObject(raw, usableMembers)

@@ -1,9 +1,9 @@
 /**
  * Checks whether a URI matches a URI template.
  *
- * Literals must occur in order. Expressions match any text that their operator can produce. Values are not extracted,
- * because the backend does that. Matching does not backtrack: the cost is at most the number of parts times the length
- * of the URI, and each lookup has a budget for all templates of a backend.
+ * Literals must occur in order. Expressions match any text that their operator can produce. Values are not extracted;
+ * the backend does that. Matching does not backtrack: the cost is at most the number of parts times the length of the
+ * URI, and each lookup has a budget for all templates of a backend.
  * Source: RFC 6570 (levels 1 to 4, matching direction).
  */
 
@@ -19,10 +19,10 @@ type Part = { readonly literal: string } | { readonly stop: string }
 const maxTemplate = 2_048
 const maxUri = 8_192
 const maxExpressions = 32
-/** Steps per character that an expression visits. */
+/** Number of steps for each character that an expression visits. */
 const expressionCost = 4
 
-/** Budget of a lookup for the templates of one backend. */
+/** A lookup's budget for one backend's templates. */
 export const maxMatchWork = 4_000_000
 
 /** First character of an expression's expansion, and whether it may contain reserved characters. */
@@ -36,7 +36,7 @@ const operatorTable: Readonly<Record<string, { readonly stop: string }>> = {
   '&': { stop: '/#' },
 }
 
-/** Compiles a template. An invalid or too large template only matches itself. */
+/** Compiles a template. A template that is invalid or too large only matches itself. */
 export function compileTemplate(template: string): TemplateMatcher {
   const parts = template.length > maxTemplate ? undefined : parse(template)
   if (!parts) return (uri) => uri === template
@@ -62,7 +62,7 @@ function parse(template: string): Part[] | undefined {
   return parts.filter((part) => 'stop' in part).length > maxExpressions ? undefined : parts
 }
 
-/** `reached[i]` is 1 when the parts so far match the first i characters of the URI. */
+/** `reached[i]` is 1 if the parts so far match the first i characters of the URI. */
 function matches(parts: readonly Part[], uri: string, work: MatchWork): boolean {
   const [first] = parts
   // Most templates in a catalog start differently.

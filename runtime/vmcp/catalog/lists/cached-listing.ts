@@ -4,7 +4,7 @@ import type { Listing } from '../listing.ts'
 
 export interface CachedListing {
   listing: Listing | undefined
-  /** Error of the last read; undefined after a successful one. If there is a listing as well, it is stale. */
+  /** Error of the last read; undefined after a successful one. If there is also a listing, it is stale. */
   failure: Error | undefined
   /** Time at which the listing, or one of its lists, became stale. */
   staleSince: number | undefined
@@ -13,7 +13,7 @@ export interface CachedListing {
   reading: Promise<Listing> | undefined
   /** Credential of the last read. Its failure does not apply to other credentials. */
   credential: string
-  /** True if the backend changed during the read, so that the result is already outdated. */
+  /** True if the backend changed during the read, so the result is already outdated. */
   isOutdated: boolean
   retries: number
   cancelRetry: (() => void) | undefined
@@ -33,7 +33,7 @@ export function emptyCachedListing(): CachedListing {
   }
 }
 
-/** True if the last read failed because of the credential of another client. */
+/** True if the last read failed because of another client's credential. */
 export function failedForAnother({ failure, credential }: CachedListing, own: string): boolean {
   return credential !== own && isCredentialError(failure)
 }

@@ -1,6 +1,6 @@
 /**
- * Problems with individual lists from a backend: a list that could not be read, that ends early, or that the backend
- * does not declare properly. The other lists of the backend are not affected.
+ * Problems with individual lists from a backend: a list could not be read, ends early, or is not declared properly by
+ * the backend. The backend's other lists are not affected.
  */
 import type { Events } from '../../../observe/index.ts'
 import { GatehouseError, type ErrorCode } from '../../../../schemas/index.ts'
@@ -24,7 +24,7 @@ export interface ListDefect {
   readonly state: 'failed' | 'stale' | 'incomplete' | 'declaration'
   /** Text for operators. Contains no text from the backend. */
   readonly problem: string
-  /** The backend's own explanation, when every caller may read it. */
+  /** The backend's own explanation, if every caller may read it. */
   readonly detail?: string | undefined
   readonly error?: Error | undefined
   /** True if the next read may succeed. */
@@ -52,7 +52,7 @@ const respondedCodes: ReadonlySet<string> = new Set([
   'BACKEND_UNAVAILABLE',
 ])
 
-/** Returns the error for a backend whose declared lists all failed. */
+/** Returns the error for a backend when all of its declared lists failed. */
 export function errorOfLists(failures: readonly { readonly kind: ItemKind; readonly error: Error }[]): Error {
   const [first] = failures
   const errors = failures.map(({ error }) => error)
@@ -62,7 +62,7 @@ export function errorOfLists(failures: readonly { readonly kind: ItemKind; reado
   return new ListsFailed(first.error.code, first.error.message, kinds, first.error)
 }
 
-/** Describes a list that could not be read. With `isKept`, the last items stay in use. */
+/** Describes a list that could not be read. If `isKept` is true, the last known items stay in use. */
 export function unreadList(
   backend: string,
   kind: ItemKind,
@@ -95,11 +95,11 @@ export function misdeclaredList(backend: string, kind: ItemKind, capability: str
   return { kind, state: 'declaration', problem, isTransient: false }
 }
 
-/** Returns why a list could not be read, without text from the backend. */
+/** Returns the reason why a list could not be read, without any text from the backend. */
 function failureReason(error: Error): string {
   if (!(error instanceof GatehouseError)) return 'the request failed'
   const { cause } = error
-  // The cause of a protocol violation contains Gatehouse's own text. Other causes are library errors.
+  // The cause of a protocol violation contains text written by Gatehouse. All other causes are library errors.
   return error.code === 'BACKEND_PROTOCOL' && cause instanceof Error && cause.constructor === Error
     ? cause.message
     : error.message
@@ -113,7 +113,7 @@ const fixes: Readonly<Record<ListDefect['state'], (backend: string) => string>> 
   declaration: (backend) => `report this to the maintainer of ${backend}; clients still see the list`,
 }
 
-/** Reports each list defect of one backend once, and again when it is resolved. */
+/** Reports each of a backend's list defects once, and reports again when it is resolved. */
 export class ListDefectReports {
   readonly #backend: string
   readonly #events: Events

@@ -1,8 +1,8 @@
 /**
  * Reads all pages of one of a backend's lists.
  *
- * Well-formed items keep the bytes that the backend sent. A list that does not end properly (a cursor that repeats, is
- * not a string or is rejected, or too many pages or items) keeps the items read so far.
+ * Well-formed items keep the bytes that the backend sent. If a list does not end properly (a cursor repeats, is not a
+ * string or is rejected, or there are too many pages or items), the items read so far are kept.
  * Source: MCP 2025-11-25, utilities/pagination.
  */
 import { setImmediate } from 'node:timers/promises'
@@ -70,7 +70,7 @@ interface EarlyEnd {
   readonly error?: Error | undefined
 }
 
-/** Reads a list. Rejects when the first page fails. Later errors end the list early. */
+/** Reads a list. Rejects if the first page fails. Later errors end the list early. */
 export async function readList(
   options: ListReadOptions,
   kind: ItemKind,
@@ -114,7 +114,7 @@ export async function readList(
   return endAfter(maxPages, `the list has more than ${maxPages} pages`)
 }
 
-/** Returns why a cursor cannot be followed, or undefined when it can. */
+/** Returns the reason why a cursor cannot be followed, or undefined if it can. */
 function cursorProblem(cursor: unknown, seen: ReadonlySet<string>): string | undefined {
   if (typeof cursor !== 'string')
     return `nextCursor must be a string, but is ${Array.isArray(cursor) ? 'an array' : `of type ${typeof cursor}`}`
@@ -157,7 +157,7 @@ interface Page {
   readonly nextCursor: unknown
 }
 
-/** An item of a page: its bytes, or its value when plainValue has parsed the page. */
+/** An item on a page: its bytes, or its value if plainValue has parsed the page. */
 type ListElement = Buffer | Fields
 
 /** Returns the name of the result member that contains the list. */
@@ -181,7 +181,7 @@ async function pageOf(bytes: Buffer, kind: ItemKind): Promise<Page> {
   return { elements: await elementsOf(list, kind), nextCursor: result.value('nextCursor') }
 }
 
-/** Adds the items of a page, up to `maxItems` in the list. */
+/** Adds a page's items, up to `maxItems` in the list. */
 async function collectItems(
   elements: readonly ListElement[],
   kind: ItemKind,
@@ -240,7 +240,7 @@ function addItem(
   return item
 }
 
-/** Adds the pinning digest of an item. An item that cannot be digested cannot be compared, and is not offered. */
+/** Adds the pinning digest of an item. An item that cannot be digested cannot be compared, so it is not offered. */
 async function addPin(
   kind: Exclude<ItemKind, 'resources'>,
   item: CatalogItem,

@@ -5,7 +5,7 @@ import { shownDetail } from '../read-failure.ts'
 
 /** The state of a backend's lists, for reports. */
 export interface ListsState {
-  /** Time since which lists in use are stale, in milliseconds since the epoch; undefined when none is stale. */
+  /** Time at which lists in use became stale, in milliseconds since the epoch; undefined if none are stale. */
   readonly staleSince: number | undefined
   /** Number of repaired items in use, and of items that are left out. */
   readonly repaired: number
@@ -27,7 +27,7 @@ export class ListReadReports {
     this.#events = events
   }
 
-  /** Records a successful read. `state` covers all listings of the backend. */
+  /** Records a successful read. `state` covers all of the backend's listings. */
   read({ repaired, leftOut, problems }: ListErrors, state: ListsState): void {
     if (this.#stale && state.staleSince === undefined) {
       this.#stale = false

@@ -1,10 +1,10 @@
 /**
- * Short names for tools whose names are too long for clients: the start of the name and a hash.
+ * Short names for tools whose names are too long for clients: the start of the name, followed by a hash.
  *
- * An alias depends only on backend, original name and own name. It is therefore the same after a restart, for every
- * caller and for any order of backends, and never refers to another tool. Internally, tools keep their own names; only
- * names in client messages are translated (call/aliases.ts). A tool whose own name is the alias of another tool gets an
- * alias too.
+ * An alias depends only on the backend, the original name and the tool's own name. It is therefore the same after a
+ * restart, for every caller and for any order of backends, and it never refers to another tool. Internally, tools keep
+ * their own names; only names in client messages are translated (call/aliases.ts). A tool whose own name is another
+ * tool's alias gets an alias too.
  * Source: docs/reference/specification/virtual-server.md#aggregation.
  */
 import { createHash } from 'node:crypto'
@@ -23,7 +23,7 @@ export interface NamedTool {
   readonly original: string
 }
 
-/** Returns the hash of a tool, which is deterministic. `attempt` selects an alternative. */
+/** Returns a tool's hash, which is deterministic. `attempt` selects an alternative hash. */
 export type AliasHash = (named: NamedTool, attempt: number) => string
 
 const hashLength = 10
@@ -49,7 +49,7 @@ export function aliasesOf(all: readonly NamedTool[], limit: number, hashOf: Alia
   }
   for (const one of long.sort((a, b) => byText(a.key, b.key))) take(one)
   const byKey = new Map(all.map((one) => [one.key, one]))
-  // The loop may add aliases: the alias of such a tool may again be the name of another tool.
+  // The loop may add aliases, because the alias of such a tool may in turn be another tool's name.
   for (const alias of nameByAlias.keys()) {
     const own = byKey.get(alias)
     if (own) take(own)
@@ -57,7 +57,7 @@ export function aliasesOf(all: readonly NamedTool[], limit: number, hashOf: Alia
   return { aliasByName, nameByAlias }
 }
 
-/** Returns false if a name is not an alias, judging by its form. */
+/** Returns false if the form of a name shows that it is not an alias. */
 export function mayBeAlias(name: string, limit: number): boolean {
   return limit > 0 && name.length <= limit && name.length >= limit - 1 && aliasEnd.test(name)
 }

@@ -51,8 +51,8 @@ const maxFactsBytes = 1024
 const maxState = Math.ceil(((headBytes + maxFactsBytes + maxBackendStateBytes) * 4) / 3)
 
 /**
- * `secret` returns key material shared by replicas. While it returns undefined, the process uses its own key. `server`
- * is the same for all replicas of a server and differs between servers.
+ * `secret` returns key material that the replicas share. While it returns undefined, the process uses its own key.
+ * `server` is the same for all replicas of a server and differs between servers.
  */
 export function makeStateSealer(options: {
   readonly server: string
