@@ -89,7 +89,7 @@ export class Lookup {
     )
   }
 
-  /** Returns the catalog of a client if no backend must be queried for it. Throws like `view`. */
+  /** Returns a client's catalog if no backend has to be queried for it. Throws like `view`. */
   readyCatalog(client: OperationClient): Catalog | undefined {
     const { members, views, partialFailureMode } = this.#owner.parts
     // With pinning, an item may have changed since it was approved.

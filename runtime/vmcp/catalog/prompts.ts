@@ -21,8 +21,8 @@ export interface ResolvedPrompts {
 }
 
 /**
- * Resolves prompts. With priority, prompts of listed backends keep their names and the first backend wins; all others
- * get a prefix. Two prompts with the same resulting name are both left out.
+ * Resolves prompts. With priority, prompts from backends in the priority list keep their names, and the first backend
+ * wins. All other prompts get a prefix. If two prompts end up with the same name, both are left out.
  */
 export function resolvePrompts(
   listings: readonly Listing[],

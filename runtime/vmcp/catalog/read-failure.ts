@@ -9,8 +9,8 @@ export function asError(error: unknown): Error {
 }
 
 /**
- * True if the caller is no longer allowed to see the lists. Unlike after a temporary failure, they must not stay in
- * use.
+ * True if the caller is no longer allowed to see the lists. Unlike after a temporary failure, the lists must not stay
+ * in use.
  */
 export function isRefusal(error: Error): boolean {
   return error instanceof GatehouseError && refusals.has(error.code)
@@ -27,7 +27,7 @@ const refusals: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Returns the backend's own explanation of a failure, for readers of the status. Undefined when it may concern a single
+ * Returns the backend's own explanation of a failure, for readers of the status. Undefined if it may concern a single
  * caller; the log always contains it.
  */
 export function shownDetail(error: unknown, perCaller: boolean): string | undefined {

@@ -2,8 +2,8 @@ import { pinRefusal } from '../../observe/index.ts'
 import type { Refused } from '../model/catalog/entries.ts'
 
 /**
- * Returns why an item is withheld from clients. Pinning and other rules are separate members, for `gatehouse explain`
- * and the console.
+ * Returns the reason why an item is withheld from clients. Pinning and other rules are separate members, for `gatehouse
+ * explain` and the console.
  */
 export function withheldReason(refused: Refused): { readonly refused: string } | { readonly hidden: string } {
   if (typeof refused === 'string') return { refused }

@@ -1,10 +1,10 @@
 /**
- * Records which backend returned which resource URIs, so that a client can read a resource that no list contains: a
+ * Records which backend returned which resource URIs, so that a client can read a resource that is not in any list: a
  * `resource_link` or an embedded resource in a result.
  *
- * The owner of a link is the client's session, or the caller when the client has no session. The number of links is
- * bounded for each owner and backend, so that one backend does not evict the links of another, and also in total. A
- * configuration with a single backend does not need any records.
+ * The owner of a link is the client's session, or the caller if the client has no session. The number of links is
+ * bounded for each owner and backend, so that one backend does not evict another's links. It is also bounded in total.
+ * A configuration with a single backend does not require any records.
  */
 import type { ResultPassage } from '../../mcp/index.ts'
 import { isShared } from '../model/client.ts'
@@ -13,7 +13,7 @@ import type { OperationClient } from '../model/session.ts'
 import type { Outcome } from '../model/outcome.ts'
 
 const maxLinks = 1_000
-/** Maximum size of the links of one backend for one owner, and of all links, in units of `sizeOf`. */
+/** Maximum size, in units of `sizeOf`, of one backend's links for one owner, and of all links together. */
 const maxSize = 256 * 1024
 const maxTotalSize = 16 * 1024 * 1024
 const maxUriBytes = 4 * 1024
@@ -22,7 +22,7 @@ const maxLinksPerResult = 1_000
 /** Methods whose results may contain links. */
 const linkMethods: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read'])
 
-/** Links by backend. The key is undefined when indistinguishable callers got the URI from different backends. */
+/** Links by backend. The key is undefined if indistinguishable callers received the URI from different backends. */
 type OwnedLinks = Map<string | undefined, LinkSet>
 
 export class ResourceLinks {
@@ -103,7 +103,7 @@ export class ResourceLinks {
     this.#owners.delete(owner)
   }
 
-  /** Drops the links of backends that were removed or replaced. */
+  /** Drops the links of backends that have been removed or replaced. */
   forgetBackends(backends: readonly string[]): void {
     for (const owned of this.#owners.values())
       for (const backend of backends) {
@@ -164,7 +164,7 @@ class LinkScanner {
   readonly #requestedUri: string | undefined
   readonly #found = new Set<string>()
   #count = 0
-  /** The end of the last chunk, where a member may have begun. */
+  /** The end of the last chunk, in which a member may have begun. */
   #rest: Buffer = Buffer.alloc(0)
 
   constructor(requestedUri: string | undefined) {
@@ -198,7 +198,7 @@ class LinkScanner {
   }
 }
 
-/** Returns the JSON string after a colon. Undefined when there is none, or when it is too long. */
+/** Returns the JSON string after a colon. Undefined if there is none, or if it is too long. */
 function textAt(bytes: Buffer, from: number): { readonly uri: string } | 'unfinished' | undefined {
   const window = bytes.toString('latin1', from, from + maxUriBytes)
   const found = /^\s*:\s*("(?:[^"\\]|\\.)*")/su.exec(window)

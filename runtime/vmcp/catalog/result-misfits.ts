@@ -1,16 +1,16 @@
 /**
- * Checks structured results against the output schema of their tool. Only called for modified results; unmodified
- * results from backends are trusted.
+ * Checks structured results against their tool's output schema. Called only for modified results; unmodified results
+ * from backends are trusted.
  */
 import { fieldsOf, isFields } from '../../../schemas/index.ts'
 import { usableSchema } from '../../../schemas/workflow/index.ts'
 import { JsonObject } from '../../mcp/index.ts'
 import type { MatchSchemas } from '../model/catalog/pinning.ts'
 
-/** JSON of schemas by tool definition; undefined when there is no supported schema. */
+/** Schemas as JSON, by tool definition; undefined if there is no supported schema. */
 const schemas = new WeakMap<Buffer, { readonly text: string | undefined }>()
 
-/** Returns one line per mismatch; none when the tool has no supported output schema. */
+/** Returns one line per mismatch; no lines if the tool has no supported output schema. */
 export async function findResultMismatches(
   definition: Buffer,
   structured: Buffer | undefined,
@@ -21,7 +21,7 @@ export async function findResultMismatches(
   return structured ? match(schema, structured) : ['structuredContent is missing']
 }
 
-/** Returns the JSON of the output schema in a list; undefined when there is no supported schema. */
+/** Returns a list containing the output schema as JSON; undefined if there is no supported schema. */
 export function resultSchema(definition: Buffer): string | undefined {
   const known = schemas.get(definition) ?? { text: schemaText(definition) }
   schemas.set(definition, known)

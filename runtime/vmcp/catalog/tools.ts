@@ -1,7 +1,7 @@
 /**
  * Determines which tools clients see, and their names: overrides, then conflict resolution, then advertising.
  *
- * Processes backends in the order of their names, so that the same listings always yield the same catalog. Tools that
+ * Processes backends in order of their names, so that the same listings always yield the same catalog. Tools that
  * cannot be offered unchanged are reported, never silently modified.
  * Source: docs/reference/specification/virtual-server.md#aggregation, config.aggregation.
  */
@@ -25,7 +25,7 @@ import {
   type ToolItem,
 } from '../model/catalog/entries.ts'
 
-/** Some model APIs reject longer names. Without aliases such tools are still offered, and reported. */
+/** Some model APIs reject longer names. Without aliases, such tools are still offered, but reported. */
 const longNameLength = 64
 const hintNames = ['title', 'readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'] as const
 
@@ -40,8 +40,8 @@ interface Candidate {
 
 /**
  * Resolves the tools of all listings. `listings` must be sorted by backend name. A tool whose own or overridden name is
- * reserved is hidden from clients, because one of the server's own tools has that name. Workflows can use it like any
- * hidden tool.
+ * reserved is hidden from clients, because that name belongs to one of the server's own tools. Workflows can use it
+ * like any other hidden tool.
  */
 export function resolveTools(
   listings: readonly Listing[],
@@ -105,7 +105,7 @@ function findUnnamed(
   })
 }
 
-/** Returns `backend.original`, which no name conflict changes. */
+/** Returns `backend.original`, which does not change in a name conflict. */
 export function qualifiedName({ backend, original }: Pick<ToolEntry, 'backend' | 'original'>): string {
   return `${backend}.${original}`
 }
@@ -180,7 +180,8 @@ function groupByBase(candidates: readonly Candidate[]): Map<string, Candidate[]>
 }
 
 /**
- * Of the backends that share a name, the first in the priority order wins. If none is in the order, all get a prefix.
+ * Among the backends that share a name, the first in the priority order wins. If none is in the order, all get a
+ * prefix.
  */
 function resolveByPriority(
   candidates: readonly Candidate[],
@@ -213,7 +214,7 @@ function resolveByPriority(
   return resolved
 }
 
-/** Uses names as the operator configured them. A name that two backends still share is offered by neither. */
+/** Uses names as configured by the operator. If two backends still share a name, the name is not offered for either. */
 function resolveManually(candidates: readonly Candidate[], problems: CatalogNotice[]): [Candidate, string][] {
   const resolved: [Candidate, string][] = []
   for (const [base, claimants] of groupByBase(candidates)) {
@@ -267,7 +268,7 @@ function applyChanges(json: Buffer, changes: Readonly<Record<string, string>>): 
   return Object.keys(changes).length === 0 ? json : new JsonObject(json).with(changes)
 }
 
-/** Renames a tool. Most backends write the name first, so that the rest need not be parsed. */
+/** Renames a tool. Most backends write the name first, so the rest need not be parsed. */
 function renameTool(json: Buffer, from: string, to: string): Buffer {
   if (from === to) return json
   const before = `{"name":${JSON.stringify(from)}`
@@ -292,7 +293,7 @@ function annotationsIn(json: Buffer): Fields {
   return fieldsOf(fieldsOf(JSON.parse(json.toString()))['annotations'])
 }
 
-/** Merges the annotations of an override into those of the tool. */
+/** Merges an override's annotations into the tool's own. */
 function mergeAnnotations(own: Fields, override: ToolAnnotations): Fields {
   const set = hintNames.flatMap((hint) =>
     (override[hint] ?? undefined) === undefined ? [] : [[hint, override[hint]] as const],

@@ -1,5 +1,5 @@
 /**
- * Provides the current view of a client: the merged listings of all backends. Merges once per set of listings.
+ * Provides a client's current view: the merged listings of all backends. Merges once per set of listings.
  *
  * `down` contains the backends that cannot be listed. The core decides how they affect a request.
  */
@@ -18,7 +18,7 @@ import type { Composer } from '../model/catalog/entries.ts'
 
 const maxCatalogs = 128
 const maxReady = 1_024
-/** Time for which a view with missing backends may be reused. */
+/** How long a view with missing backends may be reused. */
 const incompleteMs = 1_000
 
 export interface AggregatedBackend {
@@ -30,7 +30,7 @@ export interface View {
   readonly catalog: Catalog
   /** Backends that could not be listed, sorted by name, each with its error. */
   readonly down: readonly MissingBackend[]
-  /** Backends whose last lists are in use because they could not be read again. */
+  /** Backends whose last known lists are in use because they could not be reread. */
   readonly stale: readonly MissingBackend[]
 }
 
@@ -41,11 +41,11 @@ export interface ListTreatment {
 }
 
 interface QueriedView extends View {
-  /** The listings as read, before they were merged. */
+  /** The listings as they were read, before merging. */
   readonly queried: readonly Listing[]
 }
 
-/** A backend with missing or stale lists, and the reason if known. */
+/** A backend with missing or stale lists, and the reason, if known. */
 interface MissingBackend {
   readonly name: string
   readonly error: Error | undefined
@@ -61,13 +61,14 @@ interface Ready {
   readonly until: number
 }
 
-/** Time for which a lookup of a single name waits for backends that have not responded yet. */
+/** How long the lookup of a single name waits for backends that have not responded yet. */
 const maxWaitMs = 50
 const slowError = new Error('the backend has not responded yet')
 
 export class Views {
   /**
-   * True if a call waits for a list whose change a backend has announced, because approved definitions may differ.
+   * True if a call waits for a list after the backend has announced a change to it, because approved definitions may
+   * differ.
    */
   readonly awaitsAnnounced: boolean
   readonly #aggregation: Aggregation
@@ -78,7 +79,7 @@ export class Views {
   readonly #reserved: ReadonlySet<string>
   readonly #pins: ActiveLocks | undefined
   readonly #guardrails: ListTreatment | undefined
-  /** Views that need no requests to backends, by kind of client. */
+  /** Views that do not require any requests to backends, by kind of client. */
   readonly #ready = new Map<string, Ready>()
   /** Insertion order is the order of use. */
   readonly #catalogs = new Map<string, Catalog>()
@@ -88,7 +89,7 @@ export class Views {
     now: () => number,
     tracer: Tracer = noTelemetry.tracer,
     compose?: Composer,
-    /** Called after new listings were merged. */
+    /** Called after new listings have been merged. */
     onMerged: () => void = () => {},
     /** Names of the server's own tools. */
     reserved: ReadonlySet<string> = new Set(),
@@ -124,15 +125,15 @@ export class Views {
     }
   }
 
-  /** Returns the view of a client if no backend must be queried for it, which is the usual case. */
+  /** Returns a client's view if no backend has to be queried for it, which is the usual case. */
   ready(members: ReadonlyMap<string, AggregatedBackend>, client: OperationClient): View | undefined {
     const known = this.#ready.get(keyOf(members, client))
     return known && known.until > this.#now() ? known.view : undefined
   }
 
   /**
-   * Asks all backends concurrently; see Listings.get for `waitForFresh`. With `skipSlow`, omits backends that are slow
-   * to respond for the first time, if their items cannot affect those of other backends. Never rejects.
+   * Queries all backends concurrently; see Listings.get for `waitForFresh`. With `skipSlow`, omits backends that are
+   * slow to respond for the first time, if their items cannot affect those of other backends. Never rejects.
    */
   async query(
     members: ReadonlyMap<string, AggregatedBackend>,
@@ -162,7 +163,7 @@ export class Views {
     })
   }
 
-  /** True if a catalog name could belong to this backend, judging by its form. */
+  /** True if a catalog name, judging by its form, could belong to this backend. */
   mayOwn(backend: string, name: string): boolean {
     const { conflictResolutionConfig, maxToolNameLength } = this.#aggregation
     if (!this.#hasIndependentNames) return true
@@ -212,7 +213,7 @@ export class Views {
     return { down: [...down, ...slow.map((name) => ({ name, error: slowError }))], listings: [...listings] }
   }
 
-  /** Caches the view, unless one of its lists was replaced while waiting for another one. */
+  /** Caches the view, unless one of its lists was replaced while the view was waiting for another one. */
   #keep(
     members: ReadonlyMap<string, AggregatedBackend>,
     client: OperationClient,
@@ -227,7 +228,7 @@ export class Views {
     this.#ready.set(keyOf(members, client), { view, until })
   }
 
-  /** Returns the known catalog without asking backends, for comparison with what a client has seen. */
+  /** Returns the known catalog without querying backends, for comparison with what a client has seen. */
   peek(members: ReadonlyMap<string, AggregatedBackend>, client: OperationClient): Catalog {
     const ready = this.ready(members, client)
     if (ready) return ready.catalog
@@ -238,7 +239,10 @@ export class Views {
     return this.merge(listings, absentOf(members, client, listings))
   }
 
-  /** Returns the items of all backends when they were last listed for a client, including those that are down. */
+  /**
+   * Returns the items that all backends, including those that are down, offered when they were last listed for a
+   * client.
+   */
   lastKnown(members: ReadonlyMap<string, AggregatedBackend>, client: OperationClient): Catalog {
     return this.merge([...members.values()].flatMap(({ listings }) => listings.peek(client) ?? []))
   }

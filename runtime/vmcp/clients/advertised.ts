@@ -15,7 +15,7 @@ export interface Advertised {
 }
 
 /**
- * Returns what the server advertises to a client. May query the backends. Rejects with BACKEND_UNAVAILABLE when their
+ * Returns what the server advertises to a client. May query the backends. Rejects with BACKEND_UNAVAILABLE if their
  * capabilities cannot be determined.
  */
 export type Advertise = (client: OperationClient) => Advertised | Promise<Advertised>
@@ -33,8 +33,8 @@ export const allCapabilities: Omit<Advertised, 'instructions'> = {
 }
 
 /**
- * Returns the union of the servers' capabilities. List changes are always included, even when a server does not
- * announce its own.
+ * Returns the union of the servers' capabilities. The list-changed capabilities are always included, even if a server
+ * does not announce changes itself.
  */
 export function combineCapabilities(servers: readonly ServerInfo[]): Omit<Advertised, 'instructions'> {
   const has = (name: 'tools' | 'resources' | 'prompts' | 'logging' | 'completions' | 'subscribe'): boolean =>

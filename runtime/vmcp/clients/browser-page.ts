@@ -1,10 +1,13 @@
-/** The page for a browser that opens the server's address. It describes the server and how to connect a client. */
+/**
+ * The page that is shown when a browser opens the server's address. It describes the server and how to connect a
+ * client.
+ */
 import { type Exchange, html, page, sendBody, type Stage } from '../../net/index.ts'
 
 export interface BrowserPageFacts {
   /** Name of the server. */
   readonly name: string
-  /** Address of the MCP endpoint. When it is undefined, the page shows `path` instead. */
+  /** Address of the MCP endpoint. If it is undefined, the page shows `path` instead. */
   readonly url: string | undefined
   readonly path: string
   /** True if clients must sign in. */

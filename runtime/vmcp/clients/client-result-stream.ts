@@ -1,5 +1,5 @@
 /**
- * Streams a large result to the client while it arrives from the backend: as JSON, or as the last event of a stream.
+ * Streams a large result to the client as it arrives from the backend, either as JSON or as the last event of a stream.
  *
  * Waits for a client that reads slowly, and disconnects a client that does not read. A caller that cannot call `end`
  * must destroy the response, so that the client detects the incomplete result.
@@ -23,7 +23,7 @@ export interface ClientResultStreamOptions {
   /** Raw JSON of the request's id. */
   readonly id: string
   readonly era: Era
-  /** Response headers. Used when the head has not been sent yet. */
+  /** Response headers. Used if the head has not been sent yet. */
   readonly headers: Readonly<Record<string, string>>
   /** Reserves the response for the streamed result. Returns false if the response can no longer be streamed. */
   readonly claim: (stream: ClientResultStream) => boolean
@@ -49,7 +49,7 @@ export class ClientResultStream implements ResultPassage {
     return true
   }
 
-  /** True once a part of the response was sent. Until then, an error can be sent instead. */
+  /** True once part of the response has been sent. Until then, an error can be sent instead. */
   get hasSent(): boolean {
     return this.#head === undefined
   }

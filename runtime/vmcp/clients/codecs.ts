@@ -1,4 +1,4 @@
-/** Creates the client codecs of both eras over one core, with the parts that they share. */
+/** Creates the client codecs for both protocol eras, with one core and the other parts that they share. */
 import { InFlight, type Log } from '../../net/index.ts'
 import type { Clock } from '../model/time/clock.ts'
 import type { Gate } from '../../policy/index.ts'
@@ -33,9 +33,11 @@ export interface EdgesOptions {
   /** Selects the advertised capabilities: all of them, or those of the backends. */
   readonly advertise: 'everything' | 'backends'
   readonly allowlist: HeaderAllowlist
-  /** Identifies the server. The same for all its replicas. */
+  /** Identifies the server. Identical for all replicas of the server. */
   readonly server: string
-  /** Returns key material that replicas share. While it returns undefined, state is valid on this replica only. */
+  /**
+   * Returns key material that the replicas share. As long as it returns undefined, state is valid only on this replica.
+   */
   readonly stateSecret: () => string | undefined
   readonly clock: Clock
   readonly log: Log
@@ -49,7 +51,7 @@ export interface Edges {
   readonly oldSseEdge: OldSseEdge
   readonly statelessEdge: StatelessEdge
   readonly listeners: Listeners
-  /** Writes to every silent stream, so that intermediaries do not close it. */
+  /** Writes to every idle stream, so that intermediaries do not close it. */
   keepAlive(): void
   /** Ends subscriptions and parked calls. */
   close(): void

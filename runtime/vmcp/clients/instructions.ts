@@ -1,6 +1,6 @@
 /**
- * Selects the instructions for a client: those of the backends with an item that policies let the client see. A
- * backend that responds too late is left out, so that it does not prevent clients from opening sessions.
+ * Selects the instructions for a client: those from backends with at least one item that policies let the client see. A
+ * backend that responds too late is left out, so that clients can still open sessions.
  */
 import { isFields } from '../../../schemas/index.ts'
 import { withTimeout } from '../../net/index.ts'
@@ -31,7 +31,7 @@ export async function instructionsFor(
   return instructionsIn(catalog, client, core, gate)
 }
 
-/** Returns the instructions in a catalog. Never rejects. Returns none when the policies cannot be evaluated. */
+/** Returns the instructions in a catalog. Never rejects. Returns none if the policies cannot be evaluated. */
 export async function instructionsIn(
   catalog: Catalog,
   client: OperationClient,
@@ -47,7 +47,7 @@ export async function instructionsIn(
   return instructionsOf(permitted, { isOnly })
 }
 
-/** Returns the backends with an item that the client may see on the first page of a list. */
+/** Returns the backends with at least one item that the client may see on the first page of a list. */
 async function visibleBackends(
   client: OperationClient,
   catalog: Catalog,

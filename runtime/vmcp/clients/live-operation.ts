@@ -1,4 +1,4 @@
-/** The context of an operation that a client waits for. Connects the request, its reply and its cancellation. */
+/** The context of an operation for which a client is waiting. Connects the request, its reply and its cancellation. */
 import type { IncomingHttpHeaders } from 'node:http'
 import {
   type JsonObject,
@@ -28,7 +28,7 @@ export interface LiveOperationOptions {
   readonly headers?: IncomingHttpHeaders | undefined
   readonly logLevel: string | undefined
   readonly stateFor?: string | undefined
-  /** False when the client receives no log messages (a stateless client that set no level). */
+  /** False if the client does not receive log messages (a stateless client that set no level). */
   readonly sendsLogs: boolean
   readonly sink: OperationSink
 }

@@ -1,9 +1,9 @@
 /**
- * The response to one POST: plain JSON when no message precedes the result, otherwise an event stream that ends with
- * the result.
+ * The response to one POST: plain JSON if no message precedes the result, otherwise an event stream that ends with the
+ * result.
  *
- * A client that accepts event streams gets one as soon as progress, a log message or a question precedes the result, or
- * when the response takes so long that intermediaries might close the connection.
+ * A client that accepts event streams gets one as soon as progress, a log message or a question precedes the result. It
+ * also gets one if the response takes so long that intermediaries might close the connection.
  * Source: MCP 2025-11-25, transports, "Sending Messages to the Server".
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -51,7 +51,7 @@ export class Reply implements ClientResponse {
   #resumableStream: ResumableStream | undefined
   onClose: (() => void) | undefined
   #streaming = false
-  /** Set while a result is streamed. From then on, only the end of the result is sent. */
+  /** Set while a result is streamed. After that, only the end of the result is sent. */
   #resultStream: ClientResultStream | undefined
 
   constructor(
@@ -81,7 +81,7 @@ export class Reply implements ClientResponse {
   }
 
   /**
-   * Turns the response into an event stream. Returns false when the client does not accept it or the response has
+   * Turns the response into an event stream. Returns false if the client does not accept a stream or the response has
    * ended.
    */
   stream(): boolean {
@@ -139,8 +139,8 @@ export class Reply implements ClientResponse {
   }
 
   /**
-   * Destroys a response whose result has been partly sent, and returns true. Otherwise forgets the stream, so that the
-   * response can still be sent, and returns false.
+   * Destroys a response whose result has been partially sent, and returns true. Otherwise forgets the stream, so that
+   * the response can still be sent, and returns false.
    */
   #destroyPartialResult(): boolean {
     if (this.#resultStream?.hasSent) {
@@ -151,7 +151,7 @@ export class Reply implements ClientResponse {
     return false
   }
 
-  /** Sends the result and ends the response. The status applies only when nothing has been sent before. */
+  /** Sends the result and ends the response. The status applies only if nothing has been sent before. */
   end(message: Buffer, status = 200): void {
     if (this.hasEnded || this.#destroyPartialResult()) return
     if (this.#streaming) {

@@ -6,11 +6,11 @@ export interface ClientResponse {
   readonly streaming: boolean
   /** Sends a message before the result. Returns false if the client cannot receive it. */
   send(message: Buffer): boolean
-  /** Sends the response message and ends the response. The status applies only when nothing has been sent before. */
+  /** Sends the response message and ends the response. The status applies only if nothing has been sent before. */
   end(message: Buffer, status?: number): void
   /** Sends `{…,"result":…}` and ends the response. Does not repeat `passed`, which the client has already received. */
   endResult(id: string, result: Buffer, passed?: PassedMembers): void
-  /** Streams a large result while it arrives. Undefined when it must be sent whole. `id` is raw JSON. */
+  /** Streams a large result as it arrives. Undefined when it must be sent whole. `id` is raw JSON. */
   streamResult?(id: string, era: Era): ResultPassage | undefined
   /** Ends without a response message, because the request was cancelled. */
   drop(): void

@@ -93,7 +93,7 @@ function renewSubscriptions(
   })
 }
 
-/** Returns the watcher that notifies a session of changed lists. */
+/** Returns the watcher that notifies a session of list changes. */
 export function watcherOf(session: ServerSession, core: Core): Watcher {
   return {
     get seen() {

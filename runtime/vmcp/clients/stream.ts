@@ -5,9 +5,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Exchange, registerCallerStream, writeParts } from '../../net/index.ts'
 
-/** Maximum number of unsent bytes for a slow client before its stream is cut. */
+/** Maximum number of unsent bytes for a slow client before its stream is closed. */
 export const maxBufferedBytes = 16 * 1024 * 1024
-/** A client that reads nothing of a pending response for this time is cut off. */
+/** A client that does not read any of a pending response for this long is disconnected. */
 export const stuckMs = 60_000
 
 export function acceptsEventStream(req: IncomingMessage): boolean {
@@ -24,7 +24,7 @@ export function beginEventStream(res: ServerResponse, headers: Readonly<Record<s
   res.flushHeaders()
 }
 
-/** Writes to a stream, or cuts it when the client does not read. Returns false if nothing was written. */
+/** Writes to a stream, or closes it if the client is not reading. Returns false if nothing was written. */
 export function writeBounded(res: ServerResponse, bytes: Buffer | readonly Buffer[]): boolean {
   if (res.writableEnded || res.destroyed) return false
   if (res.writableLength > maxBufferedBytes) {
@@ -36,7 +36,7 @@ export function writeBounded(res: ServerResponse, bytes: Buffer | readonly Buffe
   return true
 }
 
-/** Destroys an ended response when the client reads nothing of it for `ms`. */
+/** Destroys an ended response if the client does not read any of it for `ms`. */
 export function cutWhenStuck(res: ServerResponse, ms = stuckMs): void {
   if (!res.writableFinished) res.setTimeout(ms, () => res.destroy())
 }

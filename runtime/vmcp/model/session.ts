@@ -39,11 +39,11 @@ export interface ClientSession {
    * stored backend session has another binding.
    */
   resume?(backend: string, binding: string): BackendSession | undefined
-  /** Called when a backend has opened a session for this one. */
+  /** Called when a backend has opened a session on behalf of this one. */
   backendSessionOpened?(backend: string, session: BackendSession): void
   /** True once the session has ended. Backends then open nothing for it. */
   readonly isOver?: boolean
-  /** Called when a backend has lost its session for this one. */
+  /** Called when a backend has lost the session that it keeps for this one. */
   backendSessionLost?(backend: string): void
   /** Asks the client outside any operation. Rejects when the client cannot be asked. */
   ask(request: Ask, signal: AbortSignal): Promise<AskReply>

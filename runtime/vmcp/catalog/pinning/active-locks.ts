@@ -1,8 +1,8 @@
 /**
- * The locks in force: compiles them in the background when they change, applies them to listings, and reports
+ * The locks in force. Compiles them in the background when they change, applies them to listings, and reports
  * differences.
  *
- * A changed lock takes effect once it is compiled. Until then the previous lock stays in force, and a backend that is
+ * A changed lock takes effect once it is compiled. Until then, the previous lock stays in force, and a backend that is
  * listed for the first time waits. A lock that is not ready never allows anything.
  */
 import { createHash } from 'node:crypto'
@@ -21,9 +21,9 @@ import { type CompiledLock, pinKey, type PinState } from './types.ts'
 export interface ActiveLocksParts {
   /** Called when a changed lock is in force. */
   readonly onReady: (backend: string) => void
-  /** Stores locks of backends without one, when `noLock` is pin. */
+  /** Stores locks for backends that have none, if `noLock` is pin. */
   readonly keeper?: LockKeeper | undefined
-  /** Called when such a lock was stored. */
+  /** Called when such a lock has been stored. */
   readonly onWritten?: (backend: string, listing: Listing) => void
 }
 
@@ -107,13 +107,13 @@ export class ActiveLocks {
   }
 
   /**
-   * Resolves when a backend's lock can be applied for the first time. When locks are created on first use, creates it
-   * from this listing. Returns false if that failed and the next read may succeed.
+   * Resolves as soon as a backend's lock can be applied for the first time. When locks are created on first use,
+   * creates it from this listing. Returns false if this failed and the next read may succeed.
    */
   async ready(backend: string, listing: Listing): Promise<boolean> {
     await this.#waitForCompilation(backend)
     if (this.#pinning?.noLock !== 'pin' || this.#locks.has(backend)) return true
-    // The lock would lack the items in the lists that failed.
+    // The lock would not contain the items in the lists that failed.
     if (hasFailedLists(listing)) return false
     const locks = await this.#firstSeen.keep(backend, listing)
     // A lock from the configuration may have arrived in the meantime. It takes precedence.
@@ -130,7 +130,7 @@ export class ActiveLocks {
     }
   }
 
-  /** True while a changed lock of this backend is not in force yet. */
+  /** True while a changed lock for this backend is not yet in force. */
   isChanging(backend: string): boolean {
     return this.#compiling.has(backend)
   }
@@ -191,7 +191,7 @@ export class ActiveLocks {
     return report
   }
 
-  /** Returns a difference with both definitions; undefined when the item does not differ. */
+  /** Returns a difference, with both definitions; undefined if the item does not differ. */
   detail(seen: ListedBackend, kind: PinKind, name: string): PinDetail | undefined {
     const wanted = { perCaller: seen.perCaller, kind, name }
     return detailOf(seen.backend, this.#evaluationsOf(seen), wanted, forReview)
@@ -203,7 +203,7 @@ export class ActiveLocks {
     return listings.map((listing) => this.#evaluationOf(listing, lock))
   }
 
-  /** Returns the worst state of an item by its original name; undefined when nothing is compared. */
+  /** Returns the worst state of the item with this original name; undefined if nothing is compared. */
   stateOf(seen: ListedBackend, kind: PinKind, original: string): Exclude<PinState, 'removed'> | undefined {
     const states = this.#evaluationsOf(seen).flatMap(
       ({ items }) => items.get(pinKey(kind, original))?.state ?? [],
@@ -220,7 +220,7 @@ function isSame(a: ListedBackend, b: ListedBackend): boolean {
   )
 }
 
-/** True if all existing differences are configured to be observed only. */
+/** True if, according to the configuration, all existing differences are only to be observed. */
 function isQuiet({ onChanged, onNew, onRemoved }: PinSettings, counts: PinReport['counts']): boolean {
   return (
     (counts.changed === 0 || onChanged === 'observe') &&

@@ -1,6 +1,6 @@
 /**
- * Determines which items of a listing may be offered. Runs before overrides, filters and prefixes, so that renaming
- * cannot hide a change. Refused items stay in the listing, marked as refused, because their names must not resolve to
+ * Determines which items in a listing may be offered. Runs before overrides, filters and prefixes, so that renaming
+ * cannot hide a change. Refused items stay in the listing, marked as refused, so that their names cannot resolve to
  * another backend.
  */
 import type { Pinning } from '../../../../schemas/index.ts'
@@ -16,7 +16,7 @@ export interface PinSettings extends Pinning {
   readonly invalid: boolean
 }
 
-/** Returns the settings for a backend: those of its lock, else those of the server. */
+/** Returns the settings for a backend: its lock's settings or, failing that, the server's. */
 export function settingsFor(pinning: Pinning, lock: CompiledLock | undefined): PinSettings {
   return {
     onChanged: lock?.onChanged ?? pinning.onChanged,
@@ -28,8 +28,8 @@ export function settingsFor(pinning: Pinning, lock: CompiledLock | undefined): P
 }
 
 /**
- * Returns the reason why no item of a backend is offered. Undefined when its items are checked separately, or not at
- * all.
+ * Returns the reason why none of a backend's items are offered. Undefined if its items are checked individually, or not
+ * at all.
  */
 export function closingReason(settings: PinSettings, lock: CompiledLock | undefined): PinReason | undefined {
   if (!lock) return settings.noLock === 'allow' ? undefined : 'no_lock'
@@ -72,7 +72,7 @@ function applyPin<I extends CatalogItem>(
   if (onChanged !== 'freeze') return item
   const frozen = frozenForm(found)
   if (!frozen) return { ...item, refused: 'tool_changed' }
-  // Keep nothing of the changed definition, in any form.
+  // Do not keep any part of the changed definition, in any form.
   const { sessionJson: _, ...own } = item
   return { ...(own as I), ...frozen }
 }
@@ -124,7 +124,7 @@ function makeFrozenForm(
   return check && { ...frozen, mirrored: item.mirrored, check }
 }
 
-/** Removes the output schema, because results of the backend may no longer match the approved one. */
+/** Removes the output schema, because the backend's results may no longer match the approved one. */
 function withoutOutput(json: Buffer): Buffer {
   return new JsonObject(json).with({ outputSchema: undefined })
 }

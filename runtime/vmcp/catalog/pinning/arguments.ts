@@ -2,8 +2,8 @@
  * Checks a call's arguments against the approved definition while the backend offers a different one, so that only
  * approved members and values reach the backend.
  *
- * Objects whose schema does not mention additional members accept none. A worker compiles and evaluates the schemas,
- * because that may take longer than one turn of the event loop.
+ * Objects whose schema does not mention additional members do not accept any. A worker compiles and evaluates the
+ * schemas, because that may take longer than one turn of the event loop.
  */
 import { fieldsOf } from '../../../../schemas/index.ts'
 import { usableSchema } from '../../../../schemas/workflow/index.ts'
@@ -17,9 +17,9 @@ const maxValues = 20_000
 const noArguments = Buffer.from('{}')
 
 /**
- * Returns the check for a tool's arguments. Undefined when the approved schema is not supported, so that the tool
+ * Returns the check for a tool's arguments. Undefined if the approved schema is not supported, in which case the tool
  * cannot be called. Arguments must match both the closed schema and the approved one: with mutually exclusive branches,
- * fewer members can match more branches.
+ * fewer members may match more branches.
  */
 export function toolArgumentCheck(definition: Buffer): ArgumentCheck | undefined {
   const { $id: _, ...approved } = fieldsOf(new JsonObject(definition).value('inputSchema'))
@@ -46,7 +46,8 @@ export function promptArgumentCheck(definition: Buffer): ArgumentCheck {
 }
 
 /**
- * Returns why arguments cannot be checked. Rejects duplicate members, because the backend may read the other value.
+ * Returns the reason why arguments cannot be checked. Rejects duplicate members, because the backend may use the other
+ * value.
  */
 function unreadable(args: Buffer): string | undefined {
   if (args.length > maxBytes) return `they are larger than ${maxBytes} bytes`

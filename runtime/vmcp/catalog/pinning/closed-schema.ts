@@ -1,10 +1,11 @@
 /**
- * Closes a schema, so that objects accept only the members that it names, unless it mentions additional members. A
- * schema that only describes an object as a whole (`type: object` without members) stays open, as it was approved.
+ * Closes a schema: objects then accept only the members that it names, unless it mentions additional members. A schema
+ * that only describes an object as a whole (`type: object` without members) stays open, because it was approved in that
+ * form.
  *
  * Schemas that apply to the same object (branches of anyOf and oneOf) are closed together by the enclosing schema.
- * Returns undefined for schemas that cannot be closed correctly: allOf, references combined with other rules or to
- * parts that are not closed here, and schemas nested deeper than 32.
+ * Returns undefined for schemas that cannot be closed correctly: allOf, references that are combined with other rules
+ * or that point to parts not closed here, and schemas nested more than 32 levels deep.
  * Source: JSON Schema 2020-12, core, "unevaluatedProperties".
  */
 import { fieldsOf, type Fields, isFields } from '../../../../schemas/index.ts'
@@ -18,13 +19,13 @@ const branchSingle = ['then', 'else'] as const
 /** Keywords by member name. In draft-07, `dependencies` may contain lists of names instead of schemas. */
 const dependent = ['dependentSchemas', 'dependencies'] as const
 
-/** Keywords allowed next to a reference, because they do not concern members. */
+/** Keywords that are allowed next to a reference, because they do not concern members. */
 const allowedWithReference: ReadonlySet<string> = new Set(
   '$comment $defs $ref $schema default definitions deprecated description examples readOnly title type writeOnly'.split(
     ' ',
   ),
 )
-/** Locations of closed definitions. A reference to another location could lead to one that is not closed. */
+/** Locations of closed definitions. A reference to another location could point to a definition that is not closed. */
 const closedLocation = /^#(?:\/(?:\$defs|definitions|properties)\/[^/]+)?$/
 const unsupported = ['allOf', '$dynamicRef', '$recursiveRef', '$id'] as const
 

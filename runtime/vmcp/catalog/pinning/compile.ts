@@ -1,6 +1,6 @@
 /**
- * Prepares locks for comparison: checks and digests their definitions like the items in a list, in slices, so that a
- * large lock does not block other work. A lock with any error is not used at all.
+ * Prepares locks for comparison. Checks and digests their definitions in the same way as items in a list, and does this
+ * in slices, so that a large lock does not block other work. A lock that contains an error is not used at all.
  */
 import type { RuntimeLockedItem, RuntimeToolLock } from '../../../../schemas/index.ts'
 import { JsonError, nextShare, shareIsOver } from '../../../mcp/index.ts'
@@ -69,8 +69,8 @@ class Compiler {
   }
 
   /**
-   * Returns a setting that several locks of a backend may have. If they disagree, the strictest value applies and the
-   * backend is closed.
+   * Returns a setting that several of a backend's locks may contain. If they disagree, the strictest value applies and
+   * the backend is closed.
    */
   resolveSetting<K extends 'onChanged' | 'onNew' | 'onRemoved'>(
     locks: readonly RuntimeToolLock[],

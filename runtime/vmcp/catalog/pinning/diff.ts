@@ -1,6 +1,6 @@
 /**
- * A readable diff of two definitions: a unified diff per part, in which characters that a terminal or browser would
- * hide are visible. Its size is bounded, however large the texts are.
+ * A readable diff of two definitions: one unified diff per part. Characters that a terminal or browser would hide are
+ * made visible. The size of the diff is bounded, regardless of the size of the texts.
  */
 import { byText, exactJson, isRawJson } from '../../../../schemas/index.ts'
 import { JsonError } from '../../../mcp/index.ts'
@@ -16,7 +16,7 @@ export interface PartDiff {
   readonly cut: boolean
 }
 
-/** Limits for a part. */
+/** Limits for one part. */
 export interface DiffLimits {
   readonly lines: number
   /** Characters per line. */
@@ -25,12 +25,12 @@ export interface DiffLimits {
 
 const context = 3
 const defaultLimits: DiffLimits = { lines: 400, line: 2_000 }
-/** For reviewers: a part of a listed item fits, unless it consists only of short lines. */
+/** For reviewers: a part of a listed item fits within these limits, unless it consists only of short lines. */
 export const forReview: DiffLimits = { lines: 20_000, line: 400_000 }
-/** Maximum number of compared line pairs. Beyond it the middle is shown as replaced. */
+/** Maximum number of compared line pairs. Beyond this, the middle is shown as replaced. */
 const maxPairs = 1_000_000
 
-/** Returns the parts that differ. An undefined item is missing: all lines are then new or removed. */
+/** Returns the parts that differ. If an item is undefined, it is missing, so all lines count as added or removed. */
 export function pinDiff(
   kind: PinKind,
   approved: string | undefined,
@@ -58,7 +58,7 @@ function textsOf(kind: PinKind, json: string | undefined): ReadonlyMap<PinnedPar
   }
 }
 
-/** Returns texts line by line, and everything else as indented JSON with sorted names. */
+/** Returns text line by line, and everything else as indented JSON with sorted names. */
 function linesOf(part: PinnedPart, raw: Buffer): readonly string[] {
   const value: unknown = exactJson(raw.toString())
   if (part === 'text' && typeof value === 'string') return value.split('\n').map(visibleText)
@@ -102,7 +102,7 @@ function replaceLines(before: readonly string[], after: readonly string[]): stri
   return [...before.map((line) => `-${line}`), ...after.map((line) => `+${line}`)]
 }
 
-/** Compares by the longest common subsequence. */
+/** Compares using the longest common subsequence. */
 function diffLines(before: readonly string[], after: readonly string[]): string[] {
   const width = after.length + 1
   const common = new Uint32Array((before.length + 1) * width)

@@ -1,5 +1,5 @@
 /**
- * Digests of items, one per part. They are equal exactly when clients and models see the same definition.
+ * Digests of items, one for each part. Two digests are equal exactly when clients and models see the same definition.
  *
  * The digest of a part is SHA-256 of `gatehouse.pin.v1\0<part>\0` and its canonical text. The digest of the item is
  * computed in the same way, with `item` as the part name, over a JSON object that contains the part digests. A changed
@@ -41,7 +41,7 @@ const memberParts: Readonly<Record<Exclude<PinKind, 'instructions'>, PartOf>> = 
   resourceTemplate: { name: 'text', title: 'text', description: 'text', icons: 'icons', _meta: 'meta' },
 }
 
-/** Members that identify an item; they are not digested as a part. */
+/** Members that identify an item; these are not digested as a part. */
 const keyMembers: Readonly<Record<Exclude<PinKind, 'instructions'>, string>> = {
   tool: 'name',
   prompt: 'name',

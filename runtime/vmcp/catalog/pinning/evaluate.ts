@@ -10,12 +10,12 @@ import { isNarrower } from './narrower.ts'
 import { type PinnedPart, type PinDigests, type PinKind, parts } from '../../model/catalog/pinning.ts'
 import { type Approved, type ApprovedForm, type CompiledLock, pinKey, type PinState } from './types.ts'
 
-/** An item of a listing for pinning. */
+/** An item in a listing, for pinning. */
 export interface OfferedItem {
   readonly kind: PinKind
   readonly name: string
   readonly json: Buffer
-  /** Undefined when it could not be digested; the item then matches no approved form. */
+  /** Undefined if the item could not be digested, in which case it does not match any approved form. */
   readonly pin: PinDigests | undefined
 }
 
@@ -106,7 +106,8 @@ function evaluateOne(
 }
 
 /**
- * True for a difference that the lock accepts: narrower arguments or other icons, but never texts, hints or results.
+ * True for a difference that the lock accepts: narrower arguments or different icons, but never differences in texts,
+ * hints or results.
  */
 function isAccepted(
   { kind, json }: OfferedItem,

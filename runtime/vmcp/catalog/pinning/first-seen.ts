@@ -1,6 +1,7 @@
 /**
- * Trust on first use (`noLock: pin`): if a backend has no lock, stores its first items as approved before offering
- * them. Each backend is stored once, regardless of which client lists it first. A backend without items is not stored.
+ * Trust on first use (`noLock: pin`): if a backend has no lock, its first items are stored as approved before they are
+ * offered. Each backend is stored once, regardless of which client lists it first. A backend without items is not
+ * stored.
  *
  * The LockKeeper decides where locks are stored. Items that cannot be stored are not offered.
  */
@@ -10,15 +11,15 @@ import type { Listing } from '../listing.ts'
 /** Stores approved definitions for later starts. */
 export interface LockKeeper {
   /**
-   * Returns the lock of a backend, created from its items. An existing lock is returned unchanged. Rejects with an
-   * error whose message explains the failure to operators.
+   * Returns a backend's lock, created from its items. An existing lock is returned unchanged. Rejects with an error
+   * whose message explains the failure to operators.
    */
   keep(backend: string, listing: Listing): Promise<FirstLock>
 }
 
 interface FirstLock {
   readonly locks: readonly RuntimeToolLock[]
-  /** False when the lock already existed. */
+  /** False if the lock already existed. */
   readonly written: boolean
 }
 
@@ -39,7 +40,7 @@ export class FirstSeen {
     return [...this.#stored.values()].flat()
   }
 
-  /** Returns why a backend's items could not be stored. */
+  /** Returns the reason why a backend's items could not be stored. */
   failureOf(backend: string): string | undefined {
     return this.#failures.get(backend)
   }
@@ -67,7 +68,10 @@ export class FirstSeen {
   }
 }
 
-/** True without items. A server that is still starting may list nothing, and all its later items would be new. */
+/**
+ * True without items. A server that is still starting may not list anything yet, and all items that it lists later
+ * would count as new.
+ */
 function isEmpty({ tools, prompts, templates, server }: Listing): boolean {
   return tools.length + prompts.length + templates.length === 0 && server.instructions === undefined
 }

@@ -1,6 +1,6 @@
 /**
  * Checks whether an input schema is narrower than the approved one: fewer properties, fewer choices or more required
- * names, and no other change. A narrower schema only contains approved text.
+ * names, but no other changes. A narrower schema contains only approved text.
  */
 import { canonicalText, atOnce, JsonObject, scanElements } from '../../../mcp/index.ts'
 
@@ -27,7 +27,7 @@ function isMemberNarrower(name: string, own: Buffer | undefined, now: Buffer | u
     case 'properties':
       return arePropertiesNarrower(own, now)
     case 'required':
-      // Allows more required names. A name that must no longer be passed may be removed with its property.
+      // Allows more required names. A required name may be removed together with its property.
       return own === undefined || (now !== undefined && isSubset(own, now))
     default:
       return own !== undefined && now !== undefined && isSubset(now, own)

@@ -77,7 +77,7 @@ export class PinReporter {
     })
   }
 
-  /** Reports that no item differs, or that items are no longer compared. */
+  /** Reports that no items differ, or that items are no longer compared. */
   #reportResolved(backend: string, { compared }: { readonly compared: boolean }): void {
     if (!this.#drifted.delete(backend)) return
     this.#events.emit('tools_drifted', {
@@ -92,7 +92,7 @@ export class PinReporter {
   }
 }
 
-/** Describes a difference, such as `tool x changed (text, input)`. */
+/** Describes a difference, for example `tool x changed (text, input)`. */
 function describe({ kind, name, state, parts, renamedFrom }: PinDrift): string {
   const what = name === '' ? kindNames[kind] : `${kindNames[kind]} ${visibleName(name)}`
   if (state === 'changed') return `${what} changed (${parts.join(', ')})`

@@ -12,7 +12,7 @@ import type { PinDetail, PinReport } from './report.ts'
 import { PinReporter } from './pin-reporter.ts'
 import type { PinState } from './types.ts'
 
-/** The parts of a backend that pinning needs. */
+/** The parts of a backend that pinning requires. */
 export interface PinnedMember {
   readonly backend: { readonly settings: { readonly perCaller: boolean } }
   readonly listings: { all(): readonly Listing[] }
@@ -23,7 +23,7 @@ export interface PinsOptions {
   readonly members: () => ReadonlyMap<string, PinnedMember>
   /** Called when a changed lock is in force, which may change what clients see. */
   readonly onChange: () => void
-  /** Stores locks of backends without one, when `noLock` is pin. */
+  /** Stores locks for backends that have none, if `noLock` is pin. */
   readonly keeper?: LockKeeper | undefined
 }
 
@@ -63,7 +63,7 @@ export class Pins {
     return unlocked
   }
 
-  /** Call when listings or locks have changed. */
+  /** Call this when listings or locks have changed. */
   scheduleReport(): void {
     if (this.#closed || !(this.locks.enabled || this.#reporter.isOpen)) return
     this.#timer ??= setTimeout(() => {
@@ -92,7 +92,7 @@ export class Pins {
     return seen && this.locks.detail(seen, kind, name)
   }
 
-  /** Returns the state of an item by its original name; undefined when nothing is compared. */
+  /** Returns the state of the item with this original name; undefined if nothing is compared. */
   pinState(backend: string, kind: PinKind, original: string): Exclude<PinState, 'removed'> | undefined {
     const seen = this.#listedBackend(backend)
     return seen && this.locks.stateOf(seen, kind, original)

@@ -3,7 +3,7 @@
  * console.
  *
  * Each item is counted once, in its worst state. If a backend returns different items to different callers, an item
- * that is missing for one caller is not treated as removed, because the lock may come from another caller's view.
+ * that is missing for one caller is not treated as removed. The lock may come from another caller's view.
  */
 import { type DiffLimits, type PartDiff, pinDiff } from './diff.ts'
 import type { EvaluatedItem, Evaluation } from './evaluate.ts'
@@ -19,10 +19,10 @@ export interface PinReport {
   readonly locks: readonly string[]
   /** Reason why the lock cannot be used. */
   readonly failure: string | undefined
-  /** True if no item of the backend is offered because it has no lock. */
+  /** True if none of the backend's items are offered because it has no lock. */
   readonly closed: boolean
   readonly counts: Readonly<Record<PinState, number>>
-  /** False until the backend was listed. */
+  /** False until the backend has been listed. */
   readonly observed: boolean
   /** Items that are not pinned: changed, new and removed ones, by kind and name; at most 1000. */
   readonly drift: readonly PinDrift[]
@@ -49,7 +49,7 @@ type ItemState =
   | { readonly state: 'pinned' | 'new' | 'changed'; readonly item: EvaluatedItem }
   | { readonly state: 'removed'; readonly item: Approved }
 
-/** Summarizes evaluations. `perCaller` is true when the backend returns different items to different callers. */
+/** Summarizes evaluations. `perCaller` is true if the backend returns different items to different callers. */
 export function summarize(
   backend: string,
   evaluations: readonly Evaluation[],
@@ -63,7 +63,7 @@ export function summarize(
   return { counts, drift: named.flatMap((found) => driftOf(backend, found) ?? []) }
 }
 
-/** Returns a difference with both definitions; undefined when the item does not differ. */
+/** Returns a difference, with both definitions; undefined if the item does not differ. */
 export function detailOf(
   backend: string,
   evaluations: readonly Evaluation[],

@@ -11,7 +11,7 @@ export interface PinDrift {
   readonly kind: PinKind
   readonly name: string
   readonly state: Exclude<PinState, 'pinned'>
-  /** Parts that differ: all parts of a new item, none of a removed one. */
+  /** Parts that differ: all parts for a new item, none for a removed one. */
   readonly parts: readonly PinnedPart[]
   /** Digest of the offered definition, or of the approved one for a removed item. */
   readonly digest: string
@@ -23,7 +23,7 @@ export interface ApprovedForm {
   readonly digests: PinDigests
   /** The item that is listed instead of a changed definition. */
   readonly item: CatalogItem | ToolItem
-  /** Checks arguments while the backend offers another form. Undefined when this form cannot replace another one. */
+  /** Checks arguments while the backend offers another form. Undefined if this form cannot replace another one. */
   readonly check: ArgumentCheck | undefined
 }
 
@@ -47,7 +47,7 @@ export interface CompiledLock {
   readonly items: ReadonlyMap<string, Approved>
   /** Kinds of differences that are ignored. */
   readonly accept: ReadonlySet<string>
-  /** Settings of the lock, which take precedence over those of the server. */
+  /** The lock's settings, which take precedence over the server's. */
   readonly onChanged: OnChanged | undefined
   readonly onNew: OnNew | undefined
   readonly onRemoved: OnRemoved | undefined

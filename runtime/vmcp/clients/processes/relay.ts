@@ -1,10 +1,10 @@
 /**
- * Forwards a request to the worker that owns its state when several processes serve one port: the response to a
+ * Forwards a request to the worker that owns its state if several processes serve one port. The state is a pending
  * question, a parked call, or a stored stream. Ids that clients send back begin with the tag of the worker that issued
- * them. The request goes over loopback to a listener that only accepts requests with the workers' secret, and passes
- * the same checks there, audit included.
+ * them. The request goes over loopback to a listener that only accepts requests with the workers' secret. There it
+ * passes the same checks, including the audit.
  *
- * When the owner has ended, this worker handles the request and reports the id as unknown.
+ * If the owner has ended, this worker handles the request and reports the id as unknown.
  */
 import { timingSafeEqual } from 'node:crypto'
 import { Agent, type IncomingMessage, request, type ServerResponse } from 'node:http'
@@ -78,7 +78,8 @@ export class WorkerRelay {
   }
 
   /**
-   * Forwards the request to its owner and relays the response. Does nothing when this worker, or no worker, owns it.
+   * Forwards the request to its owner and relays the response. Does nothing if the owner is this worker or does not
+   * exist.
    */
   async relay(exchange: VmcpExchange): Promise<void> {
     const [, owner] = workerTagPattern.exec(ownerIdOf(exchange) ?? '') ?? []
@@ -89,7 +90,7 @@ export class WorkerRelay {
     if (!(await this.#send(exchange, port))) undoLeave()
   }
 
-  /** Resolves with true once the response has begun, or with false when none arrives. */
+  /** Resolves to true once the response has begun, or to false if none arrives. */
   #send({ req, res, body }: VmcpExchange, port: number): Promise<boolean> {
     return new Promise((resolve) => {
       const outgoing = request({
@@ -135,7 +136,7 @@ function relayResponse(
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const [name = '', value = ''] = rawHeaders.slice(i, i + 2)
     if (hopHeaders.has(name.toLowerCase())) continue
-    // The stages of this worker may have set the same header.
+    // This worker's stages may have set the same header.
     if (!passed.has(name.toLowerCase())) res.removeHeader(name)
     passed.add(name.toLowerCase())
     res.appendHeader(name, value)
@@ -165,7 +166,7 @@ function headersOf({ rawHeaders }: IncomingMessage): string[] {
   return lines
 }
 
-/** Returns the id that identifies the owner of a request, or undefined when the request contains none. */
+/** Returns the id that identifies the owner of a request, or undefined if the request does not contain one. */
 function ownerIdOf(exchange: VmcpExchange): string | undefined {
   const { message, params, path, query, era } = exchange
   if (path === messagesPath) return new URLSearchParams(query).get('sessionId') ?? undefined

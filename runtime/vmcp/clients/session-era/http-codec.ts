@@ -40,8 +40,8 @@ export class SessionEdge {
       return
     }
     const session = await this.#find(exchange, caller, message.id)
-    // Must be set in the same turn in which the request starts. Otherwise another request of this session may set a
-    // caller with other scopes in between.
+    // Must be set in the turn of the event loop in which the request starts. Otherwise, another request in this session
+    // may set a caller with other scopes in between.
     session.sender = { caller, headers: selectHeaders(req.headers, allowlist.passthroughHeaders) }
     const reply = new Reply(req, res, { openResumableStream: () => session.openStream() })
     await protocol.receive(session, message, params, reply)
@@ -65,7 +65,7 @@ export class SessionEdge {
     return this.#options.protocol.sessions.find(sessionId, caller)
   }
 
-  /** GET: opens the stream for messages that belong to no request. */
+  /** GET: opens the stream for messages that do not belong to a request. */
   async get(exchange: VmcpExchange, caller: Caller): Promise<void> {
     const { req, res } = exchange
     if (!acceptsEventStream(req)) {

@@ -1,5 +1,5 @@
 /**
- * The server side of the session era, independent of the transport: opening a session, requests in flight,
+ * The server side of the session era, independent of the transport. Covers opening a session, requests in flight,
  * cancellation, log levels, and responses to questions.
  * Source: MCP 2025-11-25, lifecycle and utilities.
  */
@@ -113,8 +113,8 @@ export class SessionProtocol {
   }
 
   /**
-   * Handles one message of a session. Only requests get a response. Rejects with the errors that need an HTTP status:
-   * failed authentication and denied operations.
+   * Handles one message of a session. Only requests get a response. Rejects with the errors that require an HTTP
+   * status: failed authentication and denied operations.
    */
   async receive(
     session: ServerSession,
@@ -243,7 +243,7 @@ export class SessionProtocol {
   }
 }
 
-/** True for errors that must be reported as HTTP status: failed authentication and denied operations. */
+/** True for errors that must be reported as an HTTP status: failed authentication and denied operations. */
 export function needsHttpStatus(error: unknown): boolean {
   return error instanceof GatehouseError && (error.status === 401 || error.code === 'FORBIDDEN')
 }
@@ -274,7 +274,7 @@ export function clientOf(session: ServerSession): OperationClient {
   }
 }
 
-/** Converts a result for session-era clients. Throws, or rejects with, BACKEND_PROTOCOL when the JSON is ambiguous. */
+/** Converts a result for session-era clients. Throws, or rejects with, BACKEND_PROTOCOL if the JSON is ambiguous. */
 function convertResult(method: string, result: Buffer): Buffer | Promise<Buffer> {
   // Gatehouse renders lists itself.
   if (method.endsWith('/list')) return result

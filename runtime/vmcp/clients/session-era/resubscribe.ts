@@ -7,7 +7,7 @@ import { ChangePacer, type Pace } from '../../catalog/changes/change-pacer.ts'
 
 const pausesMs: readonly number[] = [0, 1_000, 2_000, 4_000, 8_000, 15_000, 30_000, 60_000]
 const attemptMs = 30_000
-/** Pace for repeated losses of a session that was reopened each time. */
+/** Pace for repeated losses of a session that is reopened each time. */
 const lossPace: Pace = {
   free: 2,
   burstMs: 0,
@@ -22,14 +22,14 @@ export interface Resubscription {
   readonly uris: () => readonly string[]
   /** Rejects when the backend cannot be reached. Resolves to false if it no longer watches the resource. */
   readonly subscribe: (uri: string, signal: AbortSignal) => Promise<boolean>
-  /** Called with each resource that is watched again. It may have changed without a notification. */
+  /** Called for each resource that is watched again. It may have changed without a notification. */
   readonly onResubscribed: (uri: string) => void
   readonly isOver: () => boolean
 }
 
 /**
- * Subscribes again after each lost session, with growing pauses. A backend may lose every session as soon as a client
- * subscribes to a resource in it.
+ * Subscribes again after each lost session, with increasing pauses. Some backends may lose every session as soon as a
+ * client subscribes to a resource in it.
  */
 export class Resubscriber {
   readonly #pacer = new ChangePacer({ pace: lossPace, onChange: () => {} })

@@ -1,7 +1,7 @@
 /**
  * Session era over the deprecated HTTP+SSE transport. `GET /sse` opens the stream that carries all messages to the
- * client. Its `endpoint` event contains the URL for POSTs, and each POST returns 202 at once. The session ends with the
- * stream.
+ * client. Its `endpoint` event contains the URL for POSTs, and each POST returns 202 immediately. The session ends with
+ * the stream.
  *
  * The number of streams is bounded. Only the caller that opened a stream can POST to it.
  * Source: MCP 2024-11-05, transports, "HTTP with SSE"; docs/reference/specification/virtual-server.md (the server
@@ -118,8 +118,8 @@ function accept({ req, res }: VmcpExchange): void {
 }
 
 /**
- * Answers a ping without a session and rejects everything else. The rejection of `server/discover` shows a client that
- * it must initialize, because this transport has no stateless revision.
+ * Answers a ping that has no session, and rejects everything else. The rejection of `server/discover` shows a client
+ * that it must initialize, because this transport has no stateless revision.
  */
 function answerOutsideSession({ kind, id, method }: Message, response: ClientResponse): void {
   if (kind !== 'request' || id === undefined) return
@@ -132,7 +132,7 @@ function answerOutsideSession({ kind, id, method }: Message, response: ClientRes
   }
 }
 
-/** Writes responses to the stream of the session, which stays open after each of them. */
+/** Writes responses to the session's stream, which stays open after each response. */
 class StreamResponse implements ClientResponse {
   readonly streaming = true
   readonly #res: ServerResponse

@@ -1,6 +1,6 @@
 /**
- * Calls to the copies of a session in other worker processes. Each worker that receives requests for a session has a
- * copy of it. Only the worker that owns a stream or a request in flight can write to the stream or cancel the request.
+ * Calls to a session's copies in other worker processes. Each worker that receives requests for a session has a copy of
+ * it. Only the worker that owns a stream or a request in flight can write to the stream or cancel the request.
  */
 import type { PrimaryLink } from '../../../process/index.ts'
 
@@ -11,9 +11,9 @@ export interface OtherWorkers {
   cancel(session: string, request: string): void
   /** Sends a message on a stream at another worker. Resolves to false if no worker has an open stream. */
   push(session: string, message: Buffer): Promise<boolean>
-  /** Ends the other copies. Resolves when they are removed. */
+  /** Ends all other copies. Resolves when they are removed. */
   endCopies(session: string): Promise<void>
-  /** Marks the other copies as outdated. They are read from the store before their next use. */
+  /** Marks all other copies as outdated. They are read from the store before their next use. */
   invalidateCopies(session: string): void
 }
 
@@ -25,7 +25,7 @@ export const sessionCalls = {
   changed: 'session.changed',
 } as const
 
-/** Maximum number of cancellations in flight. Further ones are dropped, because no caller waits for them. */
+/** Maximum number of cancellations in flight. Any others are dropped, because no caller waits for them. */
 const maxCancelling = 64
 
 /** Returns the calls to other workers. `tag` is the tag of this worker. */

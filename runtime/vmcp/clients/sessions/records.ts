@@ -1,6 +1,6 @@
 /**
- * Stores a session so that any replica can continue it: the negotiated facts, the owner, and the subscriptions. A
- * record contains no tokens and no lists.
+ * Stores a session so that any replica can resume it: the negotiated facts, the owner, and the subscriptions. A record
+ * contains no tokens and no lists.
  * Source: docs/reference/specification/virtual-server.md#sessionStorage (sessionStorage).
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -17,20 +17,20 @@ export interface SessionRecords {
   create(session: ServerSession): Promise<void>
   /** Renews the lifetime of a session that is in use without requests. */
   keep(id: string): Promise<void>
-  /** Reads a session and renews its lifetime. Undefined when the session does not exist. */
+  /** Reads a session and renews its lifetime. Undefined if the session does not exist. */
   read(id: string): Promise<SessionRecord | undefined>
   update(session: ServerSession): Promise<void>
   remove(id: string): Promise<void>
 }
 
-/** A renewal costs a round trip. One twentieth of the lifetime passes between two renewals. */
+/** Each renewal costs a round trip. One twentieth of the lifetime passes between two renewals. */
 const renewShare = 20
 const maxRenewed = 100_000
 
 export interface SessionRecordsOptions {
   /** Identifies this server (`serverScope`). Sessions of other servers in the same store are treated as missing. */
   readonly server: string
-  /** Sliding lifetime: use renews it, with a precision of one twentieth. */
+  /** Sliding lifetime, which use renews with a precision of one twentieth. */
   readonly ttlMs: number
   readonly now: () => number
 }
@@ -93,8 +93,8 @@ function write(session: ServerSession, server: string): string {
 }
 
 /**
- * Parses a stored session. Returns undefined if the value is not a session of this server. Records of earlier builds
- * name no server and are accepted.
+ * Parses a stored session. Returns undefined if the value is not a session of this server. Records from earlier builds
+ * do not name a server and are accepted.
  */
 function parse(id: string, value: string, server: string): SessionRecord | undefined {
   try {
@@ -133,7 +133,7 @@ function readBackends(value: unknown): [string, BackendSession][] {
     if (typeof session !== 'object' || session === null) return []
     const read: Partial<Record<keyof BackendSession, unknown>> = session
     const { sessionId, protocolVersion, logging, binding } = read
-    // A record of an earlier build has no binding. The owner of its backend session is unknown, so another one is
+    // A record from an earlier build has no binding. The owner of its backend session is unknown, so another one is
     // opened.
     if (typeof sessionId !== 'string' || typeof protocolVersion !== 'string' || typeof binding !== 'string')
       return []

@@ -1,9 +1,9 @@
 /**
- * The resumable streams of one session. Every event has an id, and the latest events are stored for a while, so that a
- * client whose connection broke can continue with `Last-Event-ID`.
+ * The resumable streams of one session. Every event has an id, and the latest events are stored for a while. A client
+ * whose connection broke can therefore continue with `Last-Event-ID`.
  *
- * The number of events is bounded for each stream, each session and the process. Events are stored only in this
- * process; another replica does not recognize the ids and opens a new stream.
+ * The number of events is bounded per stream, per session and for the process. Events are stored only in this process.
+ * Another replica does not recognize the ids, and opens a new stream.
  * Source: MCP 2025-11-25, transports, "Resumability and Redelivery".
  */
 import { randomBytes } from 'node:crypto'
@@ -16,7 +16,7 @@ const maxEvents = 256
 const maxHeldBytes = 8 * 1024 * 1024
 /** Maximum number of streams stored for one session, in addition to open ones. */
 const maxStored = 8
-/** How long a client may stay disconnected from a stream, and how long an ended stream is stored. */
+/** How long a client may remain disconnected from a stream, and how long an ended stream is stored. */
 const awayMs = 60_000
 const endedMs = 30_000
 /** Minimum size of a response that may get stuck in a socket. */
@@ -80,7 +80,7 @@ export class ReplayStream {
     return this.#res !== undefined
   }
 
-  /** Continues over a connection whose headers were sent, with the events after number `after`. */
+  /** Continues over a connection whose headers have been sent, starting with the event that follows number `after`. */
   attach(res: ServerResponse, after = this.#next - 1): void {
     clearTimeout(this.#abandonTimer)
     const before = this.#res
@@ -195,7 +195,7 @@ export class ReplayStreams {
   readonly #tag: string
   #next = 1
 
-  /** `tag` is the prefix of every id and routes a client back to the worker that has the stream. */
+  /** `tag` is the prefix of every id. It routes a client back to the worker that has the stream. */
   constructor(budget: ReplayBudget, tag = '') {
     this.#budget = budget
     this.#tag = tag
@@ -223,7 +223,8 @@ export class ReplayStreams {
   }
 
   /**
-   * Returns the stream of an event id and the number of the event. Undefined when the id is unknown in this process.
+   * Returns the stream to which an event id belongs, and the event's number. Undefined if this process does not
+   * recognize the id.
    */
   find(lastEventId: string): { stream: ReplayStream; after: number } | undefined {
     const [, name = '', number = ''] = /^(.*)-(\d{1,15})$/.exec(lastEventId) ?? []

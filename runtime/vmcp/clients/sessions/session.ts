@@ -1,8 +1,8 @@
 /**
- * One client session of the session era: the negotiated facts, the requests in flight, and the streams to the client.
+ * One session-era client session: the negotiated facts, the requests in flight, and the streams to the client.
  *
- * A bounded number of messages that belong to no request wait for the client's GET stream. A question is sent on the
- * stream of the operation that caused it, or on the GET stream, and is answered by a later POST.
+ * A bounded number of messages that do not belong to a request wait for the client's GET stream. A question is sent on
+ * the stream of the operation that caused it, or on the GET stream. A later POST contains the answer.
  * Source: MCP 2025-11-25, lifecycle, transports.
  */
 import type { ServerResponse } from 'node:http'
@@ -26,7 +26,7 @@ import type { BackendSession, ClientAbilities, ClientSession } from '../../model
 import type { OtherWorkers } from './other-workers.ts'
 import { ReplayBudget, type ReplayStream, ReplayStreams } from './replay.ts'
 
-/** Maximum number of one session's messages that are sent through other workers at the same time. */
+/** Maximum number of messages from one session that are being sent through other workers at the same time. */
 const maxPushing = 32
 
 /** Limits of one session. */
@@ -36,7 +36,7 @@ const maxWaitingBytes = 4 * 1024 * 1024
 const maxQuestions = 64
 export const maxInFlight = 256
 export const maxSubscriptions = 1_000
-/** Clients of this revision and later accept an event without content at the beginning of a stream. */
+/** Clients that use this revision or a later one accept an event without content at the beginning of a stream. */
 const primedSince = '2025-11-25'
 /** Time limit for the client's answer to a question. */
 export const askTimeoutMs = 10 * 60_000
@@ -50,7 +50,7 @@ export interface SessionFacts {
   readonly info: Buffer | undefined
 }
 
-/** The stored part of a session that may change during its lifetime. */
+/** The stored part of a session, which may change during its lifetime. */
 export interface SessionChanges {
   readonly logLevel: string | undefined
   /** URI and backend. */
@@ -75,9 +75,9 @@ interface ServerRequest {
 export class ServerSession implements ClientSession {
   readonly id: string
   readonly facts: SessionFacts
-  /** Caller and passed-through headers of the latest request, whose token is the newest. */
+  /** The caller and the passed-through headers of the latest request, which has the newest token. */
   sender: { readonly caller: Caller; readonly headers: Readonly<Record<string, string>> }
-  /** Set by `logging/setLevel`. Undefined when each backend uses its default level. */
+  /** Set by `logging/setLevel`. Undefined if each backend uses its default level. */
   logLevel: string | undefined
   usedAt = 0
   /** Time of the last read from the shared store. */
@@ -89,15 +89,15 @@ export class ServerSession implements ClientSession {
   /** True for a session from another replica. Its subscriptions are renewed here. */
   isRestored = false
   readonly inFlight = new InFlight<RequestInFlight>()
-  /** Subscribed resources and the backend of each. */
+  /** Subscribed resources, and the backend of each. */
   readonly subscriptions = new Map<string, string>()
-  /** Sessions that backends keep for this one. */
+  /** Sessions that backends keep for this session. */
   readonly backendSessions = new Map<string, BackendSession>()
-  /** The copies of this session in other workers. Undefined for a single process. */
+  /** Copies of this session in other workers. Undefined for a single process. */
   readonly otherWorkers: OtherWorkers | undefined
   /** Called when the stored part of the session has changed. */
   onChange: (() => void) | undefined
-  /** Called when a backend has lost its session for this one. */
+  /** Called when a backend has lost the session that it keeps for this one. */
   onLost: ((backend: string) => void) | undefined
   /** True once the session has ended in this process. */
   isOver = false
@@ -105,7 +105,7 @@ export class ServerSession implements ClientSession {
   seen: Readonly<Record<string, string>> | undefined
   /** Open GET connections, each with its resumable stream. */
   readonly #streams = new Map<ServerResponse, ReplayStream | undefined>()
-  /** Resumable streams for messages that belong to no request. */
+  /** Resumable streams for messages that do not belong to a request. */
   readonly #unsolicitedStreams = new WeakSet<ReplayStream>()
   readonly #replay: ReplayStreams
   readonly #questions = new Map<string, ServerRequest>()
@@ -131,14 +131,14 @@ export class ServerSession implements ClientSession {
     return this.#streams.size
   }
 
-  /** Opens a stream that the client can resume when its connection breaks. */
+  /** Opens a stream that the client can resume if its connection breaks. */
   openStream(): ReplayStream {
     return this.#replay.open()
   }
 
   /**
-   * Adds a GET stream, whose headers were already sent. With a known `lastEventId`, continues the stream of that event.
-   * Otherwise opens a new one. Unless `isResumable` is true, the stream cannot be resumed.
+   * Adds a GET stream whose headers have already been sent. With a known `lastEventId`, continues the stream of that
+   * event. Otherwise opens a new one. Unless `isResumable` is true, the stream cannot be resumed.
    */
   addStream(
     res: ServerResponse,
@@ -146,7 +146,7 @@ export class ServerSession implements ClientSession {
   ): void {
     const found = lastEventId === undefined ? undefined : this.#replay.find(lastEventId)
     if (found && !this.#unsolicitedStreams.has(found.stream)) {
-      // This stream carries the response to a POST. Messages that belong to no request must not appear on it.
+      // This stream carries the response to a POST. Messages that do not belong to a request must not appear on it.
       found.stream.attach(res, found.after)
       return
     }
@@ -171,7 +171,10 @@ export class ServerSession implements ClientSession {
     this.#replay.evict()
   }
 
-  /** Sends a message on one GET stream, or keeps it until one is open. Drops the oldest messages when too many wait. */
+  /**
+   * Sends a message on one GET stream, or keeps it until one is open. Drops the oldest messages if too many are
+   * waiting.
+   */
   push(message: Buffer): void {
     if (this.pushOnStream(message)) return
     if (this.otherWorkers && this.#pushesInFlight < maxPushing)
@@ -179,7 +182,7 @@ export class ServerSession implements ClientSession {
     else this.#keep(message)
   }
 
-  /** Like `push`, but only uses the streams of this worker. For messages that every worker sends to its own copy. */
+  /** Like `push`, but uses only this worker's streams. For messages that every worker sends to its own copy. */
   pushHere(message: Buffer): void {
     if (!this.pushOnStream(message)) this.#keep(message)
   }

@@ -1,8 +1,8 @@
 /**
- * Opens the store in which sessions outlive this process: Redis when it is configured, or the primary process.
+ * Opens the store in which sessions outlive this process: Redis, if configured, or the primary process.
  *
- * Values are sealed when the replicas share key material, because the session id of a backend is as sensitive as a
- * password. The same store contains the key of request state when the environment does not provide one.
+ * Values are sealed if the replicas share key material, because a backend's session id is as sensitive as a password.
+ * If the environment does not provide a key for request state, the same store contains it.
  * Source: docs/reference/specification/virtual-server.md#sessionStorage, config.sessionStorage.
  */
 import { randomBytes } from 'node:crypto'
@@ -11,13 +11,13 @@ import type { Events } from '../../../observe/index.ts'
 import { makeRedisStore, type RedisStoreConfig, sealStore, type Store } from '../../../store/index.ts'
 import { type SessionRecords, sessionRecords } from './records.ts'
 
-/** The server and a colon are appended, so that two servers without a configured prefix share no keys. */
+/** The server and a colon are appended, so that two servers without a configured prefix do not share keys. */
 const defaultKeyPrefix = 'gatehouse:vmcp:session:'
 const requestStateKey = 'request-state-key'
 
 /**
  * Identifies this server for values in a store that servers share: namespace and name of the resource, or, outside a
- * cluster, group and name. All replicas of a server return the same value.
+ * cluster, group and name. The value is the same for all replicas of a server.
  */
 export function serverScope(
   { name, groupRef }: Pick<VmcpConfig, 'name' | 'groupRef'>,
@@ -29,7 +29,7 @@ export function serverScope(
 
 export interface SessionStorage {
   readonly store: Store
-  /** Returns the stored sessions of this server, which expire after `ttlMs`. */
+  /** Returns this server's stored sessions, which expire after `ttlMs`. */
   records(ttlMs: number, now: () => number): SessionRecords
   /** True if only the workers of one primary process use the store. */
   readonly isWorkerStore?: boolean
@@ -64,7 +64,7 @@ export function openSessionStorage(
   }
 }
 
-/** Stores sessions in the primary process. They never leave this machine and need no sealing. */
+/** Stores sessions in the primary process. They never leave this machine and do not need to be sealed. */
 function makeWorkerStorage(shared: Store, server: string): SessionStorage {
   const store = shared.namespace('sessions:')
   return {
@@ -83,7 +83,7 @@ async function readOrCreateSecret(store: Store): Promise<string> {
   return found
 }
 
-/** Returns the Redis settings for sessions, with the prefix of every key. Undefined when Redis is not configured. */
+/** Returns the Redis settings for sessions, with the prefix of every key. Undefined if Redis is not configured. */
 export function sessionRedisSettings(
   config: VmcpConfig,
   env: Readonly<Record<string, string | undefined>>,

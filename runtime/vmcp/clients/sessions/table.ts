@@ -1,8 +1,8 @@
 /**
  * Opens, finds and ends the client sessions of this process. Only the owner of a session can use it.
  *
- * The table is bounded. When it is full, the session that has been idle longest is removed. While all sessions are in
- * use, new ones are rejected. With a shared store (records), a session that another replica opened is restored here.
+ * The table is bounded. When it is full, the session that has been idle longest is removed. If all sessions are in use,
+ * new ones are rejected. With a shared store (records), a session that another replica opened is restored here.
  * Source: docs/reference/specification/virtual-server.md#sessionStorage (sessionStorage); MCP 2025-11-25, "Session
  * Management".
  */
@@ -19,27 +19,29 @@ export interface TableOptions {
   readonly ttlMs: number
   readonly maxSessions: number
   readonly now: () => number
-  /** Shared store. Undefined when sessions stay in this process. */
+  /** Shared store. Undefined if sessions stay in this process. */
   readonly records: SessionRecords | undefined
   readonly events: Events
   /**
-   * How long a copy stays valid without reading the store. Set when only other workers change sessions, because they
-   * report each change. When it is undefined, every request reads the store.
+   * How long a copy remains valid without being reread from the store. Set when only other workers change sessions,
+   * because they report each change. If it is undefined, every request reads the store.
    */
   readonly freshMs?: number | undefined
   /** Other workers with copies of the sessions. Undefined for a single process. */
   readonly otherWorkers?: OtherWorkers | undefined
-  /** Called once for each session that leaves this process. `gone` is false when another replica may continue it. */
+  /**
+   * Called once for each session that leaves this process. `gone` is false if another replica may resume the session.
+   */
   readonly onEnd: (session: ServerSession, state: { readonly gone: boolean }) => void
 }
 
 const orderMs = 1_000
-/** A new session does not replace one that was idle for less than this. */
+/** A new session does not replace one that has been idle for less than this time. */
 const graceMs = 60_000
 
 export class SessionTable {
   readonly #options: TableOptions
-  /** Sessions in order of use, exact to the second. */
+  /** Sessions in order of use, accurate to the second. */
   readonly #live = new Map<string, ServerSession>()
   readonly #budget = new ReplayBudget()
 
@@ -51,7 +53,7 @@ export class SessionTable {
     return this.#live.size
   }
 
-  /** Returns the copy of this process without checking the owner. */
+  /** Returns this process's copy without checking the owner. */
   peek(id: string): ServerSession | undefined {
     return this.#live.get(id)
   }
@@ -97,7 +99,7 @@ export class SessionTable {
     if (session?.facts.owner !== caller.key) throw new GatehouseError('SESSION_NOT_FOUND')
     session.sender = { ...session.sender, caller }
     session.usedAt = now()
-    // The order of use is exact to the second. V8 rebuilds the table of a Map for nearly every entry that moves.
+    // The order of use is accurate to the second. V8 rebuilds the table of a Map for nearly every entry that moves.
     if (session.usedAt >= session.movedAt + orderMs) {
       session.movedAt = session.usedAt
       this.#live.delete(id)
@@ -152,7 +154,7 @@ export class SessionTable {
     await this.#options.otherWorkers?.endCopies(id)
   }
 
-  /** Stores a session's changes for other replicas. If the store is down, reports this and does not retry. */
+  /** Stores a session's changes for other replicas. If the store is down, reports the failure and does not retry. */
   async save(session: ServerSession): Promise<void> {
     try {
       await this.#options.records?.update(session)
@@ -179,7 +181,7 @@ export class SessionTable {
     throw new GatehouseError('TOO_MANY_SESSIONS')
   }
 
-  /** Ends sessions that have been idle too long. Renews the stored lifetime of sessions in use. */
+  /** Ends sessions that have been idle for too long. Renews the stored lifetime of sessions in use. */
   evict(): void {
     const before = this.#options.now() - this.#options.ttlMs
     for (const session of this.#live.values()) {
@@ -190,7 +192,7 @@ export class SessionTable {
     }
   }
 
-  /** Ends every session of this process. Other replicas can continue shared sessions. */
+  /** Ends every session of this process. Other replicas can resume shared sessions. */
   close(): void {
     for (const session of this.#live.values())
       this.#remove(session, { gone: this.#options.records === undefined })

@@ -1,9 +1,9 @@
 /**
- * A call of a stateless client that may pause for input. While a session-era backend waits for an answer, the client
- * has already received `input_required`. The call is parked here until the client sends the request again with the
+ * A call made by a stateless client, which may pause for input. While a session-era backend waits for an answer, the
+ * client has already received `input_required`. The call is parked here until the client repeats the request with the
  * answers, and then continues.
  *
- * The number of parked calls is bounded, in total and for each caller, and parked calls expire.
+ * The number of parked calls is bounded, both in total and per caller, and parked calls expire.
  * Source: MCP 2026-07-28, patterns/mrtr; ARCHITECTURE.md, "Two protocol eras".
  */
 import { randomUUID } from 'node:crypto'
@@ -39,7 +39,7 @@ export class StatelessCall {
     return (this.#id ??= randomUUID())
   }
 
-  /** Waits for the outcome or for questions. Rejects with the error of the operation. */
+  /** Waits for the outcome or for questions. Rejects with the operation's error. */
   step(): Promise<CallStep<Outcome>> {
     return this.#asking.step()
   }

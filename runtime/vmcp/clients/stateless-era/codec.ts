@@ -1,6 +1,6 @@
 /**
- * Stateless-era codec for clients. Every POST fully describes its sender, and no state is kept between two POSTs,
- * except for calls that wait for answers.
+ * Stateless-era codec for clients. Every POST fully describes its sender. No state is kept between two POSTs, except
+ * for calls that are waiting for answers.
  * Source: MCP 2026-07-28, basic, streamable HTTP, patterns.
  */
 import { hash } from 'node:crypto'
@@ -49,7 +49,7 @@ import { type ParkedCalls, StatelessCall } from './call.ts'
 
 export interface StatelessEdgeOptions {
   readonly perform: (operation: Operation) => Promise<Outcome>
-  /** Checks the headers that mirror arguments of a tool call. Rejects with HEADER_MISMATCH. */
+  /** Checks the headers that mirror a tool call's arguments. Rejects with HEADER_MISMATCH. */
   readonly checkHeaders: (
     client: OperationClient,
     params: JsonObject,
@@ -62,11 +62,11 @@ export interface StatelessEdgeOptions {
   readonly sealer: StateSealer
   readonly parked: ParkedCalls
   readonly listeners: Listeners
-  /** Prefix of the state of calls that are parked in this process. */
+  /** Prefix for the state of calls that are parked in this process. */
   readonly tag: string
 }
 
-/** The prefix that identifies the worker of a parked call. The rest of the state is sealed. */
+/** The prefix that identifies the worker in which a call is parked. The rest of the state is sealed. */
 const workerTagPattern = /^w\d+\./
 const noStore = { 'cache-control': 'private, no-store' }
 const knownMethods: ReadonlySet<string> = new Set([
@@ -224,7 +224,7 @@ export class StatelessEdge {
     )
   }
 
-  /** Runs a call until it ends or asks, and responds to one HTTP request. */
+  /** Runs a call until it ends or asks a question, and responds to one HTTP request. */
   async #follow(
     call: StatelessCall,
     id: string,
@@ -349,7 +349,7 @@ class RequestBinding implements StateBinding {
     this.#params = params
   }
 
-  /** Digest of the method, the subject and the arguments. Equal for repetitions of a request. */
+  /** Digest of the method, the subject and the arguments. Equal for repeated requests. */
   get request(): string {
     this.#request ??= this.#computeDigest()
     return this.#request

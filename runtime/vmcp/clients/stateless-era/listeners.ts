@@ -2,7 +2,7 @@
  * `subscriptions/listen`: streams that notify stateless clients of changed lists and updated resources.
  *
  * The first message lists the accepted subscriptions. Every message contains the subscription id. A stream that
- * Gatehouse ends closes with a result. The number of streams is bounded, in total and for each caller.
+ * Gatehouse ends closes with a result. The number of streams is bounded, both in total and per caller.
  * Source: MCP 2026-07-28, patterns/subscriptions.
  */
 import { randomUUID } from 'node:crypto'
@@ -40,13 +40,13 @@ const maxResources = 100
 
 export interface ListenersOptions {
   readonly serverInfo: string
-  /** Rejects when the caller may not subscribe to a named item. */
+  /** Rejects if the caller may not subscribe to a named item. */
   readonly authorize: (client: OperationClient, params: JsonObject, signal: AbortSignal) => Promise<void>
-  /** Returns the current catalog of a client. Never rejects. */
+  /** Returns a client's current catalog. Never rejects. */
   readonly viewAvailable: (client: OperationClient) => Promise<Catalog>
-  /** Returns the backend of a resource, or undefined when it is unknown. */
+  /** Returns a resource's backend, or undefined if it is unknown. */
   readonly backendOf: (client: OperationClient, uri: string) => string | undefined
-  /** Subscribes a listener to a resource. Rejects when that is not possible. */
+  /** Subscribes a listener to a resource. Rejects if that is not possible. */
   readonly subscribe: (client: OperationClient, uri: string, signal: AbortSignal) => Promise<void>
   /** Ends a listener's backend sessions. */
   readonly endSession: (session: ClientSession) => void

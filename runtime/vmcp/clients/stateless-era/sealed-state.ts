@@ -1,21 +1,21 @@
 /**
- * Seals the state that a stateless client carries between the rounds of one request. It cannot be read or changed, and
- * it is not valid for another caller, for another request, at another server, or after it expires.
+ * Seals the state that a stateless client carries between the rounds of one request. The client cannot read or change
+ * it. It is not valid for another caller, for another request, at another server, or after it has expired.
  *
- * AES-256-GCM. Replicas of one server share key material and accept each other's state.
+ * AES-256-GCM. A server's replicas share key material and accept each other's state.
  * Source: MCP 2026-07-28, patterns/mrtr, "Server Requirements".
  */
 import { createCipheriv, createDecipheriv, hash, hkdfSync, randomBytes } from 'node:crypto'
 import { maxBackendStateBytes } from '../../../mcp/index.ts'
 
 export type StateContent = {
-  /** `traceparent` of the request that the client continues. Undefined when it is not traced. */
+  /** `traceparent` of the request that the client continues. Undefined if it is not traced. */
   readonly trace?: string | undefined
 } & (
   | {
       /** A backend requested input. */
       readonly kind: 'pass'
-      /** The backend's own state as JSON text. Undefined when the backend returned none. */
+      /** The backend's own state as JSON text. Undefined if the backend did not return any. */
       readonly value: string | undefined
       /** Identity of the backend that requested input (`backendIdentity`). */
       readonly backend: string
@@ -26,7 +26,7 @@ export type StateContent = {
   | { readonly kind: 'again' }
 )
 
-/** The caller and the request that a state is valid for. */
+/** The caller and the request for which a state is valid. */
 export interface StateBinding {
   /** `Caller.key` */
   readonly caller: string
@@ -35,13 +35,13 @@ export interface StateBinding {
 }
 
 export interface StateSealer {
-  /** Throws RangeError when the value is longer than `maxBackendStateBytes`. */
+  /** Throws RangeError if the value is longer than `maxBackendStateBytes`. */
   seal(content: StateContent, binding: StateBinding): string
   /** Returns undefined for a state that has expired or was not sealed by this server for this binding. */
   open(state: string, binding: StateBinding): StateContent | undefined
 }
 
-/** States of version 1 named no server and no backend. They are rejected, and the client starts the request again. */
+/** Version 1 states did not name a server or a backend. They are rejected, and the client restarts the request. */
 const formatVersion = 2
 const ivBytes = 12
 const tagBytes = 16
@@ -51,8 +51,8 @@ const maxFactsBytes = 1024
 const maxState = Math.ceil(((headBytes + maxFactsBytes + maxBackendStateBytes) * 4) / 3)
 
 /**
- * `secret` returns key material that the replicas share. While it returns undefined, the process uses its own key.
- * `server` is the same for all replicas of a server and differs between servers.
+ * `secret` returns key material that the replicas share. As long as it returns undefined, the process uses its own key.
+ * `server` is the same for all of a server's replicas, and differs between servers.
  */
 export function makeStateSealer(options: {
   readonly server: string
@@ -91,7 +91,7 @@ export function makeStateSealer(options: {
     open(state, binding) {
       const bytes = state.length > maxState ? undefined : Buffer.from(state, 'base64url')
       if (!bytes || bytes.length < headBytes || bytes[0] !== formatVersion) return undefined
-      // Accept only one encoding of a state: base64 may end with unused bits.
+      // Accept only one encoding of a state, because base64 may end with unused bits.
       if (bytes.toString('base64url') !== state) return undefined
       try {
         const decipher = createDecipheriv('aes-256-gcm', key(), bytes.subarray(1, 1 + ivBytes), {

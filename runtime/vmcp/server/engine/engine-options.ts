@@ -28,7 +28,8 @@ export interface EngineOptions {
   /** Called when a change should be reported to the cluster. */
   readonly onChange: () => void
   /**
-   * Returns key material that replicas share. While it returns undefined, sealed values are valid in this process only.
+   * Returns key material that the replicas share. While it returns undefined, sealed values are valid in this process
+   * only.
    */
   readonly stateSecret: () => string | undefined
   /** Performs a step of a workflow. */
