@@ -6,7 +6,7 @@ const maxPages = 1_000
 
 /**
  * Returns all tools that `perform` lists for the client of an operation: the raw tool objects, in order. Rejects with
- * the error of the list.
+ * the error from the list request.
  */
 export async function listTools(operation: Operation, perform: Perform): Promise<readonly JsonObject[]> {
   const tools: JsonObject[] = []

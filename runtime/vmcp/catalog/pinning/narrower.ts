@@ -27,7 +27,8 @@ function isMemberNarrower(name: string, own: Buffer | undefined, now: Buffer | u
     case 'properties':
       return arePropertiesNarrower(own, now)
     case 'required':
-      // Allows more required names. A required name may be removed together with its property.
+      // Allows more required names, but not fewer: a name that is no longer required could be removed together with its
+      // property.
       return own === undefined || (now !== undefined && isSubset(own, now))
     default:
       return own !== undefined && now !== undefined && isSubset(now, own)

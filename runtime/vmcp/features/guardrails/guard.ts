@@ -1,10 +1,10 @@
 /**
- * Applies the guardrails to a backend call: to its arguments, to messages and requests from the backend during the
- * call, and to its result. Also applies them to messages and requests that a backend sends outside any call.
+ * Applies the guardrails to a backend call: to its arguments, to its result, and to messages and requests that the
+ * backend sends during the call. Also applies them to messages and requests that a backend sends outside any call.
  *
  * Runs directly around the backend, so that every call passes through it: plain calls, tool search, scripts, workflow
- * steps, calls from the console. It sees the arguments after request webhooks; response webhooks see the filtered
- * result. Fails closed: data that cannot be scanned is refused.
+ * steps, and calls from the console. It sees the arguments as modified by request webhooks, and response webhooks see
+ * the filtered result. Fails closed: data that cannot be scanned is refused.
  * Source: docs/guides/guardrails.md.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -34,7 +34,7 @@ import { argumentBytes, type CompiledSize, limitsFor, type SizeLimit, tooLarge }
 /** The outcome of a scan. */
 export interface GuardrailDecision extends Subject {
   readonly direction: Direction
-  /** The finding; undefined when the guardrails failed. */
+  /** The finding; undefined if the guardrails failed. */
   readonly finding: GuardrailFinding | undefined
   readonly error?: unknown
 }
@@ -45,7 +45,7 @@ export interface GuardrailParts {
   readonly matcherFor: (operation: Pick<Operation, 'client' | 'context'>, entry: CatalogEntry) => MatchSchemas
 }
 
-/** Members that identify the target of a call or of a request to users. Changing them would change the call. */
+/** Members that identify the target of a call or of a request to a user. Changing them would change the call. */
 const fixed = [['name'], ['uri'], ['ref']] as const
 
 /** Methods that backends use outside any call. All other methods are reported as `other`. */
@@ -55,7 +55,7 @@ const saidUnasked: ReadonlySet<string> = new Set([
   updatedMethod,
 ])
 
-/** A refusal whose text is for clients. */
+/** A refusal with a message for clients. */
 class Refusal extends GatehouseError {}
 
 /** The transport stopped reading a result that is too large. */
@@ -72,7 +72,7 @@ export interface GuardRules {
 export class Guard {
   readonly #rules: GuardRules
   readonly #parts: GuardrailParts
-  /** Notifications that backends sent outside of any call, by session and backend. */
+  /** Notifications that backends have sent outside any call, by session and backend. */
   readonly #notesOf = new WeakMap<ClientSession, Map<string, Notes>>()
 
   constructor(rules: GuardRules, parts: GuardrailParts) {
@@ -81,8 +81,8 @@ export class Guard {
   }
 
   /**
-   * Checks a call and its result. A refused tool call returns a result that a model can read; other methods reject with
-   * FORBIDDEN.
+   * Checks a call and its result. For a refused tool call, returns a result that a model can read; for other methods,
+   * rejects with FORBIDDEN.
    */
   readonly link: Link = (operation, next) => {
     const { target } = operation
@@ -94,7 +94,7 @@ export class Guard {
     const { context } = operation
     const subject: Subject = { method: operation.method, backend: entry.backend, original: entry.original }
     const { outgoing, incoming, hidden } = this.#directions(subject)
-    // Programs read text literally, so they get no delimiters.
+    // Programs read text literally, so text for programs gets no delimiters.
     const isForProgram = operation.isForProgram === true || isStep === true
     const delimited = isForProgram ? [] : delimitedBy(this.#rules.delimited, subject)
     const sizes = limitsFor(this.#rules.sizes, subject)
@@ -239,7 +239,7 @@ export class Guard {
     rules: readonly ActiveRule[],
     subject: Subject,
   ): Promise<Outcome> {
-    // Requests for input are addressed to users, so they get no delimiters.
+    // Requests for input are meant for users, so they get no delimiters.
     if (rules.length === 0 || outcome.kind === 'input') return outcome
     const options = { subject, direction: 'results', signal, frame: frameOf(subject) } as const
     const { bytes } = await this.#look(bodyOf(outcome), rules, options)
@@ -247,8 +247,8 @@ export class Guard {
   }
 
   /**
-   * Applies the rules one after the other: hidden characters are removed first, because they could hide a secret.
-   * Rejects with Refusal.
+   * Applies the rules one after another. Hidden characters are removed first, because they could hide a secret. Rejects
+   * with Refusal.
    */
   async #passes(
     body: Buffer,
@@ -322,7 +322,7 @@ interface LookOptions extends ScanOptions {
   readonly signal: AbortSignal
 }
 
-/** Returns the limit at which the transport stops reading. */
+/** Returns the size at which the transport stops reading. */
 function responseLimit(limit: SizeLimit | undefined, subject: Subject): ResponseLimit | undefined {
   if (!limit) return undefined
   const error = (): GatehouseError =>

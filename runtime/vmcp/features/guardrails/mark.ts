@@ -1,6 +1,6 @@
 /**
- * `mark`: rules for characters that hide instructions, and delimiters around text from tools, which show a model where
- * the text comes from. They are not a complete defence: a model may still follow the text.
+ * `mark`: rules for characters that hide instructions, and delimiters around text from tools. The delimiters show a
+ * model where the text comes from. They are not a complete defence: a model may still follow the text.
  */
 import type { MarkRule } from '../../../../schemas/index.ts'
 import { visibleText } from '../../../observe/index.ts'
@@ -35,12 +35,12 @@ export function compileMarks(rules: readonly MarkRule[]): CompiledMarks {
   }
 }
 
-/** Returns the rule for the text in a call: the first that applies. Only tools get delimiters. */
+/** Returns the rule for the text in a call, which is the first one that applies. Only tools get delimiters. */
 export function delimitedBy(rules: readonly CompiledRule[], subject: Subject): readonly ActiveRule[] {
   return subject.method === 'tools/call' ? rulesFor(rules, 'results', subject).slice(0, 1) : []
 }
 
-/** Text to put around the texts at certain paths, escaped for a JSON string. */
+/** Delimiters to place around the text at certain paths, escaped for a JSON string. */
 export interface TextFrame {
   /** Paths where delimiters can be forged: everything that a model may see as text. */
   readonly within: readonly PointerPattern[]

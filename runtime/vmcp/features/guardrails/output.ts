@@ -1,12 +1,10 @@
-/** Checks that a masked result still matches the output schema of its tool. */
+/** Checks that a masked result still matches its tool's output schema. */
 import { JsonObject, readMembers, workOn } from '../../../mcp/index.ts'
 import type { MatchSchemas } from '../../model/catalog/pinning.ts'
 import type { CatalogEntry } from '../../model/catalog/entry.ts'
 import { findResultMismatches, resultSchema } from '../../catalog/result-misfits.ts'
 
-/**
- * True if the structured content is unchanged, or the tool has no output schema. Rejects with the errors of `match`.
- */
+/** True if the structured content is unchanged or the tool has no output schema. Rejects with the errors of `match`. */
 export async function fitsOutput(
   { json, mirrored }: CatalogEntry,
   before: Buffer,

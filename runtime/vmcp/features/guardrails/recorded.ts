@@ -1,8 +1,8 @@
 /**
  * Masks call records: audit log, spans and console. Applies all rules regardless of action, direction, scope and
- * exceptions, because a call may be recorded before its target is known, or even if it was refused.
+ * exceptions. A call may be recorded before its target is known, or even if it was refused.
  *
- * Runs within one turn, so the work per record is limited; the rest of a record beyond the limit is omitted.
+ * Runs within one turn, so the work per record is limited. Anything beyond the limit is omitted from the record.
  */
 import { atOnce, type TurnWork } from '../../../mcp/index.ts'
 import type { MaskText } from '../../../observe/index.ts'
@@ -14,7 +14,7 @@ const maxSteps = 120_000
 const leftOut = '[redacted]'
 
 export function recordMask(rules: readonly CompiledRule[]): () => MaskText {
-  // Shared by all records, which are masked one after the other.
+  // Shared by all records, which are masked one after another.
   const searches = rules.map(
     ({ settings: { name, action }, searched }) => new RuleSearch({ name, action, searched, except: [] }),
   )

@@ -3,7 +3,7 @@ import type { RedactRule } from '../../../../schemas/index.ts'
 import { type Searched, searchedExpression, searchedPattern } from './find/search.ts'
 
 /**
- * Unescaped segments of the JSON pointer (RFC 6901) of an exception, which covers everything below it. Undefined,
+ * Unescaped segments of an exception's JSON pointer (RFC 6901). The exception covers everything below it. Undefined,
  * written as `*`, matches any segment.
  */
 export type PointerPattern = readonly (string | undefined)[]
@@ -12,7 +12,7 @@ export type PointerPattern = readonly (string | undefined)[]
 export interface Subject {
   readonly method: string
   readonly backend: string
-  /** Name at the backend; undefined when no item is called. */
+  /** The backend's name for the item; undefined if no item is called. */
   readonly original: string | undefined
 }
 

@@ -12,7 +12,7 @@ export interface SlotParts extends Pick<GuardrailParts, 'matcherFor'> {
   readonly events: Events
   readonly observation: {
     readonly telemetry: Instruments
-    /** Masks records of calls by the same rules. */
+    /** Masks call records with the same rules. */
     readonly mask: RecordMask
   }
 }

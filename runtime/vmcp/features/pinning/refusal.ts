@@ -22,9 +22,9 @@ export interface WithheldCall extends Omit<PinRefusal, 'reason'> {
 export interface PinParts {
   /** Called for each call that pinning refuses. */
   readonly onRefusal: (refusal: PinRefusal) => void
-  /** Called for each call of an item that guardrails have removed from a list. */
+  /** Called for each call to an item that guardrails have removed from a list. */
   readonly onWithheld: (withheld: WithheldCall) => void
-  /** Returns the matcher for arguments of an item. Its work is attributed to the client of the operation. */
+  /** Returns the matcher for an item's arguments. The matcher's work is attributed to the operation's client. */
   readonly matcherFor: (
     operation: Pick<Operation, 'client' | 'context'>,
     subject: Pick<CatalogEntry, 'backend' | 'original'>,
@@ -42,7 +42,9 @@ export function reportRefusals(events: Events): Pick<PinParts, 'onRefusal' | 'on
 const maxName = 128
 const maxViolations = 10
 
-/** Returns the same error as a denial by a policy. Only the audit log, the log and `/status` contain the reason. */
+/**
+ * Returns the same error that a policy denial causes. The reason appears only in the audit log, the log and `/status`.
+ */
 export function refusal(
   { backend, original, refused }: RefusedEntry,
   method: string,
@@ -60,8 +62,8 @@ export function refusal(
 }
 
 /**
- * Checks the arguments of a call against the approved definition. A tool call that does not match returns a result that
- * a model can read. Other methods reject with INVALID_PARAMS, because a program sends them.
+ * Checks the arguments of a call against the approved definition. For a tool call that does not match, returns a result
+ * that a model can read. For other methods, rejects with INVALID_PARAMS, because they are sent by programs.
  */
 export function checkPinnedArguments({ matcherFor }: Pick<PinParts, 'matcherFor'>): Link {
   return function checkPinnedArguments(operation, next) {
@@ -84,9 +86,7 @@ export function checkPinnedArguments({ matcherFor }: Pick<PinParts, 'matcherFor'
   }
 }
 
-/**
- * Checks the argument to complete, and the arguments that are already given. Rejects with INVALID_PARAMS.
- */
+/** Checks the argument to complete, and the arguments that have already been given. Rejects with INVALID_PARAMS. */
 export async function requireFittingCompletion(
   { params }: Operation,
   check: ArgumentCheck,

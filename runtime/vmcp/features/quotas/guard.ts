@@ -13,16 +13,16 @@ import type { Store } from '../../../store/index.ts'
 import type { Clock } from '../../model/time/clock.ts'
 
 export interface QuotaGuardParts {
-  /** Store of the counters. */
+  /** Store for the counters. */
   readonly counters: Store
-  /** Part of the keys of the counters. */
+  /** Part of the counters' keys. */
   readonly namespace: string
   readonly telemetry: Instruments
   readonly events: Events
   readonly clock: Clock
 }
 
-/** How much of its fullest budget a quota has used in the current period. */
+/** The used fraction of a quota's fullest budget in the current period. */
 export interface QuotaUsage {
   readonly quota: Quota
   readonly share: number
@@ -37,16 +37,16 @@ interface Followed {
   level: Level
 }
 
-/** Maximum time between checks for the end of a period. */
+/** Maximum time between two checks for the end of a period. */
 const maxWaitMs = 3_600_000
 
-/** Returns the quota settings. Quotas stay in use while these are unchanged. */
+/** Returns the quota settings. Quotas stay in use as long as these are unchanged. */
 function settingsOf({ name, quotas, costs, incomingAuth: { authz } }: VmcpConfig) {
   const groupClaimName = authz?.type === 'cedar' ? authz.groupClaimName : undefined
   return { name, quotas: quotas ?? [], costs, groupClaimName }
 }
 
-/** Returns the quotas of a configuration, or `before` when they are unchanged. Undefined when none are configured. */
+/** Returns a configuration's quotas, or `before` if they are unchanged. Undefined if none are configured. */
 export function quotaGuard(
   config: VmcpConfig,
   parts: QuotaGuardParts,
@@ -134,7 +134,7 @@ export class QuotaGuard {
     else if (share >= nearShare && followed.level === 'below') this.#setLevel(quota, followed, 'near')
   }
 
-  /** Returns undefined for a period that is over, because calls may end late. */
+  /** Returns undefined for a period that has already ended, because calls may end late. */
   #followedIn(quota: Quota, period: Period): Followed | undefined {
     if (this.#closed || period.endMs <= this.#parts.clock.now()) return undefined
     let followed = this.#followed.get(quota.name)
@@ -185,7 +185,7 @@ export class QuotaGuard {
     })
   }
 
-  /** With `replaced`, these quotas are no longer in force, so their open problems are closed. */
+  /** If `replaced` is true, these quotas are no longer in force, so their open problems are closed. */
   async close({ replaced }: { readonly replaced: boolean }): Promise<void> {
     this.#cancel?.()
     if (replaced) {

@@ -1,6 +1,6 @@
 /**
- * Members of a result's `_meta` that only Gatehouse may write. `send` removes them from every result of a backend, so
- * that clients can trust them.
+ * Members of a result's `_meta` that only Gatehouse may write. `send` removes them from every backend result, so that
+ * clients can trust them.
  * Source: docs/guides/quotas.md.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -9,12 +9,12 @@ import type { Delivery } from '../../model/delivery.ts'
 import type { Outcome } from '../../model/outcome.ts'
 
 const ownPrefix = 'gatehouse.dev/'
-/** Member in which a backend reports what a call cost, in micro-units. */
+/** Member in which a backend reports the cost of a call, in micro-units. */
 const costKey = 'gatehouse.dev/cost'
 
 /**
- * Removes the members, and stores the cost among them in `delivery`. Rejects with BACKEND_PROTOCOL when a result that
- * may contain such members cannot be read.
+ * Removes the members, and stores the cost among them in `delivery`. Rejects with BACKEND_PROTOCOL if a result that may
+ * contain such members cannot be read.
  */
 export async function withoutOwnMeta(outcome: Outcome, delivery?: Delivery): Promise<Outcome> {
   if (outcome.kind !== 'result' || !mayContainOwnMeta(outcome.result)) return outcome

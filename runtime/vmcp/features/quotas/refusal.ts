@@ -1,7 +1,7 @@
 /**
- * Reports a used-up quota to clients in the same form as a rate limit: session-era clients get a result that their
- * model can read, stateless clients an error with code 429. Both contain the remaining budget, the end of the period,
- * and the seconds until then.
+ * Reports a used-up quota to clients in the same form as a rate limit. Session-era clients get a result that their
+ * model can read; stateless clients get an error with code 429. Both contain the remaining budget, the end of the
+ * period, and the seconds until then.
  */
 import { errors, GatehouseError } from '../../../../schemas/index.ts'
 import { quotaDenial } from '../../../observe/index.ts'

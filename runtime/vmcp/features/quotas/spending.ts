@@ -1,8 +1,8 @@
 /**
- * Counts each call to a backend's tool, whether a client, a workflow step, a script or tool search makes it. Reserves
- * the call before it is sent, and settles its actual use afterwards.
+ * Counts each call to a backend's tool, whether it is made by a client, a workflow step, a script or tool search.
+ * Reserves budget for the call before it is sent, and settles the actual usage afterwards.
  *
- * From 80% of a budget, the result of a client's own call reports what is left, in `_meta`.
+ * Once 80% of a budget is used, the result of a client's own call reports the remaining budget in `_meta`.
  * Source: docs/guides/quotas.md.
  */
 import { emptyObject, JsonObject, readMembers, workOn } from '../../../mcp/index.ts'
@@ -11,14 +11,14 @@ import type { Delivery } from '../../model/delivery.ts'
 import type { Link, Operation, Perform } from '../../model/operation.ts'
 import { isHeaderMismatch, type Outcome, sizeOf } from '../../model/outcome.ts'
 
-/** Member of `_meta` in which a client reads what is left of its budgets. */
+/** Member of `_meta` that reports the remaining budgets to a client. */
 const leftKey = 'gatehouse.dev/quota'
 
 /** Highest valid cost of one call. */
 const maxCost = 1_000_000_000_000
 /** Length of the longest text that is read as a cost. */
 const maxCostLength = 32
-/** No budgets are added to a larger `_meta`. */
+/** Budgets are not added to a larger `_meta`. */
 const maxMetaBytes = 64 * 1024
 
 export interface QuotaParts {
@@ -85,7 +85,7 @@ async function addRemaining(outcome: Outcome, near: readonly QuotaState[]): Prom
   return { ...outcome, result: new JsonObject(outcome.result).with({ _meta: changed }) }
 }
 
-/** Returns the `_meta` of a result: empty when absent, undefined when it is unreadable or too large. */
+/** Returns the `_meta` of a result: empty if absent, undefined if it is unreadable or too large. */
 async function metaOf(result: Buffer): Promise<JsonObject | undefined> {
   try {
     await workOn(result, readMembers(result))

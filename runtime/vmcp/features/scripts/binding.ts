@@ -1,9 +1,9 @@
 /**
- * Determines the names by which a script calls tools.
+ * Determines the names that a script uses to call tools.
  *
  * A tool becomes a function with the tool's name; characters that are illegal in an identifier are replaced by `_`.
- * Names that the language defines are never overridden. A name shared by two tools is not bound; `call_tool` reaches
- * all tools.
+ * Names that the language defines are never overridden. A name shared by two tools is not bound, but `call_tool`
+ * reaches all tools.
  * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (execute_tool_script).
  */
 import { keywordTable, reserved } from '../../../expr/starlark/index.ts'
@@ -34,7 +34,7 @@ function isFree(name: string): boolean {
   return !isTaken(name) && !keywordTable.has(name) && !Object.hasOwn(reserved, name)
 }
 
-/** `listed`: raw tool objects as the caller sees them. Omits the tool named `hidden`. */
+/** `listed` contains raw tool objects, as the caller sees them. Omits the tool named `hidden`. */
 export function bindTools(listed: readonly JsonObject[], hidden: string): ToolSet {
   const read = listed.map(readTool).filter(({ name }) => name !== hidden && name !== '')
   const claims = Map.groupBy(read.keys(), (i) => functionName(read[i]?.name ?? ''))

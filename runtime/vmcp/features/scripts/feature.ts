@@ -1,8 +1,9 @@
 /**
- * Code mode: the tool execute_tool_script, which runs a script that calls other tools.
+ * Code mode: the execute_tool_script tool, which runs a script that calls other tools.
  *
  * The list handler runs outside the guards and adds the tool to the caller's list. The tool itself runs behind the
- * guards, and each call that a script makes passes them again, so a script can only use what its caller can use.
+ * guards, and each call that a script makes passes through them again. A script can therefore use only what its caller
+ * can use.
  * Source: docs/reference/specification/virtual-server.md#codeMode, config.codeMode and "Endpoints"
  * (execute_tool_script).
  */
@@ -32,7 +33,10 @@ export const scriptWorker: WorkerProgram = {
 export interface CodeModeParts {
   readonly audit: AuditTrail
   readonly log: Log
-  /** Returns false if a policy forbids the tool to this caller; it is then not listed. Default: always true. */
+  /**
+   * Returns false if a policy forbids this caller to use the tool, in which case the tool is not listed. Default:
+   * always true.
+   */
   readonly permits?: ((caller: Caller, tool: string, signal: AbortSignal) => Promise<boolean>) | undefined
   readonly pool?: WorkerPool | undefined
 }

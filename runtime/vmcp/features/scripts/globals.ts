@@ -38,7 +38,7 @@ export type CallScriptTool = (
 
 const fixedGlobals = ['call_tool', 'parallel'] as const
 
-/** Throws StarlarkError when the data cannot be used. */
+/** Throws StarlarkError if the data cannot be used. */
 export function makeGlobals(
   binding: ToolBinding,
   data: Uint8Array | undefined,
@@ -177,7 +177,7 @@ function valueOf(tool: string, response: ToolResponse, meter: ScriptMeter): Star
   }
 }
 
-/** Returns the text of a JSON string. Without escapes its bytes are the text between the quotes. */
+/** Returns the text of a JSON string. Without escapes, these are the bytes between the quotes. */
 function stringIn(json: string, meter: ScriptMeter): string {
   const value = json.includes('\\') ? readJson(json, meter) : json.slice(1, -1)
   return typeof value === 'string' ? value : ''
@@ -193,7 +193,7 @@ function textValue(bytes: string, meter: ScriptMeter): StarlarkValue {
   }
 }
 
-/** Returns texts as strings, other content as objects, and a single item without the list. */
+/** Returns text as strings and other content as objects. A single item is returned without the list. */
 function contentValue(content: StarlarkValue, meter: ScriptMeter): StarlarkValue {
   if (!(content instanceof List)) return content
   const values = content.items.map((item) => {
@@ -216,7 +216,7 @@ function* parallel(call: NativeCall): ScriptWork {
   return yield { kind: 'parallel', callables }
 }
 
-/** True for names that the language defines, which tools must not override. */
+/** True for names that the language defines. Tools must not override these. */
 export function isTaken(name: string): boolean {
   return universalNames.has(name) || fixedGlobals.some((fixed) => fixed === name)
 }

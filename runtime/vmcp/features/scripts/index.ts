@@ -12,7 +12,7 @@ export interface CodeModeOptions extends CodeModeParts {
   readonly before?: readonly Feature[] | undefined
 }
 
-/** Returns code mode as configured; empty when it is disabled. */
+/** Returns code mode as configured; empty if it is disabled. */
 export function codeModeFeature(config: CodeMode | undefined, options: CodeModeOptions): readonly Feature[] {
   if (!config?.enabled) return []
   const fingerprint = JSON.stringify(config)

@@ -11,9 +11,9 @@ export interface ScriptTool {
 /** The tools available to a script, by name. */
 export interface ToolBinding {
   readonly tools: readonly ScriptTool[]
-  /** Function names with the index of their tool. */
+  /** Function names, each with the index of its tool. */
   readonly functions: readonly (readonly [name: string, tool: number])[]
-  /** Ambiguous function names with the names of their tools. */
+  /** Ambiguous function names, each with the names of its tools. */
   readonly ambiguous: readonly (readonly [name: string, tools: readonly string[]])[]
 }
 
@@ -39,14 +39,14 @@ export interface ScriptCall {
   readonly tool: string
   /** Raw JSON object. */
   readonly args: Uint8Array
-  /** Bytes that the script may hold while it waits, according to its meter. */
+  /** Number of bytes that the script may hold while it waits, according to its meter. */
   readonly held: number
 }
 
 /**
- * Result of an inner call: a value, text (as a JSON string) that may be JSON, other or multiple content items (a list
- * of MCP content objects), nothing, or an error that ends the script. `unknown`: the tool does not exist for the
- * caller.
+ * Result of an inner call: a value, text that may be JSON (as a JSON string), other content or several content items (a
+ * list of MCP content objects), nothing, or an error that ends the script. `unknown` means that the tool does not exist
+ * for the caller.
  */
 export type ToolResponse =
   | { readonly kind: 'json'; readonly bytes: Uint8Array }
@@ -61,14 +61,14 @@ export type FromWorker =
   | { readonly kind: 'print'; readonly line: string; readonly path: readonly number[] }
   | {
       readonly kind: 'done'
-      /** JSON of the value as a JSON string. */
+      /** The value as JSON, in a JSON string. */
       readonly text: Uint8Array
-      /** JSON of the value if it is an object. */
+      /** The value as JSON, if it is an object. */
       readonly structured: Uint8Array | undefined
     }
   | { readonly kind: 'failed'; readonly message: string }
 
-/** Limits of worker output: arguments of a call, result of a script (bytes), message (characters). */
+/** Limits on worker output: a call's arguments and a script's result (in bytes), and messages (in characters). */
 export const maxArgumentBytes = 8 * 1024 * 1024
 export const maxResultBytes = 16 * 1024 * 1024
 /** Limit on escapes in a result, because reading it processes each escape separately. */

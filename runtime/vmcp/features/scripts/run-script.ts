@@ -1,6 +1,6 @@
 /**
- * Runs a script from the server's side: submits it to a worker, executes its tool calls, collects its log lines, and
- * ends it when it exceeds its limits or the caller disconnects.
+ * Runs a script on the server side: submits it to a worker, executes its tool calls, collects its log lines, and ends
+ * it if it exceeds its limits or the caller disconnects.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { formatDuration } from '../../../../schemas/index.ts'
@@ -28,7 +28,7 @@ export interface ScriptEnd {
   readonly result:
     | { readonly kind: 'done'; readonly text: Buffer; readonly structured: Buffer | undefined }
     | { readonly kind: 'failed'; readonly message: string }
-  /** Printed lines in the order of a sequential run. */
+  /** Printed lines, in the order of a sequential run. */
   readonly logs: readonly string[]
 }
 
@@ -48,7 +48,7 @@ export async function runScript(
   const { worker } = lease
   const { settings, deadline, calls } = options
   const lines: Line[] = []
-  // Messages arrive in the async context that created the worker, so run their handlers in the context of this request.
+  // Messages arrive in the async context that created the worker, so run their handlers in this request's context.
   const inContext = AsyncLocalStorage.snapshot()
   const ended = Promise.withResolvers<ScriptEnd['result']>()
   let usable = false
@@ -59,7 +59,7 @@ export async function runScript(
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread of our own, not a window
   const send = (message: ToScriptWorker): void => worker.postMessage(message)
 
-  // Responses queued in the worker are outside its heap and its meter.
+  // Responses queued in the worker are not part of its heap or its meter.
   const bounded = (response: ToolResponse): ToolResponse => {
     if (!('bytes' in response)) return response
     received += response.bytes.length

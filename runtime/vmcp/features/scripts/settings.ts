@@ -8,9 +8,9 @@ export interface ScriptSettings {
   /** Maximum number of tool calls that a script may have in flight. */
   readonly parallelMaxConcurrency: number
   readonly toolCallTimeoutMs: number
-  /** Timeout of a script, including the wait for a worker but not elicitations. */
+  /** Timeout for a script, including the wait for a worker but excluding elicitations. */
   readonly scriptTimeoutMs: number
-  /** Maximum total memory of a script in estimated bytes. */
+  /** Maximum total memory of a script, in estimated bytes. */
   readonly maxBytes: number
   readonly maxScriptLength: number
 }
@@ -23,7 +23,7 @@ export function scriptSettings(config: CodeMode): ScriptSettings {
   return {
     stepLimit: config.stepLimit,
     parallelMaxConcurrency: config.parallelMaxConcurrency,
-    // Zero means unset, as for workflows.
+    // Zero means unset, as it does for workflows.
     toolCallTimeoutMs: timerMs(config.toolCallTimeout) || timerMs(blank().toolCallTimeout),
     scriptTimeoutMs: defaultScriptTimeoutMs,
     maxBytes: maxHeldBytes,
@@ -46,8 +46,8 @@ const maxRunning = 8
 export const parkedBytes = 12 * 1024 * 1024
 
 /**
- * Returns the number of concurrent scripts that fit into half of the memory (bytes) at their limit: 8 from 3 GiB on,
- * and at least one. Scripts that are waiting for responses may occupy up to a quarter of the memory.
+ * Returns the number of concurrent scripts that fit into half of the memory (in bytes) if each uses its limit. This is
+ * at least 1, and 8 for 3 GiB or more. Scripts that are waiting for responses may occupy up to a quarter of the memory.
  */
 export function scriptPool(memory = ownMemory()): PoolOptions {
   const held = Math.floor(memory / 2 / (heapLimitMb * 1024 * 1024))

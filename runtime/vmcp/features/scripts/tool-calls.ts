@@ -1,8 +1,8 @@
 /**
- * Executes a script's tool calls. Each is a regular call that passes the guards and has its own timeout.
+ * Executes a script's tool calls. Each one is a regular call that passes through the guards and has its own timeout.
  *
- * Backends' requests for input reach the client, and timeouts pause meanwhile. Progress is renumbered, because several
- * calls share the client's token.
+ * Requests for input from backends reach the client, and timeouts are paused in the meantime. Progress is renumbered,
+ * because several calls share the client's token.
  * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (execute_tool_script), "Errors"
  * (toolCallTimeout).
  */
@@ -21,11 +21,11 @@ import { parkedBytes } from './settings.ts'
 export interface ToolCallsOptions {
   readonly operation: Operation
   readonly inside: Perform
-  /** Lease of the script's worker. Its slot is free for other scripts while a request for input is open. */
+  /** Lease on the script's worker. The slot is free for other scripts while a request for input is open. */
   readonly lease: Pick<Lease, 'park' | 'resume'>
   /** Tools in the caller's list. */
   readonly listed: ReadonlySet<string>
-  /** Deadline of the whole script. */
+  /** Deadline for the whole script. */
   readonly script: Deadline
   readonly timeoutMs: number
   readonly audit: AuditTrail
@@ -39,7 +39,7 @@ interface MadeCall extends ScriptCall {
   policy: PolicyRecord | undefined
 }
 
-/** Maximum rounds of input requests in one call. */
+/** Maximum number of rounds of input requests in one call. */
 const maxRounds = 16
 
 export class ToolCalls {
@@ -52,7 +52,7 @@ export class ToolCalls {
     this.#options = options
   }
 
-  /** Never rejects: errors become responses to the script. */
+  /** Never rejects, because errors become responses to the script. */
   async call({ tool, args, held }: ScriptCall): Promise<ToolResponse> {
     const { script, timeoutMs, log } = this.#options
     const deadline = new Deadline(timeoutMs, script.signal)
@@ -155,7 +155,7 @@ export class ToolCalls {
   }
 }
 
-/** True if the tool does not exist for the caller. The script does not learn whether it is forbidden or absent. */
+/** True if the tool does not exist for the caller. The script cannot tell whether it is forbidden or absent. */
 function isAbsence(error: unknown): boolean {
   return error instanceof GatehouseError && (error.code === 'FORBIDDEN' || error.code === 'INVALID_PARAMS')
 }

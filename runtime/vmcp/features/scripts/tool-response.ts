@@ -1,6 +1,6 @@
 /**
- * Converts a tool result for a script: the structured content, or else the whole content. The worker parses texts that
- * are JSON.
+ * Converts a tool result for a script: the structured content or, failing that, the whole content. The worker parses
+ * text that is JSON.
  * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (execute_tool_script).
  */
 import { arrayEnd, arrayStart, comma, JsonError, JsonObject, scanElements } from '../../../mcp/index.ts'
@@ -40,7 +40,7 @@ function fromResult(result: JsonObject): ToolResponse {
   return { kind: 'content', bytes: copy(usable.length === items.length ? content : listOf(usable)) }
 }
 
-/** Limits a long error to what a script or a model needs. */
+/** Truncates a long error to what a script or a model needs. */
 const maxErrorItems = 100
 
 function errorText(items: readonly Buffer[]): string {
@@ -77,7 +77,7 @@ function textOf(item: Buffer): string | undefined {
   return raw && String(JSON.parse(raw.toString()))
 }
 
-/** Copies the bytes: posting a message transfers the whole underlying buffer. */
+/** Copies the bytes, because posting a message transfers the whole underlying buffer. */
 function copy(bytes: Buffer): Uint8Array {
   return Uint8Array.from(bytes)
 }

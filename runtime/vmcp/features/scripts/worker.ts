@@ -1,6 +1,6 @@
 /**
- * The worker thread that runs scripts, one at a time. It communicates only by messages, including tool calls and their
- * responses.
+ * The worker thread that runs scripts, one at a time. It communicates only through messages, including tool calls and
+ * their responses.
  *
  * This file is bundled separately from the program; see workers/worker-file.ts.
  */
@@ -116,7 +116,7 @@ function serialized(value: StarlarkValue, meter: ScriptMeter): string {
   }
 }
 
-/** Messages contain raw bytes of the script when they quote it. */
+/** Messages that quote the script contain its raw bytes. */
 function textOf(error: unknown): string {
   if (error instanceof StarlarkError) return error.describe(scriptFile).slice(0, maxMessageCharacters)
   return error instanceof RangeError ? 'a value is nested too deeply or is too large' : 'internal error'

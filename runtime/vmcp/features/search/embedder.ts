@@ -5,8 +5,8 @@
  * requests, the embedder queries the model again. If the model changed, it repeats all requests once; a second change
  * is an error. While the model is unknown, vectors are used but not cached.
  *
- * After a failure the state is `failing`: searches do not wait for the service, and probes with increasing delays
- * retry until it responds. The log reports the start and the end of a failure once.
+ * After a failure the state is `failing`: searches do not wait for the service, and probes with increasing delays retry
+ * until it responds. The start and the end of a failure are each logged once.
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer (embeddingService,
  * embeddingServiceTimeout).
  */
@@ -41,7 +41,7 @@ export interface EmbedderOptions {
 
 const cacheBytes = 64 * 1_048_576
 const bytesPerNumber = 4
-/** Requests between two checks of the model. */
+/** Number of requests between two model checks. */
 const runRequests = 8
 const firstPauseMs = 1_000
 const longestPauseMs = 60_000
@@ -74,7 +74,7 @@ export class Embedder {
     return this.#failing
   }
 
-  /** The model of the last response, if the service reports it. */
+  /** The model used for the last response, if the service reports it. */
   get model(): string | undefined {
     return this.#model
   }
@@ -106,7 +106,7 @@ export class Embedder {
     })
   }
 
-  /** Returns undefined if the model changed meanwhile. */
+  /** Returns undefined if the model has changed in the meantime. */
   async #attempt(
     texts: readonly string[],
     wanted: number | undefined,
@@ -134,7 +134,7 @@ export class Embedder {
   }
 
   /**
-   * Embeds in runs. Returns undefined if the model changed. Vectors of a successful run are kept when a later one
+   * Embeds in runs. Returns undefined if the model changed. Vectors from a successful run are kept even if a later run
    * fails.
    */
   async #make(
@@ -185,7 +185,8 @@ export class Embedder {
   }
 
   /**
-   * Records the outcome of a call. A call that its caller cancelled, or that did not use the service, is not recorded.
+   * Records the outcome of a call. A call that was cancelled by its caller, or that did not use the service, is not
+   * recorded.
    */
   async #watched<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     const responses = this.#responses
@@ -226,7 +227,7 @@ export class Embedder {
     this.#options.log.info('the embedding service is available again')
   }
 
-  /** Never rejects. Afterwards the service works, or another retry is scheduled. */
+  /** Never rejects. After this, either the service works or another retry is scheduled. */
   async #probe(): Promise<void> {
     await this.#options.retry()
     if (!this.#failing || this.#cancelRetry) return
@@ -245,7 +246,7 @@ export class Embedder {
   }
 }
 
-/** Tools are the same for all callers: a service that rejects them is currently unusable. */
+/** Tools are the same for all callers, so a service that rejects them is currently unusable. */
 function ofService(error: unknown): never {
   throw error instanceof EmbeddingError ? new EmbeddingError(error.message, { cause: error }) : error
 }

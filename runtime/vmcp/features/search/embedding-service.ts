@@ -1,10 +1,10 @@
 /**
- * Client of an embedding service: sends texts and receives vectors, in one of two protocols.
+ * Client for an embedding service: sends texts and receives vectors, using one of two protocols.
  *
  * `tei`: POST {base}/embed; GET {base}/info returns the model and the batch limit. `compat`: POST {base}/embeddings
- * with the model's name and a bearer token. The requests of a call are sequential, and the first failure ends it. The
+ * with the model's name and a bearer token. A call's requests are sequential, and the first failure ends the call. The
  * operator configures the address, which may be private. Responses are limited in size and time. Every failure is an
- * EmbeddingError. Its text is for the log, never for clients, and contains no request data.
+ * EmbeddingError. Its message is meant for the log, never for clients, and contains no request data.
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer.embeddingProvider.
  */
 import { ModuleError } from '../../../../schemas/index.ts'
@@ -22,7 +22,7 @@ export class EmbeddingError extends ModuleError {
 }
 
 export interface ServiceFacts {
-  /** The current model; undefined when the service does not report it. */
+  /** The current model; undefined if the service does not report it. */
   readonly model: string | undefined
   /** Maximum number of texts per request. */
   readonly batch: number
@@ -36,7 +36,7 @@ export interface EmbeddingService {
   close(): Promise<void>
 }
 
-/** Batch limit of a `tei` service that does not report one. */
+/** Batch limit for a `tei` service that does not report one. */
 const defaultBatch = 32
 /** Larger responses would take too long to parse. */
 const maxBatch = 64
@@ -44,8 +44,8 @@ const maxResponseBytes = 16 * 1_048_576
 const maxConnections = 32
 const maxDimensions = 16_384
 /**
- * Longer texts are truncated: `compat` services reject them, and the start of a description explains the purpose of a
- * tool.
+ * Longer texts are truncated, because `compat` services reject them. The start of a description is enough to explain a
+ * tool's purpose.
  */
 const maxTextChars = 8_000
 
@@ -94,7 +94,7 @@ export function openEmbeddingService(settings: ServiceSettings): EmbeddingServic
   }
 }
 
-/** Configured headers never override those of this module. */
+/** Configured headers never override the headers that this module sets. */
 function headersOf({ headers, apiKey }: ServiceSettings): Record<string, string> {
   const own = Object.entries(headers).filter(([name]) => !/^(?:authorization|content-type)$/i.test(name))
   return {

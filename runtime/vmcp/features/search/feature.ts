@@ -1,7 +1,7 @@
 /**
  * Tool search: clients see find_tool and call_tool instead of all tools.
  *
- * The list handler runs outside the guards. It answers tools/list and converts call_tool to a call of the named tool,
+ * The list handler runs outside the guards. It answers tools/list and converts call_tool to a call to the named tool,
  * so that policies, rate limits and hidden-tool rules apply to that tool. It rejects all other names, so that guessing
  * names reveals nothing. find_tool itself runs behind the guards and searches the caller's tools.
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer and "Endpoints" (find_tool,
@@ -33,7 +33,7 @@ import { VisibleToolsReader } from './visible-tools.ts'
 
 export interface OptimizerParts {
   readonly observer: Pick<Observer, 'attributeTo'>
-  /** Returns false if a policy forbids the gateway's own tool to this caller. */
+  /** Returns false if a policy forbids this caller to use the gateway's own tool. */
   readonly permits: (caller: Caller, tool: string, signal: AbortSignal) => Promise<boolean>
   readonly telemetry: Instruments
   readonly clock: Clock
@@ -49,7 +49,7 @@ export function makeOptimizer(
   const measure = new Measure(telemetry)
   const end = new AbortController()
 
-  /** Prepares the index: a client that lists its tools will probably search them soon. */
+  /** Prepares the index, because a client that lists its tools will probably search them soon. */
   async function prepare(operation: Operation, inside: Perform): Promise<void> {
     try {
       await setImmediate()
@@ -133,7 +133,7 @@ export function makeOptimizer(
   }
 }
 
-/** Converts errors that a model can correct to a result of the tool. */
+/** Converts errors that a model can correct to a tool result. */
 async function responded(tool: string, work: () => Promise<Outcome>): Promise<Outcome> {
   try {
     return await work()
@@ -150,7 +150,7 @@ function isAbsence(name: string): (failure: unknown) => boolean {
     failure instanceof GatehouseError && failure.code === 'INVALID_PARAMS' && failure.message === message
 }
 
-/** Returns the tools in their listed form, with the token savings. */
+/** Returns the tools in their listed form, together with the token savings. */
 function render({ tools, tokens: baseline }: Found) {
   const returned = tools.reduce((sum, { tokens }) => sum + tokens, 0)
   const savings = baseline === 0 ? 0 : ((baseline - returned) / baseline) * 100

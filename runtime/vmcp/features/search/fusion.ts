@@ -2,8 +2,8 @@
  * Combines the rankings by meaning and by keywords.
  *
  * A tool at rank r of a ranking with weight w scores w / r; a tool in both rankings gets the sum. The first n results
- * therefore contain tools of each ranking roughly in proportion to the weights, agreement raises a tool, and where one
- * ranking ends the other one continues.
+ * therefore contain tools from each ranking roughly in proportion to the weights. A tool in both rankings moves up, and
+ * where one ranking ends, the other continues.
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer.hybridSearchSemanticRatio.
  */
 
@@ -26,7 +26,7 @@ export function fuse(
     for (const [i, position] of ranking.entries())
       scores.set(position, (scores.get(position) ?? 0) + weight / (i + 1))
   }
-  // The sort is stable: of equal scores, the one found by meaning comes first.
+  // The sort is stable: if two scores are equal, the tool found by meaning comes first.
   return [...scores]
     .sort(([, a], [, b]) => b - a)
     .slice(0, limit)

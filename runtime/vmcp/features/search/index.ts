@@ -15,7 +15,7 @@ export interface OptimizerOptions extends OptimizerParts {
   readonly before?: readonly Feature[] | undefined
 }
 
-/** Returns tool search as configured; empty when it is disabled. */
+/** Returns tool search as configured; empty if it is disabled. */
 export function optimizerFeature(
   config: Optimizer | undefined,
   options: OptimizerOptions,

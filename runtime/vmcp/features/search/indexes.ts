@@ -1,7 +1,7 @@
 /**
- * The cached indexes, by set of visible tools. All sessions and both eras share them; each is built once.
+ * The cached indexes, keyed by set of visible tools. All sessions and both eras share them; each is built once.
  *
- * A changed set has another key. The old index is evicted when space is needed.
+ * A changed set has a different key. The old index is evicted when space is needed.
  */
 import { LRUCache } from 'lru-cache'
 import { buildIndex, type ToolIndex } from './tool-index.ts'
@@ -58,7 +58,7 @@ export class Indexes {
   }
 }
 
-/** Closes the index later: callers that just received it search it synchronously. */
+/** Closes the index later, because callers that have just received it search it synchronously. */
 function closeLater({ keywords }: ToolIndex): void {
   setImmediate(() => keywords.close())
 }

@@ -1,5 +1,5 @@
 /**
- * Keyword search: a full-text index in memory with stemming, best match first.
+ * Keyword search: an in-memory full-text index with stemming, best match first.
  *
  * Words match in any form (`creating issues` finds `create_issue`); names also match by their parts. A word with
  * separators is a phrase. Every word is quoted, so searches contain no query syntax. The engine is synchronous, so
@@ -50,7 +50,7 @@ export class KeywordIndex {
     this.#insert.run(at, withParts(name), description, parameters.map(withParts).join(' '))
   }
 
-  /** Call once after the last row and before the first search. */
+  /** Call this once, after the last row and before the first search. */
   finish(): void {
     this.#database.exec('COMMIT')
   }
@@ -63,7 +63,7 @@ export class KeywordIndex {
   }
 
   /**
-   * Returns the queries of words with matches, rarest first, limited to what can be ranked in one turn. Omitted words
+   * Returns queries for words that have matches, rarest first, limited to what can be ranked in one turn. Omitted words
    * occur in so many tools that they carry little information.
    */
   #telling(words: readonly string[]): string[] {

@@ -1,8 +1,8 @@
 /**
  * Metrics and spans of tool search: counters, durations, spans.
  *
- * A tool name becomes a label only when the tool exists, because clients can call any name. Search texts are client
- * data, and appear in spans only if tool arguments do.
+ * A tool name becomes a label only if the tool exists, because clients can call any name. Search texts are client data,
+ * so they appear in spans only if tool arguments do.
  * Source: design, `observe`; docs/guides/observability.md.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -11,11 +11,11 @@ import type { Outcome } from '../../model/outcome.ts'
 import type { FindArguments } from './own-tools.ts'
 
 export interface Figures {
-  /** Tokens of all searched tools. */
+  /** Number of tokens in all searched tools. */
   readonly baseline: number
-  /** Tokens of the tools found. */
+  /** Number of tokens in the tools found. */
   readonly returned: number
-  /** 0 when the searched set is empty. */
+  /** 0 if the searched set is empty. */
   readonly savings: number
   readonly results: number
   readonly degraded: boolean
@@ -71,8 +71,8 @@ export class Measure {
   }
 
   /**
-   * Measures a call. `exists` returns whether a tool with this name is known, `absent` whether an error means that it
-   * does not exist.
+   * Measures a call. `exists` returns whether a tool with this name is known; `absent` returns whether an error means
+   * that it does not exist.
    */
   async call(
     name: string,

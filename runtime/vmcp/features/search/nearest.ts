@@ -1,12 +1,12 @@
 /**
- * Semantic search: finds the vectors nearest to the query's. All vectors have length one or zero, so their dot product
- * is the cosine. Distance is 1 - cosine, from 0 (identical) to 2 (opposite).
+ * Semantic search: finds the vectors nearest to the query's vector. All vectors have length one or zero, so their dot
+ * product is the cosine. Distance is 1 - cosine, from 0 (identical) to 2 (opposite).
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer.semanticDistanceThreshold.
  */
 
 /**
- * Returns at most `limit` positions in ascending distance, up to `maxDistance`. Vectors with other dimensions never
- * match.
+ * Returns at most `limit` positions in ascending distance, up to `maxDistance`. Vectors with a different dimension
+ * never match.
  */
 export function nearest(
   query: Float32Array,
@@ -14,7 +14,7 @@ export function nearest(
   maxDistance: number,
   limit: number,
 ): number[] {
-  // The best results so far, in order. There are few, so insertion is cheap.
+  // The best results so far, in order. There are only a few, so insertion is cheap.
   const found: { readonly at: number; readonly distance: number }[] = []
   let farthest = maxDistance + rounding
   for (const [at, vector] of vectors.entries()) {
@@ -29,7 +29,7 @@ export function nearest(
   return found.map(({ at }) => at)
 }
 
-/** Vectors have single precision, so identical ones may appear this far apart. */
+/** Vectors have single precision, so identical vectors may appear to be this far apart. */
 const rounding = 1e-6
 
 /** Computes four sums in parallel, because independent additions are faster. */

@@ -2,8 +2,8 @@
  * Searches a set of tools by keywords, by meaning, or by both.
  *
  * Keyword search always works. Semantic search is skipped while the embedding service fails or is too slow, and while
- * the vectors of a new set of tools are being created. The response then comes from keywords only and is marked as
- * degraded. Failures of the service never cause a rejection.
+ * the vectors of a new set of tools are being created. The response is then based on keywords only, and is marked as
+ * degraded. Service failures never cause a rejection.
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer.
  */
 import { hash } from 'node:crypto'
@@ -28,7 +28,7 @@ export interface Query {
 
 export interface Found {
   readonly tools: readonly IndexedTool[]
-  /** Tokens of all searched tools. */
+  /** Number of tokens in all searched tools. */
   readonly tokens: number
   /** True if semantic search was configured but skipped. */
   readonly degraded: boolean
@@ -42,7 +42,7 @@ export interface ToolSearchOptions {
   readonly log: Log
 }
 
-/** Maximum time that searches wait for the vectors of a set, counted from the start of their creation. */
+/** Maximum time that searches wait for a set's vectors, measured from the start of their creation. */
 const maxWaitMs = 5_000
 
 export class ToolSearch {
@@ -72,7 +72,7 @@ export class ToolSearch {
     return this.#embedder?.failing ?? false
   }
 
-  /** True for a tool of a cached set. */
+  /** True for a tool in a cached set. */
   knows(name: string): boolean {
     for (const { names } of this.#indexes.all()) if (names.has(name)) return true
     return false
@@ -116,7 +116,7 @@ export class ToolSearch {
     if (!query) return undefined
     const vectors = await making
     if (!vectors) return undefined
-    // The model changed meanwhile, so embed the query again.
+    // The model has changed in the meantime, so embed the query again.
     const { vector } = isFrom(vectors, query.model)
       ? query
       : ((await queryVector(embedder, description, signal)) ?? query)
@@ -128,7 +128,7 @@ export class ToolSearch {
     return nearest(vector, vectors.list, maxDistance, maxTools)
   }
 
-  /** Returns the vectors of a set, or undefined when they are not available in time. Never rejects. */
+  /** Returns a set's vectors, or undefined if they are not available in time. Never rejects. */
   async #vectorsInTime(embedder: Embedder, index: ToolIndex): Promise<Vectors | undefined> {
     const vectors = this.#vectorsOf(embedder, index)
     const since = index.embedding?.since
@@ -146,7 +146,7 @@ export class ToolSearch {
     }
   }
 
-  /** Creates the vectors of a set unless they exist or are being created. Never rejects; undefined after a failure. */
+  /** Creates a set's vectors unless they exist or are being created. Never rejects; undefined after a failure. */
   async #vectorsOf(embedder: Embedder, index: ToolIndex, length?: number): Promise<Vectors | undefined> {
     const { vectors } = index
     if (vectors && isFrom(vectors, embedder.model)) return vectors
@@ -166,7 +166,7 @@ export class ToolSearch {
     })
   }
 
-  /** Creates vectors for the most recently used set without any; other sets follow when they are searched. */
+  /** Creates vectors for the most recently used set that has none; other sets follow when they are searched. */
   async #retry(): Promise<void> {
     for (const index of this.#indexes.all()) {
       if (index.vectors || !this.#embedder) continue

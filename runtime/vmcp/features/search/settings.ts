@@ -2,7 +2,7 @@
  * The settings of tool search, and checks beyond their schema.
  *
  * The schema has already checked the form: decimal numbers within their ranges, `compat` with a service and a model,
- * header names. This file checks what needs the environment or a URL parser.
+ * header names. This file performs the checks that require the environment or a URL parser.
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer.
  */
 import { addressViolation, isHeaderValue, type Optimizer, timerMs } from '../../../../schemas/index.ts'
@@ -16,7 +16,7 @@ export interface SearchSettings {
   readonly semanticRatio: number
   /** Maximum cosine distance of a semantic result, from 0 to 2. */
   readonly maxDistance: number
-  /** Undefined: semantic search is disabled. */
+  /** Undefined if semantic search is disabled. */
   readonly service: ServiceSettings | undefined
 }
 
@@ -29,7 +29,7 @@ export interface ServiceSettings {
   readonly headers: Readonly<Record<string, string>>
   /** Sent as a bearer token to a `compat` service. */
   readonly apiKey: Secret | undefined
-  /** Timeout of a request, and of the wait of a search. */
+  /** Timeout for a request, and for the wait of a search. */
   readonly timeoutMs: number
 }
 

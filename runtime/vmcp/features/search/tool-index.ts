@@ -1,6 +1,6 @@
 /**
  * A set of tools prepared for searching: the listed tools, their token cost for a client, and the keyword index.
- * Vectors are added when available.
+ * Vectors are added when they become available.
  *
  * Built in slices, so that a long list does not delay other requests.
  * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (find_tool, call_tool).
@@ -18,14 +18,14 @@ export interface IndexedTool {
   readonly json: Buffer
   /** Text to embed. */
   readonly text: string
-  /** Approximate number of tokens of the tool object. */
+  /** Approximate number of tokens in the tool object. */
   readonly tokens: number
 }
 
 export interface ToolIndex {
   readonly tools: readonly IndexedTool[]
   readonly names: ReadonlySet<string>
-  /** Total tokens of all tools. */
+  /** Total number of tokens in all tools. */
   readonly tokens: number
   readonly keywords: KeywordIndex
   /** Vectors of the tools, in order. */
@@ -89,7 +89,10 @@ function makeTurn(): () => Promise<void> | undefined {
         })
 }
 
-/** Uses only the first paragraph: the script tool lists all other tools after it, and would match every search. */
+/**
+ * Uses only the first paragraph. The script tool lists all other tools after it, and would otherwise match every
+ * search.
+ */
 function beginning(description: string): string {
   return description.split('\n\n', 1)[0] ?? ''
 }

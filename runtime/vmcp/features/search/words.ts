@@ -22,7 +22,7 @@ const commonWords: ReadonlySet<string> = new Set(
   ).split(' '),
 )
 
-/** More than the words of a long description; the index uses the rarest of them (keywords.ts). */
+/** More than the number of words in a long description; the index uses the rarest of them (keywords.ts). */
 const maxWords = 100
 const maxWordChars = 128
 const maxTextChars = 8_000
@@ -55,7 +55,7 @@ function bare(word: string): string {
   return word.toLowerCase().replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, '')
 }
 
-/** Splits `getUserById` and `HTTPServer2` into their parts. Returns other texts unchanged. */
+/** Splits `getUserById` and `HTTPServer2` into their parts. Returns other text unchanged. */
 export function partWords(text: string): string {
   return text.replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, '$1 $2').replace(/(\p{Lu})(\p{Lu}\p{Ll})/gu, '$1 $2')
 }

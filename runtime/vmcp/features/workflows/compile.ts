@@ -1,8 +1,9 @@
 /**
- * Compiles a workflow: step order, durations, retries, and the program of its templates and schemas (evaluation/). Runs
- * once per configuration.
+ * Compiles a workflow: step order, durations, retries, and the program for its templates and schemas (evaluation/).
+ * Runs once per configuration.
  *
- * Expects a definition without violations (schemas/workflow). Errors found only by compiling a schema are thrown.
+ * Expects a definition without violations (schemas/workflow). Errors that are found only by compiling a schema are
+ * thrown.
  * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools.
  */
 import { type CompositeTool, fieldsOf, parseDuration, type WorkflowStep } from '../../../../schemas/index.ts'
@@ -16,7 +17,7 @@ export interface ToolCall {
   /** Name in the definition. */
   readonly tool: string
   readonly retry: Retry
-  /** Timeout of a call; undefined: the backend's timeout. */
+  /** Timeout for a call; if undefined, the backend's timeout applies. */
   readonly timeoutMs: number | undefined
 }
 
@@ -53,9 +54,9 @@ export interface Workflow {
   readonly steps: readonly CompiledStep[]
   readonly timeoutMs: number
   readonly program: WorkflowProgram
-  /** Distinct tools that steps use. */
+  /** The distinct tools that the steps use. */
   readonly tools: ReadonlySet<string>
-  /** Tools of steps that continue with `defaultResults` when the tool fails. */
+  /** Tools used in steps that continue with `defaultResults` if the tool fails. */
   readonly optionalTools: ReadonlySet<string>
   readonly mirrored: readonly MirroredArgument[]
 }
@@ -67,7 +68,7 @@ const questionMs = 10 * 60_000
 const maxRetries = 10
 const retryMs = 1_000
 
-/** Throws an Error with a message for operators when a schema or template is invalid. */
+/** Throws an Error, with a message for operators, if a schema or template is invalid. */
 export function compileWorkflow(definition: CompositeTool): Workflow {
   const steps = definition.steps.map(compileStep)
   return {

@@ -1,9 +1,9 @@
 /**
- * Determines which composite tools clients see, and how. A composite tool is listed when every tool that it needs is
+ * Determines which composite tools clients see, and how. A composite tool is listed if every tool that it needs is
  * routable. It does not need the tool of a step that continues with `defaultResults`.
  *
  * A step names its tool by the name in the routing table, or as `workload.tool` with the backend's own name for it. The
- * second form also works for a tool that lost its client-facing name to another backend. The annotations of the tools
+ * second form also works for a tool whose client-facing name was taken by another backend. The tools' annotations
  * (read-only, destructive …) are the minimum that the workflow must declare. A definition that claims to be less
  * harmful is left out.
  * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools, steps (tool); MCP,
@@ -62,7 +62,7 @@ function partialNotice(name: string, tools: readonly string[]): CatalogNotice {
 type Find = (name: string) => ToolEntry | undefined
 
 /**
- * Finds a tool by its routing name, by the backend's own name, or by the name from an override, in this order. A
+ * Finds a tool by its routing name, by the backend's own name, or by the name from an override, in that order. A
  * routing name does not hide another backend's tool that is addressed as `workload.tool`.
  */
 function finder(tools: ReadonlyMap<string, ToolEntry>, unnamed: readonly ToolEntry[]): Find {
@@ -85,7 +85,7 @@ interface MadeEntry {
   readonly without: readonly string[]
 }
 
-/** Returns the entry of a workflow, or a string with the reason why it cannot be offered. */
+/** Returns a workflow's entry, or a string with the reason why it cannot be offered. */
 function entryOf(workflow: Workflow, find: Find, findAbsent: Find, parts: WorkflowParts): MadeEntry | string {
   const bound = new Map<string, WorkflowTool>()
   const missing: string[] = []
@@ -128,7 +128,7 @@ function listed({ definition }: Workflow, annotations: Readonly<Record<string, u
   }
 }
 
-/** Combines the annotations of all tools. A missing hint is treated as the less safe value. */
+/** Combines the annotations of all the tools. A missing hint is treated as the less safe value. */
 function annotationsOf(
   { definition }: Workflow,
   hints: readonly Readonly<Record<string, unknown>>[],

@@ -30,14 +30,14 @@ export interface WorkflowParts {
   readonly evaluator: Evaluator
 }
 
-/** A tool of a step, from the catalog. */
+/** A step's tool, from the catalog. */
 export interface WorkflowTool {
   readonly entry: ToolEntry
   /** Parses its input schema on first use. */
   readonly inputSchema: () => unknown
 }
 
-/** An execution of a workflow. */
+/** One execution of a workflow. */
 export interface WorkflowContext {
   /** Random id of the execution. */
   readonly id: string
@@ -50,7 +50,7 @@ export interface WorkflowContext {
   readonly used: { spent: number; bytes: number }
 }
 
-/** Evaluates a task of an execution. Rejects with StepError, WorkflowError, or the signal's reason. */
+/** Evaluates one of an execution's tasks. Rejects with StepError, WorkflowError, or the signal's reason. */
 export function compute<K extends TaskKind>(
   { workflow, operation, parts, used }: WorkflowContext,
   state: ExecutionState,
@@ -64,7 +64,7 @@ export function compute<K extends TaskKind>(
 /** Maximum total size of arguments and results that an execution keeps. */
 const maxHeldBytes = 32 * 1024 * 1024
 
-/** Keeps bytes until the execution ends. Throws StepError when it keeps too many. */
+/** Keeps bytes until the execution ends. Throws StepError if it keeps too many. */
 export function keep({ used }: WorkflowContext, bytes: Uint8Array): SharedBytes {
   used.bytes += bytes.length
   if (used.bytes > maxHeldBytes)

@@ -1,6 +1,6 @@
 /**
- * Executes a workflow: starts each step when its dependencies have ended, in the order of the definition, at most ten
- * at a time. Stops at the first failure that is not tolerated.
+ * Executes a workflow. Starts each step when its dependencies have ended, in the order of the definition, with at most
+ * ten steps at a time. Stops at the first failure that is not tolerated.
  *
  * Nothing outlives the execution: it cancels running steps when it stops, and waits for them.
  * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools (steps, dependsOn, condition,
@@ -91,7 +91,7 @@ export class Execution {
     }
   }
 
-  /** Readable status of each step. */
+  /** The readable status of each step. */
   get progress(): string {
     const words: Partial<Record<Status, string>> = { pending: 'not started', running: 'cancelled' }
     return [...this.#statuses].map(([id, status]) => `${id} ${words[status] ?? status}`).join(', ')
@@ -146,7 +146,7 @@ export class Execution {
         this.#advance()
       })
       .catch((error: unknown) => {
-        // Respond to the call even when a listener throws.
+        // Respond to the call even if a listener throws.
         this.#stop(error instanceof Error ? error : new Error('cancelled'))
         if (this.#running === 0) this.#finish?.()
       })
@@ -240,7 +240,7 @@ export class Execution {
     const message = isKnown ? error.message : 'internal error'
     this.#put(step, 'failed', step.continues ? defaultResults : noOutput, message)
     auditWorkflow(this.#context, 'vmcp_workflow_step_failed', 'failure', { stepId: step.id, extra })
-    // A step does not tolerate errors that affect the whole workflow.
+    // A step cannot tolerate errors that affect the whole workflow.
     if (!step.continues || error instanceof WorkflowError)
       this.#stop(new WorkflowError(`step ${JSON.stringify(step.id)}: ${message}`))
   }

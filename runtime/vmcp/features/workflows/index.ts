@@ -13,8 +13,8 @@ import type { WorkflowParts } from './context.ts'
 export { Evaluator, workflowWorker } from './evaluation/evaluator.ts'
 
 /**
- * Returns undefined if no workflow can be offered. Expects valid definitions. Definitions beyond the check budget are
- * omitted.
+ * Returns undefined if no workflow can be offered. Expects valid definitions. Definitions that exceed the check budget
+ * are omitted.
  */
 export function makeWorkflows(
   definitions: readonly CompositeTool[] | undefined,
@@ -26,13 +26,14 @@ export function makeWorkflows(
 }
 
 /**
- * Returns one line per error of the definitions, with its path: those found at admission, and those found by compiling.
+ * Returns one line per error in the definitions, with its path: errors found at admission, and errors found by
+ * compiling.
  */
 export function workflowErrors(definitions: readonly CompositeTool[] = []): readonly string[] {
   return checked(definitions).errors
 }
 
-/** Returns one line per definition that is omitted because all definitions together exceed the check budget. */
+/** Returns one line for each definition that is omitted because the definitions together exceed the check budget. */
 export function workflowsBeyond(definitions: readonly CompositeTool[] = []): readonly string[] {
   return checked(definitions).beyond.map(({ reason }) => reason)
 }

@@ -54,7 +54,7 @@ function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
 }
 
 export interface Retry {
-  /** Attempts after the first. */
+  /** Number of attempts after the first. */
   readonly count: number
   /** Pause before the second attempt. */
   readonly delayMs: number

@@ -1,8 +1,8 @@
 /**
  * Handles a call to a composite tool: arguments, execution, output, audit and telemetry.
  *
- * Every failure of the workflow becomes a result that a model can read (`isError`), never a protocol error. Only a call
- * that its client cancelled rejects.
+ * Every failure of the workflow becomes a result that a model can read (`isError`), never a protocol error. Rejects
+ * only if the client cancelled the call.
  * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools.
  */
 import { randomUUID } from 'node:crypto'

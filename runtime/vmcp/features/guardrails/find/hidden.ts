@@ -1,5 +1,5 @@
 /**
- * The patterns of `mark`: characters and sequences that readers do not see, and delimiters that only the gateway may
+ * The patterns for `mark`: characters and sequences that readers do not see, and delimiters that only the gateway may
  * write.
  */
 import { hiddenInText } from '../../../../../schemas/index.ts'
@@ -33,14 +33,14 @@ export const delimiterName = 'tool-output'
 const unread = '\\s\\p{Cc}\\p{Cf}\\p{Variation_Selector}\\p{Default_Ignorable_Code_Point}'
 const maxRun = 64
 
-/** Returns the pattern of the remaining letters of a delimiter. */
+/** Returns a pattern for a delimiter's remaining letters. */
 function spelled([letter, ...letters]: readonly string[], gap: string): string {
   if (letter === undefined) return ''
   const read = letter === '-' ? '[\\p{Dash}_]' : letter
   return `(?:${gap}{${maxRun}}|${gap}{0,${maxRun - 1}}${read}${spelled(letters, `[${unread}]`)})`
 }
 
-/** Models treat the full-width and small variants as equal. */
+/** Models treat the full-width and small variants as equivalent. */
 const lessThan = '[<\\uff1c\\ufe64]'
 const opens = new RegExp(lessThan, 'v')
 

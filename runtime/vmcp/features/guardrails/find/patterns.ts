@@ -1,6 +1,6 @@
 /**
  * The built-in patterns. Each scans text in linear time: repetitions are bounded or cannot start within an earlier one,
- * and adjacent repetitions share no characters.
+ * and adjacent repetitions have no characters in common.
  *
  * Sources: the documentation of the vendors; RFC 7468, RFC 4880 section 6.2; RFC 7515, RFC 7516; RFC 5321 section
  * 4.5.3.1; ISO 13616 (IBAN, registry of 2025); ISO/IEC 7812-1 (card numbers).
@@ -91,7 +91,7 @@ export const patterns: Readonly<Record<PatternName, BuiltInPattern>> = {
     needs: 'eyJ',
   },
   email: {
-    // Looks back from each @, so that the length of the preceding text does not matter.
+    // Looks back from each @, so the length of the preceding text does not matter.
     regExp:
       /(?<=([\p{L}\p{N}_][\p{L}\p{N}._%+'-]{0,63}))(?:[@＠]|%40)(?:[\p{L}\p{N}](?:[\p{L}\p{N}-]{0,61}[\p{L}\p{N}])?\.){1,8}(?:xn--[a-z0-9-]{1,59}|\p{L}{2,24})(?![\p{L}\p{N}])/giu,
     leads: true,

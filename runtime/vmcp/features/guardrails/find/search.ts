@@ -13,7 +13,7 @@ export interface Search {
   readonly spans: readonly number[]
   /** Starts another text. */
   begin(): void
-  /** Adds the next piece. The previous one must have been searched completely. */
+  /** Adds the next piece. The previous piece must have been searched completely. */
   push(piece: string, isLast: boolean): void
   /**
    * Continues for about this many steps and returns the steps taken. A smaller result means that all available text has
@@ -35,13 +35,13 @@ export function searchedExpression(source: string): Searched {
   return () => Object.assign(new ExpressionSearch(expression), { minLength: 1 })
 }
 
-/** Maximum length of a match of a built-in pattern. */
+/** Maximum length of a built-in pattern's match. */
 const longestMatch = 33_000
-/** Number of preceding characters that a pattern may look at. */
+/** Number of preceding characters that a pattern may examine. */
 const context = 64
 /**
- * Escapes in formats that the text may contain (JSON, URL, terminal output). Their last letters would seem to belong to
- * the text that follows. Excludes %40, the @ of an address.
+ * Escapes in formats that the text may contain (JSON, URL, terminal output). Otherwise, their last letters would seem
+ * to belong to the text that follows. Excludes %40, the @ of an address.
  */
 const escape = /\\u[0-9A-Fa-f]{4}|\\[bfnrt]|%(?!40)[0-9A-Fa-f]{2}|\p{Cc}\[[0-9;]{0,16}m/gu
 const mayEscape = /[\\%]|\p{Cc}\[/u

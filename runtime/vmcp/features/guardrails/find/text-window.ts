@@ -1,4 +1,4 @@
-/** For text that arrives in pieces: the part that a search has not finished yet. */
+/** For text that arrives in pieces: the part that has not been searched completely. */
 export class TextWindow {
   text = ''
   /** Number of characters before `text` in the whole text. */
@@ -28,7 +28,7 @@ export class TextWindow {
   }
 
   /**
-   * Returns the position from which on a match of at most `reach` characters could extend beyond the available text.
+   * Returns the first position at which a match of at most `reach` characters could extend beyond the available text.
    */
   until(reach: number): number {
     return this.#isLast ? this.text.length : this.text.length - reach

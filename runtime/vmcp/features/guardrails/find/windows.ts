@@ -1,6 +1,6 @@
 /**
  * Searches texts that arrive in pieces with one regular expression. It looks back at most one character and matches at
- * most `reach` characters, so that its time is linear in the text.
+ * most `reach` characters, so the search takes linear time.
  */
 import type { Search } from './search.ts'
 import { TextWindow } from './text-window.ts'
@@ -8,7 +8,7 @@ import { TextWindow } from './text-window.ts'
 export interface WindowPattern {
   /** Global. */
   readonly regExp: RegExp
-  /** Cheap check that returns true only for text without a match. */
+  /** A cheap check that returns true only for text without a match. */
   readonly isFree: (text: string) => boolean
   /** Length of the longest match, including lookahead. */
   readonly reach: number
@@ -16,7 +16,7 @@ export interface WindowPattern {
   readonly joins?: number
 }
 
-/** Number of preceding characters that an expression may look at. */
+/** Number of preceding characters that an expression may examine. */
 const context = 4
 /** Characters per step. */
 const freePerStep = 64

@@ -2,7 +2,7 @@
  * Applies the rules for hidden characters to lists and reports the findings.
  *
  * A list is scanned after it is read, before any client sees it. Changed rules take effect once they have been applied
- * to all known lists; until then the previous rules apply.
+ * to all known lists. Until then, the previous rules apply.
  */
 import type { VmcpConfig } from '../../../../config/index.ts'
 import { inTurns } from '../../../../mcp/index.ts'
@@ -27,7 +27,7 @@ export class ListMarks {
   readonly #parts: ListMarksParts
   readonly #reporting: GuardrailReporting
   #settings = '[]'
-  /** Undefined: lists are not changed. */
+  /** If undefined, lists are not changed. */
   #current: MarkedLists | undefined
   #next: MarkedLists | undefined
   /** The last report of withheld items, by backend. */
@@ -50,7 +50,7 @@ export class ListMarks {
     void this.#changeOver(this.#next)
   }
 
-  /** Takes effect immediately when no list has been read yet. */
+  /** Takes effect immediately if no list has been read yet. */
   async #changeOver(next: MarkedLists | undefined): Promise<void> {
     for (;;) {
       const known = [...this.#parts.members().values()].flatMap(({ listings }) => listings.all())
@@ -66,7 +66,7 @@ export class ListMarks {
     this.#parts.onChange()
   }
 
-  /** Resolves when a new listing may be shown. */
+  /** Resolves as soon as a new listing may be shown. */
   async ready(listing: Listing): Promise<void> {
     for (;;) {
       const unknown = [this.#current, this.#next].find((marks) => marks && !marks.knows(listing))
@@ -85,7 +85,7 @@ export class ListMarks {
     if (this.#current || this.#reported.has(backend)) this.#note(backend, listing ? [listing] : [])
   }
 
-  /** Counts each finding once, with the listing in which it is new. */
+  /** Counts each finding once, for the listing in which it is new. */
   #note(backend: string, added: readonly Listing[]): void {
     const { members, pins } = this.#parts
     const found = (listing: Listing) => this.#current?.found(listing, pins.apply(listing))

@@ -1,9 +1,9 @@
 /**
- * Lists as clients see them under one set of rules for hidden characters. Each item is scanned once, independent of the
+ * Lists as clients see them under one set of rules for hidden characters. Each item is scanned once, regardless of the
  * number of clients. Names and values that programs compare (`enum` values, patterns) cannot be changed. An item with a
  * match in one of them is refused.
  *
- * Operates on the items that pinning offers; pinning itself compares the original data of the backend.
+ * Operates on the items that pinning offers; pinning itself compares the backend's original data.
  */
 import { atOnce, type TurnWork } from '../../../../mcp/index.ts'
 import type { Listing } from '../../../catalog/listing.ts'
@@ -16,9 +16,9 @@ import { type ActiveRule, type CompiledRule, rulesFor, type Subject, type Pointe
 interface Marked {
   readonly bytes: Buffer
   readonly findings: readonly GuardrailFinding[]
-  /** The rule that withholds it from clients. */
+  /** The rule that withholds the item from clients. */
   readonly refusedBy: string | undefined
-  /** Why it could not be scanned. */
+  /** The reason why it could not be scanned. */
   readonly error?: unknown
 }
 
@@ -36,7 +36,7 @@ export interface MarkedListing {
   readonly error: unknown
 }
 
-/** Methods that use an item, for selecting rules. */
+/** Methods that use an item; used to select rules. */
 const calls: Readonly<Record<ItemKind, string>> = {
   tools: 'tools/call',
   prompts: 'prompts/get',
@@ -58,7 +58,7 @@ const fixed: readonly PointerPattern[] = [
   ['uriTemplate'],
   ['arguments', undefined, 'name'],
 ]
-/** Schema members whose texts programs compare. */
+/** Schema members whose text is compared by programs. */
 const compared: ReadonlySet<string> = new Set(
   'enum const pattern required format type $ref $id $anchor $dynamicRef $dynamicAnchor $schema'.split(' '),
 )

@@ -1,11 +1,11 @@
 /** Decodes the text of a JSON string, and maps ranges of its characters to bytes. */
 import { type TurnWork } from '../../../../mcp/index.ts'
 
-/** Maximum bytes of a string per piece of text. */
+/** Maximum number of bytes of a string in one piece of text. */
 const blockBytes = 32 * 1024
 
 export interface TextBlocks {
-  /** The decoded text in pieces. */
+  /** The decoded text, in pieces. */
   readonly texts: readonly string[]
   /** Index after the closing quote. */
   readonly end: number
@@ -80,7 +80,9 @@ class Cursor {
     this.at = at
   }
 
-  /** Moves to the byte at which this UTF-16 unit starts, or to the end of the character for a second half. */
+  /**
+   * Moves to the byte at which this UTF-16 unit starts, or, for the second half of a pair, to the end of the character.
+   */
   *go(to: number): TurnWork<void> {
     const bytes = this.#bytes
     let { at } = this

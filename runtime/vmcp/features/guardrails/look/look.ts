@@ -6,7 +6,7 @@ import { type Findings, JsonScan, type ScanOptions, type Replacement } from './s
 /** Number of pieces after which `spliced` yields. */
 const slicePieces = 4_000
 
-/** Outcome of a match, by action of the rule. */
+/** Outcome of a match, by the rule's action. */
 const outcomes = {
   mask: 'masked',
   observe: 'observed',
@@ -16,7 +16,7 @@ const outcomes = {
   refuse: 'refused',
 } as const
 
-/** The matches of a rule. */
+/** A rule's matches. */
 export interface GuardrailFinding {
   readonly rule: string
   readonly outcome: 'refused' | (typeof outcomes)[ActiveRule['action']]
@@ -24,7 +24,7 @@ export interface GuardrailFinding {
 }
 
 export interface Looked {
-  /** The value with replacements applied; the same bytes when it is unchanged. */
+  /** The value with replacements applied; the same bytes if nothing was replaced. */
   readonly bytes: Buffer
   readonly findings: readonly GuardrailFinding[]
   /** The rule that refuses the value. */
@@ -41,7 +41,7 @@ export function lookThrough(
   { signal, ...options }: ScanOptions & { readonly signal?: AbortSignal | undefined } = {},
 ): Looked | Promise<Looked> {
   const work = look(bytes, rules, { skips, ...options }, signal)
-  // A small value may still require much work. It continues in later turns when the first slice does not suffice.
+  // A small value may still require much work. The scan continues in later turns if the first slice is not enough.
   const first = work.next()
   return first.done ? first.value : inTurns(work)
 }
@@ -76,7 +76,7 @@ function findingsOf(
   })
 }
 
-/** Replaces ranges of bytes and keeps everything else. The edits must be ascending and without overlaps. */
+/** Replaces ranges of bytes and keeps everything else. The edits must be in ascending order and must not overlap. */
 function* spliced(bytes: Buffer, edits: readonly Replacement[]): TurnWork<Buffer> {
   if (edits.length === 0) return bytes
   const pieces: Buffer[] = []

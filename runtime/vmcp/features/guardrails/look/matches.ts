@@ -6,7 +6,7 @@ import type { Search } from '../find/search.ts'
 import type { TextRange } from './leaf.ts'
 import type { ActiveRule } from '../rules.ts'
 
-/** The scan of a value exceeds its limits. */
+/** Thrown if the scan of a value exceeds its limits. */
 export class ScanLimit extends ModuleError {}
 
 /** Steps per slice of work, about a millisecond. */
@@ -58,7 +58,7 @@ export interface MaskedRange extends TextRange {
   readonly action?: ActiveRule['action'] | undefined
 }
 
-/** Sorts ranges and merges overlapping ones under the rule of the first. */
+/** Sorts ranges and merges overlapping ones, keeping the rule of the first. */
 export function apart(ranges: MaskedRange[]): readonly MaskedRange[] {
   const joined: MaskedRange[] = []
   for (const range of ranges.sort((a, b) => a.begin - b.begin || b.end - a.end)) {
@@ -70,7 +70,7 @@ export function apart(ranges: MaskedRange[]): readonly MaskedRange[] {
   return joined
 }
 
-/** Replaces ascending, separate ranges of the text with masks. */
+/** Replaces ranges of the text, which must be ascending and separate, with masks. */
 export function withMasks(text: string, ranges: readonly MaskedRange[]): string {
   let [masked, from] = ['', 0]
   for (const { begin, end, rule } of ranges) {
@@ -80,14 +80,14 @@ export function withMasks(text: string, ranges: readonly MaskedRange[]): string 
   return masked + text.slice(from)
 }
 
-/** Returns the replacement of a match. */
+/** Returns the replacement for a match. */
 export function replacementOf({ rule, action = 'mask' }: MaskedRange, matched: string): string {
   if (action === 'mark') return shownHidden(matched)
   if (action === 'strip') return ''
   return action === 'escape' ? '&lt;' : maskOf(rule)
 }
 
-/** The text of ranges that are requested in ascending order. */
+/** The text of ranges, which are requested in ascending order. */
 export class RangeTexts {
   readonly #texts: readonly string[]
   #index = 0

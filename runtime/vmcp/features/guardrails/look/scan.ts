@@ -1,9 +1,9 @@
 /**
- * Scans all text in a JSON value in its byte form: string values, member names and long numbers. Returns the byte
- * ranges to replace, so that everything else is unchanged.
+ * Scans all text in a JSON value in byte form: string values, member names and long numbers. Returns the byte ranges to
+ * replace, so that everything else is unchanged.
  *
- * Works in slices of about a millisecond, and gives up after a maximum number of steps. A value that cannot be scanned
- * completely is refused. The value must already be validated as JSON and UTF-8.
+ * Works in slices of about a millisecond and gives up after a maximum number of steps. A value that cannot be scanned
+ * completely is refused. The value must already have been validated as JSON and UTF-8.
  */
 import type { TurnWork } from '../../../../mcp/index.ts'
 import { rawRanges, textBlocks } from './leaf.ts'
@@ -42,9 +42,9 @@ export interface ScanOptions {
   readonly skips?: readonly PointerPattern[]
   /** Parts that cannot be replaced. A value with a match in one of them is refused. */
   readonly fixed?: readonly PointerPattern[]
-  /** Members whose texts, including those in nested lists, cannot be replaced at any depth. */
+  /** Members whose text cannot be replaced at any depth, including text in nested lists. */
   readonly compared?: ReadonlySet<string>
-  /** Text to put around some texts. Only these are scanned then, without member names. */
+  /** Delimiters to place around certain texts. If set, only these texts are scanned, without member names. */
   readonly frame?: TextFrame | undefined
 }
 
@@ -52,9 +52,9 @@ export interface ScanOptions {
 const maxSteps = 30_000_000
 const bytesPerStep = 64
 const maxDepth = 258
-/** Shorter numbers cannot have a checksum. */
+/** Shorter numbers cannot contain a checksum. */
 const minNumber = 6
-/** Maximum number of cached member names without matches; most objects share their names. */
+/** Maximum number of cached member names without matches. Most objects have the same member names. */
 const maxNames = 1_000
 
 export class JsonScan {
@@ -143,7 +143,7 @@ export class JsonScan {
     yield
   }
 
-  /** Scans a member name. A match cannot be replaced, because programs read members by name. */
+  /** Scans a member name. A match in it cannot be replaced, because programs read members by name. */
   *#name(at: number): TurnWork<number> {
     const blocks = yield* textBlocks(this.#bytes, at, (bytes) => this.#spend(bytes / bytesPerStep))
     if (blocks.end - at - 2 < this.#minLength && !this.#usesPaths) return blocks.end
@@ -152,7 +152,7 @@ export class JsonScan {
     if (this.#options.frame) return blocks.end
     if (name.length < this.#minLength || this.#names.has(name)) return blocks.end
     const rules = this.#rulesHere()
-    // An exception applies only here, not to the same name elsewhere.
+    // An exception applies only here, and not to the same name elsewhere.
     let isClean = rules.length === this.#rules.length
     for (const one of rules) {
       const spans = yield* one.find(blocks.texts, this.#spending)
@@ -204,7 +204,7 @@ export class JsonScan {
     return end
   }
 
-  /** Returns the ranges to replace in the text, ascending and without overlaps. */
+  /** Returns the ranges to replace in the text, in ascending order and without overlaps. */
   *#found(texts: readonly string[]): TurnWork<readonly MaskedRange[]> {
     const ranges: MaskedRange[] = []
     for (const one of this.#rulesHere()) {

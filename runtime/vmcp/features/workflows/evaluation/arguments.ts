@@ -2,9 +2,9 @@
  * Arguments for a step's tool. Strings at the first level are templates; with `nestedTemplates`, strings at any depth
  * are. Everything else is sent unchanged.
  *
- * A template's text is converted to a type that the tool's input schema accepts at that place. A template that consists
- * of a single action returns its value unchanged if the schema accepts the value's type or does not restrict types. The
- * argument is left out if there is no value, or if the value is null and the tool does not accept null.
+ * A template's text is converted to a type that the tool's input schema accepts at that location. A template that
+ * consists of a single action returns its value unchanged if the schema accepts the value's type or does not restrict
+ * types. The argument is left out if there is no value, or if the value is null and the tool does not accept null.
  * Source: docs/reference/specification/virtual-server.md#steps, steps, arguments.
  */
 import {
@@ -26,7 +26,7 @@ import {
 import { fromText } from './convert.ts'
 import { expandText, guarded, type ExpansionScope, singleValue } from './expansion.ts'
 
-/** A value of arguments that may contain templates. */
+/** A value in the arguments that may contain templates. */
 type ArgumentTemplate =
   | { readonly template: Template; readonly path: ValuePath }
   | { readonly items: readonly ArgumentTemplate[] }
@@ -35,7 +35,7 @@ type ArgumentTemplate =
 
 export type ArgumentTemplates = readonly (readonly [name: string, value: ArgumentTemplate])[]
 
-/** The types that a tool accepts for the templates of a step, by `pathKey`. */
+/** The types that a tool accepts for a step's templates, by `pathKey`. */
 export type ArgumentTypes = Readonly<Record<string, readonly SchemaType[]>>
 
 function pathKey(path: ValuePath): string {
@@ -110,7 +110,7 @@ function expandTemplate(
   if (!single) return converted(expandText(template, scope, where), types, meter)
   const { value } = single
   if (value === undefined || types.length === 0 || types.some((type) => isOfType(value, type))) return value
-  // The tool does not accept null, and no text represents it.
+  // The tool does not accept null, and no text can represent null.
   if (value === null) return undefined
   return converted(
     guarded(where, () => valueText(value, meter)),
@@ -119,7 +119,7 @@ function expandTemplate(
   )
 }
 
-/** Returns the text itself when it cannot be converted. The tool then reports the error. */
+/** Returns the text itself if it cannot be converted. The tool then reports the error. */
 function converted(text: string, types: readonly SchemaType[], meter: TemplateMeter): TemplateValue {
   if (types.includes('string')) return text
   for (const type of types) {

@@ -11,9 +11,7 @@ import {
   type TemplateValue,
 } from '../../../../expr/template/index.ts'
 
-/**
- * Returns the value of the given type that the text represents; undefined when there is none. Throws WorkLimitError.
- */
+/** Returns the value of the given type that the text represents; undefined if there is none. Throws WorkLimitError. */
 export function fromText(text: string, type: SchemaType, meter: TemplateMeter): TemplateValue {
   switch (type) {
     case 'integer':

@@ -214,7 +214,9 @@ function iterations(
   return plans
 }
 
-/** Returns the data with the loop's members. Values created on first read are shared by all iterations. */
+/**
+ * Returns the data with the loop's members added. Values that are created when first read are shared by all iterations.
+ */
 function withMember(data: ValueObject, forEach: ValueObject): ValueObject {
   const members = Object.getOwnPropertyDescriptors(data)
   return Object.defineProperties({}, { ...members, forEach: { value: forEach, enumerable: true } })
@@ -232,7 +234,7 @@ function iteration(step: Loop, scope: ExpansionScope, types: ArgumentTypes): Ite
 
 const maxAnswerDepth = 10
 
-/** Returns the content of the user's response. Anything other than an object is treated as empty. Throws StepError. */
+/** Returns the content of the user's response. Anything that is not an object is treated as empty. Throws StepError. */
 function response(
   program: WorkflowProgram,
   task: EvaluationTask<'response'>,

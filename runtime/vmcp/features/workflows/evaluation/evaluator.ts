@@ -3,7 +3,7 @@
  * cannot block the server.
  *
  * A task starts in the server with a small work budget. When the budget is exhausted, the task runs again in a worker.
- * Tasks that exceed the remaining budget of this event loop turn go to a worker directly. The whole execution has a
+ * Tasks that exceed the remaining budget of this event loop turn go directly to a worker. The whole execution has a
  * budget as well. Schemas from outside a workflow are always compiled and evaluated in a worker.
  */
 import { setImmediate } from 'node:timers'
@@ -33,10 +33,10 @@ export const workflowWorker: WorkerProgram = {
 }
 
 export interface EvaluatorLimits {
-  /** Units of work (about 100 ns) per task in the server, and per turn of the event loop in total. */
+  /** Units of work (about 100 ns each) per task in the server, and in total per event loop turn. */
   readonly inlineWork: number
   readonly turnWork: number
-  /** Units of work per task, and per execution in total. */
+  /** Units of work per task, and in total per execution. */
   readonly taskWork: number
   readonly executionWork: number
   /** Maximum time of a task in a worker, for costs that the units do not measure. */
@@ -55,7 +55,7 @@ const maxName = 128
 const heapLimitMb = 256
 const workerCount = 2
 
-/** Returns the number of workers that fit into a quarter of the memory (bytes), at least one. */
+/** Returns the number of workers that fit into a quarter of the memory (in bytes), but at least one. */
 export function evaluationPool(memory = ownMemory()): PoolOptions {
   const maxWorkers = Math.min(workerCount, Math.max(1, Math.floor(memory / 4 / (heapLimitMb * 1024 * 1024))))
   return {
@@ -95,7 +95,8 @@ export class Evaluator {
   }
 
   /**
-   * Rejects with StepError or WorkflowError (also when too many tasks wait for a worker), and with the signal's reason.
+   * Rejects with StepError or WorkflowError (also if too many tasks are waiting for a worker), or with the signal's
+   * reason.
    */
   async evaluate<K extends TaskKind>(
     program: WorkflowProgram,
@@ -123,7 +124,7 @@ export class Evaluator {
 
   /**
    * Returns the mismatches between a value and the schemas, one line each. An incomplete check is a mismatch. Rejects
-   * with RATE_LIMITED when too many tasks wait for a worker, and with the signal's reason.
+   * with RATE_LIMITED if too many tasks are waiting for a worker, and with the signal's reason.
    */
   async violations(
     { schemas, value }: SchemaTask,

@@ -13,19 +13,19 @@ import {
 } from '../../../../expr/template/index.ts'
 import { StepError } from '../errors.ts'
 
-/** Data for templates, and their work budget. */
+/** Data for templates, and the work budget for expanding them. */
 export interface ExpansionScope {
   readonly data: TemplateValue
   readonly meter: TemplateMeter
 }
 
-/** Returns the text of a template. Throws StepError that contains `where`. */
+/** Returns the text of a template. Throws a StepError that contains `where`. */
 export function expandText(template: Template, { data, meter }: ExpansionScope, where: string): string {
   return guarded(where, () => expand(template, data, meter))
 }
 
 /**
- * Returns the value of a template with a single action, or undefined for other templates. Throws StepError that
+ * Returns the value of a template with a single action, or undefined for other templates. Throws a StepError that
  * contains `where`.
  */
 export function singleValue(
@@ -49,7 +49,7 @@ export function guarded<T>(where: string, work: () => T): T {
   }
 }
 
-/** Returns the value of a condition; true without one. Throws StepError for a value other than true or false. */
+/** Returns the value of a condition; true if there is none. Throws StepError for a value other than true or false. */
 export function isWanted(condition: Template | undefined, scope: ExpansionScope): boolean {
   if (!condition) return true
   const response = conditionIn(expandText(condition, scope, 'condition'))

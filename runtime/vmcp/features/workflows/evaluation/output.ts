@@ -1,7 +1,7 @@
 /**
  * The output of a workflow: converts the templates of its properties to values of their types.
  *
- * Without an output block the output of the last finished step is returned (execution.ts).
+ * Without an output block, the output of the last finished step is returned (execution.ts).
  * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools, output.
  */
 import {
@@ -34,7 +34,7 @@ export interface OutputField {
   readonly type: JsonType
   readonly isRequired: boolean
   readonly source: { readonly template: Template } | { readonly fields: readonly OutputField[] }
-  /** Used when the template has no value; undefined: no default. */
+  /** Used if the template has no value; undefined if there is no default. */
   readonly fallback: TemplateValue
 }
 
@@ -62,9 +62,7 @@ function compileField(
   }
 }
 
-/**
- * Converts a default to the type of its property: truncates fractions, parses texts, and converts any value to text.
- */
+/** Converts a default to the type of its property: truncates fractions, parses text, and converts any value to text. */
 function asType(value: TemplateValue, type: JsonType): TemplateValue {
   if (value === undefined || value === null) return undefined
   // Configuration is already bounded in size.

@@ -1,7 +1,8 @@
 /**
  * The compiled templates and schemas of a workflow. The step runner (execution.ts) does not depend on their contents.
  *
- * Expects a definition without violations (schemas/workflow). Errors found only by compiling a schema are thrown.
+ * Expects a definition without violations (schemas/workflow). Errors that are found only by compiling a schema are
+ * thrown.
  */
 import { type CompositeTool, fieldsOf, isFields, type WorkflowStep } from '../../../../../schemas/index.ts'
 import {
@@ -42,7 +43,7 @@ export interface WorkflowProgram {
   readonly isHeavy: boolean
 }
 
-/** Throws an Error with a message for operators when a schema or template is invalid. */
+/** Throws an Error, with a message for operators, if a schema or template is invalid. */
 export function compileProgram(definition: CompositeTool): WorkflowProgram {
   const { parameters, output, steps } = definition
   const schema = fieldsOf(parameters)

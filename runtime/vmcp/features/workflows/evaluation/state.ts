@@ -84,7 +84,7 @@ export function dataOf(program: WorkflowProgram, state: ExecutionState, meter: T
   )
 }
 
-/** Returns the arguments with defaults. An argument that is present, even as null, overrides its default. */
+/** Returns the arguments with defaults. An argument that is present, even if null, overrides its default. */
 function paramsOf({ defaults }: WorkflowProgram, args: SharedBytes, meter: TemplateMeter): ValueObject {
   const given = parseJson(textOf(args), meter)
   return isObject(given) ? withDefaults(defaults, given) : {}
@@ -108,7 +108,7 @@ function stepData(
   )
 }
 
-/** Returns output and content of a step. */
+/** Returns a step's output and content. */
 export function resultOf(
   program: WorkflowProgram,
   id: string,

@@ -1,4 +1,4 @@
-/** The tasks of an execution and their results: messages between the server and a worker. */
+/** An execution's tasks and their results, which are messages between the server and a worker. */
 import type { ArgumentTypes } from './arguments.ts'
 import type { ExecutionState, SharedBytes } from './state.ts'
 
@@ -7,7 +7,7 @@ export interface Tasks {
   check: { task: object; result: undefined }
   /** Plans a step. */
   plan: { task: { readonly step: string; readonly types: ArgumentTypes }; result: StepPlan }
-  /** Plans some of the next iterations of a loop. */
+  /** Plans some of a loop's next iterations. */
   iterations: {
     task: {
       readonly step: string
@@ -21,7 +21,10 @@ export interface Tasks {
   failure: { task: { readonly bytes: SharedBytes }; result: string | undefined }
   /** Checks a user's response against the schema of the question, and returns the accepted content. */
   response: { task: { readonly step: string; readonly content: SharedBytes }; result: SharedBytes }
-  /** Returns the result of the call. `last` is the step whose output is returned when the workflow defines none. */
+  /**
+   * Returns the result of the call. `last` is the step whose output is returned if the workflow does not define an
+   * output.
+   */
   output: { task: { readonly last: string | undefined }; result: SharedBytes }
 }
 
@@ -42,13 +45,13 @@ export type StepPlan =
 
 export type IterationPlan = Extract<StepPlan, { readonly kind: 'skip' | 'call' | 'failed' }>
 
-/** A value, and the schemas that it must match, independent of a workflow. Both are JSON; `schemas` is a list. */
+/** A value and the schemas that it must match, independent of any workflow. Both are JSON; `schemas` is a list. */
 export interface SchemaTask<Bytes extends Uint8Array = Uint8Array> {
   readonly schemas: string
   readonly value: Bytes
 }
 
-/** `maxWork`: maximum units of work per task. */
+/** `maxWork` is the maximum number of units of work per task. */
 export type ToEvaluationWorker = { readonly maxWork: number } & (
   | { readonly source: string; readonly state: ExecutionState; readonly task: EvaluationTask }
   | SchemaTask<SharedBytes>

@@ -1,7 +1,7 @@
 /**
  * Converts a tool's result to the output of its step.
  *
- * The output is the structured content if it is an object, else a map of the content list: `text`, `text_1` …,
+ * The output is the structured content if that is an object, otherwise a map of the content list: `text`, `text_1` …,
  * `image_0` …, `resource`, `resource_1` …. Text is never parsed; templates can use fromJson.
  * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools.
  */
@@ -46,7 +46,7 @@ function parsed(text: string, meter: TemplateMeter): ValueObject {
   throw new StepError('the backend sent a response that is not valid MCP', { retryable: true })
 }
 
-/** Returns the first text, or else the message in the structured content. */
+/** Returns the first text or, failing that, the message in the structured content. */
 function errorText({ content, structuredContent }: ValueObject): string {
   const texts = itemsOf(content).map(({ type, text }) => (type === 'text' ? text : undefined))
   const more = isObject(structuredContent) ? structuredContent : {}

@@ -1,5 +1,5 @@
 /**
- * The worker thread that evaluates large tasks, one at a time. It communicates only by messages.
+ * The worker thread that evaluates large tasks, one at a time. It communicates only through messages.
  *
  * This file is bundled separately from the program; see workers/worker-file.ts.
  */

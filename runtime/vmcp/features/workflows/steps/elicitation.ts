@@ -1,8 +1,8 @@
 /**
  * An elicitation step: requests input from the user.
  *
- * The request takes the same route as the workflow call. The step fails immediately for a client without elicitation.
- * The schema is configured, and the message is a template.
+ * The request takes the same route as the workflow call. The step fails immediately if the client does not support
+ * elicitation. The schema comes from the configuration, and the message is a template.
  * Source: docs/reference/specification/virtual-server.md#steps, steps (message, schema, onDecline, onCancel); MCP,
  * client/elicitation.
  */

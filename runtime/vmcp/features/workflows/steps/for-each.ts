@@ -1,7 +1,7 @@
 /**
  * A forEach step: one tool call per item of a list, in list order, with limited concurrency.
  *
- * The first failure ends the step and cancels running calls, unless failures are tolerated. Output: `{iterations:
+ * Unless failures are tolerated, the first failure ends the step and cancels running calls. Output: `{iterations:
  * [{index, item, status, output, error?}], count, completed, failed}`.
  * Source: docs/reference/specification/virtual-server.md#steps, steps (collection, itemVar, maxIterations, maxParallel,
  * step).

@@ -1,8 +1,9 @@
 /**
  * Calls the tool of a step, with retries after temporary failures.
  *
- * The call belongs to the client's call: it has the same caller and credentials, and messages and requests from the
- * backend go to the client. It is neither authorized nor rate limited again, because the workflow was. It is audited.
+ * The call belongs to the client's call: it has the same caller and credentials, and the backend's messages and
+ * requests go to the client. It is neither authorized nor rate limited again, because the workflow already was. It is
+ * audited.
  * Source: docs/reference/specification/virtual-server.md#steps, steps (tool, arguments, onError).
  */
 import { abortable, reasonOf } from '../../../../net/index.ts'
@@ -49,7 +50,7 @@ export interface ReadyCall {
   readonly onRetry: () => void
 }
 
-/** Returns the types that the tool of a step accepts for the templates in its arguments. Throws StepError. */
+/** Returns the types that a step's tool accepts for the templates in its arguments. Throws StepError. */
 export function typesFor(context: WorkflowContext, step: string, { tool }: ToolCall): ArgumentTypes {
   const program = context.workflow.program.steps.get(step)
   if (!program || !('arguments' in program)) throw new TypeError('the step has no tool')
