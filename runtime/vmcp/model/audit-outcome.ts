@@ -1,9 +1,9 @@
-/** Audit outcomes of calls that start inside this server: calls made by scripts and by the console. */
+/** Audit outcomes for calls that start inside this server: calls made by scripts and by the console. */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type AuditOutcome, isToolError } from '../../observe/index.ts'
 import type { Outcome } from './outcome.ts'
 
-/** Returns the audit outcome of a call. `outcome` is undefined when the call failed with `failure`. */
+/** Returns the audit outcome for a call. `outcome` is undefined if the call failed with `failure`. */
 export function auditOutcome(outcome: Outcome | undefined, failure: unknown): AuditOutcome {
   if (failure instanceof GatehouseError && failure.code === 'FORBIDDEN') return 'denied'
   if (!outcome) return 'error'

@@ -1,6 +1,4 @@
-/**
- * Reads what a client declared about itself. A member of the wrong type is treated as not declared.
- */
+/** Reads the information that a client declared about itself. A member of the wrong type is treated as not declared. */
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError, byText } from '../../../schemas/index.ts'
@@ -24,8 +22,8 @@ const abilitiesByText = new Map<string, ClientAbilities>()
 export const noAbilities: ClientAbilities = readAbilities(Buffer.from('{}'))
 
 /**
- * Reads declared capabilities (raw JSON object). Tasks, in the form of either era, are left out because they are not
- * relayed. Throws INVALID_PARAMS when the capabilities are too large or contain a member twice.
+ * Reads declared capabilities (raw JSON object). Tasks, in either era's form, are left out because they are not
+ * relayed. Throws INVALID_PARAMS if the capabilities are too large or contain duplicate members.
  */
 export function readAbilities(raw: Buffer): ClientAbilities {
   if (raw.length > maxCapabilitiesBytes) throw invalidCapabilities(`more than ${maxCapabilitiesBytes} bytes`)
@@ -38,7 +36,7 @@ export function readAbilities(raw: Buffer): ClientAbilities {
   return abilities
 }
 
-/** Like `readAbilities`, for a request: throws MessageError with the id of the request. */
+/** Like `readAbilities`, but for a request: throws MessageError with the request's id. */
 export function abilitiesOf(raw: Buffer, id: string): ClientAbilities {
   try {
     return readAbilities(raw)
@@ -89,7 +87,7 @@ function invalidCapabilities(what: string): GatehouseError {
   })
 }
 
-/** Returns a copy of a client's `Implementation` object; undefined when it is not an object or too large to store. */
+/** Returns a copy of a client's `Implementation` object; undefined if it is not an object or is too large to store. */
 export function readInfo(raw: Buffer | undefined): Buffer | undefined {
   return raw?.[0] === 0x7b && raw.length <= maxInfoBytes ? Buffer.from(raw) : undefined
 }

@@ -1,4 +1,4 @@
-/** Lets links of the chain limit and observe the request to a backend. */
+/** Lets links in the chain limit and observe the request to a backend. */
 import type { GatehouseError } from '../../../schemas/index.ts'
 
 /** Limit for a response, or for a single event of a stream. */
@@ -8,7 +8,7 @@ export interface ResponseLimit {
   readonly error: () => GatehouseError
 }
 
-/** Facts about one request to a backend, for the link that provides this object. */
+/** Facts about one request to a backend, for use by the link that provides this object. */
 export interface Delivery {
   /** True once any part of the request may have reached the backend. */
   sent: boolean

@@ -1,4 +1,4 @@
-/** State of one HTTP request that the stages of the virtual server share. */
+/** State of one HTTP request, shared by the stages of the virtual server. */
 import type { Era, JsonObject, Message } from '../../mcp/index.ts'
 import { Exchange } from '../../net/index.ts'
 
@@ -8,7 +8,7 @@ export const messagesPath = '/messages'
 
 export class VmcpExchange extends Exchange {
   static override readonly endpoints = [mcpPath, ssePath, messagesPath]
-  /** Message of a POST. Set when it is parsed. */
+  /** The message in a POST. Set when it is parsed. */
   message: Message | undefined
   params: JsonObject | undefined
   era: Era | undefined

@@ -1,7 +1,7 @@
 /**
  * The common key for every backend resource that callers share: pooled connections, lists, shared work, stored backend
- * sessions. It covers issuer, subject, client and authorization claims (`identityOf` of a caller) and the values of
- * passed-through headers, because a backend may treat requests differently depending on any of them.
+ * sessions. It covers issuer, subject, client and authorization claims (a caller's `identityOf`), and the values of
+ * passed-through headers. A backend may treat requests differently depending on any of these.
  *
  * The key is a digest of fixed length and contains no token or header value. Session ownership uses `Caller.key`
  * instead.
@@ -9,7 +9,7 @@
 import { hash } from 'node:crypto'
 import { type Caller, identityOf } from '../../net/index.ts'
 
-/** The party for which a request is sent to a backend. Without a caller, it is Gatehouse's own request. */
+/** The party on whose behalf a request is sent to a backend. Without a caller, the request is Gatehouse's own. */
 export interface Requester {
   readonly caller: Caller | undefined
   /** Passed-through headers, lower-case names. */
@@ -38,7 +38,7 @@ const perRequestHeaders: ReadonlySet<string> = new Set([
   'uber-trace-id',
 ])
 
-/** Identities by the headers object of a request, with the caller that sent the request. */
+/** Identities, by the headers object of a request, with the caller that sent the request. */
 const cachedIdentities = new WeakMap<
   object,
   { readonly caller: Caller | undefined; readonly identity: string }
@@ -61,7 +61,7 @@ export function requesterIdentity({ caller, headers }: Requester): string {
 
 /**
  * Returns the same key for requests with the same credential (requester and token). Used for work whose failure does
- * not apply to another token of the same user, because a token may be expired or revoked.
+ * not apply to the same user's other tokens, because a token may be expired or revoked.
  */
 export function credentialKey(requester: Requester): string {
   const token = requester.caller?.token

@@ -1,9 +1,9 @@
 /**
- * A client request, independent of the protocol revision. The client codecs build it from the wire, the links of the
- * chain read it or derive another one, and the backend codecs send it.
+ * A client request, independent of the protocol revision. The client codecs build it from the wire format, the links in
+ * the chain read it or derive another one, and the backend codecs send it.
  *
  * An operation is an immutable record: `{ ...operation, params }` derives another one. Its context is shared by all
- * operations that are derived for one request. Params and results stay JSON bytes. Times are milliseconds.
+ * operations derived for one request. Params and results stay JSON bytes. Times are milliseconds.
  * Source: ARCHITECTURE.md, "Two protocol eras"; docs/reference/specification/virtual-server.md.
  */
 import type { IncomingHttpHeaders } from 'node:http'
@@ -29,13 +29,13 @@ export interface Operation {
   /** Request headers, present when they must match the arguments (mirrored parameters). */
   readonly headers?: IncomingHttpHeaders | undefined
   /**
-   * Backend and original name that the authorization decision was based on. `resolveTarget` rejects the operation when
-   * it resolves to anything else. Set by `authorize`, or by a webhook that matched on it.
+   * The backend and the original name on which the authorization decision was based. `resolveTarget` rejects the
+   * operation if it resolves to anything else. Set by `authorize`, or by a webhook that matched on it.
    */
   readonly origin?: Origin | undefined
   /**
    * Identity (`backendIdentity`) of the backend that issued the `requestState` and `inputResponses` in the params. The
-   * operation is rejected when it resolves to another backend. Without `stateFor`, neither member reaches a backend.
+   * operation is rejected if it resolves to another backend. Without `stateFor`, neither member reaches a backend.
    */
   readonly stateFor?: string | undefined
   /** True if a script or workflow consumes the result instead of the client. */
@@ -44,54 +44,54 @@ export interface Operation {
   readonly target?: Target | undefined
 }
 
-/** The connection of an operation to the request that it serves. */
+/** Connects an operation to the request that it serves. */
 export interface OperationContext {
   /** Fires when the client cancels the request or disconnects. */
   readonly signal: AbortSignal
   /** Lazily created alternative to `signal`. */
   readonly lazySignal?: LazySignal | undefined
-  /** Raw JSON of the client's progress token. Undefined when the client requests no progress. */
+  /** Raw JSON of the client's progress token. Undefined if the client does not request progress. */
   readonly progressToken: string | undefined
-  /** Least severe log level that the client requests. Undefined when it requests no log messages. */
+  /** Least severe log level that the client requests. Undefined if the client does not request log messages. */
   readonly logLevel: string | undefined
   /** Receives the authorization decision. */
   readonly onDecision?: ((record: PolicyRecord) => void) | undefined
   /** Receives the name of the selected backend. */
   readonly onRouted?: ((backend: string) => void) | undefined
-  /** Forwards raw params of a progress notification. They contain the client's token. */
+  /** Forwards the raw params of a progress notification. They contain the client's token. */
   progress(params: Buffer): void
-  /** Forwards raw params of a log notification. */
+  /** Forwards the raw params of a log notification. */
   log(params: Buffer): void
   /**
-   * Asks the client and waits for the response. `signal` withdraws the question. Rejects with CAPABILITY_REQUIRED when
+   * Asks the client and waits for the response. `signal` withdraws the question. Rejects with CAPABILITY_REQUIRED if
    * the client did not declare the ability.
    */
   ask(request: Ask, signal?: AbortSignal): Promise<AskReply>
   /**
-   * Streams a large result to the client while it arrives from the backend. Undefined when something in between needs
-   * the whole result.
+   * Streams a large result to the client as it arrives from the backend. Undefined if something in between requires the
+   * whole result.
    */
   streamResult?(): ResultPassage | undefined
 }
 
-/** The catalog entry that an operation resolves to, and how its backend is called. */
+/** The catalog entry to which an operation resolves, and how its backend is called. */
 export interface Target {
   readonly entry: CatalogEntry
-  /** Members of the params that differ for the backend, such as the original name of a tool. */
+  /** Params members whose values differ for the backend, such as a tool's original name. */
   readonly changes: Changes
   /** Runs one of Gatehouse's own tools, such as a workflow, instead of a backend. */
   readonly run?: Perform | undefined
-  /** Lower bound for the time limit of the backend, in milliseconds. */
+  /** Lower bound for the backend's time limit, in milliseconds. */
   readonly timeoutMs?: number | undefined
-  /** True if requests from the backend reach the client during the call, whatever the client's era. */
+  /** True if requests from the backend reach the client during the call, regardless of the client's protocol era. */
   readonly bridges?: boolean | undefined
-  /** True for a step of a workflow, whose result does not go to the client. */
+  /** True for a workflow step, whose result does not go to the client. */
   readonly isStep?: boolean | undefined
   /** Set by guardrails. */
   readonly limit?: ResponseLimit | undefined
   /** True if a link reads the result, so that the backend connection must buffer it. */
   readonly needsWholeResult?: boolean | undefined
-  /** Set by quotas, which read the result and remove the members of `_meta` that only Gatehouse may write. */
+  /** Set by quotas, which read the result and remove those `_meta` members that only Gatehouse may write. */
   readonly delivery?: Delivery | undefined
 }
 
@@ -99,12 +99,12 @@ export interface Target {
 export type Perform = (operation: Operation) => Promise<Outcome>
 
 /**
- * A link of the chain. `next` continues with the given operation, or with one derived from it. A link that does not
+ * A link in the chain. `next` continues with the given operation, or with one derived from it. A link that does not
  * apply to an operation returns `next(operation)` unchanged. Order: runtime/vmcp/call/chain.ts.
  */
 export type Link = (operation: Operation, next: Perform) => Promise<Outcome>
 
-/** Returns the error for a `requestState` that is unknown, expired, or for another request or backend. */
+/** Returns the error for a `requestState` that is unknown or expired, or that belongs to another request or backend. */
 export function invalidRequestStateError(): GatehouseError {
   return new GatehouseError('INVALID_PARAMS', {
     detail: 'Invalid params: requestState is not valid for this request',
@@ -120,7 +120,7 @@ export function withParams(operation: Operation, params: JsonObject, origin = op
   return { ...operation, params, originalParams, origin, isForProgram: undefined }
 }
 
-/** Derives an operation whose result is buffered. */
+/** Derives an operation with a buffered result. */
 export function withWholeResult(operation: Operation): Operation {
   return { ...operation, context: deriveContext(operation.context, { streamResult: () => undefined }) }
 }

@@ -9,7 +9,7 @@ export type Outcome =
       readonly result: Buffer
       /** Large members that the client has already received. `result` contains small placeholders. */
       readonly passed?: PassedMembers | undefined
-      /** Code of the reason when Gatehouse refused the call and returns the refusal as a tool result. */
+      /** Code for the reason, if Gatehouse refused the call and returns the refusal as a tool result. */
       readonly denial?: string
     }
   /** A JSON-RPC error object from the backend, forwarded unchanged. */
@@ -18,7 +18,7 @@ export type Outcome =
   | {
       readonly kind: 'input'
       readonly result: Buffer
-      /** Identity of the backend that asks; see `Operation.stateFor`. */
+      /** Identity of the backend that asks the question; see `Operation.stateFor`. */
       readonly backend?: string | undefined
     }
 
@@ -54,7 +54,7 @@ interface RefusalContent {
   readonly data: unknown
 }
 
-/** Returns the result of a failed tool: text that a model can read, not a protocol error. */
+/** Returns the result for a failed tool: text that a model can read, not a protocol error. */
 export function toolErrorOutcome(text: string, more: readonly TextContent[] = []): Outcome {
   return resultOutcome({ content: [{ type: 'text', text }, ...more], isError: true })
 }

@@ -1,4 +1,4 @@
-/** The client of an operation and its session, as the core sees them in both protocol eras. */
+/** An operation's client and its session, as the core sees them in both protocol eras. */
 import type { Abilities, Ask, AskReply, Era } from '../../mcp/index.ts'
 import type { Caller } from '../../net/index.ts'
 
@@ -6,11 +6,11 @@ import type { Caller } from '../../net/index.ts'
 export interface ClientAbilities extends Abilities {
   /** Declared capabilities as a raw JSON object. Forwarded to backends unchanged. */
   readonly raw: Buffer
-  /** Equal for clients whose declared capabilities are equal. */
+  /** The same for clients whose declared capabilities are equal. */
   readonly signature: string
   /**
    * The abilities without members that no protocol revision defines (extensions, experiments). Clients can invent any
-   * number of those, while the defined ones have few combinations. Undefined when nothing is left out.
+   * number of those, while the defined ones have few combinations. Undefined if nothing is left out.
    */
   readonly plain?: ClientAbilities | undefined
 }
@@ -21,7 +21,7 @@ export interface OperationClient {
   readonly protocolVersion: string
   readonly caller: Caller
   readonly abilities: ClientAbilities
-  /** Raw `Implementation` object. Undefined when the client sent none. */
+  /** Raw `Implementation` object. Undefined if the client sent none. */
   readonly info: Buffer | undefined
   /** Request headers on the passthrough allowlist, lower-case names. */
   readonly headers: Readonly<Record<string, string>>
@@ -32,32 +32,32 @@ export interface OperationClient {
 /** The client session that a backend connection serves. */
 export interface ClientSession {
   readonly id: string
-  /** Relays a message that belongs to no operation in flight. */
+  /** Relays a message that does not belong to an operation in flight. */
   deliver(backend: string, method: string, params: Buffer | undefined): void
   /**
-   * Returns the backend session of this client session, which another replica may have opened. Undefined when the
-   * stored backend session has another binding.
+   * Returns the backend session of this client session, which another replica may have opened. Undefined if the stored
+   * backend session has a different binding.
    */
   resume?(backend: string, binding: string): BackendSession | undefined
   /** Called when a backend has opened a session on behalf of this one. */
   backendSessionOpened?(backend: string, session: BackendSession): void
-  /** True once the session has ended. Backends then open nothing for it. */
+  /** True once the session has ended. Backends then no longer open sessions or connections for it. */
   readonly isOver?: boolean
   /** Called when a backend has lost the session that it keeps for this one. */
   backendSessionLost?(backend: string): void
-  /** Asks the client outside any operation. Rejects when the client cannot be asked. */
+  /** Asks the client outside any operation. Rejects if the client cannot be asked. */
   ask(request: Ask, signal: AbortSignal): Promise<AskReply>
 }
 
-/** Everything that is required to resume a backend's session. */
+/** The data required to resume a backend's session. */
 export interface BackendSession {
   readonly sessionId: string
   readonly protocolVersion: string
   /** True if the backend accepts `logging/setLevel`. */
   readonly logging: boolean
   /**
-   * Digest of the backend's name and address and of the requester's identity. The session is not used for any other
-   * combination.
+   * Digest of the backend's name, the backend's address, and the requester's identity. The session is not used for any
+   * other combination.
    */
   readonly binding: string
 }

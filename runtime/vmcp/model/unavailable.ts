@@ -1,14 +1,14 @@
 import { GatehouseError } from '../../../schemas/index.ts'
 
 export interface UnavailableOptions {
-  /** Next step for the client. Default: try again later. */
+  /** The next step for the client. Default: try again later. */
   readonly hint?: string | undefined
   /** The missing list, such as `prompts/list`. Default: everything that the backends offer. */
   readonly list?: string | undefined
-  /** Replaces the whole text when a retry does not help. Names each backend and the required change. */
+  /** Replaces the whole message if a retry does not help. Names each backend and the required change. */
   readonly reason?: string | undefined
   readonly cause?: Error | undefined
-  /** The subset of the backends that is left out because of invalid settings. */
+  /** The subset of the backends that are left out because of invalid settings. */
   readonly leftOut?: readonly string[] | undefined
 }
 

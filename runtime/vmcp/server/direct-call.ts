@@ -1,9 +1,9 @@
 /**
- * A tool call that a page of the console starts instead of a client. It passes the same policies, limits, credentials
+ * A tool call that is started by a console page instead of a client. It passes the same policies, limits, credentials
  * and audit as a client call, in either era. The user of the page sees progress and can answer questions.
  *
  * In the session era, the call has a separate session, which ends with the call. In the stateless era, a backend that
- * asks ends its response, and the call is repeated with the answers.
+ * asks a question ends its response, and the call is repeated with the answers.
  */
 import { randomUUID } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -121,7 +121,7 @@ function operationOf(
   }
 }
 
-/** Returns the session of a call. Backends open their sessions for it. */
+/** Returns a call's session. Backends open their sessions for it. */
 function makeCallSession({ ask, log, signal }: DirectCall): ClientSession {
   return {
     id: randomUUID(),

@@ -34,7 +34,7 @@ function primaryViolations({ incomingAuth }: VmcpConfig, { upstreams }: AuthServ
 }
 
 /**
- * Returns the configuration with the provider whose claims policies read, when only the authorization server names it.
+ * Returns the configuration, adding the provider whose claims policies read if only the authorization server names it.
  */
 export function withPrimaryProvider(config: VmcpConfig, server: AuthServerFacts | undefined): VmcpConfig {
   const { authz } = config.incomingAuth
@@ -51,7 +51,7 @@ export function readinessNotes(server: EmbeddedAuthServer | undefined): readonly
   return server ? secretNotes(server.secretUses()) : []
 }
 
-/** Counts the records and tokens that still need an older HMAC secret. */
+/** Counts the records and tokens that still require an older HMAC secret. */
 export function countSecretUses(server: EmbeddedAuthServer | undefined, metrics: Metrics): void {
   for (const { position, records, refreshTokens } of server?.secretUses() ?? []) {
     metrics.authServerSecretUses(records, { secret: position, kind: 'records' })

@@ -1,5 +1,5 @@
 /**
- * Creates the configured features, outermost first: tool search, then scripts, so that a search also finds the script
+ * Creates the configured features, outermost first: tool search, then scripts. A search therefore also finds the script
  * tool.
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer and config.codeMode.
  */
@@ -28,7 +28,7 @@ export function makeFeatures(config: VmcpConfig, parts: FeatureParts): readonly 
   return [...optimizerFeature(config.optimizer, parts), ...codeModeFeature(config.codeMode, parts)]
 }
 
-/** Closes the features that are no longer configured. Returns true when a feature was added or removed. */
+/** Closes the features that are no longer configured. Returns true if a feature was added or removed. */
 export function closeRemovedFeatures(before: readonly Feature[], after: readonly Feature[]): boolean {
   const gone = before.filter((feature) => !after.includes(feature))
   for (const feature of gone) void feature.close()

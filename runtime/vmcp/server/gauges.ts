@@ -1,4 +1,7 @@
-/** Gauges for the running server. `/metrics` reads backends, sessions, certificates and the process at each scrape. */
+/**
+ * Gauges for the running server. At each scrape, `/metrics` reads the state of backends, sessions, certificates and the
+ * process.
+ */
 import { processSamples } from '../../../schemas/metrics/index.ts'
 import type { AuthenticationEvent } from '../../incoming/index.ts'
 import { LoadControl, type LoadLimits, trackOverload } from '../../net/index.ts'
@@ -16,7 +19,9 @@ export interface GaugeParts {
   readonly backends: () => readonly BackendState[]
   readonly server: string
   readonly quotas: () => readonly QuotaUsage[]
-  /** Returns when the served certificate expires, in milliseconds since the epoch. Undefined without TLS. */
+  /**
+   * Returns the time at which the served certificate expires, in milliseconds since the epoch. Undefined without TLS.
+   */
   readonly servingEndsAt: () => number | undefined
 }
 
@@ -61,7 +66,7 @@ export function observeServer(metrics: Metrics, parts: GaugeParts): void {
   metrics.buildInfo(() => [[1, { version, node: process.versions.node }]])
 }
 
-/** Records the duration of a session that left this process. */
+/** Records the duration of a session that has left this process. */
 export function countSession(metrics: Metrics, { openedAt, facts }: ServerSession, now: number): void {
   metrics.serverSessionDuration((now - openedAt) / 1_000, {
     'mcp.protocol.version': facts.protocolVersion,
@@ -77,7 +82,7 @@ export function reportAuthentication(events: Events, event: AuthenticationEvent)
   else events.emit('token_check_failed', { reason: event.reason, err: event.error })
 }
 
-/** Creates the overload protection of a server, which emits events when an overload begins and ends. */
+/** Creates a server's overload protection, which emits events when an overload begins and ends. */
 export function makeLoadControl(events: Events, clock: Clock, limits?: Partial<LoadLimits>): LoadControl {
   const onRejected = trackOverload(
     ({ isOn, rejected }) => events.emit('server_overloaded', { refusing: isOn, refused: rejected }),

@@ -1,8 +1,8 @@
 /**
  * The HTTP interface of a virtual server: built-in paths, then the MCP endpoint, in the order of the pipeline.
  *
- * MCP is served on `/mcp` (and `/sse` with `/messages` for the deprecated HTTP+SSE transport), with or without a
- * trailing slash. Unknown paths get 404. Requests of both eras share the stages up to parsing.
+ * MCP is served at `/mcp` (and at `/sse` with `/messages` for the deprecated HTTP+SSE transport), with or without a
+ * trailing slash. Unknown paths get 404. Requests from both protocol eras share the stages up to parsing.
  * Source: ARCHITECTURE.md, "A tool call"; docs/reference/specification/virtual-server.md#endpoints, "Endpoints".
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -46,10 +46,10 @@ export interface HttpParts {
   readonly observer: Observer
   readonly routes: (exchange: VmcpExchange) => Stage<VmcpExchange> | undefined
   readonly isStopping: () => boolean
-  /** Facts for the page that browsers receive. */
+  /** Data for the page that browsers receive. */
   readonly page: () => Omit<BrowserPageFacts, 'path'>
   readonly events: Events
-  /** Forwards a request that belongs to another process of this server, and its response. */
+  /** Forwards a request that belongs to another of this server's processes, and relays the response. */
   readonly relay?: Stage<VmcpExchange> | undefined
 }
 
@@ -57,7 +57,7 @@ export interface HttpParts {
 export function makeHandler(parts: HttpParts): RequestHandler {
   const { observer, load, reloadable } = parts
 
-  /** Runs the stages of a request, in the order of runtime/net/pipeline.ts. */
+  /** Runs a request's stages, in the order defined in runtime/net/pipeline.ts. */
   async function serve(exchange: VmcpExchange): Promise<void> {
     const { req, res, path } = exchange
     observer.started(exchange)
@@ -123,7 +123,7 @@ function routeOf(parts: HttpParts, exchange: VmcpExchange): Stage<VmcpExchange> 
   }
 }
 
-/** Rejects requests by their method and headers, before the body is read. */
+/** Rejects requests based on their method and headers, before the body is read. */
 function checkHead(exchange: VmcpExchange): void {
   const { method, rawHeaders, headers } = exchange.req
   if (method === 'OPTIONS') return
@@ -131,7 +131,7 @@ function checkHead(exchange: VmcpExchange): void {
     throw notAllowed(exchange.path)
   if (method !== 'POST' && headers[headerName.protocolVersion] === statelessVersion)
     throw notAllowed(messagesPath)
-  // Most requests repeat no header at all.
+  // Most requests do not repeat any header.
   const hasRepeated = Object.keys(headers).length * 2 !== rawHeaders.length
   const repeated = hasRepeated ? repeatedSingleton(rawHeaders) : undefined
   if (repeated !== undefined)
@@ -172,7 +172,7 @@ async function dispatch(parts: HttpParts, exchange: VmcpExchange): Promise<void>
       throw error
     }
   }
-  // Messages on open connections are served until the connections close. A new stream would be cut.
+  // Messages on open connections are served until the connections close. A new stream would be interrupted.
   if (parts.isStopping() && method === 'GET') throw new GatehouseError('SHUTTING_DOWN')
   if (path === ssePath) return oldSseEdge.open(exchange, caller)
   return method === 'GET' ? sessionEdge.get(exchange, caller) : sessionEdge.delete(exchange, caller)

@@ -7,7 +7,7 @@ import { groupClaimsOf } from '../call/guards.ts'
 
 /**
  * Converts `incomingAuth` to the settings of the incoming module, and resolves variables and files. Throws
- * INVALID_CONFIG when one of them cannot be read.
+ * INVALID_CONFIG if one of them cannot be read.
  */
 export function incomingConfig(
   config: VmcpConfig,

@@ -1,5 +1,5 @@
 /**
- * Audit and telemetry of a virtual server: observes the pipeline, the operations and the calls to backends as
+ * Audit and telemetry for a virtual server: observes the pipeline, the operations and the calls to backends, as
  * configured. Settings are read at start-up. A changed setting takes effect after a restart.
  * Source: docs/reference/specification/virtual-server.md#audit, config.audit, config.telemetry, "Endpoints" (/metrics).
  */
@@ -41,7 +41,7 @@ export interface ObservationOptions {
   readonly clock: Clock
   /** Receives a record of every request, in addition to the audit log. */
   readonly recorder?: ExchangeRecorder | undefined
-  /** Set when this process is one of several workers, whose metrics are served together. */
+  /** Set if this process is one of several workers whose metrics are served together. */
   readonly worker?: PrimaryLink | undefined
 }
 
@@ -51,9 +51,9 @@ export interface Observation {
   readonly observer: Observer
   /** Masks values in the audit log, spans and recorded requests. */
   readonly mask: RecordMask
-  /** Observes calls to backends. Undefined when they are not observed. */
+  /** Observes calls to backends. Undefined if they are not observed. */
   readonly backends: BackendObservation | undefined
-  /** The first link of the chain. Undefined when operations are not observed. */
+  /** The first link of the chain. Undefined if operations are not observed. */
   readonly observe: Link | undefined
   /** Returns the stage for `/metrics`, if metrics are served. */
   route(path: string): Stage<Exchange> | undefined
@@ -62,7 +62,7 @@ export interface Observation {
   close(): Promise<void>
 }
 
-/** Rejects with INVALID_CONFIG when a setting cannot be used or the audit file cannot be opened. */
+/** Rejects with INVALID_CONFIG if a setting cannot be used or the audit file cannot be opened. */
 export async function makeObservation(
   config: VmcpConfig,
   { env, version, log, events, clock, recorder, worker }: ObservationOptions,
@@ -134,7 +134,7 @@ function startSettings({ audit, telemetry, sessionStorage, console, operational 
   }
 }
 
-/** Returns the link that traces operations within the span of their request and audits their outcome. */
+/** Returns the link that traces operations within their request's span and audits their outcome. */
 function observe(observer: Observer): Link {
   return function observeOperations(operation, next) {
     const { method, params, client } = operation

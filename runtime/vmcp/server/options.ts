@@ -17,7 +17,7 @@ export const defaults = {
   port: 4483,
   ttlMs: 30 * 60_000,
   maxSessions: 10_000,
-  /** Maximum number of live copies of stored sessions. An evicted session is restored when it is used. */
+  /** Maximum number of live copies of stored sessions in memory. An evicted session is restored when it is used. */
   sharedSessions: 1_000,
   graceMs: 10_000,
   /** Limits how long a lost message between workers can leave a session record outdated. */
@@ -27,13 +27,13 @@ export const defaults = {
 /** The shared parts of several processes that serve one port. */
 export interface ServingWorker {
   readonly link: PrimaryLink
-  /** Stores in the memory of the primary process. Each has separate limits. */
+  /** Stores in the primary process's memory. Each has separate limits. */
   readonly sessions: Store
   readonly counters: Store
 }
 
 export interface StartOptions {
-  /** Set when this process is one of several that serve a port. Default: it is the only one. */
+  /** Set if this process is one of several that serve a port. Default: this is the only process. */
   readonly worker?: ServingWorker | undefined
   /** Bind address. Default 127.0.0.1. */
   readonly host?: string | undefined
@@ -47,7 +47,7 @@ export interface StartOptions {
   readonly version?: string | undefined
   /** Receives a record of every request. The caller closes it. */
   readonly recorder?: ExchangeRecorder | undefined
-  /** Sliding lifetime of an unused session. Default 30 minutes. */
+  /** Lifetime of an unused session; each use renews it. Default 30 minutes. */
   readonly sessionTtlMs?: number | undefined
   readonly maxSessions?: number | undefined
   readonly allowedOrigins?: readonly string[] | undefined
@@ -57,27 +57,27 @@ export interface StartOptions {
   /** Issues the tokens that this server accepts, and stores upstream tokens. The caller closes it. */
   readonly authServer?: EmbeddedAuthServer | undefined
   readonly env?: Readonly<Record<string, string | undefined>> | undefined
-  /** SHA-256 of the configuration file, for the report to the cluster. */
+  /** SHA-256 digest of the configuration file, for the report to the cluster. */
   readonly configChecksum?: string | undefined
-  /** Backends of the file that are not part of the configuration. */
+  /** Backends in the file that are not part of the configuration. */
   readonly excluded?: readonly ExcludedBackend[] | undefined
   /** Replaces the cluster access from the environment (tests). */
   readonly clusterApi?: ClusterApi | undefined
   /** Replaces the limits of overload protection (tests). */
   readonly load?: Partial<LoadLimits> | undefined
-  /** Time for requests in flight when closing. Default 10 s. */
+  /** Time that requests in flight get to finish when closing. Default 10 s. */
   readonly graceMs?: number | undefined
   /** Capabilities that the server advertises. Default: all of them, because backends may be added and removed. */
   readonly advertise?: 'everything' | 'backends' | undefined
-  /** Stores locks of backends that have none. Required when `pinning.noLock` is pin. */
+  /** Stores locks for backends that have none. Required if `pinning.noLock` is pin. */
   readonly lockKeeper?: LockKeeper | undefined
 }
 
 /** The file that a changed configuration came from. */
 export interface ReloadedFile {
-  /** SHA-256 of its text, hex. */
+  /** SHA-256 digest of its text, in hex. */
   readonly checksum?: string | undefined
-  /** Backends of the file that are not part of the configuration. */
+  /** Backends in the file that are not part of the configuration. */
   readonly excluded?: readonly ExcludedBackend[] | undefined
 }
 
@@ -86,19 +86,19 @@ export interface VmcpServer {
   readonly relayPort: number | undefined
   /** Address of the MCP endpoint. */
   readonly url: string
-  /** Address without path, for example for `/health`. */
+  /** Address without a path, for example for `/health`. */
   readonly origin: string
   /** The server as data, for the console and reports. */
   readonly view: ServerView
   /**
    * Applies a changed configuration. Backends that cannot be set up are excluded and reported. Throws INVALID_CONFIG
-   * and changes nothing when the configuration is invalid in another way.
+   * and changes nothing if the configuration is invalid in any other way.
    */
   reload(config: VmcpConfig, file?: ReloadedFile): void
   close(options?: { readonly graceMs?: number | undefined }): Promise<void>
 }
 
-/** The audit, telemetry, events and log of a server. */
+/** A server's audit, telemetry, events and log. */
 export interface ServerReports {
   readonly observation: Observation
   readonly events: Events

@@ -1,8 +1,9 @@
 /**
  * The parts that a changed configuration replaces while the server runs: guards, features, and the authenticator.
  *
- * A request in flight passes the new guards that it has not reached yet, and keeps the features that it began with. The
- * engine replaces backends. Changes of the listener, session store, audit and telemetry require a restart.
+ * A request in flight passes through the new guards that it has not reached yet, and keeps the features with which it
+ * began. The engine replaces backends. Changes to the listener, session store, audit and telemetry settings require a
+ * restart.
  * Source: docs/reference/specification/virtual-server.md#incomingAuth; ARCHITECTURE.md, "A tool call".
  */
 import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
@@ -19,7 +20,7 @@ import type { Feature } from '../model/feature.ts'
 import { reportAuthentication } from './gauges.ts'
 import { incomingConfig } from './incoming-config.ts'
 
-/** A quarter is reserved for quotas of the whole server and for the shared counter of further callers. */
+/** A quarter is reserved for server-wide quotas and for the counter that all further callers share. */
 const maxCounters = 100_000
 
 export interface ReloadableOptions {
@@ -30,7 +31,7 @@ export interface ReloadableOptions {
   readonly observation: Observation
   /** The shared store. Required for rate limits. */
   readonly store: Store | undefined
-  /** Store of the counters of several processes. Default: the memory of this process. */
+  /** Store for counters that several processes share. Default: the memory of this process. */
   readonly counters?: Store | undefined
   readonly upstreamTokens: UpstreamTokens | undefined
   readonly authServer: EmbeddedAuthServer | undefined
@@ -38,7 +39,7 @@ export interface ReloadableOptions {
 
 export class Reloadable {
   readonly #options: ReloadableOptions
-  /** The quota counters without a shared store. A reload keeps them. */
+  /** The quota counters, if there is no shared store. A reload keeps them. */
   readonly #counters: Store
   config: VmcpConfig
   authenticator: Authenticator
@@ -60,14 +61,14 @@ export class Reloadable {
     this.features = makeFeatures(config, this.#featureParts())
   }
 
-  /** True for a tool of a feature, such as `find_tool`. */
+  /** True for a tool that belongs to a feature, such as `find_tool`. */
   isOwnTool(tool: string): boolean {
     return this.features.some(({ tools }) => tools.some(({ name }) => name === tool))
   }
 
   /**
-   * Applies a configuration that has passed the start-up checks. Throws INVALID_CONFIG and replaces nothing when it is
-   * invalid in another way. `permissionsChanged` is true when clients may see different tools than before.
+   * Applies a configuration that has passed the start-up checks. Throws INVALID_CONFIG and replaces nothing if it is
+   * invalid in any other way. `permissionsChanged` is true if clients may see different tools than before.
    */
   replace(config: VmcpConfig): { readonly permissionsChanged: boolean } {
     const guards = this.#makeGuards(config)
@@ -75,12 +76,12 @@ export class Reloadable {
     const authzChanged = !isSame(config.incomingAuth.authz, before.authz)
     const authenticator = isSame(config.incomingAuth, before) ? undefined : this.#makeAuthenticator(config)
     const features = makeFeatures(config, { ...this.#featureParts(), before: this.features })
-    // Nothing throws from here on.
+    // Nothing after this point throws.
     this.config = config
     this.passthroughHeaders = passthroughHeaders(config)
     void closeGuards(this.guards, guards)
     this.guards = guards
-    // Cancels scripts and searches of removed features.
+    // Cancels scripts and searches that belong to removed features.
     const featuresChanged = closeRemovedFeatures(this.features, features)
     this.features = features
     if (authenticator) {
@@ -91,7 +92,7 @@ export class Reloadable {
     return { permissionsChanged: authzChanged || featuresChanged }
   }
 
-  /** Ends guards and features. Tokens can be checked until `closeAuthenticator`. */
+  /** Ends guards and features. Tokens can still be checked until `closeAuthenticator` is called. */
   async closeGuards(): Promise<void> {
     await Promise.all([...this.features.map((feature) => feature.close()), closeGuards(this.guards)])
   }

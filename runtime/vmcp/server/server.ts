@@ -2,7 +2,7 @@
  * Starts a virtual MCP server in this process, with its client and backend sides, and manages its lifetime.
  *
  * `reload` applies a changed configuration without a restart: backends are added and removed, and open sessions are
- * notified of changed lists. Changes of the listener, session store, audit and telemetry require a restart.
+ * notified of list changes. Changes to the listener, session store, audit and telemetry settings require a restart.
  * Source: docs/reference/specification/virtual-server.md; ARCHITECTURE.md, "A tool call".
  */
 import { timerMs } from '../../../schemas/index.ts'
@@ -56,7 +56,7 @@ const evictMs = 5_000
 const idleMs = 5 * 60_000
 const keepAliveEvictions = 5
 
-/** Binds and starts serving. Rejects with INVALID_CONFIG, or with the system's error when it cannot bind. */
+/** Binds and starts serving. Rejects with INVALID_CONFIG, or with the system's error if it cannot bind. */
 export async function startVmcp(fileConfig: VmcpConfig, more: StartOptions = {}): Promise<VmcpServer> {
   const { env = {}, log = silentLog, version = '0.0.0', clock = systemClock, authServer } = more
   const options = authServer ? { ...more, upstreamTokens: authServer.upstreamTokens } : more
@@ -258,7 +258,7 @@ class Vmcp implements VmcpServer {
     checkStart(config, parts, excluded)
     for (const warning of startWarnings(config, parts)) this.#log.warn(warning)
     const { permissionsChanged } = this.#parts.replace(config)
-    // The previous guards are closed: no request may reach them, even when a later step throws.
+    // The previous guards are closed: no request may reach them, even if a later step throws.
     this.#chain.replace(this.#makeLinks())
     this.#checksum = checksum
     this.#engine.apply(config, excluded)

@@ -1,7 +1,7 @@
 /**
- * Configuration checks that need more than its text: environment variables, files, strategies. The server runs the
- * checks of the whole configuration before it starts and before it applies a changed file. `gatehouse vmcp validate`
- * runs all checks.
+ * Configuration checks that need more than the text of the configuration: environment variables, files, strategies. The
+ * server runs the checks of the whole configuration before it starts and before it applies a changed file. `gatehouse
+ * vmcp validate` runs all checks.
  *
  * An error prevents the server from starting, or one backend from being served. Both commands report a setting that
  * has no effect, such as one for a backend that does not exist, as a warning.
@@ -41,7 +41,7 @@ import { workflowErrors, workflowsBeyond, workflowWorker } from '../features/wor
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** The parts that a configuration is checked against. */
+/** The parts against which a configuration is checked. */
 export interface StartParts {
   readonly env: Environment
   /** Tokens of the embedded authorization server. `providersOnly` is sufficient for checks. */
@@ -50,7 +50,7 @@ export interface StartParts {
   readonly authServer?: AuthServerFacts | undefined
 }
 
-/** Returns the parts that a running server is checked against. */
+/** Returns the parts against which a running server is checked. */
 export function startParts(running: {
   readonly env?: Environment | undefined
   readonly upstreamTokens?: UpstreamTokens | undefined
@@ -61,7 +61,7 @@ export function startParts(running: {
 }
 
 /**
- * Throws INVALID_CONFIG, listing every problem, when the server cannot start. Problems with individual backends do not
+ * Throws INVALID_CONFIG, listing every problem, if the server cannot start. Problems with individual backends do not
  * prevent the server from starting. These backends are excluded, in addition to those in `excluded`.
  */
 export function checkStart(
@@ -189,7 +189,7 @@ function workersViolations({ operational, console, pinning }: VmcpConfig): reado
   ]
 }
 
-/** Lists problems with the worker that evaluates workflows and checks values against schemas. */
+/** Lists problems with the worker that evaluates workflows and validates values against schemas. */
 function evaluationViolations(config: VmcpConfig): readonly string[] {
   const { compositeTools, pinning, guardrails, webhooks } = config
   const users = [
@@ -215,8 +215,7 @@ function backendViolations(
 }
 
 /**
- * Lists the problems with a default strategy that no backend uses. Unused entries of backends are reported by their
- * names.
+ * Lists the problems with a default strategy that no backend uses. Unused entries for backends are reported by name.
  */
 function unusedDefault(config: VmcpConfig, parts: StartParts): readonly string[] {
   const field = 'outgoingAuth.default'
@@ -248,8 +247,8 @@ function withOutgoing<T>(
 }
 
 /**
- * Rejects with INVALID_CONFIG, naming the unusable tool locks. A lock that the hooks found to be invalid only
- * blocks its backend. A running server never stops because of a lock: it blocks the backend and reports the problem.
+ * Rejects with INVALID_CONFIG, naming the unusable tool locks. A lock that the hooks found to be invalid blocks only
+ * its own backend. A running server never stops because of a lock: it blocks the backend and reports the problem.
  */
 export async function checkToolLocks({ toolLocks = [] }: VmcpConfig): Promise<void> {
   const byBackend = Map.groupBy(
@@ -273,7 +272,7 @@ export async function checkStartWithLocks(...given: Parameters<typeof checkStart
 const keeperRule =
   'pinning.noLock: pin requires a folder for locks on this machine; run gatehouse vmcp serve --pin-first FOLDER'
 
-/** Throws INVALID_CONFIG when locks must be written, but no folder for them is configured. */
+/** Throws INVALID_CONFIG if locks must be written but no folder is configured for them. */
 export function requireKeeper({ pinning }: VmcpConfig, keeper: unknown): void {
   if (pinning?.noLock === 'pin' && keeper === undefined) throw invalidConfig([keeperRule])
 }
@@ -357,7 +356,7 @@ function policyViolations({ console, incomingAuth }: VmcpConfig): string[] {
   return [...clientPolicies(incomingAuth), ...consolePolicies(console)]
 }
 
-/** Lists errors in the console's policies. They prevent a start or a reload, and never open the console. */
+/** Lists errors in the console's policies. They prevent a start or a reload, and never open up the console. */
 function consolePolicies(console: VmcpConfig['console']): string[] {
   if (!console?.enabled || !console.authz) return []
   const { policies, entitiesJson } = console.authz

@@ -1,6 +1,6 @@
 /**
- * Lists the items of all backends of a configuration, as a client without abilities sees them, and compares them with
- * the locks. Used by commands; does not serve clients.
+ * Lists the items of all backends in a configuration, as seen by a client without abilities, and compares them with the
+ * locks. Used by commands; it does not serve clients.
  */
 import { byText, invalidConfig, type RuntimeToolLock } from '../../../schemas/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'
@@ -18,7 +18,7 @@ import { VmcpEngine } from './engine/engine.ts'
 
 export interface SurveyedBackend {
   readonly backend: string
-  /** Undefined when the backend could not be listed. */
+  /** Undefined if the backend could not be listed. */
   readonly listing: Listing | undefined
   readonly error: Error | undefined
 }
@@ -29,7 +29,7 @@ export interface SurveyOptions {
   readonly log: Log
 }
 
-/** Lists every backend of the configuration once, sorted by name. `config.pinning` must be set. */
+/** Lists every backend in the configuration once, sorted by name. `config.pinning` must be set. */
 export async function surveyBackends(
   config: VmcpConfig,
   { env, version, log }: SurveyOptions,
@@ -91,7 +91,7 @@ export interface LockComparison extends Pick<PinReport, 'counts'> {
   readonly drift: readonly PinDetail[]
 }
 
-/** Compares a listing with the locks of its backend. */
+/** Compares a listing with its backend's locks. */
 export async function compareWithLocks(
   listing: Listing,
   locks: readonly RuntimeToolLock[],

@@ -22,7 +22,7 @@ export interface QuotaGuardParts {
   readonly clock: Clock
 }
 
-/** The used fraction of a quota's fullest budget in the current period. */
+/** A quota, and the fraction of its fullest budget that has been used in the current period. */
 export interface QuotaUsage {
   readonly quota: Quota
   readonly share: number

@@ -9,13 +9,13 @@ export interface CatalogItem {
   readonly key: string
   /** Complete definition that clients see. */
   readonly json: Buffer
-  /** Definition that session-era clients see, when it differs from `json`. */
+  /** Definition that session-era clients see, if it differs from `json`. */
   readonly sessionJson?: Buffer
-  /** Digests of the parts that clients rely on. Present when pinning is on. */
+  /** Digests of the parts that clients rely on. Present if pinning is enabled. */
   readonly pin?: PinDigests
   /** Reason why the item is not offered. */
   readonly refused?: Refused
-  /** Checks the arguments of each call. Present when the approved definition replaces a changed one. */
+  /** Checks the arguments of each call. Present if the approved definition replaces a changed one. */
   readonly check?: ArgumentCheck
 }
 
@@ -26,7 +26,7 @@ export interface ToolItem extends CatalogItem {
   readonly mirrored: readonly MirroredArgument[]
 }
 
-/** A name that is withheld from clients. Calls to it are rejected and reach no other backend. */
+/** A name that is withheld from clients. Calls to it are rejected and do not reach any other backend. */
 export interface RefusedEntry {
   readonly key: string
   readonly backend: string
@@ -35,22 +35,22 @@ export interface RefusedEntry {
 }
 
 export interface RefusedTool extends RefusedEntry {
-  /** Definition from the backend: for operators, never for clients. */
+  /** The backend's definition: for operators, never for clients. */
   readonly json: Buffer
 }
 
 /**
- * True if an item keeps its name. An approved item, or one that guardrails refuse, keeps its name while it is
- * refused, so that calls reach no other backend. An item that was never approved does not reserve its name.
+ * True if an item keeps its name. An approved item, or one that guardrails refuse, keeps its name while it is refused,
+ * so that calls do not reach any other backend. An item that was never approved does not reserve its name.
  */
 export function holdsName(refused: Refused | undefined): boolean {
   return refused !== 'tool_new' && refused !== 'no_lock'
 }
 
 export interface ToolEntry extends CatalogEntry {
-  /** Name with overrides and without prefix. Filters and workflows use it. */
+  /** The name with overrides, but without a prefix. Filters and workflows use it. */
   readonly base: string
-  /** False when clients can neither list nor call the tool, but workflows can. */
+  /** False if clients can neither list nor call the tool, but workflows can. */
   readonly advertised: boolean
   readonly mirrored: readonly MirroredArgument[]
   readonly annotations: Readonly<Record<string, unknown>>
@@ -58,7 +58,7 @@ export interface ToolEntry extends CatalogEntry {
   readonly run?: Perform
 }
 
-/** Tools that workflows can use, although clients cannot call them by name. */
+/** Tools that workflows can use even though clients cannot call them by name. */
 export interface UnlistedTools {
   /** Tools whose name another backend has taken. Their key is `workload.tool`. */
   readonly unnamed: readonly ToolEntry[]
@@ -67,8 +67,8 @@ export interface UnlistedTools {
 }
 
 /**
- * Builds Gatehouse's own tools from the backends' tools. Called once for each catalog; must be pure. A built tool does
- * not replace a listed tool of the same name.
+ * Builds Gatehouse's own tools from the backends' tools. Called once for each catalog, and must be pure. A built tool
+ * does not replace a listed tool with the same name.
  */
 export type Composer = (
   tools: ReadonlyMap<string, ToolEntry>,

@@ -10,13 +10,13 @@ export interface CatalogEntry {
   readonly original: string
   /** Definition that clients see in lists. */
   readonly json: Buffer
-  /** Definition that session-era clients see, when it differs from `json`. */
+  /** Definition that session-era clients see, if it differs from `json`. */
   readonly sessionJson?: Buffer
   /** Arguments that are mirrored in headers (tools). */
   readonly mirrored?: readonly MirroredArgument[]
   /** Checks the arguments of each call (pinning). */
   readonly check?: ArgumentCheck
-  /** True for a resource that no list contains. Its backend may not have it. */
+  /** True for a resource that is not in any list. Its backend may not have it. */
   readonly isUnlisted?: boolean
   /** True for a tool that its backend declares read-only or idempotent. */
   readonly repeatable?: boolean

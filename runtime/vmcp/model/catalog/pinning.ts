@@ -9,7 +9,7 @@ export const parts = ['text', 'input', 'output', 'hints', 'execution', 'icons', 
 export type PinnedPart = (typeof parts)[number]
 
 export interface PinDigests {
-  /** Digest of all parts, `sha256:<hex>`. Does not cover the name of the item. */
+  /** Digest of all parts, in the form `sha256:<hex>`. Does not cover the name of the item. */
   readonly digest: string
   readonly parts: Readonly<Partial<Record<PinnedPart, string>>>
 }
@@ -29,5 +29,8 @@ export type PinReason = 'tool_changed' | 'tool_new' | 'lock_invalid' | 'no_lock'
  */
 export type MatchSchemas = (schemas: string, value: Buffer) => Promise<readonly string[]>
 
-/** Lists violations in the arguments (JSON text), one line each; empty when there are none. Rejects as `match` does. */
+/**
+ * Lists violations in the arguments (JSON text), one line each; empty if there are none. Rejects in the same cases as
+ * `match`.
+ */
 export type ArgumentCheck = (args: Buffer | undefined, match: MatchSchemas) => Promise<readonly string[]>

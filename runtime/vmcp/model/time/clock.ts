@@ -1,4 +1,4 @@
-/** The clock of the virtual server. Tests provide another one. */
+/** The clock of the virtual server. Tests provide a different one. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   readonly now: () => number

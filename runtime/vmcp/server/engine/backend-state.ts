@@ -13,16 +13,19 @@ export interface BackendState {
   readonly authType: string
   /** The most recently negotiated protocol revision. */
   readonly revision: string | undefined
-  /** When the first certificate of its bundle expires, in milliseconds since the epoch. Undefined without a bundle. */
+  /**
+   * Time at which the first certificate in its bundle expires, in milliseconds since the epoch. Undefined if there is
+   * no bundle.
+   */
   readonly caEndsAt: number | undefined
   /** The era that the backend speaks. */
   readonly era: string
   readonly health: BackendHealth
   readonly calls: CallCounts
   readonly lists: ListsState
-  /** Comparison of its items with the approved ones. Undefined while pinning is off. */
+  /** Comparison of its items with the approved ones. Undefined while pinning is disabled. */
   readonly pins?: PinReport | undefined
-  /** Why the backend is not served, as `field: rule` lines. Undefined when it is served. */
+  /** The reasons why the backend is not served, as `field: rule` lines. Undefined if it is served. */
   readonly excluded: readonly string[] | undefined
 }
 

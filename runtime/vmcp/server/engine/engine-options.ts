@@ -22,19 +22,20 @@ export interface EngineOptions {
   /** Returns the clients that are notified of changed lists. */
   readonly watchers: () => Iterable<Watcher>
   /**
-   * Called after a configuration was applied, with the names of left-out backends and the number of backends set up.
+   * Called after a configuration has been applied, with the names of left-out backends and the number of backends set
+   * up.
    */
   readonly onApplied?: ((leftOut: readonly string[], served: number) => void) | undefined
   /** Called when a change should be reported to the cluster. */
   readonly onChange: () => void
   /**
-   * Returns key material that the replicas share. While it returns undefined, sealed values are valid in this process
-   * only.
+   * Returns key material that the replicas share. As long as it returns undefined, sealed values are valid only in this
+   * process.
    */
   readonly stateSecret: () => string | undefined
-  /** Performs a step of a workflow. */
+  /** Performs a workflow step. */
   readonly performStep: PerformStep
-  /** Stores locks of backends that have none. Used when `pinning.noLock` is pin. */
+  /** Stores locks for backends that have none. Used if `pinning.noLock` is pin. */
   readonly lockKeeper?: LockKeeper | undefined
   readonly observation: Pick<Observation, 'audit' | 'backends' | 'telemetry' | 'mask'>
 }

@@ -1,6 +1,6 @@
 /**
- * The backend side of a virtual server: the fleet, its health, the catalog, and the notifications when the catalog
- * changes. Applies a changed configuration while it runs.
+ * The backend side of a virtual server: the fleet, its health, the catalog, and notifications about catalog changes.
+ * Applies a changed configuration while running.
  */
 import { GatehouseError, reservedTools, type RuntimeBackend, byText } from '../../../../schemas/index.ts'
 import type { ExcludedBackend, VmcpConfig } from '../../../config/index.ts'
@@ -174,7 +174,7 @@ export class VmcpEngine {
     })
   }
 
-  /** Called when locks or guardrails change which items are shown. */
+  /** Called when locks or guardrails affect which items are shown. */
   #resetViews(): void {
     this.core.parts.views.reset()
     this.#notifier.notify()
@@ -248,12 +248,12 @@ export class VmcpEngine {
   }
 
   /**
-   * Applies a configuration to backends, health checks and catalog. Unchanged backends are kept. Backends that cannot
-   * be set up are excluded and reported, together with those of `invalid`. They do not prevent other backends from
-   * being served.
+   * Applies a configuration to the backends, the health checks and the catalog. Unchanged backends are kept. Backends
+   * that cannot be set up are excluded and reported, together with those in `invalid`. They do not prevent other
+   * backends from being served.
    */
   apply(config: VmcpConfig, invalid: readonly ExcludedBackend[] = []): void {
-    // The items must be written to a lock first, so read them now instead of when the lists expire.
+    // The items must be written to a lock first, so read them now instead of waiting for the lists to expire.
     for (const name of this.#pins.replace(config))
       if (config.pinning?.noLock === 'pin') this.#fleet.members.get(name)?.listings.expire()
     const { added, removed, excluded } = this.#fleet.apply(config)
@@ -303,7 +303,7 @@ export class VmcpEngine {
     if (!backend) return
     this.monitor.add({
       name,
-      // With client_credentials, checks carry the same token as calls, so a rejection is a failure.
+      // With client_credentials, checks use the same token as calls, so a rejection is a failure.
       hasCredentials: !['unauthenticated', 'client_credentials'].includes(backend.settings.authType),
       check: (signal) => backend.check(signal),
     })
@@ -314,7 +314,7 @@ export class VmcpEngine {
     this.#notifier.notifyAll()
   }
 
-  /** Ends the backend sessions that belong to a session. With `gone` false, they stay open for another replica. */
+  /** Ends the backend sessions that belong to a session. If `gone` is false, they stay open for another replica. */
   endSession(session: ClientSession, { gone }: { readonly gone: boolean }): void {
     this.#links.endSession(session.id)
     for (const { backend, listings } of this.#fleet.members.values()) {
@@ -326,7 +326,7 @@ export class VmcpEngine {
   }
 
   /**
-   * Checks one backend now, or retries to set it up. Resolves to false if no backend has this name. Never rejects.
+   * Checks one backend now, or tries again to set it up. Resolves to false if no backend has this name. Never rejects.
    */
   async recheck(name: string): Promise<boolean> {
     if (this.#leftOut.recheck(name)) return true
@@ -335,7 +335,7 @@ export class VmcpEngine {
     return true
   }
 
-  /** Closes connections that were idle for `idleMs`. */
+  /** Closes connections that have been idle for `idleMs`. */
   evict(idleMs: number): void {
     this.#fleet.evict(idleMs)
   }
@@ -359,7 +359,7 @@ export class VmcpEngine {
   }
 }
 
-/** Returns the only backend of a configuration, including any left-out backends. Undefined when there are several. */
+/** Returns the only backend in a configuration, also counting left-out backends. Undefined if there are several. */
 function onlyBackend({ backends = [] }: VmcpConfig, invalid: readonly ExcludedBackend[]): string | undefined {
   const [first, second] = [...backends, ...invalid.filter(({ isUnknown }) => !isUnknown)]
   return second === undefined ? first?.name : undefined

@@ -1,5 +1,5 @@
 /**
- * The backends of the running configuration. A changed configuration adds, removes and replaces single backends.
+ * The backends of the running configuration. A changed configuration adds, removes and replaces individual backends.
  * Unchanged backends keep their connections and listings.
  */
 import { hash } from 'node:crypto'
@@ -27,7 +27,7 @@ export interface FleetOptions {
   readonly links: BackendLinks
   readonly events: Events
   readonly observation?: BackendObservation | undefined
-  /** Called when a listing was read for the first time, has changed, or can no longer be read. */
+  /** Called when a listing has been read for the first time, has changed, or can no longer be read. */
   readonly onListing: (backend: Backend, listing: Listing | undefined, before: Listing | undefined) => void
   /** Called when the lists that clients see may have changed. */
   readonly onState: () => void
@@ -36,8 +36,8 @@ export interface FleetOptions {
   /** The health monitor. A reload may replace it. */
   readonly health: { readonly monitor: HealthMonitor }
   /**
-   * Resolves when a listing can be compared with the approved one and shown. Resolves to false if it must be read
-   * again soon.
+   * Resolves once a listing can be compared with the approved one and shown. Resolves to false if it must be reread
+   * soon.
    */
   readonly ready: (name: string, listing: Listing) => Promise<boolean>
   readonly configure: (backend: RuntimeBackend, config: VmcpConfig) => BackendConfiguration
@@ -46,7 +46,7 @@ export interface FleetOptions {
 export interface FleetChange {
   readonly added: readonly string[]
   readonly removed: readonly string[]
-  /** Backends of the configuration that cannot be served. */
+  /** Backends in the configuration that cannot be served. */
   readonly excluded: readonly ExcludedBackend[]
 }
 
@@ -87,7 +87,7 @@ export class Fleet {
       this.#members.set(name, this.#makeMember(settings))
       added.push(name)
     }
-    // Removed backends still need their connection pools to end their sessions.
+    // Removed backends still need their connection pools in order to end their sessions.
     void Promise.allSettled(closing).then(() => this.#closeUnused())
     return { added, removed, excluded }
   }
@@ -151,7 +151,7 @@ export class Fleet {
     }
   }
 
-  /** Returns the connection pool for a rule for addresses, trust anchors and a client certificate. */
+  /** Returns the connection pool for a combination of address rule, trust anchors and client certificate. */
   #dispatcher({ addresses, tls }: DeclaredBackend, backend: RuntimeBackend): Dispatcher {
     const { caBundlePath, clientCertificatePath, clientKeyPath } = backend
     const key = JSON.stringify([addresses, caBundlePath, clientCertificatePath, clientKeyPath])

@@ -1,5 +1,5 @@
 /**
- * The backends of the configuration that are not served because their settings are invalid. They are treated as
+ * The backends in the configuration that are not served because their settings are invalid. They are treated as
  * unavailable wherever backends are listed, called or reported. Gatehouse retries them, because a mounted file may
  * arrive late.
  */

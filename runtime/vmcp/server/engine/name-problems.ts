@@ -16,7 +16,7 @@ export class NameProblems {
     return this.#problems
   }
 
-  /** Checks a configuration, which may be applied repeatedly. */
+  /** Checks a configuration. The same configuration may be applied repeatedly. */
   replace(config: VmcpConfig, invalid: readonly ExcludedBackend[]): void {
     const before = this.#problems
     this.#problems = nameProblems(config, invalid)

@@ -1,5 +1,6 @@
 /**
- * Notifies open sessions that a list has changed: only sessions whose view changed, and once per burst of changes.
+ * Notifies open sessions that a list has changed. Only sessions whose view changed are notified, and only once per
+ * burst of changes.
  *
  * A session is notified of a list only after it has read the list, because it has nothing to refresh before that. The
  * new state is read before the notification, so that the client's next list contains it.

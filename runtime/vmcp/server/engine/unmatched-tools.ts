@@ -1,6 +1,6 @@
 /**
- * Reports tools in quotas, costs, guardrails, webhooks and policies that no backend offers. A rule with a misspelled
- * name, or with the name that clients see, has no effect.
+ * Reports tools named in quotas, costs, guardrails, webhooks and policies if no backend offers them. A rule with a
+ * misspelled name, or with the name that clients see, has no effect.
  *
  * Skips backends whose lists are not known yet. Checks shortly after lists have changed, once per burst of changes.
  */
@@ -50,7 +50,7 @@ export class UnmatchedTools {
     this.scheduleCheck()
   }
 
-  /** Checks the tools after a short pause. Call after lists have changed. */
+  /** Checks the tools after a short pause. Call this after lists have changed. */
   scheduleCheck(): void {
     if (this.#closed || (this.#named.length === 0 && this.#reported.length === 0)) return
     this.#timer ??= setTimeout(() => {
@@ -164,7 +164,7 @@ function notOfferedBy(backends: readonly string[]): string {
     : `none of the backends ${backends.join(', ')} offers`
 }
 
-/** Returns a backend's tools. Undefined when its lists are not known yet. */
+/** Returns a backend's tools. Undefined if its lists are not yet known. */
 function toolNamesOf(member: Member | undefined): ReadonlySet<string> | undefined {
   const listings = member?.listings.all() ?? []
   if (listings.length === 0) return undefined

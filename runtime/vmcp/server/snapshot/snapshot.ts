@@ -1,6 +1,6 @@
 /**
  * A virtual server as plain data, for explanations: the target of each name, the rules that hide it, and the state of
- * the backends. Built from a running server, or from a configuration with the lists of its backends.
+ * the backends. Built from a running server, or from a configuration and the lists of its backends.
  */
 import { prefixedName, reservedTools } from '../../../../schemas/index.ts'
 import type { VmcpConfig } from '../../../config/index.ts'
@@ -27,7 +27,7 @@ export interface SnapshotParts {
   readonly listed: ReadonlySet<string>
   /** True if the lists come from a file and were not compared with the locks. */
   readonly offline?: boolean
-  /** Usage of the quotas. Default: none is used. */
+  /** Usage of the quotas. Default: no quota has been used. */
   readonly used?: readonly QuotaUsage[]
 }
 
@@ -117,7 +117,7 @@ function itemsOf(config: VmcpConfig, catalog: Catalog) {
   ]
 }
 
-/** Returns the workflows that the catalog does not contain. Whether their steps can be called is unknown. */
+/** Returns the workflows that the catalog does not contain. It is unknown whether their steps can be called. */
 function unlistedWorkflows({ compositeTools = [] }: VmcpConfig, { tools }: Catalog) {
   return compositeTools
     .filter(({ name }) => !tools.has(name))
@@ -145,7 +145,7 @@ function limitsOf({ rateLimiting }: VmcpConfig) {
   )
 }
 
-/** Returns the prefix of each backend. Empty when names have no prefix. */
+/** Returns each backend's prefix. Empty if names have no prefix. */
 function prefixesOf({ aggregation }: VmcpConfig, backends: readonly string[]): Record<string, string> {
   const { conflictResolution, conflictResolutionConfig } = aggregation
   if (conflictResolution !== 'prefix') return {}
@@ -154,9 +154,9 @@ function prefixesOf({ aggregation }: VmcpConfig, backends: readonly string[]): R
   )
 }
 
-/** The state of a backend in a file. */
+/** A backend's state in a file. */
 export interface BackendStateInput {
-  /** Its tools as JSON text. Undefined when they are unknown. */
+  /** The backend's tools, as JSON text. Undefined if they are unknown. */
   readonly tools?: readonly string[] | undefined
   readonly health?: BackendState['health']['status'] | undefined
   /** A category such as `timeout`. */
@@ -164,7 +164,7 @@ export interface BackendStateInput {
   readonly circuit?: 'closed' | 'open' | 'half-open' | undefined
 }
 
-/** Returns the snapshot of a configuration with the given backend states. Does not contact backends. */
+/** Returns the snapshot of a configuration with the given backend states. Does not contact any backends. */
 export function snapshotOffline(
   config: VmcpConfig,
   given: Readonly<Record<string, BackendStateInput>>,

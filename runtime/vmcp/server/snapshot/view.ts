@@ -45,23 +45,27 @@ export interface ServerView {
   backends(): readonly BackendState[]
   /** Returns the open problems, oldest first. */
   problems(): readonly OpenProblem[]
-  /** Returns failures of individual calls within the last hour, latest first. */
+  /** Returns failures of individual calls in the last hour, latest first. */
   recent(): readonly RecentFailure[]
   sessionCount(): number
   sessions(): readonly ShownSession[]
   /** Ends a session. Resolves to false if no session has this hash. Rejects with SESSION_STORE_DOWN. */
   endSession(hash: string): Promise<boolean>
-  /** Returns the configuration in force, in the form of the file, with defaults. */
+  /** Returns the configuration in force, in the same form as the file, with defaults. */
   config(): unknown
-  /** Returns the console settings. The object is the same while they are unchanged. Undefined without settings. */
+  /**
+   * Returns the console settings. Returns the same object as long as they are unchanged. Undefined without settings.
+   */
   console(): VmcpConfig['console']
-  /** Returns the policies in force. The object is the same while they are unchanged. Undefined without policies. */
+  /**
+   * Returns the policies in force. Returns the same object as long as they are unchanged. Undefined without policies.
+   */
   policies(): DescribedPolicies | undefined
   /** Returns the URL of the external decision point, which replaces policies. */
   decisionPoint(): string | undefined
   /** Returns the connection settings for clients. */
   connection(): { readonly url: string; readonly auth: boolean; readonly accounts: string | undefined }
-  /** Returns the facts for the page that browsers receive. */
+  /** Returns the data for the page that browsers receive. */
   pageFacts(): { readonly name: string; readonly url: string | undefined; readonly requiresAuth: boolean }
   /** Checks a backend now. Resolves to false if no backend has this name. */
   recheck(backend: string): Promise<boolean>
@@ -71,9 +75,9 @@ export interface ServerView {
   tools(caller: Caller): Promise<readonly ShownTool[]>
   /** Returns the locks in the configuration in force. */
   toolLocks(): readonly input.RuntimeToolLock[]
-  /** Returns the comparisons of backends with their locks, sorted by name. Undefined while pinning is off. */
+  /** Returns the comparisons of backends with their locks, sorted by name. Undefined while pinning is disabled. */
   pins(): readonly PinReport[] | undefined
-  /** Returns one difference with both definitions. Undefined when the item does not differ. */
+  /** Returns one difference with both definitions. Undefined if the item does not differ. */
   pinDetail(backend: string, kind: PinKind, name: string): ReviewedPin | undefined
   /** Audits an action in the console. */
   acted(record: ConsoleRecord): void
@@ -209,7 +213,7 @@ function sessionView(session: ServerSession): ShownSession {
   }
 }
 
-/** Returns a caller's catalog. Uses the last known lists of backends that do not respond in time. */
+/** Returns a caller's catalog. For backends that do not respond in time, uses their last known lists. */
 async function knownCatalog(core: Core, caller: Caller): Promise<Catalog> {
   const client = viewerClient(caller)
   const { members, views } = core.parts

@@ -2,7 +2,7 @@
  * Determines why a virtual server is not ready, for `/readyz`.
  *
  * Left-out backends prevent a server from becoming ready, so that a rollout with invalid settings does not replace
- * working pods. They never revoke readiness: a reload must not take a running pod out of service.
+ * working pods. They never revoke readiness, because a reload must not take a running pod out of service.
  * Source: docs/reference/specification/virtual-server.md, "Endpoints", operational.failureHandling.
  */
 import { engineAnswers } from '../../../../schemas/cedar/index.ts'
@@ -31,8 +31,8 @@ export class VmcpReadiness {
   }
 
   /**
-   * Called after a configuration was applied. `served` is the number of backends that are set up, regardless of their
-   * health.
+   * Called after a configuration has been applied. `served` is the number of backends that are set up, regardless of
+   * their health.
    */
   onApplied(leftOut: readonly string[], served: number): void {
     const { partialFailureMode } = this.#parts.config().operational.failureHandling
@@ -42,11 +42,11 @@ export class VmcpReadiness {
       return
     }
     this.#wasReady = true
-    // Without this record, a restarted worker decides by its own first configuration.
+    // Without this record, a restarted worker decides based on its own first configuration.
     this.#parts.shared?.set(key, '').catch(() => {})
   }
 
-  /** Undefined when the server is ready. */
+  /** Undefined if the server is ready. */
   async notReady(): Promise<string | undefined> {
     const { authServer, config, stopping } = this.#parts
     if (stopping()) return 'shutting_down'

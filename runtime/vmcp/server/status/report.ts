@@ -1,9 +1,9 @@
 /**
- * Reports the state of the backends to the cluster: writes this pod's entry of the report ConfigMap, from which the
- * hooks build the status of the resource. Reports every statusReportingInterval, and shortly after a change.
+ * Reports the state of the backends to the cluster: writes this pod's entry in the report ConfigMap. The hooks build
+ * the resource's status from this ConfigMap. Reports every statusReportingInterval, and shortly after a change.
  *
- * Also removes the entries of killed pods, which no other component would remove: entries of other pods that have not
- * changed for a long time. When the API server cannot be reached, logs the error and retries.
+ * Also removes the entries of killed pods, which no other component would remove. These are entries of other pods that
+ * have not changed for a long time. If the API server cannot be reached, logs the error and retries.
  * Source: docs/reference/specification/virtual-server.md#status (status.discoveredBackends, statusReportingInterval);
  * ARCHITECTURE.md, "A manifest".
  */
@@ -33,7 +33,7 @@ export interface ReporterOptions {
   readonly configMap: string
   readonly pod: string
   readonly intervalMs: () => number
-  /** Returns the SHA-256 of the configuration in force, hex. Undefined when it did not come from a file. */
+  /** Returns the SHA-256 digest of the configuration in force, in hex. Undefined if it did not come from a file. */
   readonly configChecksum: () => string | undefined
   readonly backends: () => readonly BackendState[]
   readonly clock: Clock
@@ -44,12 +44,12 @@ export interface ReporterOptions {
 /** Delay before a change is reported, so that several changes can be combined. */
 const soonMs = 1_000
 /**
- * An entry belongs to a dead pod if it does not change for this many of this pod's reports and intervals, and for at
- * least `leastAgeMs`. The hooks count every entry that exists, so an entry must not stay much longer.
+ * An entry is treated as a dead pod's if it does not change for this many of this pod's reports and intervals, and for
+ * at least `leastAgeMs`. The hooks count every entry that exists, so an entry must not remain much longer than that.
  */
 const missedReports = 4
 const leastAgeMs = 60_000
-/** The entries of all pods share the 1 MiB of a ConfigMap. */
+/** All pods' entries share the 1 MiB of a ConfigMap. */
 const maxProblems = 50
 const maxDrift = 50
 
@@ -74,7 +74,7 @@ export class Reporter {
   #sending: Promise<void> | undefined
   #closed = false
   readonly #stopListening: () => void
-  /** Digest of each other pod's entry, and when it last changed, by key. */
+  /** The digest of each other pod's entry, and the time of its last change, by key. */
   #otherEntries: ReadonlyMap<string, ObservedEntry> = new Map()
 
   constructor(options: ReporterOptions) {
@@ -125,7 +125,7 @@ export class Reporter {
     }
   }
 
-  /** Sets this pod's key, or removes it when `value` is null. Also removes the keys of dead pods. */
+  /** Sets this pod's key, or removes it if `value` is null. Also removes the keys of dead pods. */
   async #write(value: string | null): Promise<void> {
     const { api, namespace, configMap, pod } = this.#options
     const dead = this.#deadKeys().map((key) => [key, null] as const)
@@ -144,7 +144,7 @@ export class Reporter {
     )
   }
 
-  /** Records whether the entries of other pods have changed. Does not depend on the clocks of other pods. */
+  /** Records whether the entries of other pods have changed. Does not depend on other pods' clocks. */
   #recordOthers(configMap: unknown): void {
     const { clock, pod } = this.#options
     const others = Object.entries(stringsOf(configMap)).filter(([key]) => key !== `${pod}.json`)
@@ -180,7 +180,10 @@ interface ObservedEntry {
   readonly digest: string
   /** Milliseconds of this pod's clock. */
   readonly since: number
-  /** Number of successful reports of this pod since then. While none succeeds, the other pods cannot report either. */
+  /**
+   * Number of successful reports from this pod since then. As long as none succeeds, the other pods cannot report
+   * either.
+   */
   readonly reports: number
 }
 
@@ -269,7 +272,7 @@ function listNotes({ staleSince, repaired, leftOut }: ListsState): string[] {
   ]
 }
 
-/** RFC 3339 without fractions, as the API server stores times. */
+/** RFC 3339 without fractional seconds, the form in which the API server stores times. */
 function time(ms: number | undefined): string | undefined {
   return ms === undefined ? undefined : `${new Date(ms).toISOString().slice(0, 19)}Z`
 }

@@ -10,9 +10,9 @@ import type { HealthStatus } from '../../backends/health/monitor.ts'
 import type { StatusReport } from './status.ts'
 
 export interface VmcpRouteParts {
-  /** Returns why the server is not ready. Undefined when it is ready. */
+  /** Returns the reason why the server is not ready. Undefined if the server is ready. */
   readonly notReady: () => string | undefined | Promise<string | undefined>
-  /** Returns notes for operators, which `/readyz` contains. */
+  /** Returns notes for operators, which `/readyz` includes. */
   readonly notes: () => readonly string[]
   readonly mode: 'static' | 'dynamic'
   readonly status: () => StatusReport
@@ -23,7 +23,7 @@ export interface VmcpRouteParts {
 
 const noStore = { 'cache-control': 'no-store' }
 
-/** Returns the stage for a built-in path. Undefined for every other path. */
+/** Returns the stage for a built-in path. Undefined for all other paths. */
 export function builtInRoute(parts: VmcpRouteParts, path: string): Stage<Exchange> | undefined {
   switch (path) {
     case '/health':

@@ -1,6 +1,6 @@
 /**
- * Responses of `/status`, `/readyz` and the health endpoints: names, states and causes, without addresses. The
- * explanation of a backend is short and masked. It is in a separate member (`detail`) or at the end of a message.
+ * Responses of `/status`, `/readyz` and the health endpoints: names, states and causes, without addresses. A backend's
+ * explanation is short and masked. It appears in a separate member (`detail`) or at the end of a message.
  * Source: docs/reference/specification/virtual-server.md#status (status.discoveredBackends); names in snake case,
  * backends sorted.
  */
@@ -32,11 +32,11 @@ export interface StatusReport {
    * use, and degraded features.
    */
   readonly problems: readonly string[]
-  /** Tools with a shorter name for clients, of the catalogs in use. Absent when there are none. */
+  /** Tools in the current catalogs that have a shorter name for clients. Absent if there are none. */
   readonly tool_aliases?: readonly { readonly name: string; readonly alias: string }[]
   /** Open problems with their start and fix, oldest first. */
   readonly problem_details: readonly ProblemStatus[]
-  /** Failures of individual calls within the last hour, each with its fix, latest first. */
+  /** Failures of individual calls in the last hour, each with its fix, latest first. */
   readonly recent_failures: readonly FailureStatus[]
 }
 
@@ -45,7 +45,7 @@ export interface FailureStatus {
   readonly backend?: string
   readonly reason?: string
   readonly message: string
-  /** The backend's own explanation; absent when it gave none. */
+  /** The backend's own explanation; absent if it gave none. */
   readonly detail?: string
   readonly fix: string
   readonly count: number
@@ -74,19 +74,19 @@ export interface BackendStatus {
   readonly last_error?: {
     readonly category: string
     readonly message: string
-    /** The backend's own explanation; absent when it gave none. */
+    /** The backend's own explanation; absent if it gave none. */
     readonly detail?: string
     readonly at: string
   }
-  /** Absent when the circuit breaker is off. */
+  /** Absent if the circuit breaker is disabled. */
   readonly circuit?: { readonly state: string; readonly since?: string }
   readonly era: string
   /** Client requests since the backend was set up. */
   readonly calls: number
   readonly calls_failed: number
-  /** Latency of the last five to ten minutes. Absent without a call. */
+  /** Latency over the last five to ten minutes. Absent if there were no calls. */
   readonly latency_ms?: { readonly p50: number; readonly p95: number }
-  /** Comparison of its items with the approved ones. Absent while pinning is off. */
+  /** Comparison of its items with the approved ones. Absent while pinning is disabled. */
   readonly pinning?: PinningStatus
 }
 
@@ -116,7 +116,7 @@ export interface StatusReportParts {
   readonly backends: readonly BackendState[]
   readonly catalogs: readonly Catalog[]
   readonly problems: Iterable<string>
-  /** Source of open problems and recent failures. */
+  /** The source of open problems and recent failures. */
   readonly events: Pick<Events, 'problems' | 'recent'>
 }
 
