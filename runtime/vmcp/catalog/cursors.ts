@@ -11,7 +11,7 @@ import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:cr
 import type { ItemKind } from '../model/catalog/entries.ts'
 
 export interface CursorContent {
-  /** Last item of the previous page; undefined when the seal cannot be opened. */
+  /** Last item of the previous page; undefined if the seal cannot be opened. */
   readonly after: string | undefined
   /** Number of items before the next page when the cursor was created. */
   readonly position: number

@@ -22,7 +22,7 @@ interface Source {
 }
 
 /**
- * Returns the combined instructions of `listings`, in this order; undefined when there are none. The client must be
+ * Returns the combined instructions of `listings`, in this order; undefined if there are none. The client must be
  * allowed to see all of them.
  */
 export function instructionsOf(

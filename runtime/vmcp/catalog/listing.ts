@@ -66,7 +66,7 @@ interface UsedList {
   readonly kind: ItemKind
   readonly items: readonly CatalogItem[]
   readonly defects: readonly ListDefect[]
-  /** Error of the read; undefined when it succeeded. */
+  /** Error of the read; undefined if it succeeded. */
   readonly failure?: Error | undefined
 }
 

@@ -114,7 +114,7 @@ export class Listings {
     return this.#cached.get(this.keyOf(client))?.listing
   }
 
-  /** Returns the error of the last read for a client, or undefined when it succeeded. */
+  /** Returns the error of the last read for a client, or undefined if it succeeded. */
   failureOf(client: OperationClient): Error | undefined {
     return this.#cached.get(this.keyOf(client))?.failure
   }

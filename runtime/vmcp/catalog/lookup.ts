@@ -100,7 +100,7 @@ export class Lookup {
     return view?.catalog
   }
 
-  /** Returns the tool's own name for an alias, or undefined when the name is not an alias. */
+  /** Returns the tool's own name for an alias, or undefined if the name is not an alias. */
   nameOf(client: OperationClient, alias: string): Promise<string | undefined> {
     return this.find(
       client,

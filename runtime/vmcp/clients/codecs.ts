@@ -27,7 +27,7 @@ export interface EdgesOptions {
   readonly perform: Perform
   /** Performs operations that Gatehouse repeats on behalf of a client. */
   readonly performOwn: Perform
-  /** Returns the policies in force, or undefined when none are configured. */
+  /** Returns the policies in force, or undefined if none are configured. */
   readonly gate: () => Gate | undefined
   readonly serverInfo: string
   /** Selects the advertised capabilities: all of them, or those of the backends. */

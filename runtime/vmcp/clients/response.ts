@@ -10,7 +10,7 @@ export interface ClientResponse {
   end(message: Buffer, status?: number): void
   /** Sends `{…,"result":…}` and ends the response. Does not repeat `passed`, which the client has already received. */
   endResult(id: string, result: Buffer, passed?: PassedMembers): void
-  /** Streams a large result as it arrives. Undefined when it must be sent whole. `id` is raw JSON. */
+  /** Streams a large result as it arrives. Undefined if it must be sent whole. `id` is raw JSON. */
   streamResult?(id: string, era: Era): ResultPassage | undefined
   /** Ends without a response message, because the request was cancelled. */
   drop(): void

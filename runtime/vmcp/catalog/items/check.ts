@@ -44,7 +44,7 @@ export interface UsableItem {
 }
 
 export interface UnusableItem {
-  /** Undefined when the item has no readable key. */
+  /** Undefined if the item has no readable key. */
   readonly key: string | undefined
   /** Reason for leaving it out. */
   readonly failure: string

@@ -39,7 +39,7 @@ export class ErrorCollector {
     this.#notices = notices
   }
 
-  /** `key` is undefined when the item has no readable key. */
+  /** `key` is undefined if the item has no readable key. */
   leftOut(kind: ItemKind, key: string | undefined, why: string): void {
     this.#add(this.#leftOut, kind, key, (what) => `${what} is left out: ${why}`)
   }

@@ -6,7 +6,7 @@
 /** Longer text is parsed in slices. Text of this size always contains fewer values than an item may have. */
 const maxBytes = 64 * 1024
 
-/** Returns the value of `json`, or undefined when JSON.stringify would write it differently. */
+/** Returns the value of `json`, or undefined if JSON.stringify would write it differently. */
 export function plainValue(json: Buffer, limit: number = maxBytes): unknown {
   if (json.length > limit) return undefined
   const text = json.toString()

@@ -85,8 +85,8 @@ const sessionProperty: ItemRule = {
 }
 
 /**
- * Applies one rule to every member of an object. Undefined when any member is unusable. An empty array is treated as
- * an empty object.
+ * Applies one rule to every member of an object. Undefined if any member is unusable. An empty array is treated as an
+ * empty object.
  */
 function members(rule: ItemRule): ItemRule {
   return {
@@ -133,7 +133,7 @@ const usableMembers: MemberRules = [
 const sessionMembers: MemberRules = [['properties', members(sessionProperty)]]
 const plainRules: MemberRules = [...dialect, ...usableMembers, ...sessionMembers]
 
-/** Returns the schema with `type: object`, or undefined when it is unusable. A null member is treated as absent. */
+/** Returns the schema with `type: object`, or undefined if it is unusable. A null member is treated as absent. */
 function typedObject(raw: Buffer, rules: MemberRules): Buffer | undefined {
   if (raw[0] !== openObject) return undefined
   const object = new JsonObject(raw)

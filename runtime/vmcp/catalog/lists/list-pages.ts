@@ -47,7 +47,7 @@ export interface ListReadOptions {
   readonly timeoutMs: number
   /** Headers of recent requests to the backend. */
   readonly sentHeaders?: SentHeaders | undefined
-  /** Rules for pinning digests; undefined when items are not digested. */
+  /** Rules for pinning digests; undefined if items are not digested. */
   readonly pins?: PinRules | undefined
   /** Wraps each request. */
   readonly observeRequest: (

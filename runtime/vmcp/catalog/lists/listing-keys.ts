@@ -35,7 +35,7 @@ export class ListingKeys {
     return this.#settings.perCaller ? requesterIdentity(client) : ''
   }
 
-  /** Returns the key of the session's own lists, or undefined when it has none. */
+  /** Returns the key of the session's own lists, or undefined if it has none. */
   forkOf(client: OperationClient): string | undefined {
     const { session } = client
     if (!session || this.#forks.size === 0) return undefined
@@ -47,7 +47,7 @@ export class ListingKeys {
     return this.#forks.has(forkKey(session.id, identity))
   }
 
-  /** Gives a session its own lists. Returns their key, or undefined when too many sessions have their own lists. */
+  /** Gives a session its own lists. Returns their key, or undefined if too many sessions have their own lists. */
   fork({ session, identity }: SessionScope): string | undefined {
     const key = forkKey(session.id, identity)
     if (this.#forks.size >= maxForks && !this.#forks.has(key)) return undefined

@@ -38,7 +38,7 @@ export function closingReason(settings: PinSettings, lock: CompiledLock | undefi
   return settings.invalid && enforces ? 'lock_invalid' : undefined
 }
 
-/** Returns the offered listing. `evaluation` is undefined when no usable lock exists. */
+/** Returns the offered listing. `evaluation` is undefined if no usable lock exists. */
 export function applyPins(
   listing: Listing,
   evaluation: Evaluation | undefined,

@@ -20,7 +20,7 @@ const lossPace: Pace = {
 export interface Resubscription {
   /** Returns the resources to watch. Called for each attempt. */
   readonly uris: () => readonly string[]
-  /** Rejects when the backend cannot be reached. Resolves to false if it no longer watches the resource. */
+  /** Rejects if the backend cannot be reached. Resolves to false if it no longer watches the resource. */
   readonly subscribe: (uri: string, signal: AbortSignal) => Promise<boolean>
   /** Called for each resource that is watched again. It may have changed without a notification. */
   readonly onResubscribed: (uri: string) => void
