@@ -235,7 +235,7 @@ export class Backend {
       connection.notify(method, undefined, sender)
   }
 
-  /** Requests log messages of this level over each of a session's live connections. */
+  /** Requests log messages at this level over each of a session's live connections. */
   setLogLevel(session: ClientSession, level: string): void {
     for (const { connection, sender } of this.#connections.ofSession(session))
       connection.setLogLevel(level, sender)

@@ -96,7 +96,7 @@ export interface BackendConnection {
   request(request: Request): Promise<Outcome>
   /** Sends a notification. Errors are ignored. */
   notify(method: string, params: Buffer | undefined, sender: Sender): void
-  /** Requests log messages of this level and above. Errors are ignored. */
+  /** Requests log messages at this level and above. Errors are ignored. */
   setLogLevel(level: string, sender: Sender): void
   /** Number of requests in flight. */
   readonly inFlightCount: number

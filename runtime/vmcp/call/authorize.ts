@@ -1,9 +1,10 @@
 /**
  * Authorizes operations of the virtual server: checks each operation before it runs, and filters lists afterwards.
  *
- * Comes before the rate limit, so that a denied call costs nothing, and before every link that looks up the named item
- * (optimizer, code mode, workflows, the core), so that a denied caller cannot find out what exists. The filtered lists
- * include workflows. A feature's surface adds the feature's own tools outside this link, after its own check.
+ * Comes before the rate limit, so that a denied call costs nothing. Also comes before every link that looks up the
+ * named item (optimizer, code mode, workflows, the core), so that a denied caller cannot find out what exists. The
+ * filtered lists include workflows. A feature's surface adds the feature's own tools outside this link, after its own
+ * check.
  *
  * Each call that a script makes passes through this link with its real name and arguments. Workflow steps do not,
  * because the workflow itself was authorized.

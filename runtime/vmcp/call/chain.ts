@@ -2,7 +2,7 @@
  * Defines the order of the links that an operation passes between the client codecs and the backend:
  *
  *     observe → list aliases → feature surfaces → call aliases → webhooks → authorize → resolve target → rate limit →
- *     readable quotas → tools of features → readable errors → resource links → guardrail → route → pinned arguments →
+ *     readable quotas → feature tools → readable errors → resource links → guardrail → route → pinned arguments →
  *     request state → quota → send
  *
  * - An unauthorized caller learns nothing and pays nothing: `authorize` comes before `resolveTarget`, which reports

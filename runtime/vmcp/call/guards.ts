@@ -53,7 +53,7 @@ export interface GuardParts {
   /** Store for the quota counters. */
   readonly counters: Store
   readonly clock: Clock
-  /** Part of the keys of rate limits and quotas. */
+  /** Part of the keys for rate limits and quotas. */
   readonly namespace: string
   /** Environment variables that settings refer to. */
   readonly env: Readonly<Record<string, string | undefined>>

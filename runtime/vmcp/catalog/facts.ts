@@ -51,7 +51,7 @@ export function factsIn(entry: CatalogEntry | ToolEntry, id: string): Facts {
   }
 }
 
-/** Throws BACKEND_UNAVAILABLE when the name no longer refers to the target that the policies permitted. */
+/** Throws BACKEND_UNAVAILABLE if the name no longer refers to the target that the policies permitted. */
 export function requireDecidedTarget(decided: Origin | undefined, { backend, original }: CatalogEntry): void {
   if (!decided) return
   if (decided.backend === backend && (decided.template ?? decided.original) === original) return
@@ -61,8 +61,8 @@ export function requireDecidedTarget(decided: Origin | undefined, { backend, ori
 }
 
 /**
- * Returns the current form of a tool that a component looked up earlier. Throws INVALID_PARAMS when it no longer
- * exists, and BACKEND_UNAVAILABLE when its backend cannot be listed.
+ * Returns the current form of a tool that a component looked up earlier. Throws INVALID_PARAMS if it no longer exists,
+ * and BACKEND_UNAVAILABLE if its backend cannot be listed.
  */
 export function findCurrentTool({ listings }: Catalog, listedTool: ToolEntry): ToolEntry | RefusedEntry {
   const listing = listings.find(({ backend }) => backend === listedTool.backend)

@@ -298,7 +298,7 @@ export function lifetimeOf({ server }: Listing): number {
   return announced ? announcedMs : unannouncedMs
 }
 
-/** True if some lists could not be read; they are read again after a pause. */
+/** True if some lists could not be read; they are reread after a pause. */
 export function hasFailedLists({ defects = [] }: Listing): boolean {
   return defects.some(({ isTransient }) => isTransient)
 }

@@ -272,7 +272,7 @@ export class Listings {
     return present
   }
 
-  /** Returns an existing listing with equal content: the previous one, or that of another kind of client. */
+  /** Returns an existing listing with equal content: the previous one, or one for another kind of client. */
   #equalTo(listing: Listing, before: Listing | undefined): Listing | undefined {
     if (before && sameItems(before, listing) && sameInstructions(before, listing)) return before
     for (const { listing: other } of this.#cached.values()) {

@@ -17,10 +17,13 @@ export const defaults = {
   port: 4483,
   ttlMs: 30 * 60_000,
   maxSessions: 10_000,
-  /** Maximum number of live copies of stored sessions in memory. An evicted session is restored when it is used. */
+  /**
+   * Maximum number of live copies of stored sessions that are kept in memory. An evicted session is restored when it is
+   * next used.
+   */
   sharedSessions: 1_000,
   graceMs: 10_000,
-  /** Limits how long a lost message between workers can leave a session record outdated. */
+  /** Limits how long a session record can be outdated after a message between workers is lost. */
   freshMs: 5_000,
 } as const
 

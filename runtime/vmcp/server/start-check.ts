@@ -3,8 +3,8 @@
  * server runs the checks of the whole configuration before it starts and before it applies a changed file. `gatehouse
  * vmcp validate` runs all checks.
  *
- * An error prevents the server from starting, or one backend from being served. Both commands report a setting that
- * has no effect, such as one for a backend that does not exist, as a warning.
+ * An error prevents the server from starting, or one backend from being served. Both commands warn about settings that
+ * have no effect, such as one for a backend that does not exist.
  */
 import { cedarViolations, cedarWarnings, namedOrigins } from '../../../schemas/cedar/index.ts'
 import {

@@ -234,7 +234,7 @@ export class Connections {
       },
       announcementsLost: () => events.announcementsLost(scope),
       sessionLost: () => {
-        // Announcements may have been lost, so the lists are read again over a new connection.
+        // Announcements may have been lost, so the lists are reread over a new connection.
         if (scope.kind === 'listing') events.listChanged('tools', scope)
         else if (scope.kind === 'session') scope.session.backendSessionLost?.(name)
       },
@@ -297,8 +297,8 @@ export class Connections {
 
   /**
    * Closes connections that have been idle for `idleMs`. A session's most recently used connection stays open as long
-   * as the session. Before a connection that announces list changes is closed, the lists are read once more, so that a
-   * client that still uses them keeps it open.
+   * as the session. Before a connection that announces list changes is closed, the lists are read once more. A client
+   * that still uses them thereby keeps the connection open.
    */
   evict(idleMs: number): void {
     const before = this.#options.now() - idleMs

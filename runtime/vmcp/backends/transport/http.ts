@@ -168,7 +168,7 @@ class ResponseHandler implements DispatchHandler {
   #hasData = false
   #arriving: ArrivingResult | undefined
   #parts: TurnQueue<ArrivedPart> | undefined
-  /** Timer that runs while a body is being discarded. */
+  /** Timer that runs while a response body is being discarded. */
   #discarding: NodeJS.Timeout | undefined
   #done = false
 

@@ -1,8 +1,8 @@
 /**
  * Checks whether clients can compile a tool's output schema.
  *
- * Clients of the first SDK generation compile all output schemas when they read a list (as JSON Schema draft-07, with
- * Ajv), and reject the list when one fails. Compiling here would be too expensive, so only the form is checked: keyword
+ * First-generation SDK clients compile all output schemas when they read a list (as JSON Schema draft-07, with Ajv).
+ * They reject the list if one schema fails. Compiling here would be too expensive, so only the form is checked: keyword
  * values, patterns and references. Doubtful schemas are rejected.
  * Source: JSON Schema draft-07, validation; Ajv, "Strict mode" and "Managing schemas".
  */
@@ -154,7 +154,7 @@ function isDependencies(value: unknown, walk: Walk): boolean {
   return isFields(value) && Object.values(value).every((item) => isTexts(item, walk) || walk.schema(item))
 }
 
-/** True for a schema that is not too deep and has no named parts. */
+/** True for a schema that is not too deep and does not contain named parts. */
 function isPlain(value: unknown, depth: number): boolean {
   if (typeof value !== 'object' || value === null) return true
   if (depth > maxDepth) return false

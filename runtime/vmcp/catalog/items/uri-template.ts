@@ -2,8 +2,8 @@
  * Checks whether a URI matches a URI template.
  *
  * Literals must occur in order. Expressions match any text that their operator can produce. Values are not extracted;
- * the backend does that. Matching does not backtrack: the cost is at most the number of parts times the length of the
- * URI, and each lookup has a budget for all templates of a backend.
+ * the backend does that. Matching does not backtrack: its cost is at most the number of parts times the length of the
+ * URI. Each lookup has a budget for all of a backend's templates.
  * Source: RFC 6570 (levels 1 to 4, matching direction).
  */
 

@@ -8,7 +8,7 @@ export interface CachedListing {
   failure: Error | undefined
   /** Time at which the listing, or one of its lists, became stale. */
   staleSince: number | undefined
-  /** Time after which the listing is read again; 0 means now. */
+  /** Time after which the listing is reread; 0 means now. */
   freshUntil: number
   reading: Promise<Listing> | undefined
   /** Credential of the last read. Its failure does not apply to other credentials. */

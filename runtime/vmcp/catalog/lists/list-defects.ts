@@ -52,7 +52,7 @@ const respondedCodes: ReadonlySet<string> = new Set([
   'BACKEND_UNAVAILABLE',
 ])
 
-/** Returns the error for a backend when all of its declared lists failed. */
+/** Returns the error for a backend if all of its declared lists failed. */
 export function errorOfLists(failures: readonly { readonly kind: ItemKind; readonly error: Error }[]): Error {
   const [first] = failures
   const errors = failures.map(({ error }) => error)

@@ -58,7 +58,7 @@ export interface ListReadOptions {
 
 export interface ListRead {
   readonly items: readonly CatalogItem[]
-  /** False when the backend does not support the method. */
+  /** False if the backend does not support the method. */
   readonly isKnown: boolean
   /** Set when pages may be missing. */
   readonly end?: EarlyEnd | undefined

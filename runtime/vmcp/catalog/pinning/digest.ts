@@ -13,7 +13,7 @@ import { type PinnedPart, type PinDigests, type PinKind, parts } from '../../mod
 
 /** Larger items are digested in separate turns. */
 const largeItemBytes = 16 * 1024
-/** Maximum number of values of a listed item, including added defaults. */
+/** Maximum number of values in a listed item, including added defaults. */
 const maxValues = 60_000
 
 /** Absent hints are digested as their default values. */

@@ -118,8 +118,8 @@ function accept({ req, res }: VmcpExchange): void {
 }
 
 /**
- * Answers a ping that has no session, and rejects everything else. The rejection of `server/discover` shows a client
- * that it must initialize, because this transport has no stateless revision.
+ * Answers a ping that has no session, and rejects everything else. Rejecting `server/discover` shows a client that it
+ * must initialize, because this transport has no stateless revision.
  */
 function answerOutsideSession({ kind, id, method }: Message, response: ClientResponse): void {
   if (kind !== 'request' || id === undefined) return

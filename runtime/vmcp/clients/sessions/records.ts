@@ -1,6 +1,6 @@
 /**
  * Stores a session so that any replica can resume it: the negotiated facts, the owner, and the subscriptions. A record
- * contains no tokens and no lists.
+ * does not contain tokens or lists.
  * Source: docs/reference/specification/virtual-server.md#sessionStorage (sessionStorage).
  */
 import { GatehouseError } from '../../../../schemas/index.ts'

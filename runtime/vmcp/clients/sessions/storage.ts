@@ -33,7 +33,7 @@ export interface SessionStorage {
   records(ttlMs: number, now: () => number): SessionRecords
   /** True if only the workers of one primary process use the store. */
   readonly isWorkerStore?: boolean
-  /** Returns key material that all replicas share. Rejects with STORE_DOWN. */
+  /** Returns key material that is shared by all replicas. Rejects with STORE_DOWN. */
   sharedSecret(): Promise<string>
   close(): Promise<void>
 }

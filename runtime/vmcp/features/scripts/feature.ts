@@ -41,7 +41,7 @@ export interface CodeModeParts {
   readonly pool?: WorkerPool | undefined
 }
 
-/** Maximum total size of the lists of cached tool sets. */
+/** Maximum total size of the lists for cached tool sets. */
 const maxCachedBytes = 16 * 1024 * 1024
 
 interface ReadySet extends ToolSet {

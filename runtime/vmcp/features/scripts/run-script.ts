@@ -39,7 +39,7 @@ export interface ScriptRunOptions {
   readonly log: Log
 }
 
-/** Resolves when the script has ended, for whatever reason. Ends the lease. */
+/** Resolves when the script has ended, regardless of the reason. Ends the lease. */
 export async function runScript(
   script: SubmittedScript,
   lease: Lease,

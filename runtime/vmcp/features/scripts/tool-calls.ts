@@ -128,7 +128,7 @@ export class ToolCalls {
     }
   }
 
-  /** Progress across several calls has no common unit, so the updates are only counted. */
+  /** Progress updates from several calls have no common unit, so they are only counted. */
   #report(params: Buffer): void {
     try {
       this.#options.operation.context.progress(

@@ -3,7 +3,7 @@
  *
  * `tei`: POST {base}/embed; GET {base}/info returns the model and the batch limit. `compat`: POST {base}/embeddings
  * with the model's name and a bearer token. A call's requests are sequential, and the first failure ends the call. The
- * operator configures the address, which may be private. Responses are limited in size and time. Every failure is an
+ * address is configured by the operator and may be private. Responses are limited in size and time. Every failure is an
  * EmbeddingError. Its message is meant for the log, never for clients, and contains no request data.
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer.embeddingProvider.
  */

@@ -1,8 +1,8 @@
 /**
  * Searches a set of tools by keywords, by meaning, or by both.
  *
- * Keyword search always works. Semantic search is skipped while the embedding service fails or is too slow, and while
- * the vectors of a new set of tools are being created. The response is then based on keywords only, and is marked as
+ * Keyword search always works. Semantic search is skipped while the embedding service is failing or too slow, and while
+ * vectors are being created for a new set of tools. The response is then based on keywords only, and is marked as
  * degraded. Service failures never cause a rejection.
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer.
  */
@@ -36,7 +36,7 @@ export interface Found {
 
 export interface ToolSearchOptions {
   readonly settings: SearchSettings
-  /** Names that searches never return. */
+  /** Names that are never returned by searches. */
   readonly hidden: ReadonlySet<string>
   readonly clock: Clock
   readonly log: Log

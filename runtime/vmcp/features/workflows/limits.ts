@@ -60,11 +60,14 @@ export interface Retry {
   readonly delayMs: number
 }
 
-/** Growth and limits of the pauses. Each pause varies by up to half, so that callers do not retry at the same time. */
+/**
+ * Growth factor and limits of the pauses. Each pause varies by up to half, so that callers do not retry at the same
+ * time.
+ */
 const growth = 1.5
 const largestFactor = 60
 const jitterShare = 0.5
-/** No attempt starts later than this after the first one. */
+/** No attempt starts more than this long after the first one. */
 const totalMs = 15 * 60_000
 
 export interface RetryParts {
@@ -76,7 +79,7 @@ export interface RetryParts {
   readonly onRetry: () => void
 }
 
-/** Repeats `work` while it fails with a retryable error. Rejects with the last failure. */
+/** Repeats `work` as long as it fails with a retryable error. Rejects with the last failure. */
 export async function retrying<T>(retry: Retry, parts: RetryParts, work: () => Promise<T>): Promise<T> {
   const { clock, random, signal, onRetry } = parts
   const startedAt = clock.now()

@@ -44,8 +44,8 @@ export interface ReporterOptions {
 /** Delay before a change is reported, so that several changes can be combined. */
 const soonMs = 1_000
 /**
- * An entry is treated as a dead pod's if it does not change for this many of this pod's reports and intervals, and for
- * at least `leastAgeMs`. The hooks count every entry that exists, so an entry must not remain much longer than that.
+ * If an entry does not change for this many of this pod's reports and intervals, and for at least `leastAgeMs`, its pod
+ * is treated as dead. The hooks count every entry that exists, so an entry must not remain much longer than that.
  */
 const missedReports = 4
 const leastAgeMs = 60_000

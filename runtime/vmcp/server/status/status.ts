@@ -67,7 +67,7 @@ export interface BackendStatus {
   readonly transport: string
   readonly auth_type: string
   readonly mcp_revision?: string
-  /** Time of the last change of health. Absent before the first change. */
+  /** Time at which the health last changed. Absent before the first change. */
   readonly since?: string
   readonly consecutive_failures: number
   /** The most recent error, regardless of its age. */

@@ -17,7 +17,9 @@ export interface BuiltInPattern {
   readonly minLength: number
   /** Text without this string has no match. */
   readonly needs?: string
-  /** Returns the length of the valid part of a candidate; with 0, the search continues after its first character. */
+  /**
+   * Returns the length of the valid part of a candidate; if this is 0, the search continues after its first character.
+   */
   readonly exact?: (found: string) => number
   /** True if a match starts at the end of the first group, which is part of the finding. */
   readonly leads?: boolean

@@ -1,5 +1,5 @@
 /**
- * The output of a workflow: converts the templates of its properties to values of their types.
+ * The output of a workflow: converts the templates of its properties to values of the declared types.
  *
  * Without an output block, the output of the last finished step is returned (execution.ts).
  * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools, output.
