@@ -147,7 +147,7 @@ export class Core {
     for (const { backend } of this.parts.members.values()) backend.notify(session, method)
   }
 
-  /** Sends the log level requested by a session's client to the backends of the session. */
+  /** Sends the log level requested by a session's client to the session's backends. */
   setLogLevel(session: ClientSession & { readonly logLevel: string | undefined }): void {
     const { logLevel } = session
     if (logLevel === undefined) return
@@ -251,8 +251,8 @@ export class Core {
   }
 
   /**
-   * Returns the target of a workflow step. Its tool was found when the workflow started and may have changed since.
-   * Rejects with FORBIDDEN if the tool is now withheld, and with INVALID_PARAMS if it no longer exists.
+   * Returns a workflow step's target. Its tool was found when the workflow started and may have changed since. Rejects
+   * with FORBIDDEN if the tool is now withheld, and with INVALID_PARAMS if it no longer exists.
    */
   async stepTarget(
     { client }: Operation,

@@ -55,7 +55,7 @@ export interface GuardParts {
   readonly clock: Clock
   /** Part of the keys for rate limits and quotas. */
   readonly namespace: string
-  /** Environment variables that settings refer to. */
+  /** Environment variables to which the settings refer. */
   readonly env: Readonly<Record<string, string | undefined>>
   readonly upstreamTokens: UpstreamTokens | undefined
   readonly telemetry: Instruments

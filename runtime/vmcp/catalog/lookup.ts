@@ -1,5 +1,5 @@
 /**
- * Finds the target of a client's request, and distinguishes an unknown name from an unavailable backend.
+ * Finds the target of a client's request, distinguishing an unknown name from an unavailable backend.
  *
  * A name that is not offered is looked up again in the backends' last listings. If it is found there, the call fails
  * with BACKEND_UNAVAILABLE. A backend that has never been listed may offer any name that fits its naming scheme.

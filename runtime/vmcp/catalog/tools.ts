@@ -286,7 +286,7 @@ function renameTool(json: Buffer, from: string, to: string): Buffer {
 
 const noAnnotations: Fields = {}
 
-/** Returns the annotations of a tool whose JSON has been checked. */
+/** Returns the annotations of a tool whose JSON has already been checked. */
 function annotationsIn(json: Buffer): Fields {
   // An escaped member name contains one of these.
   if (!json.includes('"annotations"') && !json.includes('\\u')) return noAnnotations

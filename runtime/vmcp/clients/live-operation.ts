@@ -13,7 +13,7 @@ import type { Ask, AskReply } from '../../mcp/index.ts'
 import type { OperationClient } from '../model/session.ts'
 import type { Operation, OperationContext } from '../model/operation.ts'
 
-/** Receives the messages of an operation that precede its result. */
+/** Receives the messages that precede an operation's result. */
 export interface OperationSink {
   /** Sends a message that precedes the result. Returns false if it cannot be delivered. */
   readonly send: (message: Buffer) => boolean

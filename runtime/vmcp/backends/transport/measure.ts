@@ -6,7 +6,7 @@ import type { Request } from '../connection.ts'
 
 export interface BackendObservation {
   readonly calls: BackendCalls
-  /** Called with the name of the backend that a client request is sent to. */
+  /** Called with the name of the backend to which a client request is sent. */
   onBackendSelected(backend: string): void
 }
 

@@ -200,7 +200,7 @@ async function collectItems(
   }
 }
 
-/** Checks a copy of an item, so that a small item does not keep a large response in memory. */
+/** Checks a copy of the item, so that a small item does not keep a large response in memory. */
 function checkElement(kind: ItemKind, element: ListElement): UsableItem | UnusableItem {
   const own = Buffer.from(element instanceof Buffer ? element : JSON.stringify(element))
   return (element instanceof Buffer ? undefined : plainItem(kind, own, element)) ?? checkItem(kind, own)

@@ -35,7 +35,7 @@ export class ListingKeys {
     return this.#settings.perCaller ? requesterIdentity(client) : ''
   }
 
-  /** Returns the key of the session's own lists, or undefined if it has none. */
+  /** Returns the key for the session's own lists, or undefined if it has none. */
   forkOf(client: OperationClient): string | undefined {
     const { session } = client
     if (!session || this.#forks.size === 0) return undefined

@@ -112,7 +112,7 @@ function nameIn(pointer: string): string | undefined {
   return found?.replaceAll('~1', '/').replaceAll('~0', '~')
 }
 
-/** Computes the digests of an item. Throws JsonError for duplicate members at any depth. */
+/** Computes an item's digests. Throws JsonError for duplicate members at any depth. */
 export function* digestWork(
   kind: PinKind,
   json: Buffer,

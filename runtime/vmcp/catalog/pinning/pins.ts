@@ -1,5 +1,5 @@
 /**
- * Pinning for all backends of a server: the locks in force, and reports of differences.
+ * Pinning for all of a server's backends: the locks in force, and reports of differences.
  *
  * Evaluates listings shortly after they change, once per burst of changes.
  */

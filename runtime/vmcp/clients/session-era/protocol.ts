@@ -53,7 +53,7 @@ export interface SessionProtocolOptions {
 export interface SessionLife {
   /** The client sent `notifications/initialized`. */
   onReady(session: ServerSession): void
-  /** Called before a message of the session is handled. */
+  /** Called before one of the session's messages is handled. */
   onMessage(session: ServerSession): void
   onSubscribed(session: ServerSession, uri: string): void
   onUnsubscribed(session: ServerSession, uri: string): void
@@ -261,7 +261,7 @@ function pushMessage(session: ServerSession, message: Buffer): boolean {
   return true
 }
 
-/** Returns the client of a session, with the caller and headers of the current request. */
+/** Returns a session's client, with the caller and the headers of the current request. */
 export function clientOf(session: ServerSession): OperationClient {
   const { protocolVersion, abilities, info } = session.facts
   return {

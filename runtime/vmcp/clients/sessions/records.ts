@@ -15,7 +15,7 @@ export interface SessionRecord extends SessionChanges {
 
 export interface SessionRecords {
   create(session: ServerSession): Promise<void>
-  /** Renews the lifetime of a session that is in use without requests. */
+  /** Renews the lifetime of a session that is in use but does not receive requests. */
   keep(id: string): Promise<void>
   /** Reads a session and renews its lifetime. Undefined if the session does not exist. */
   read(id: string): Promise<SessionRecord | undefined>

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../../mcp/index.ts'
 import { visibleText } from '../../../observe/index.ts'
 import { type Direction, isWithin, scopeOf, type Scope, type Subject } from './rules.ts'
 
-/** The applicable limit, and the rule that it comes from. */
+/** The applicable limit, and the rule that sets it. */
 export interface SizeLimit {
   readonly rule: string
   readonly bytes: number

@@ -62,8 +62,8 @@ export function refusal(
 }
 
 /**
- * Checks the arguments of a call against the approved definition. For a tool call that does not match, returns a result
- * that a model can read. For other methods, rejects with INVALID_PARAMS, because they are sent by programs.
+ * Checks a call's arguments against the approved definition. For a tool call that does not match, returns a result that
+ * a model can read. For other methods, rejects with INVALID_PARAMS, because they are sent by programs.
  */
 export function checkPinnedArguments({ matcherFor }: Pick<PinParts, 'matcherFor'>): Link {
   return function checkPinnedArguments(operation, next) {

@@ -9,7 +9,7 @@ import type { Delivery } from '../../model/delivery.ts'
 import type { Outcome } from '../../model/outcome.ts'
 
 const ownPrefix = 'gatehouse.dev/'
-/** Member in which a backend reports the cost of a call, in micro-units. */
+/** Member in which a backend reports a call's cost, in micro-units. */
 const costKey = 'gatehouse.dev/cost'
 
 /**

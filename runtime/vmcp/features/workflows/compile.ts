@@ -43,7 +43,7 @@ export interface CompiledStep {
   readonly id: string
   readonly dependsOn: readonly string[]
   readonly timeoutMs: number
-  /** True if the workflow continues after a failure of the step. */
+  /** True if the workflow continues after the step fails. */
   readonly continues: boolean
   readonly work: StepWork
 }

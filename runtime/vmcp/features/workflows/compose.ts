@@ -1,6 +1,6 @@
 /**
  * Determines which composite tools clients see, and how. A composite tool is listed if every tool that it needs is
- * routable. It does not need the tool of a step that continues with `defaultResults`.
+ * routable. It does not need the tool for a step that continues with `defaultResults`.
  *
  * A step names its tool by the name in the routing table, or as `workload.tool` with the backend's own name for it. The
  * second form also works for a tool whose client-facing name was taken by another backend. The tools' annotations

@@ -26,7 +26,7 @@ export interface WorkflowParts {
   readonly audit: AuditTrail
   readonly telemetry: Instruments
   readonly log: Log
-  /** Evaluates templates and schemas; shared by all workflows of a server. */
+  /** Evaluates templates and schemas; shared by all of a server's workflows. */
   readonly evaluator: Evaluator
 }
 

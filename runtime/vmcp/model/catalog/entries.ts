@@ -11,7 +11,7 @@ export interface CatalogItem {
   readonly json: Buffer
   /** Definition that session-era clients see, if it differs from `json`. */
   readonly sessionJson?: Buffer
-  /** Digests of the parts that clients rely on. Present if pinning is enabled. */
+  /** Digests of the parts on which clients rely. Present if pinning is enabled. */
   readonly pin?: PinDigests
   /** Reason why the item is not offered. */
   readonly refused?: Refused

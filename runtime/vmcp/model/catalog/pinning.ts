@@ -1,15 +1,15 @@
 /** Types of pinning: kinds of items, their parts, digests, reasons and checks. Imports nothing. */
 
-/** `instructions` are the instructions of a server. Their name is empty. */
+/** `instructions` are a server's instructions. Their name is empty. */
 export type PinKind = 'tool' | 'prompt' | 'resourceTemplate' | 'instructions'
 
 export const parts = ['text', 'input', 'output', 'hints', 'execution', 'icons', 'meta', 'other'] as const
 
-/** One aspect of an item that clients rely on. Each has a separate digest. */
+/** One aspect of an item on which clients rely. Each has a separate digest. */
 export type PinnedPart = (typeof parts)[number]
 
 export interface PinDigests {
-  /** Digest of all parts, in the form `sha256:<hex>`. Does not cover the name of the item. */
+  /** Digest of all parts, in the form `sha256:<hex>`. Does not cover the item's name. */
   readonly digest: string
   readonly parts: Readonly<Partial<Record<PinnedPart, string>>>
 }

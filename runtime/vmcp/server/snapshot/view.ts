@@ -81,7 +81,7 @@ export interface ServerView {
   pinDetail(backend: string, kind: PinKind, name: string): ReviewedPin | undefined
   /** Audits an action in the console. */
   acted(record: ConsoleRecord): void
-  /** Returns the snapshot of the server for a caller. Never rejects. */
+  /** Returns a snapshot of the server, as seen by a caller. Never rejects. */
   snapshot(caller: Caller): Promise<ServerSnapshot>
 }
 

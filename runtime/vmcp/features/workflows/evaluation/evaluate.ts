@@ -143,7 +143,7 @@ function plan(step: StepProgram, scope: ExpansionScope, types: ArgumentTypes): S
   }
 }
 
-/** Maximum number of values in the arguments of a call, because they are parsed again on their way to the backend. */
+/** Maximum number of values in a call's arguments, which are parsed again on their way to the backend. */
 const maxArgumentValues = 200_000
 
 function callArguments(args: ArgumentTemplates, scope: ExpansionScope, types: ArgumentTypes): SharedBytes {
@@ -261,7 +261,7 @@ function isDeeper(value: TemplateValue, depth: number): boolean {
   return depth === 0 || Object.values(value).some((inner: TemplateValue) => isDeeper(inner, depth - 1))
 }
 
-/** Returns the result of the call. Throws WorkflowError. */
+/** Returns the call's result. Throws WorkflowError. */
 function output(
   program: WorkflowProgram,
   state: ExecutionState,

@@ -3,7 +3,7 @@ import type { ArgumentTypes } from './arguments.ts'
 import type { ExecutionState, SharedBytes } from './state.ts'
 
 export interface Tasks {
-  /** Checks the arguments of the call against the parameters. */
+  /** Checks the call's arguments against the parameters. */
   check: { task: object; result: undefined }
   /** Plans a step. */
   plan: { task: { readonly step: string; readonly types: ArgumentTypes }; result: StepPlan }
@@ -22,8 +22,7 @@ export interface Tasks {
   /** Checks a user's response against the schema of the question, and returns the accepted content. */
   response: { task: { readonly step: string; readonly content: SharedBytes }; result: SharedBytes }
   /**
-   * Returns the result of the call. `last` is the step whose output is returned if the workflow does not define an
-   * output.
+   * Returns the call's result. `last` is the step whose output is returned if the workflow does not define an output.
    */
   output: { task: { readonly last: string | undefined }; result: SharedBytes }
 }

@@ -1,5 +1,5 @@
 /**
- * Calls the tool of a step, with retries after temporary failures.
+ * Calls a step's tool, with retries after temporary failures.
  *
  * The call belongs to the client's call: it has the same caller and credentials, and the backend's messages and
  * requests go to the client. It is neither authorized nor rate limited again, because the workflow already was. It is
