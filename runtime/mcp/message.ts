@@ -17,10 +17,10 @@ import { readMembers } from './json/read.ts'
 import { isBatch } from './json/start.ts'
 import { atOnce, type TurnWork } from './json/turns.ts'
 
-/** Members of a result that were sent to the client while the rest was still arriving. */
+/** The members of a result that were sent to the client while the rest was still arriving. */
 export interface PassedMembers {
   readonly names: readonly string[]
-  /** Total bytes of their names and values. */
+  /** Total size of their names and values in bytes. */
   readonly bytes: number
 }
 
@@ -88,7 +88,7 @@ export function scanMessage(body: Buffer, rules?: MessageRules): Message {
   return atOnce(scanInTurns(body, rules))
 }
 
-/** Like `scanMessage`, in slices. */
+/** Like `scanMessage`, but in slices. */
 export function* scanInTurns(body: Buffer, { maxValues, dropNulls }: MessageRules = {}): TurnWork<Message> {
   if (body[0] !== openObject && isBatch(body)) throw new MessageError('BATCH_REFUSED', undefined)
   if (!isUtf8(body)) throw new MessageError('PARSE_ERROR', undefined)
@@ -105,7 +105,7 @@ export function* scanInTurns(body: Buffer, { maxValues, dropNulls }: MessageRule
   }
 }
 
-/** Returns the names of members that are null and may be removed. */
+/** Returns the names of null members that may be removed. */
 function removableNulls(object: JsonObject): string[] {
   const isNull = (name: string): boolean => object.raw(name)?.[0] === nullByte
   const nulls = ['params', 'error'].filter(isNull)
@@ -153,7 +153,7 @@ export function readMessage(object: JsonObject): Message {
   }
 }
 
-/** Returns the MessageError for a JSON reading error, and any other error unchanged. */
+/** Converts a JSON reading error to a MessageError; returns any other error unchanged. */
 export function messageError(cause: unknown): unknown {
   if (!(cause instanceof JsonError)) return cause
   const why = whyUnread(cause)

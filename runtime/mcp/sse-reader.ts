@@ -30,7 +30,7 @@ export interface SseData {
 export class SseEvent {
   readonly id: string | undefined
   readonly event: string | undefined
-  /** Size of the data in bytes. */
+  /** Size of the data, in bytes. */
   readonly size: number
   /** The receiver of the data, if any. */
   readonly receiver: SseData | undefined
@@ -82,7 +82,7 @@ export interface SseReader {
 /** Called once for each large event. Returns the receiver of its data, if any. */
 export type OnLarge = (event: Pick<SseEvent, 'id' | 'event'>) => SseData | undefined
 
-/** Creates a reader of events. `maxBytes` limits an event's data, whether or not the event is complete. */
+/** Creates a reader of events. `maxBytes` limits the size of an event's data, whether or not the event is complete. */
 export function sseReader(
   maxBytes: number,
   onEvent: (event: SseEvent) => void,
@@ -92,7 +92,7 @@ export function sseReader(
   return new Reader(maxBytes, onEvent, onRetry, onLarge)
 }
 
-/** Size from which data counts as large. */
+/** Data of at least this size counts as large. */
 const largeDataBytes = 64 * 1024
 
 class Reader implements SseReader {

@@ -13,7 +13,7 @@ const lf = 0x0a
 const cr = 0x0d
 const space = 0x20
 export const eventEnd: Buffer = Buffer.from('\n\n')
-/** Text before the data of a message. */
+/** The text that precedes a message's data. */
 export const messageHead: Buffer = Buffer.from('event: message\ndata: ')
 
 /** Comment that keeps an idle stream open. */

@@ -12,7 +12,7 @@ export interface OutgoingParams {
   readonly changes?: Changes | undefined
   /** False when progress is not reported, which removes the client's token. */
   readonly progress: boolean
-  /** Minimum level of log messages for the client; undefined if it gets none. */
+  /** Minimum level of log messages for the client; undefined if the client gets none. */
   readonly logLevel?: string | undefined
   /** Trace context for `_meta`, which replaces the client's trace context. */
   readonly trace?: Readonly<Record<string, string>> | undefined
@@ -62,8 +62,8 @@ function apply(
 }
 
 /**
- * Returns the trace context as members of `_meta`. Removes the client's tracestate, because it belongs to another
- * parent.
+ * Returns the trace context as members of `_meta`. Removes the client's tracestate, because it belongs to a different
+ * parent span.
  */
 function traceMembers({ trace }: OutgoingParams): Record<string, string | undefined> {
   if (!trace) return {}
@@ -75,9 +75,9 @@ function traceMembers({ trace }: OutgoingParams): Record<string, string | undefi
 }
 
 export interface StatelessIdentity {
-  /** Raw JSON of the `Implementation` that sends the request. */
+  /** The sender's `Implementation`, as raw JSON. */
   readonly info: string
-  /** Raw JSON of the capabilities declared by the client behind the request. */
+  /** The capabilities that the requesting client has declared, as raw JSON. */
   readonly capabilities: Buffer
 }
 

@@ -1,4 +1,4 @@
-/** JSON errors and the limits of all readers. */
+/** JSON errors, and the limits that apply to all readers. */
 import { ModuleError } from '../../../schemas/index.ts'
 
 export class JsonError extends ModuleError {
@@ -14,9 +14,9 @@ export class DuplicateMember extends JsonError {
   }
 }
 
-/** Valid JSON that exceeds a limit of the readers. */
+/** Valid JSON that exceeds one of the readers' limits. */
 export class JsonBoundError extends JsonError {
-  /** The limit as a clause for error messages. */
+  /** Describes the limit as a clause for error messages. */
   readonly bound: string
 
   constructor(bound: string, offset: number) {

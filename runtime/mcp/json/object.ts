@@ -212,8 +212,8 @@ export function smallMembers(bytes: Buffer, maxValues = Infinity): readonly Json
 const maxReadAhead = 4
 
 /**
- * Reads ahead the members of large objects in an object, so that later reads of these objects are immediate. Leaves
- * errors to later readers.
+ * Reads the members of large nested objects in advance, so that later reads of these objects are immediate. Ignores
+ * errors; later reads report them.
  */
 export function* readObjectsAhead(object: JsonObject, depth = 1): TurnWork<void> {
   if (object.bytes.length < largeBytes || depth > maxReadAhead) return

@@ -9,7 +9,7 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 
-/** State of a link in the pool. */
+/** The state of one link in the pool. */
 export interface PooledLink {
   users: number
   exclusive: boolean
