@@ -11,7 +11,7 @@ export interface DirectCall {
   readonly toolArguments: Buffer
   readonly era: Era
   readonly signal: AbortSignal
-  /** Receives the raw params of notifications. */
+  /** Receive the raw params of notifications. */
   readonly progress: (params: Buffer) => void
   readonly log: (params: Buffer) => void
   /** Receives the policy decision. */

@@ -16,7 +16,7 @@ export class DuplicateMember extends JsonError {
 
 /** Valid JSON that exceeds one of the readers' limits. */
 export class JsonBoundError extends JsonError {
-  /** Describes the limit as a clause for error messages. */
+  /** Describes the limit, as a clause for error messages. */
   readonly bound: string
 
   constructor(bound: string, offset: number) {

@@ -1,6 +1,6 @@
 /**
- * Fair queue with one flow per caller. Flows take turns, and within a flow, requests are handled first in, first out. A
- * caller with a thousand waiting requests delays another caller by one request, not by a thousand.
+ * Fair queue with one flow per caller. Flows take turns; requests within a flow are handled first in, first out. A
+ * caller with a thousand waiting requests delays another caller by one request, not a thousand.
  *
  * All operations take constant time. Empty flows are kept for a while, so that a busy server does not keep recreating
  * them. load.ts decides when a request starts and how many may wait.

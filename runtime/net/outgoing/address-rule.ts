@@ -51,7 +51,7 @@ export function resolvesToAllowed(
 }
 
 /**
- * Returns a lookup function for sockets opened by other code (telemetry exporters). It returns only allowed addresses.
+ * Returns a lookup function for sockets that other code opens (telemetry exporters). It returns only allowed addresses.
  */
 export function guardedLookup(policy: DialPolicy, resolve: LookupAll = resolveAll): LookupFunction {
   return function lookup(hostname, options, callback) {
@@ -71,7 +71,7 @@ type ConnectCallback = (
 
 function response(
   error: NodeJS.ErrnoException | null,
-  // On error, the system's lookup passes undefined.
+  // On error, the system's lookup passes undefined instead of an address.
   addresses: LookupAddress[] | undefined,
   options: LookupOptions,
   callback: ConnectCallback,

@@ -18,8 +18,8 @@ import { openTunnel, type ProxyServer, proxyUnreachable } from './proxy-server.t
 import { makeRoutes, type OperatorUrls, type Routes } from './route.ts'
 
 /**
- * Trusted certificates and identity of a TLS client, in PEM format. Must return the same object until something
- * changes.
+ * The trusted certificates and the identity of a TLS client, in PEM format. Must return the same object until its
+ * contents change.
  */
 export interface TlsMaterial {
   /** Certificates trusted in addition to the system's. */
@@ -40,11 +40,11 @@ export interface ConnectorOptions {
   readonly ca?: string | undefined
   /** TLS material to use instead of `ca`; read again for each new connection. */
   readonly tls?: (() => TlsMaterial) | undefined
-  /** HTTP proxies. Default: those in this process's environment variables. */
+  /** HTTP proxies. Default: the HTTP proxies in this process's environment variables. */
   readonly proxy?: ProxyEnvironment | undefined
   /** URLs from the operator's configuration; see route.ts. Default: all URLs without `guard`, none with it. */
   readonly operatorUrls?: OperatorUrls | undefined
-  /** Replaces the system resolver (tests). */
+  /** Replaces the system's resolver (for tests). */
   readonly lookup?: LookupAll | undefined
   readonly dialTimeoutMs?: number | undefined
   readonly tlsTimeoutMs?: number | undefined

@@ -1,4 +1,4 @@
-/** Kind of network failure. It is the last part of the codes in `gatehouse doctor`. */
+/** The kind of a network failure. The codes in `gatehouse doctor` end with it. */
 export type FailureKind =
   | 'dns'
   | 'refused'
