@@ -50,10 +50,10 @@ export interface LoginClient {
 }
 
 const renewAheadMs = 86_400_000
-/** A secret that expires sooner than this is not used for a new login. */
+/** A secret with less remaining time than this is not used for a new login. */
 const usableMs = 60_000
 
-/** A client that may be used at the server. */
+/** A client that may be used with the server. */
 export interface ClientCandidate extends LoginClient {
   /** True when another client can be tried if the server does not know or accept this one. */
   readonly hasFallback: boolean
@@ -63,9 +63,9 @@ export interface ClientCandidate extends LoginClient {
 const documentPauseMs = 86_400_000
 
 /**
- * Yields the possible clients for this server, the preferred one first. Requesting the next one means that the server
- * rejected the previous one. The last one has no fallback. Rejects with OAuthClientError, or with GatehouseError when
- * no client is possible.
+ * Yields the possible clients for this server, the preferred one first. Requesting the next client means that the
+ * server rejected the previous one. The last client has no fallback. Rejects with OAuthClientError, or with
+ * GatehouseError when no client is possible.
  */
 export async function* clientCandidates(
   located: Located,
