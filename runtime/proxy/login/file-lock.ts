@@ -128,8 +128,7 @@ function codeOf(error: unknown): unknown {
 }
 
 /**
- * Removes the file unless another process owns it in the meantime. A file that cannot be removed is later treated as
- * abandoned.
+ * Removes the file, unless another process now owns it. A file that cannot be removed is later treated as abandoned.
  */
 function remove(path: string, owner: string): void {
   try {
