@@ -5,8 +5,8 @@ import type { EventIds } from './event-ids.ts'
 export type ProxiedSessionState = Map<string, Buffer>
 
 /**
- * Outcome of a recovery: the target has opened a new session, the target refused to open one, or the target could not
- * be reached.
+ * Outcome of a recovery: the target has opened a new session, the target did not open one, or the target could not be
+ * reached.
  */
 export type Recovery = 'recovered' | 'refused' | 'unreachable'
 
