@@ -275,7 +275,7 @@ class OpeningLink implements ServerLink {
     // The client has disconnected, so its responses to server requests are no longer needed.
     if (this.#isClosed) return
     if (!this.#link) return this.#begin(bytes)
-    // Do not cancel: a starting server would read the cancellation, but `initialize` cannot be cancelled.
+    // Do not forward the cancellation: a starting server would read it, but `initialize` cannot be cancelled.
     if (this.#opening && !this.#opening.answer && scanMessage(bytes).method === cancelled) return
     if (this.#opening) this.#opening.isAlone = false
     this.#opening = undefined
