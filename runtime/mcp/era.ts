@@ -2,7 +2,7 @@
  * Determines the protocol era of a request, and checks the requirements of the stateless era.
  *
  * The stateless rules follow MCP 2026-07-28 (basic "_meta", streamable HTTP "Server Validation") as the public
- * conformance suite tests them: a missing member of `_meta` is -32602, a header that differs from the body is -32020,
+ * conformance suite tests them. A missing member of `_meta` is -32602, a header that differs from the body is -32020,
  * and an unsupported revision is -32022. The HTTP status is always 400.
  */
 import { own } from '../../schemas/index.ts'

@@ -101,7 +101,7 @@ class Reader implements SseReader {
   readonly #onEvent: (event: SseEvent) => void
   readonly #onRetry: ((retryMs: number) => void) | undefined
   readonly #onLarge: OnLarge | undefined
-  /** Number of bytes of the byte order mark that may still arrive at the beginning; 0 afterwards. */
+  /** Number of byte order mark bytes that may still arrive at the beginning; 0 afterwards. */
   #markBytesLeft = byteOrderMark.length
   /** True if the last chunk ended with CR, so that a following LF belongs to the same line break. */
   #afterCr = false

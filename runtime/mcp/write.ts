@@ -33,8 +33,8 @@ export function rawErrorMessage(id: string | undefined, error: Buffer | string):
 }
 
 /**
- * Returns the `error` object of a JSON-RPC response. For any error other than a GatehouseError, it contains only
- * "Internal error".
+ * Returns the `error` object of a JSON-RPC response. For an error that is not a GatehouseError, the object contains
+ * only "Internal error".
  */
 export function errorObject(error: unknown): { code: number; message: string; data?: unknown } {
   if (!(error instanceof GatehouseError)) return { code: -32603, message: 'Internal error' }

@@ -1,9 +1,9 @@
 /**
  * Prepares values for logs and other records: removes credentials, truncates text and escapes invisible characters.
  *
- * Recognizes a credential by the name of its field (token, secret, cookie, password, authorization, code, assertion,
- * session), or by the form of the value: bearer values, JWTs, keys for well-known services, private keys, and the
- * userinfo and query of URLs inside any text. Works on a copy, to a bounded depth.
+ * Recognizes a credential by its field name (token, secret, cookie, password, authorization, code, assertion, session)
+ * or by its form: bearer values, JWTs, keys for well-known services, private keys, and the userinfo and query of URLs
+ * in any text. Works on a copy, to a bounded depth.
  */
 import { Secret } from './secret.ts'
 import { hiddenAnywhere } from '../../schemas/index.ts'

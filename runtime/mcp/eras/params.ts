@@ -26,9 +26,8 @@ const clientMeta: readonly string[] = [
   metaKey.logLevel,
 ]
 /**
- * Members that are removed for a session-era server: the answers of a stateless client, which are delivered as
- * responses, and the request for a task, which a server without task support must ignore (MCP 2025-11-25, tasks, "Task
- * Support and Handling").
+ * Members that are removed for a session-era server. A stateless client's answers are delivered as responses. A server
+ * without task support must ignore the request for a task (MCP 2025-11-25, tasks, "Task Support and Handling").
  */
 const sessionRemovals: readonly string[] = ['inputResponses', 'requestState', 'task']
 

@@ -111,8 +111,8 @@ export const simpleEscapes = new Uint8Array(256)
 for (const letter of '"\\/bfnrt') simpleEscapes[letter.charCodeAt(0)] = 1
 
 /**
- * Skips characters and whole escapes of a string. Returns the index of the closing quote, of a control character, of an
- * invalid or incomplete escape, or of the end of the chunk.
+ * Skips characters and whole escapes of a string. Returns the index of the first closing quote, control character, or
+ * invalid or incomplete escape; otherwise, the end of the chunk.
  */
 export function skipText(chunk: Buffer, from: number): number {
   let i = from

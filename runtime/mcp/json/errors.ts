@@ -25,10 +25,10 @@ export class JsonBoundError extends JsonError {
   }
 }
 
-/** Maximum depth of a member of the outermost object: later readers may be recursive. */
+/** Maximum depth of a member in the outermost object, because later readers may be recursive. */
 export const maxDepth = 256
 
-/** Maximum number of members of an object whose names are compared. Comparing more would block the event loop. */
+/** Maximum number of members in an object whose names are compared. Comparing more would block the event loop. */
 export const maxMembers = 10_000
 
 /** Maximum length of a number. */

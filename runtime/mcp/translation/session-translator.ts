@@ -1,5 +1,5 @@
 /**
- * Translates between a session-era client and a stateless server: answers `initialize` with the server's discovery
+ * Translates between a session-era client and a stateless server. Answers `initialize` with the server's discovery
  * result, adds the client's identity to every request, and turns input requests in results into server requests.
  *
  * Source: MCP 2025-11-25, lifecycle and utilities; MCP 2026-07-28, basic, stdio, patterns.

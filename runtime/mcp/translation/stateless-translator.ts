@@ -3,7 +3,7 @@
  * interim result whose state identifies the call to continue when the client returns.
  *
  * A request whose client accepts server requests or log messages has an exclusive session while it runs or waits for
- * the client's answers, so that a server request can only be meant for this client.
+ * the client's answers. A server request can then only be meant for this client.
  * Source: MCP 2026-07-28, basic, stdio, patterns; MCP 2025-11-25.
  */
 import { hash } from 'node:crypto'

@@ -2,7 +2,7 @@
  * Limits the total memory for request bodies. A body counts from its arrival until the end of its response. Otherwise a
  * slow sender or a slow backend could fill the memory with bodies that are each within their limit.
  *
- * Each caller is limited to a share, so that a single caller cannot block the others. When the memory is exhausted, the
+ * Each caller is limited to a share, so that a single caller cannot block all others. When the memory is exhausted, the
  * oldest slow body of the caller that uses the most memory is rejected. If no body is slow, the arriving body is
  * rejected. Bodies that fit in the connection's buffers are not counted. For the reading itself, see body.ts.
  */

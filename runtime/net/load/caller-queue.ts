@@ -24,7 +24,7 @@ export interface Flow {
   calmAt: number
   first: WaitingRequest | undefined
   last: WaitingRequest | undefined
-  /** The next flow in turn. */
+  /** The flow whose turn is next. */
   next: Flow | undefined
 }
 
@@ -83,7 +83,7 @@ export class CallerQueue {
     this.#bytes += waiting.bytes
   }
 
-  /** Removes and returns the next request in turn. Its flow moves to the end of the queue. */
+  /** Removes and returns the request whose turn is next. Its flow moves to the end of the queue. */
   take(): WaitingRequest | undefined {
     const flow = this.#first
     const waiting = flow?.first

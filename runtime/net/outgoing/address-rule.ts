@@ -1,6 +1,6 @@
 /**
  * Applies the address rule (schemas/addresses.ts) to hosts: to literals, to lookup results before a socket is opened,
- * and to a name before an HTTP proxy is asked to connect to it.
+ * and to names before an HTTP proxy connects to them.
  */
 import { type LookupAddress, type LookupOptions, lookup as systemLookup } from 'node:dns'
 import { isIP, type LookupFunction } from 'node:net'

@@ -3,7 +3,7 @@
  * report are views of this stream, so they agree.
  *
  * Successful calls emit nothing. The number of open problems is limited. Listeners are called in registration order,
- * and an exception in one does not affect the others.
+ * and an exception in one listener does not affect the rest.
  */
 import type { EventFields, EventType } from './fields.ts'
 import { nextSteps, type NextStep } from './next-steps.ts'

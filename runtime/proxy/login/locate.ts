@@ -1,12 +1,12 @@
 /**
  * Finds the target's authorization server and the values to request from it.
  *
- * Configured endpoints or a configured issuer are used unchanged. Otherwise the order is: the target's
- * protected-resource document (from the challenge or the well-known locations), the realm of the challenge, metadata at
- * the target's own origin, and the default endpoints of the oldest specification. The search fails when a document
- * describes another resource, or when the server's metadata does not advertise PKCE with S256, even for a configured
- * issuer. A login without a user requires no PKCE. It does not use the default endpoints, because it would send its
- * client secret to a guessed URL.
+ * Configured endpoints or a configured issuer are used unchanged. Otherwise, the order is: the target's
+ * protected-resource document (from the challenge or the well-known locations), the challenge's realm, metadata at the
+ * target's own origin, and the oldest specification's default endpoints. The search fails when a document describes
+ * another resource, or when the server's metadata does not advertise PKCE with S256, even for a configured issuer. A
+ * login without a user requires no PKCE. It does not use the default endpoints, because it would send its client secret
+ * to a guessed URL.
  * Source: docs/reference/specification/proxy-command.md#rules, rules 1, 2 and 5; MCP 2025-11-25 authorization; MCP
  * 2025-03-26 (fallbacks).
  */

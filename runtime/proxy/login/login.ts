@@ -3,11 +3,11 @@
  * the token before it expires or when the target rejects it. Requests more scopes when the target asks for them, and
  * persists the login for the next start.
  *
- * Only one renewal or login runs at a time; all callers wait for the same one. When a renewal fails temporarily, the
- * token stays in use until it expires. A rejected renewal ends the login, and the refresh token is not used again.
- * Several processes may share one persisted login: they renew it one at a time, and each adopts the renewals made by
- * the other processes. Interactive logins after the first are limited, so that a broken target cannot open browser
- * windows repeatedly.
+ * Only one renewal or login runs at a time, and all callers wait for it. When a renewal fails temporarily, the token
+ * stays in use until it expires. A rejected renewal ends the login, and the refresh token is not used again. Several
+ * processes may share one persisted login: they renew it one at a time, and each adopts the renewals made by the other
+ * processes. Interactive logins after the first are limited, so that a broken target cannot open browser windows
+ * repeatedly.
  * Source: docs/reference/specification/proxy-command.md#outgoing, "Outgoing"; MCP 2025-11-25 authorization ("Scope
  * Challenge Handling").
  */

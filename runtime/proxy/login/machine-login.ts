@@ -2,8 +2,8 @@
  * The proxy's login at its target, without a user. Gets a token with the client's own secret or key
  * (client_credentials), and replaces it before it expires or when the target rejects it.
  *
- * Only one token request runs at a time; all callers wait for the same one. Nothing is stored, because the client can
- * always get another token. When a renewal fails, the token stays in use until it expires.
+ * Only one token request runs at a time, and all callers wait for it. Nothing is stored, because the client can always
+ * get another token. When a renewal fails, the token stays in use until it expires.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Dispatcher, Log } from '../../net/index.ts'

@@ -21,8 +21,8 @@ const always: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Returns the pipeline's final error handler. The handler never exposes a cause. Errors other than GatehouseError are
- * logged and become 500 responses.
+ * Returns the pipeline's final error handler. The handler never exposes a cause. Any error that is not a GatehouseError
+ * is logged and becomes a 500 response.
  */
 export function makeRecover(
   log: Log,

@@ -3,7 +3,7 @@
  * messages from the server.
  *
  * Stores the session id and the negotiated revision. In the session era, a broken response stream is resumed with
- * `Last-Event-ID`, and so is the GET stream while the session exists.
+ * `Last-Event-ID`. The GET stream is also resumed while the session exists.
  * Source: MCP 2025-11-25 and 2026-07-28, transports, "Streamable HTTP".
  */
 import { setTimeout as sleep } from 'node:timers/promises'

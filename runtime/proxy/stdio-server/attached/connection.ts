@@ -1,6 +1,6 @@
 /**
- * Keeps this proxy attached to the container that runs the server as long as the proxy runs: waits for the container,
- * attaches, and reattaches when the streams break or the container restarts.
+ * Keeps this proxy attached to the server's container for as long as the proxy runs. Waits for the container, attaches,
+ * and reattaches when the streams break or the container restarts.
  *
  * A stream may stay open after its container has ended, so the pod is checked periodically. Each problem is reported
  * once, with the next step, in the log and in the record.
