@@ -4,8 +4,8 @@
  * Decodes only what is needed: the id keeps its JSON text (numbers beyond 2^53 survive), and params, result and error
  * are slices of the message. Batches are rejected (removed in MCP 2025-06-18). Member names that differ only in case
  * are rejected in the message and in its params. Some JSON readers ignore case and would use a different member than
- * the one that was checked here. Optional members that are null are treated as absent: scanMessage removes them from a
- * client's message, and the reader of server messages repairs and reports them (large-message.ts).
+ * the one that was checked here. Optional members that are null are treated as absent. scanMessage removes them from a
+ * client's message; the reader of server messages repairs and reports them (large-message.ts).
  * Source: JSON-RPC 2.0; MCP 2025-11-25 and 2026-07-28, basic.
  */
 import { isUtf8 } from 'node:buffer'

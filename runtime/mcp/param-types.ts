@@ -1,6 +1,6 @@
 /**
  * Reads a message's params and checks, method by method, the types of those that Gatehouse uses. A param of the wrong
- * type is rejected, because treating it as absent would change the meaning of the request (`cursor: 5` would return the
+ * type is rejected, because treating it as absent would change the request's meaning (`cursor: 5` would return the
  * first page forever).
  *
  * Checks the types of the members that are present, and the length of names and URIs; `null` is treated as absent. The

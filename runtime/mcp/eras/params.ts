@@ -1,5 +1,5 @@
 /**
- * Translates params for a server: removes members that concern only the client and Gatehouse, adds members that the
+ * Translates params for a server. Removes members that concern only the client and Gatehouse, adds members that the
  * server's revision requires, and leaves all other bytes unchanged.
  */
 import { type Changes, emptyObject, JsonObject } from '../json/object.ts'

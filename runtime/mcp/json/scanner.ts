@@ -3,8 +3,8 @@
  * This lets a caller replace one member while the rest of the message keeps its exact bytes (large numbers, escapes,
  * unknown members).
  *
- * The text may arrive in chunks, and no chunk needs to be kept: the scanner stops at the end of each one and continues
- * with the next. Does not check strings for UTF-8, and does not compare names.
+ * The text may arrive in chunks, and no chunk needs to be kept: the scanner stops at the end of each chunk and
+ * continues with the next. Does not check strings for UTF-8, and does not compare names.
  */
 import {
   backslashByte,

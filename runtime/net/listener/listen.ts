@@ -274,7 +274,7 @@ const maxPipelined = 512
 
 /**
  * Closes a connection with too many unanswered requests. All requests that have arrived, possibly thousands, start in
- * one turn of the event loop, and each stays in memory until the earlier ones have been answered.
+ * one turn of the event loop. Each stays in memory until the earlier ones have been answered.
  */
 function limitPipelining(connection: Connection, socket: Socket, res: ServerResponse, log: () => void): void {
   if (++connection.pipelined > maxPipelined) {

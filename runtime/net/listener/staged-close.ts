@@ -1,6 +1,6 @@
 /**
- * Closes a connection in stages: ends the sending side, then reads and discards data from the client until the client
- * closes its side or a limit is reached.
+ * Closes a connection in stages. Ends the sending side, then reads and discards data until the client closes its side
+ * or a limit is reached.
  *
  * Closing a connection with unread bytes resets it, and a reset discards the response that the client has not read yet.
  * Otherwise, a client that sends its whole body before reading would never see why its request was rejected.

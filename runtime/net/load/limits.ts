@@ -1,13 +1,13 @@
 /**
- * Limits for overload protection. None of them limits requests in flight, because requests that wait for a backend, a
+ * Limits for overload protection. There is no limit for requests in flight, because requests that wait for a backend, a
  * user or an event cause no load.
  */
 import { bodyBytesOf, ownMemory } from './body-memory.ts'
 
 export interface LoadLimits {
   /**
-   * Number of requests in one turn, or in the queue, that are never rejected. So few requests cannot overload the
-   * server on their own.
+   * Number of requests in one turn, or in the queue, that are never rejected. A number this small cannot overload the
+   * server on its own.
    */
   readonly alwaysAdmitted: number
   /** Time for starting requests in each turn of the event loop. The remaining requests wait. */

@@ -1,6 +1,6 @@
 /**
  * The fields of each event type. They are also the field names in the log: `backend` is always the name of a backend,
- * `err` an error, `problems` a list of readable lines.
+ * `err` is an error, and `problems` is a list of readable lines.
  *
  * Events contain no secrets, tokens or session ids.
  */

@@ -1,6 +1,6 @@
 /**
- * Audits and measures the requests of one server: `wrap` starts the observation, the pipeline's `audit` hook
- * (`finished`) ends it, and `operation` encloses the work in between.
+ * Audits and measures one server's requests: `wrap` starts the observation, the pipeline's `audit` hook (`finished`)
+ * ends it, and `operation` encloses the work in between.
  *
  * One audit line and one server span for each HTTP request. The work records details that are known only there
  * (backend, exact outcome, client) in the request's scope. With audit and telemetry off, the handler is returned

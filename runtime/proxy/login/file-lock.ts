@@ -3,11 +3,11 @@
  *
  * The lock between processes is a file that exists while its holder works.
  *
- * The file is considered abandoned when its process no longer runs on this machine, or when a waiting process has seen
- * the same holder for too long. Times are measured by the waiting process alone, because the clock may be changed and a
- * network file system has its own clock. When the file cannot be created (a read-only directory), the work runs without
- * a lock, because nothing is shared in that case. Anything but a readable file at the lock's path is an error, because
- * no holder of the lock would ever remove it. File system errors that may be temporary are retried.
+ * The file is considered abandoned when its process is no longer running on this machine, or when a waiting process has
+ * seen the same holder for too long. Times are measured by the waiting process alone, because the clock may be changed
+ * and a network file system has its own clock. When the file cannot be created (a read-only directory), the work runs
+ * without a lock, because nothing is shared in that case. Anything but a readable file at the lock's path is an error,
+ * because no holder of the lock would ever remove it. File system errors that may be temporary are retried.
  */
 import { randomUUID } from 'node:crypto'
 import { lstatSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -41,8 +41,8 @@ export interface LockWaiting {
 }
 
 /**
- * Calls `run` when no other process holds the lock. Rejects with the signal's reason if it aborts while waiting, and
- * with BACKEND_AUTH_FAILED when the path is not a readable file, or when a file system error persists.
+ * Calls `run` when no other process holds the lock. Rejects with the signal's reason if it aborts while waiting.
+ * Rejects with BACKEND_AUTH_FAILED if the path is not a readable file or a file system error persists.
  */
 export async function withFileLock<T>(
   path: string,

@@ -1,7 +1,7 @@
 /**
  * The proxy's client at the target's authorization server: a configured client, a metadata document, or the proxy's own
- * registration, which is persisted by issuer, redirect URI and scopes. If a server rejects the document or loses a
- * registration, the next option is tried.
+ * registration. A registration is persisted by issuer, redirect URI and scopes. If a server rejects the document or
+ * loses a registration, the next option is tried.
  *
  * A registration's secret may expire. If the server supports managing registrations, the secret is renewed a day before
  * it expires, which keeps the client and therefore the login. The management URL must have the origin of the

@@ -73,7 +73,7 @@ function isSsePost({ query }: ProxyExchange, { transport }: TargetAddress): bool
 }
 
 /**
- * Looks up the request's session. With `strict`, only the caller that opened a session may use it; other callers get
+ * Looks up the request's session. With `strict`, only the caller that opened a session may use it. Other callers get
  * the same response as for an unknown session, and the target receives no request. Without `strict` (no
  * authentication), the target checks unknown ids, so that sessions survive a restart of this proxy.
  */

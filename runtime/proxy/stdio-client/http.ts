@@ -1,6 +1,6 @@
 /**
- * The bridge's HTTP client. Sends one request to the server's address (or another one on its origin), and reads the
- * response as a bounded body or as JSON-RPC messages from an event stream.
+ * The bridge's HTTP client. Sends one request to the server's address (or to another address on its origin). Reads the
+ * response as a bounded body, or as JSON-RPC messages from an event stream.
  *
  * Only JSON-RPC messages leave this module, because the client must not receive anything else.
  */
