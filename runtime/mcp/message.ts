@@ -81,8 +81,8 @@ export interface MessageRules {
 export const clientRules: MessageRules = { maxValues: maxClientValues, dropNulls: true }
 
 /**
- * Reads a message. Throws MessageError: PARSE_ERROR (not JSON, not UTF-8), BATCH_REFUSED, INVALID_REQUEST (JSON, but
- * not a JSON-RPC 2.0 message, or one that exceeds a limit such as `maxValues`).
+ * Reads a message. Throws MessageError: PARSE_ERROR (not JSON or not UTF-8), BATCH_REFUSED, or INVALID_REQUEST (JSON
+ * that is not a JSON-RPC 2.0 message or exceeds a limit such as `maxValues`).
  */
 export function scanMessage(body: Buffer, rules?: MessageRules): Message {
   return atOnce(scanInTurns(body, rules))

@@ -2,7 +2,7 @@
  * Reads server-sent events as bytes, chunk by chunk. The cost of a chunk depends only on the chunk's length, not on the
  * length of the event. The bytes of a large event are joined over several turns of the event loop.
  *
- * A text parser would join all lines of an event at its end, in a single turn.
+ * A text parser would join all of an event's lines at the end of the event, in a single turn.
  * Source: WHATWG HTML, "Server-sent events", interpretation.
  */
 import { isUtf8 } from 'node:buffer'

@@ -26,7 +26,7 @@ export function otherMembers(object: Buffer, names: readonly string[]): readonly
   return inner.length === 0 ? [] : [comma, ...inner]
 }
 
-/** Returns an error message for an `error` object that is already JSON text, such as a backend's. */
+/** Returns an error message for an `error` object that is already JSON text, such as one from a backend. */
 export function rawErrorMessage(id: string | undefined, error: Buffer | string): Buffer {
   const head = id === undefined ? '{"jsonrpc":"2.0","error":' : `{"jsonrpc":"2.0","id":${id},"error":`
   return Buffer.concat([Buffer.from(head), bytes(error), objectEnd])

@@ -15,7 +15,10 @@ const maxText = 4096
 /** No known service uses shorter keys. */
 const minKeyLength = 19
 
-/** Names of fields that hold a credential. Names such as `tokenType`, `secretName` and `tokenUrl` do not hold one. */
+/**
+ * Names of fields that hold a credential. Fields such as `tokenType`, `secretName` and `tokenUrl` only refer to a
+ * credential.
+ */
 const secretName =
   /(?:authorization|cookie|password|passwd|passphrase|secret|token|assertion|verifier|credential|api[-_]?key|private[-_]?key|session[-_]?id|mcp-session-id|^session$|^code$|^state$|^nonce$|^sid$)s?$/i
 

@@ -1,5 +1,5 @@
 /**
- * Protects a server from overload and callers from one another. Requests beyond the capacity of one turn of the event
+ * Protects a server from overload, and callers from one another. Requests beyond the capacity of one turn of the event
  * loop wait in a fair queue, and requests that would wait too long are rejected.
  *
  * A process has one thread, so requests compete for its processing time. Each turn of the event loop starts a few
@@ -151,8 +151,8 @@ export class LoadControl {
   }
 
   /**
-   * Rejects a request. Rejections get a share of each turn of the event loop; the rest wait for a later turn. Otherwise
-   * a client that retries immediately after each rejection would take processing time from the other clients.
+   * Rejects a request. Rejections get a share of each turn of the event loop; the remaining ones wait for a later turn.
+   * Otherwise a client that retries immediately after each rejection would take processing time from the other clients.
    */
   #reject(): Promise<never> {
     if (
