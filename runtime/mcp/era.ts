@@ -2,8 +2,8 @@
  * Determines the protocol era of a request, and checks the requirements of the stateless era.
  *
  * The stateless rules follow MCP 2026-07-28 (basic "_meta", streamable HTTP "Server Validation") as the public
- * conformance suite tests them: a missing member of `_meta` is -32602, a header that differs from the body is -32020,
- * and an unsupported revision is -32022. All are answered with HTTP 400.
+ * conformance suite tests them. A missing member of `_meta` is -32602, a header that differs from the body is -32020,
+ * and an unsupported revision is -32022. The HTTP status is always 400.
  */
 import { own } from '../../schemas/index.ts'
 import type { IncomingHttpHeaders } from 'node:http'
@@ -14,7 +14,9 @@ import { headerName, metaKey, statelessVersion } from './protocol.ts'
 
 export type Era = 'session' | 'stateless'
 
-/** Methods whose subject is mirrored in the `Mcp-Name` header, with the params member that contains the subject. */
+/**
+ * Methods whose subject is mirrored in the `Mcp-Name` header, mapped to the params member that contains the subject.
+ */
 export const namedMethods: Readonly<Record<string, 'name' | 'uri'>> = {
   'tools/call': 'name',
   'prompts/get': 'name',
@@ -43,7 +45,7 @@ export function eraOf(message: Message, params: JsonObject, versionHeader: strin
   return meta?.raw(metaKey.clientInfo) || meta?.raw(metaKey.clientCapabilities) ? 'stateless' : 'session'
 }
 
-/** Metadata that a stateless request contains about its sender. */
+/** Metadata about the sender of a stateless request. */
 export interface StatelessMeta {
   readonly protocolVersion: string
   /** Raw JSON object. */
@@ -142,7 +144,10 @@ function compareHeader(
   })
 }
 
-/** Returns the value of a header; undefined if it is absent or repeated, because repeated values cannot be compared. */
+/**
+ * Returns the value of a header; undefined if the header is absent or repeated, because repeated values cannot be
+ * compared.
+ */
 export function single(value: string | string[] | undefined): string | undefined {
   return typeof value === 'string' ? value : undefined
 }

@@ -46,7 +46,7 @@ function readSmall(body: Buffer, onRepair: OnRepair): Message {
   }
 }
 
-/** Larger than the members before a result. */
+/** Large enough for the members that precede a result. */
 const headBytes = 4_096
 
 /**
@@ -71,7 +71,7 @@ export function responseIdIn(body: Buffer): string | undefined {
         hasVersion = body.toString('utf8', from, at) === '"2.0"'
     }
   } catch {
-    // Without a readable beginning, the line cannot be attributed to a request.
+    // If its beginning is unreadable, the line cannot be attributed to a request.
   }
   return undefined
 }

@@ -1,10 +1,11 @@
 /**
  * Detects that a server has lost a session, and decides which requests may be sent again in the next session.
  *
- * HTTP 404 is the rule. Many servers follow an early example instead and return 400 with text about the session, as a
- * JSON-RPC error (-32000, -32600) or as plain text. Some releases of one public SDK returned 401 without a challenge. A
- * server that rejects a session has not executed the request. A 404 or 410 whose body is the JSON-RPC response to the
- * request itself does not prove this: the server has processed the request, and may have executed it.
+ * The specification requires HTTP 404. Many servers follow an early example instead: they return 400 with text about
+ * the session, either as a JSON-RPC error (-32000, -32600) or as plain text. Some releases of one public SDK returned
+ * 401 without a challenge. A server that rejects a session has not executed the request. This is not proven by a 404 or
+ * 410 whose body is the JSON-RPC response to the request itself: that server has processed the request, and may have
+ * executed it.
  * Source: MCP 2025-11-25, transports, "Session Management"; behaviour of public servers and SDKs.
  */
 import type { IncomingHttpHeaders } from 'node:http'

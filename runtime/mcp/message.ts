@@ -3,9 +3,9 @@
  *
  * Decodes only what is needed: the id keeps its JSON text (numbers beyond 2^53 survive), and params, result and error
  * are slices of the message. Batches are rejected (removed in MCP 2025-06-18). Member names that differ only in case
- * are rejected in the message and in its params: some JSON readers ignore case and would use a different member from
- * the one that was checked here. Optional members that are null are treated as absent: scanMessage removes them from a
- * client's message, and the reader of server messages repairs and reports them (large-message.ts).
+ * are rejected in the message and in its params. Some JSON readers ignore case and would use a different member than
+ * the one that was checked here. Optional members that are null are treated as absent. scanMessage removes them from a
+ * client's message; the reader of server messages repairs and reports them (large-message.ts).
  * Source: JSON-RPC 2.0; MCP 2025-11-25 and 2026-07-28, basic.
  */
 import { isUtf8 } from 'node:buffer'
@@ -17,10 +17,10 @@ import { readMembers } from './json/read.ts'
 import { isBatch } from './json/start.ts'
 import { atOnce, type TurnWork } from './json/turns.ts'
 
-/** Members of a result that were sent to the client while the rest was still arriving. */
+/** The members of a result that were sent to the client while the rest was still arriving. */
 export interface PassedMembers {
   readonly names: readonly string[]
-  /** Total bytes of their names and values. */
+  /** Total size of their names and values in bytes. */
   readonly bytes: number
 }
 
@@ -81,14 +81,14 @@ export interface MessageRules {
 export const clientRules: MessageRules = { maxValues: maxClientValues, dropNulls: true }
 
 /**
- * Reads a message. Throws MessageError: PARSE_ERROR (not JSON, not UTF-8), BATCH_REFUSED, INVALID_REQUEST (JSON, but
- * not a JSON-RPC 2.0 message, or one that exceeds a limit such as `maxValues`).
+ * Reads a message. Throws MessageError: PARSE_ERROR (not JSON or not UTF-8), BATCH_REFUSED, or INVALID_REQUEST (JSON
+ * that is not a JSON-RPC 2.0 message or exceeds a limit such as `maxValues`).
  */
 export function scanMessage(body: Buffer, rules?: MessageRules): Message {
   return atOnce(scanInTurns(body, rules))
 }
 
-/** Like `scanMessage`, in slices. */
+/** Like `scanMessage`, but in slices. */
 export function* scanInTurns(body: Buffer, { maxValues, dropNulls }: MessageRules = {}): TurnWork<Message> {
   if (body[0] !== openObject && isBatch(body)) throw new MessageError('BATCH_REFUSED', undefined)
   if (!isUtf8(body)) throw new MessageError('PARSE_ERROR', undefined)
@@ -105,7 +105,7 @@ export function* scanInTurns(body: Buffer, { maxValues, dropNulls }: MessageRule
   }
 }
 
-/** Returns the names of members that are null and may be removed. */
+/** Returns the names of null members that may be removed. */
 function removableNulls(object: JsonObject): string[] {
   const isNull = (name: string): boolean => object.raw(name)?.[0] === nullByte
   const nulls = ['params', 'error'].filter(isNull)
@@ -153,7 +153,7 @@ export function readMessage(object: JsonObject): Message {
   }
 }
 
-/** Returns the MessageError for a JSON reading error, and any other error unchanged. */
+/** Converts a JSON reading error to a MessageError; returns any other error unchanged. */
 export function messageError(cause: unknown): unknown {
   if (!(cause instanceof JsonError)) return cause
   const why = whyUnread(cause)

@@ -35,7 +35,7 @@ export function readHeaderValue(header: string): string | undefined {
   return isUtf8(bytes) ? bytes.toString() : undefined
 }
 
-/** An argument that is mirrored in a header: its path in the arguments, its type, and the header's name. */
+/** An argument that is mirrored in a header, with its path in the arguments, its type, and the header's name. */
 export interface MirroredArgument {
   readonly path: readonly string[]
   readonly header: string

@@ -61,8 +61,8 @@ export class MirroredTools {
   }
 
   /**
-   * Returns the header of a call that is missing or differs from the call's arguments. Returns undefined for an unknown
-   * tool.
+   * Returns the first header of a call that is missing or differs from the call's arguments. Returns undefined for an
+   * unknown tool.
    */
   mismatch(params: JsonObject, headers: IncomingHttpHeaders): string | undefined {
     const name = params.text('name')

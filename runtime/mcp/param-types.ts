@@ -1,6 +1,6 @@
 /**
  * Reads a message's params and checks, method by method, the types of those that Gatehouse uses. A param of the wrong
- * type is rejected, because treating it as absent would change the meaning of the request (`cursor: 5` would return the
+ * type is rejected, because treating it as absent would change the request's meaning (`cursor: 5` would return the
  * first page forever).
  *
  * Checks the types of the members that are present, and the length of names and URIs; `null` is treated as absent. The
@@ -82,12 +82,13 @@ const membersByMethod: Readonly<Record<string, Members>> = Object.fromEntries(
   Object.entries(methodMembers).map(([method, members]) => [method, { ...commonMembers, ...members }]),
 )
 
-/** Object members of params that are checked here because no other code checks them first. */
+/** Object members of params. They are checked here because no other code checks them first. */
 const checkedObjects = ['ref', 'notifications', 'inputResponses'] as const
 
 /**
  * Returns a message's params as an object: empty if absent, and without optional params that are null. Throws
- * MessageError INVALID_PARAMS when the params, or a checked object in them, contain a member twice or exceed a limit.
+ * MessageError INVALID_PARAMS when the params, or a checked object in them, contain a duplicate member or exceed a
+ * limit.
  */
 export function paramsOf(message: Message): JsonObject {
   return atOnce(paramsInTurns(message))
@@ -138,7 +139,7 @@ function* readObject(raw: Buffer): TurnWork<JsonObject> {
 
 /**
  * Returns the params without known members that are null. Unknown members and tool arguments stay unchanged. Throws
- * JsonError when an object in the params contains a member twice.
+ * JsonError when an object in the params contains a duplicate member.
  */
 function* withoutNulls(method: string, params: JsonObject): TurnWork<JsonObject> {
   const changes = yield* nullChanges(params, own(membersByMethod, method) ?? commonMembers)
@@ -173,11 +174,11 @@ function nullMembers(object: JsonObject): Record<string, undefined> {
   return Object.fromEntries(nulls.map(([name]) => [name, undefined]))
 }
 
-/** Far more elements than a single request can subscribe to. */
+/** Far more elements than a single request may subscribe to. */
 const maxElements = 1_000
 
 interface TypeRule {
-  /** First bytes of a value of this type. They identify the type, because the text is valid JSON. */
+  /** First bytes of a value of this type. They are sufficient to identify the type, because the text is valid JSON. */
   readonly begins: string
   readonly maxBytes?: number
   readonly words: string

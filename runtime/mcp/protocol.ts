@@ -7,7 +7,7 @@
  */
 export const statelessVersion = '2026-07-28'
 export const latestSessionVersion = '2025-11-25'
-/** Assumed revision of a client that sends no version header (MCP 2025-11-25, transports). */
+/** The revision assumed for a client that sends no version header (MCP 2025-11-25, transports). */
 export const assumedSessionVersion = '2025-03-26'
 
 /** Session-era revisions, newest first. */
@@ -81,8 +81,10 @@ export const logLevels: readonly string[] = [
 export const jsonType = 'application/json'
 export const eventStreamType = 'text/event-stream'
 
-/** Notification that a watched resource has changed. */
+/** Method of the notification that a watched resource has changed. */
 export const updatedMethod = 'notifications/resources/updated'
 
-/** Prefix of `_meta` members that the protocol reserves. Its presence in a body indicates the stateless era. */
+/**
+ * Prefix of the `_meta` members that are reserved for the protocol. Its presence in a body indicates the stateless era.
+ */
 export const reservedMetaPrefix: Buffer = Buffer.from('io.modelcontextprotocol/')

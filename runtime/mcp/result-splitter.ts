@@ -38,7 +38,7 @@ export interface ResultPassage {
   readonly era: Era
   /** Reserves the response; the first `write` sends its head. Returns false if the client needs the whole result. */
   begin(): boolean
-  /** Sends the text of members, without braces. The promise settles once the client can receive more. */
+  /** Sends the text of one or more members, without braces. The promise settles once the client can receive more. */
   write(parts: readonly Buffer[]): Promise<void> | undefined
 }
 
@@ -65,7 +65,7 @@ interface Member {
   readonly placeholder: Buffer
 }
 
-/** Members that determine the kind of result or that the client's codec adds. */
+/** Members that determine the kind of result, or that the client's codec adds. */
 const protocolMembers: ReadonlySet<string> = new Set([
   '_meta',
   'resultType',
@@ -102,7 +102,7 @@ export class ResultSplitter {
   #jsonrpc: string | undefined
   #responseId: string | undefined
   #member: Member | undefined
-  /** Collects the current value instead of the member. */
+  /** Collects the bytes of the current value instead of those of the member. */
   #captured: Pieces | undefined
   #capturedName: Buffer = emptyObjectBytes
   /** True while the bytes of the current value are being collected. */

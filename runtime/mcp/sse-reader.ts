@@ -2,7 +2,7 @@
  * Reads server-sent events as bytes, chunk by chunk. The cost of a chunk depends only on the chunk's length, not on the
  * length of the event. The bytes of a large event are joined over several turns of the event loop.
  *
- * A text parser would join all lines of an event at its end, in a single turn.
+ * A text parser would join all of an event's lines at the end of the event, in a single turn.
  * Source: WHATWG HTML, "Server-sent events", interpretation.
  */
 import { isUtf8 } from 'node:buffer'
@@ -30,7 +30,7 @@ export interface SseData {
 export class SseEvent {
   readonly id: string | undefined
   readonly event: string | undefined
-  /** Size of the data in bytes. */
+  /** Size of the data, in bytes. */
   readonly size: number
   /** The receiver of the data, if any. */
   readonly receiver: SseData | undefined
@@ -82,7 +82,7 @@ export interface SseReader {
 /** Called once for each large event. Returns the receiver of its data, if any. */
 export type OnLarge = (event: Pick<SseEvent, 'id' | 'event'>) => SseData | undefined
 
-/** Creates a reader of events. `maxBytes` limits an event's data, whether or not the event is complete. */
+/** Creates a reader of events. `maxBytes` limits the size of an event's data, whether or not the event is complete. */
 export function sseReader(
   maxBytes: number,
   onEvent: (event: SseEvent) => void,
@@ -92,7 +92,7 @@ export function sseReader(
   return new Reader(maxBytes, onEvent, onRetry, onLarge)
 }
 
-/** Size from which data counts as large. */
+/** Data of at least this size counts as large. */
 const largeDataBytes = 64 * 1024
 
 class Reader implements SseReader {
@@ -101,7 +101,7 @@ class Reader implements SseReader {
   readonly #onEvent: (event: SseEvent) => void
   readonly #onRetry: ((retryMs: number) => void) | undefined
   readonly #onLarge: OnLarge | undefined
-  /** Number of bytes of the byte order mark that may still arrive at the beginning; 0 afterwards. */
+  /** Number of byte order mark bytes that may still arrive at the beginning; 0 afterwards. */
   #markBytesLeft = byteOrderMark.length
   /** True if the last chunk ended with CR, so that a following LF belongs to the same line break. */
   #afterCr = false

@@ -1,5 +1,5 @@
 /**
- * Writes server-sent events. The data of an event is a single line: line breaks, which are white space in JSON, become
+ * Writes server-sent events. An event's data is a single line. Line breaks, which are white space in JSON, become
  * spaces, so that no payload can end an event early or begin a second one.
  * Source: WHATWG HTML, "Server-sent events"; MCP 2025-11-25, transports.
  */
@@ -13,7 +13,7 @@ const lf = 0x0a
 const cr = 0x0d
 const space = 0x20
 export const eventEnd: Buffer = Buffer.from('\n\n')
-/** Text before the data of a message. */
+/** The text that precedes a message's data. */
 export const messageHead: Buffer = Buffer.from('event: message\ndata: ')
 
 /** Comment that keeps an idle stream open. */

@@ -14,7 +14,7 @@ export class TurnQueue<T extends object> {
   #busy: Promise<void> | undefined
   #closed = false
 
-  /** `onError` receives an item's error. No more items are handled after it. */
+  /** `onError` receives the error that an item throws. No more items are handled after an error. */
   constructor(handle: Handle<T>, onError: (error: unknown) => void) {
     this.#handle = handle
     this.#onError = onError

@@ -1,5 +1,5 @@
 /**
- * Writes JSON-RPC messages: results with their bytes unchanged, and errors from the error table.
+ * Writes JSON-RPC messages: results, whose bytes stay unchanged, and errors from the error table.
  *
  * An error for an unknown request has no `id` member, because strict clients reject `"id":null`.
  * Source: JSON-RPC 2.0 section 5; MCP 2025-11-25, basic, "Responses".
@@ -26,15 +26,15 @@ export function otherMembers(object: Buffer, names: readonly string[]): readonly
   return inner.length === 0 ? [] : [comma, ...inner]
 }
 
-/** Returns an error message for an `error` object that is already JSON text, such as a backend's. */
+/** Returns an error message for an `error` object that is already JSON text, such as one from a backend. */
 export function rawErrorMessage(id: string | undefined, error: Buffer | string): Buffer {
   const head = id === undefined ? '{"jsonrpc":"2.0","error":' : `{"jsonrpc":"2.0","id":${id},"error":`
   return Buffer.concat([Buffer.from(head), bytes(error), objectEnd])
 }
 
 /**
- * Returns the `error` object of a JSON-RPC response. For any error other than a GatehouseError, it contains only
- * "Internal error".
+ * Returns the `error` object of a JSON-RPC response. For an error that is not a GatehouseError, the object contains
+ * only "Internal error".
  */
 export function errorObject(error: unknown): { code: number; message: string; data?: unknown } {
   if (!(error instanceof GatehouseError)) return { code: -32603, message: 'Internal error' }

@@ -53,7 +53,7 @@ export class Breaker {
   }
 
   success(): void {
-    // Ignore a request that was sent before the circuit opened: its success is outdated.
+    // Ignore a request that was sent before the circuit opened: its success says nothing about the current state.
     if (this.#state === 'open') return
     this.#failures = 0
     this.#trial = false
@@ -68,7 +68,9 @@ export class Breaker {
       this.#become('open')
   }
 
-  /** Ends a trial without a verdict on the peer, because the client cancelled the request. Allows the next trial. */
+  /**
+   * Ends a trial that proved nothing about the peer, because the client cancelled the request. Allows the next trial.
+   */
   release(): void {
     this.#trial = false
   }

@@ -7,13 +7,13 @@ import type { CallerFacts } from './caller.ts'
 
 type Claims = Readonly<Record<string, unknown>>
 
-/** Who issued a token: the embedded authorization server, or another issuer. */
+/** The issuer of a token: the embedded authorization server, or another issuer. */
 export type TokenOrigin = 'embedded' | 'external'
 
-/** Claims for the client: RFC 9068, OpenID Connect, Okta, Entra ID (version 1). */
+/** Claims that identify the client: RFC 9068, OpenID Connect, Okta, Entra ID (version 1). */
 const clientClaims = ['client_id', 'azp', 'cid', 'appid'] as const
 
-/** Prefix for declared clients in the subjects from the embedded authorization server. */
+/** Subject prefix that the embedded authorization server uses for declared clients. */
 export const clientSubject = 'client:'
 const serviceAccountSubject = /^system:serviceaccount:[^:]+:[^:]+$/
 
@@ -59,7 +59,10 @@ function textOf(claims: Claims, name: string): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
 }
 
-/** Returns a client id for logs and pages. The id of a described client is a URL, which is shortened to its host. */
+/**
+ * Returns a client id for logs and pages. The id of a client with a metadata document is a URL, which is shortened to
+ * its host.
+ */
 export function shortClientId(clientId: string): string {
   return clientId.includes('://') && URL.canParse(clientId) ? new URL(clientId).host : clientId.slice(0, 64)
 }

@@ -1,5 +1,5 @@
 /**
- * The authenticated client of one request, as every module below `incoming/` sees it.
+ * The authenticated client that sent a request, as every module below `incoming/` sees it.
  *
  * `incoming/` creates it (JWT, introspection, anonymous, local). `token` is the presented credential. It is never
  * logged or serialized.
@@ -89,9 +89,9 @@ const listClaims: ReadonlySet<string> = new Set(['scope', 'scp'])
 const identities = new WeakMap<Caller, string>()
 
 /**
- * Returns a digest of the caller and its permissions: issuer, subject, and all claims that are the same in every token
- * from a login. Tokens from one login have the same identity; tokens of the same user with different scopes, roles or
- * clients do not. The digest does not contain the token, and is computed once per caller.
+ * Returns a digest of the caller and its permissions. It covers the issuer, the subject, and all claims that are the
+ * same in every token from one login. Tokens from one login have the same identity; tokens of the same user with
+ * different scopes, roles or clients do not. The digest does not contain the token, and is computed once per caller.
  */
 export function identityOf(caller: Caller): string {
   const known = identities.get(caller)

@@ -1,6 +1,6 @@
 /**
  * Checks content codings. Gatehouse inspects bodies, so it rejects compressed requests: their content would bypass the
- * checks. It requests the identity coding from backends and reports a compressed response as a separate error.
+ * checks. It requests the identity coding from backends, and reports a compressed response with its own error.
  * Responses that are only forwarded keep their coding.
  * Source: RFC 9110 sections 8.4, 12.5.3 and 15.5.16.
  */

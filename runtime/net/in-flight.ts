@@ -1,10 +1,10 @@
 /**
  * A list of the calls in flight, with insertion and removal in constant time.
  *
- * It avoids Map and Set, because their tables chain removed entries: when V8 replaces a table, which happens
- * constantly under churn, the old table points to the new one and retains its entries. Once an old table has reached
- * the old space, every scavenge treats its successors as live and promotes each call with everything it references
- * until the next full collection. An entry of this list releases its neighbours when it is removed.
+ * It avoids Map and Set, because their tables chain removed entries. V8 constantly replaces tables under churn, and the
+ * old table then points to the new one and retains its entries. Once an old table has reached the old space, every
+ * scavenge treats its successors as live and promotes each call with everything it references until the next full
+ * collection. An entry in this list releases its neighbours when it is removed.
  * Source: V8, src/objects/ordered-hash-table (NextTable).
  */
 export class InFlight<T> {

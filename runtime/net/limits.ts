@@ -1,6 +1,7 @@
 /**
- * Limits of the listener and of outgoing connections. Times are in milliseconds, sizes in bytes. Streams have no time
- * limit: quiet responses and upstream bodies stay open. A client is disconnected only if it does not read its response.
+ * Limits for the listener and for outgoing connections. Times are in milliseconds, and sizes are in bytes. Streams have
+ * no time limit: quiet responses and upstream bodies stay open. A client is disconnected only if it does not read its
+ * response.
  */
 export interface ListenerLimits {
   /** Time to receive the header block. */
@@ -9,9 +10,9 @@ export interface ListenerLimits {
   readonly requestTimeoutMs: number
   /** Time after which an idle connection is closed. */
   readonly keepAliveTimeoutMs: number
-  /** Maximum size of the header block. Larger ones get a 431 response. */
+  /** Maximum size of the header block. Larger blocks get a 431 response. */
   readonly maxHeaderBytes: number
-  /** Maximum time during which a client may read nothing while a response is pending. */
+  /** Maximum time that a client may stop reading while a response is pending. */
   readonly stalledMs: number
   /** Maximum total size of incomplete header blocks across all connections. */
   readonly maxUnfinishedBytes: number

@@ -1,9 +1,9 @@
 /**
- * The shape of the log that every module writes to. The implementation (pino, redaction) is runtime/observe; modules
- * below it use this interface, so that they do not depend on it.
+ * The interface of the log that every module writes to. The implementation (pino, redaction) is runtime/observe;
+ * modules below it use this interface, so that they do not depend on it.
  *
- * Rule for callers: fields that hold credentials are redacted by name, but the message is printed as is, so it must be
- * a fixed string. Put variable data in fields.
+ * Rule for callers: fields that hold credentials are redacted by name, but the message is printed as is, so use a fixed
+ * string. Put variable data in fields.
  */
 export type LogFields = Readonly<Record<string, unknown>>
 

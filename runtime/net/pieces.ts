@@ -1,9 +1,9 @@
 /**
- * Collects bytes that arrive in chunks, using about as much memory as their length. The sender controls chunk sizes and
- * the underlying buffers, so small chunks and large buffers must add no overhead.
+ * Collects bytes that arrive in chunks. Uses about as much memory as there are bytes. The sender controls chunk sizes
+ * and the underlying buffers, so small chunks and large buffers must add no overhead.
  */
 
-/** Shorter chunks are copied into a block, so that each does not become a separate object. */
+/** Shorter chunks are copied into a block, so that they do not become separate objects. */
 const minPieceBytes = 4 * 1024
 const minBlockBytes = 1024
 const maxBlockBytes = 64 * 1024

@@ -16,14 +16,14 @@ import type { Caller } from './caller.ts'
 
 const empty = Buffer.alloc(0)
 
-/** Ends streams of callers whose credentials are no longer valid. */
+/** Ends the streams of callers whose credentials are no longer valid. */
 export interface CallerStreams {
   /** Calls `end` when the caller's token has expired or was revoked. Returns a function that unregisters the stream. */
   add(caller: Caller, end: () => void): () => void
 }
 
 /**
- * State of one HTTP request in the pipeline. Contains only data that more than one stage needs. The parse stage reads
+ * State of one HTTP request in the pipeline. Contains only data that more than one stage uses. The parse stage reads
  * the body once.
  */
 export class Exchange {

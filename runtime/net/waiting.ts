@@ -61,7 +61,7 @@ export function reasonOf({ reason }: AnySignal): Error {
 }
 
 /**
- * Cheap stand-in for an AbortSignal that is rarely needed. Creates a real one on the first use of `signal`. Its
+ * A cheap stand-in for an AbortSignal that is rarely needed. Creates a real one on the first use of `signal`. Its
  * listeners are entries in a list, whereas a real AbortSignal and its controller would add a few microseconds to each
  * tool call.
  */
@@ -105,7 +105,7 @@ export class LazySignal {
 }
 
 /**
- * Time limit of one request to a backend, combined with the client's cancellation.
+ * The time limit for one request to a backend, combined with the client's cancellation.
  *
  * The clock stops while the backend waits for the client, because users take longer than machines and prompts have
  * their own time limit.

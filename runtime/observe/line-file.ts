@@ -10,7 +10,7 @@ import { isMainThread } from 'node:worker_threads'
 
 const maxBufferedChars = 1_048_576
 const retryMs = 20
-/** Minimum interval between two writes, unless much is pending. */
+/** Minimum interval between two writes, unless a lot of data is pending. */
 const paceMs = 5
 const maxWaitingChars = 65_536
 
@@ -22,7 +22,7 @@ export interface LineFile {
   close(): void
 }
 
-/** Notified of lost lines: slow reader, full disk, closed pipe. */
+/** Called when lines are lost because of a slow reader, a full disk or a closed pipe. */
 export interface LineWatch {
   /** Called with the number of lost lines and the system error, if any. */
   readonly onLoss?: (lines: number, error?: unknown) => void
@@ -88,7 +88,7 @@ export function makeLineFile(fd: number, options: LineFileOptions = {}): LineFil
       try {
         bytes = bytes.subarray(put(fd, bytes))
       } catch (error) {
-        // Errors other than a full pipe (closed, disk full) cannot be handled here.
+        // Only a full pipe can be handled here; other errors, such as a closed pipe or a full disk, cannot.
         if (!(error instanceof Error && 'code' in error && error.code === 'EAGAIN')) {
           lost(linesIn(bytes), error)
           return

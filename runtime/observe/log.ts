@@ -3,8 +3,8 @@
  * it is written.
  *
  * The message must be fixed text; variable parts go into fields. Stack traces appear only at debug level. Lines have no
- * duplicate keys: fields of a child logger and of the call are merged before writing, the later value wins, and a field
- * must not have the name of a standard member.
+ * duplicate keys: the fields of a child logger and of the call are merged before writing, and the later value wins. A
+ * field must not have the name of a standard member.
  */
 import { openSync } from 'node:fs'
 import { pino } from 'pino'
@@ -20,15 +20,15 @@ export interface LogOptions {
   readonly level?: LogLevel | undefined
   /** File path, file descriptor, or a stream. Default: stderr. */
   readonly destination?: string | number | LineStream | undefined
-  /** Name of the program or component; field `name` of every line. */
+  /** Name of the program or component; the `name` field of every line. */
   readonly name?: string | undefined
   /** Default json. */
   readonly format?: LogFormat | undefined
-  /** Whether text is coloured. Default: not coloured. */
+  /** True to colour the text. Default: not coloured. */
   readonly colour?: boolean | undefined
 }
 
-/** Destination of lines: anything with a `write`. */
+/** The destination for lines: any object with a `write` method. */
 export interface LineStream {
   write(line: string): void
   flushSync?(): void
@@ -89,7 +89,8 @@ function makeTimestamp(): () => string {
 }
 
 /**
- * Standard members of every line, and the one that errors add. A field with such a name is written as `field_<name>`.
+ * The standard members of every line, and the member that errors add. A field with such a name is written as
+ * `field_<name>`.
  */
 const ownMembers: ReadonlySet<string> = new Set(['level', 'time', 'name', 'message', 'stack'])
 
@@ -100,7 +101,7 @@ function wrap(logger: pino.Logger, bound: Safe): Log {
   const debugEnabled = logger.isLevelEnabled('debug')
 
   function write(method: Method): (message: string, fields?: LogFields) => void {
-    // A disabled level costs one empty call and no redaction.
+    // A disabled level costs only one empty call, without redaction.
     if (!logger.isLevelEnabled(method)) return () => {}
     return (message, fields) => {
       if (fields === undefined) logger[method](bound, message)

@@ -10,7 +10,7 @@ export class RecordMask {
     this.#begin = begin
   }
 
-  /** Valid for one record within this turn; it may limit the work done for the record. */
+  /** Valid for one record within this turn; may limit the work done for the record. */
   begin(): MaskText | undefined {
     return this.#begin?.()
   }

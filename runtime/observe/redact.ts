@@ -1,9 +1,9 @@
 /**
  * Prepares values for logs and other records: removes credentials, truncates text and escapes invisible characters.
  *
- * Recognizes a credential by the name of its field (token, secret, cookie, password, authorization, code, assertion,
- * session), or by the form of the value: bearer values, JWTs, keys for well-known services, private keys, and the
- * userinfo and query of URLs inside any text. Works on a copy, to a bounded depth.
+ * Recognizes a credential by its field name (token, secret, cookie, password, authorization, code, assertion, session)
+ * or by its form: bearer values, JWTs, keys for well-known services, private keys, and the userinfo and query of URLs
+ * in any text. Works on a copy, to a bounded depth.
  */
 import { Secret } from './secret.ts'
 import { hiddenAnywhere } from '../../schemas/index.ts'
@@ -15,7 +15,10 @@ const maxText = 4096
 /** No known service uses shorter keys. */
 const minKeyLength = 19
 
-/** Names that hold a credential. `tokenType`, `secretName`, `tokenUrl` and the like only refer to one. */
+/**
+ * Names of fields that hold a credential. Fields such as `tokenType`, `secretName` and `tokenUrl` only refer to a
+ * credential.
+ */
 const secretName =
   /(?:authorization|cookie|password|passwd|passphrase|secret|token|assertion|verifier|credential|api[-_]?key|private[-_]?key|session[-_]?id|mcp-session-id|^session$|^code$|^state$|^nonce$|^sid$)s?$/i
 
@@ -26,11 +29,11 @@ export function isSecretName(name: string): boolean {
 
 const bearer = /\b(bearer|basic|dpop)\s+[\w\-.~+/=]{6,}/gi
 const jwt = /\beyJ[\w-]{5,}\.[\w-]+\.[\w-]*/g
-/** Prefixes by which issuers mark their keys: GitHub, GitLab, Slack, Stripe and model providers, AWS, Google. */
+/** Prefixes that issuers use for their keys: GitHub, GitLab, Slack, Stripe and model providers, AWS, Google. */
 const knownKey =
   /\b(?:gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|(?:sk|rk|pk)[-_](?:live|test|proj|ant)?[-_]?|AKIA|ASIA|AIza|ya29\.)[\w\-.]{16,}/g
 const privateKey = /-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----[^-]*(?:-----END [A-Z ]{0,30}PRIVATE KEY-----)?/g
-/** A credential under its name: `name=value` in forms and queries, and a member of JSON embedded in text. */
+/** A credential with its name: `name=value` in forms and queries, or a JSON member embedded in text. */
 const secretNames =
   '(?:access|refresh|id)_?token|client_?secret|client_?assertion|code_?verifier|subject_?token|password|passwd|api[-_]?key|secret|token'
 const named = new RegExp(
@@ -41,7 +44,7 @@ const named = new RegExp(
 // characters.
 const urlQuery = /([a-z][a-z0-9+.-]{0,30}:\/\/)(?:[^\s/?#@"']*@)?([^\s?#"']*)([?#][^\s"']*)?/gi
 
-/** Shorter than any key, and without a character that the other patterns need: nothing to find. */
+/** Text shorter than any key, without a character that the other patterns need, cannot match. */
 const plain = /^[\w/-]{0,18}$/
 
 /** Returns the text without bearer values, JWTs, and the userinfo, query and fragment of URLs. */

@@ -1,24 +1,24 @@
 /**
- * Data of a running server for the console. The virtual server provides it. Contains no credentials and no session ids.
- * Times are milliseconds since the epoch.
+ * Data about a running server, for the console. The virtual server provides it. Contains no credentials and no session
+ * ids. Times are milliseconds since the epoch.
  */
 
 /** One tool in the catalog. */
 export interface ShownTool {
-  /** Name in policies and settings, and for clients unless there is an alias. */
+  /** The name in policies and settings, which clients also use unless there is an alias. */
   readonly name: string
-  /** Name for clients when the full name is too long for them. */
+  /** The name that clients use when the full name is too long for them. */
   readonly alias?: string | undefined
   /** Empty for one of the server's own tools, such as a workflow. */
   readonly backend: string
   readonly original: string
   /** The definition that clients see. */
   readonly json: Buffer
-  /** The rule that hides it from clients; undefined when it is visible. */
+  /** The rule that hides the tool from clients; undefined when the tool is visible. */
   readonly hidden: string | undefined
-  /** Comparison with the backend's lock; undefined when it is not compared. */
+  /** Result of the comparison with the backend's lock; undefined when there was none. */
   readonly pin: 'pinned' | 'new' | 'changed' | undefined
-  /** True when pinning hides it from clients; `json` is then the unapproved definition. */
+  /** True when pinning hides the tool from clients; `json` is then the unapproved definition. */
   readonly refused: boolean
 }
 
@@ -30,7 +30,7 @@ const pinRefusals: Readonly<Record<string, string>> = {
   no_lock: 'its backend has no lock, and backends without one are blocked',
 }
 
-/** Returns why pinning hides something from clients. */
+/** Returns the reason why pinning hides an item from clients. */
 export function pinRefusal(reason: string): string {
   return pinRefusals[reason] ?? reason
 }

@@ -17,7 +17,7 @@ export interface Abilities {
   readonly roots: boolean
 }
 
-/** Stateless-era extension that allows servers to respond with a task instead of a result. */
+/** A stateless-era extension that allows servers to respond with a task instead of a result. */
 const tasksExtension = 'io.modelcontextprotocol/tasks'
 
 /** Reads declared capabilities. A member of the wrong type is treated as undeclared. Throws JsonError. */
@@ -26,7 +26,7 @@ export function abilitiesIn(declared: JsonObject): Abilities {
   const sampling = declared.object('sampling')
   return {
     elicitation: elicitation !== undefined,
-    // An empty object declares forms only.
+    // An empty object declares support for forms only.
     elicitationUrl: elicitation?.raw('url')?.[0] === 0x7b,
     sampling: sampling !== undefined,
     samplingTools: sampling?.raw('tools')?.[0] === 0x7b,

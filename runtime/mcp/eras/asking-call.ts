@@ -58,7 +58,7 @@ export class AskingCall<T> {
     try {
       requireAbility(this.#abilities, request)
     } catch (error) {
-      // The error names the missing capability. It must reach the client, so the whole request fails with it.
+      // The error names the missing capability. The client must receive this error, so the whole request fails with it.
       const reason = error instanceof Error ? error : new Error('cancelled')
       this.#finish({ error: reason })
       this.#stop(reason)
@@ -103,7 +103,7 @@ export class AskingCall<T> {
     return { kind: 'ask', requests: inputRequests(questions) }
   }
 
-  /** Delivers the client's answers. Questions that are still open are asked again. */
+  /** Passes on the client's answers. Questions that are still open are asked again. */
   response(responses: JsonObject | undefined): void {
     for (const [key, question] of this.#questions) {
       const raw = responses?.raw(key)

@@ -11,7 +11,7 @@ export interface DirectCall {
   readonly toolArguments: Buffer
   readonly era: Era
   readonly signal: AbortSignal
-  /** Raw params of notifications. */
+  /** Receive the raw params of notifications. */
   readonly progress: (params: Buffer) => void
   readonly log: (params: Buffer) => void
   /** Receives the policy decision. */
@@ -26,6 +26,6 @@ export interface DirectCall {
 export interface DirectResult {
   readonly kind: 'result' | 'error'
   readonly json: Buffer
-  /** Code of the gateway's rejection, when the result contains one. */
+  /** The gateway's rejection code, if the result contains one. */
   readonly denial?: string | undefined
 }

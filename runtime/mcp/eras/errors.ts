@@ -23,7 +23,7 @@ export function statelessError(error: Buffer, subject: string | undefined): Buff
 
 const maxAddresses = 32
 
-/** Question that asks the user to open a URL. */
+/** A question that asks the user to open a URL. */
 const visitQuestion: Ask = { method: 'elicitation/create', params: Buffer.from('{"mode":"url"}') }
 
 /**

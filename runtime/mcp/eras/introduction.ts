@@ -7,12 +7,12 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import { emptyObject, JsonObject } from '../json/object.ts'
 import { latestSessionVersion, metaKey, rpcCode, sessionVersions, statelessVersion } from '../protocol.ts'
 
-/** Maximum size of a server's introduction, which is read in one turn. */
+/** Maximum size of a server's introduction, which is read in one event loop turn. */
 const maxIntroductionBytes = 1024 * 1024
-/** Raw `Implementation` of a server without a name. */
+/** Raw `Implementation` for a server without a name. */
 export const unnamed = '{"name":"unnamed","version":"0"}'
 
-/** Introduction of a session-era server; raw JSON. */
+/** The introduction of a session-era server, as raw JSON. */
 export interface SessionServer {
   readonly capabilities: JsonObject
   readonly info: string
@@ -40,7 +40,7 @@ export function opensSession(result: Buffer | undefined): boolean {
   return typeof version === 'string' && sessionVersions.includes(version)
 }
 
-/** Reads an InitializeResult. Throws BACKEND_PROTOCOL if it does not open a usable session. */
+/** Reads an InitializeResult. Throws BACKEND_PROTOCOL if the result does not open a usable session. */
 export function sessionServer(raw: Buffer | undefined): SessionServer {
   const detail = 'the server did not open a session'
   if (!raw || !opensSession(raw)) throw new GatehouseError('BACKEND_PROTOCOL', { detail })
@@ -78,7 +78,7 @@ function namesStateless(versions: unknown): boolean {
 /** HTTP statuses that session-era servers use to reject stateless requests. */
 export const foreignStatuses: ReadonlySet<unknown> = new Set([400, 404, 405, 406])
 
-/** Returns a server's era, judging by its error for a stateless request; undefined if the error fits both eras. */
+/** Determines a server's era from its error response to a stateless request; undefined if the error fits both eras. */
 export function eraOfError(error: JsonObject): 'session' | 'stateless' | undefined {
   const code = error.value('code')
   if (code === rpcCode.headerMismatch || code === rpcCode.capabilityRequired) return 'stateless'

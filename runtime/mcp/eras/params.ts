@@ -1,5 +1,5 @@
 /**
- * Translates params for a server: removes members that concern only the client and Gatehouse, adds members that the
+ * Translates params for a server. Removes members that concern only the client and Gatehouse, adds members that the
  * server's revision requires, and leaves all other bytes unchanged.
  */
 import { type Changes, emptyObject, JsonObject } from '../json/object.ts'
@@ -12,7 +12,7 @@ export interface OutgoingParams {
   readonly changes?: Changes | undefined
   /** False when progress is not reported, which removes the client's token. */
   readonly progress: boolean
-  /** Minimum level of log messages for the client; undefined if it gets none. */
+  /** Minimum level of log messages for the client; undefined if the client gets none. */
   readonly logLevel?: string | undefined
   /** Trace context for `_meta`, which replaces the client's trace context. */
   readonly trace?: Readonly<Record<string, string>> | undefined
@@ -26,9 +26,8 @@ const clientMeta: readonly string[] = [
   metaKey.logLevel,
 ]
 /**
- * Members that are removed for a session-era server: the answers of a stateless client, which are delivered as
- * responses, and the request for a task, which a server without task support must ignore (MCP 2025-11-25, tasks, "Task
- * Support and Handling").
+ * Members that are removed for a session-era server. A stateless client's answers are delivered as responses. A server
+ * without task support must ignore the request for a task (MCP 2025-11-25, tasks, "Task Support and Handling").
  */
 const sessionRemovals: readonly string[] = ['inputResponses', 'requestState', 'task']
 
@@ -62,8 +61,8 @@ function apply(
 }
 
 /**
- * Returns the trace context as members of `_meta`. Removes the client's tracestate, because it belongs to another
- * parent.
+ * Returns the trace context as members of `_meta`. Removes the client's tracestate, because it belongs to a different
+ * parent span.
  */
 function traceMembers({ trace }: OutgoingParams): Record<string, string | undefined> {
   if (!trace) return {}
@@ -75,9 +74,9 @@ function traceMembers({ trace }: OutgoingParams): Record<string, string | undefi
 }
 
 export interface StatelessIdentity {
-  /** Raw JSON of the `Implementation` that sends the request. */
+  /** The sender's `Implementation`, as raw JSON. */
   readonly info: string
-  /** Raw JSON of the capabilities declared by the client behind the request. */
+  /** The capabilities that the requesting client has declared, as raw JSON. */
   readonly capabilities: Buffer
 }
 

@@ -22,7 +22,7 @@ export interface AskReply {
 }
 
 const maxQuestions = 32
-/** Maximum size of an interim result, which is read in one turn. */
+/** Maximum size of an interim result, which is read in one event loop turn. */
 const maxInterimBytes = 1024 * 1024
 export const askMethods: ReadonlySet<string> = new Set([
   'elicitation/create',

@@ -1,6 +1,6 @@
 /**
- * Removes `_meta` keys that are reserved for the protocol. They describe one hop, so a server's keys end at the
- * gateway. Keys with an end-to-end meaning are kept.
+ * Removes `_meta` keys that are reserved for the protocol. They describe one hop, so the gateway does not forward a
+ * server's keys. Keys with an end-to-end meaning are kept.
  * Source: MCP 2025-11-25 and 2026-07-28, basic, "General fields" (`_meta`).
  */
 import { type Changes, JsonObject } from '../json/object.ts'
@@ -10,7 +10,7 @@ import { atOnce, indexIn, joined, type TurnWork } from '../json/turns.ts'
 
 const prefix = 'io.modelcontextprotocol/'
 const endToEnd: ReadonlySet<string> = new Set([`${prefix}related-task`, `${prefix}model-immediate-response`])
-/** Members that contain objects with their own `_meta`. */
+/** Members whose objects have their own `_meta`. */
 export const containers: ReadonlySet<string> = new Set(['content', 'contents', 'messages', 'resource'])
 
 /** Text that every reserved key contains, unless some of the key's characters are escaped. */
@@ -51,7 +51,7 @@ function* cleaned(raw: Buffer, depth: number): TurnWork<Buffer> {
   return Object.keys(changes).length === 0 ? raw : yield* joined(object.parts(changes))
 }
 
-/** Returns a `_meta` object without reserved keys; undefined when it has no other keys. */
+/** Returns a `_meta` object without its reserved keys; undefined when it has no other keys. */
 export function metaWithoutReserved(meta: Buffer): Buffer | undefined {
   return meta.includes(reservedMark) || meta.includes(unicodeEscape) ? cleanedMeta(meta) : meta
 }
@@ -105,7 +105,7 @@ class ReservedKeyFinder {
     return Math.min(this.#mark, this.#escape)
   }
 
-  /** False when the known offsets exclude a match between `from` and `to`. */
+  /** False when the known offsets rule out a match between `from` and `to`. */
   mayBeBefore(from: number, to: number): boolean {
     return this.#mark < from || this.#escape < from || Math.min(this.#mark, this.#escape) < to
   }

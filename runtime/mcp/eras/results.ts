@@ -1,6 +1,6 @@
 /**
- * Members that stateless results contain in addition to their content: the type, the server, and cache control. They
- * are added for stateless clients and removed for session clients.
+ * The members that stateless results contain in addition to their content: the type, the server, and cache control.
+ * They are added for stateless clients and removed for session clients.
  *
  * All results are marked private, regardless of the server's value, because each caller may see different data.
  * Source: MCP 2026-07-28, basic ("Per-response protocol fields"), server/utilities/caching.
@@ -21,7 +21,7 @@ const cacheable: ReadonlySet<string> = new Set([
   'resources/read',
 ])
 
-/** Gatehouse watches and refreshes lists itself. A client that cached a list would miss removed entries. */
+/** Gatehouse watches and refreshes lists itself. A client that cached a list would not notice removed entries. */
 const ownTtlMs = 0
 
 /** Returns a complete result for stateless clients. `serverInfo` is raw JSON. */
@@ -53,7 +53,7 @@ function completionChanges(method: string, object: JsonObject, serverInfo: strin
 
 /**
  * Maximum size of a backend's `requestState` that is forwarded to a client, in bytes of JSON text. Sealing the state
- * for the client adds a third.
+ * for the client makes it a third larger.
  */
 export const maxBackendStateBytes: number = 192 * 1024
 
@@ -98,7 +98,7 @@ export function sessionResult(raw: Buffer): Buffer {
   return isSessionResult(raw) ? raw : atOnce(sessionResultInTurns(raw))
 }
 
-/** Texts that a result contains if it may need a change. An escape can encode any of the other texts. */
+/** A result that contains none of these strings needs no change. An escape can encode any of the other strings. */
 const indicators: readonly string[] = [
   '\\u',
   'io.modelcontextprotocol',
@@ -106,7 +106,7 @@ const indicators: readonly string[] = [
   ...statelessMembers.map((name) => `"${name}"`),
 ]
 
-/** True if a result needs no change. Detects this without parsing. */
+/** True if a result needs no change. Does not parse the result. */
 function isSessionResult(raw: Buffer): boolean {
   return raw.length < largeBytes && !indicators.some((indicator) => raw.includes(indicator))
 }

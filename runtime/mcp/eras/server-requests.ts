@@ -30,7 +30,9 @@ export class ServerRequests<O = undefined> {
     return this.#open.size
   }
 
-  /** Answers a request that is not a question or that cannot be asked. Returns the id of any other request. */
+  /**
+   * Answers a request that is not a question or that cannot be asked. Returns the id of a request that can be asked.
+   */
   admit({ id = '', method }: Message): string | undefined {
     if (method === 'ping') this.#send(resultMessage(id, '{}'))
     else if (!askMethods.has(method)) this.refuse(id, new GatehouseError('METHOD_NOT_FOUND'))
@@ -71,7 +73,7 @@ export class ServerRequests<O = undefined> {
     try {
       this.#reply(message)
     } catch {
-      // The server has exited. The link fails the requests that are in flight when it ends.
+      // The server has exited. When the link ends, it fails the requests in flight.
     }
   }
 
@@ -81,7 +83,7 @@ export class ServerRequests<O = undefined> {
     if (id !== undefined) this.#open.get(id)?.stop.abort(withdrawn)
   }
 
-  /** Withdraws all questions, or those of one owner. Returns whether there were any. */
+  /** Withdraws all questions, or those of one owner. Returns whether any questions were open. */
   withdraw(reason: Error, owner?: O): boolean {
     const found = [...this.#open.values()].filter(
       (question) => owner === undefined || question.owner === owner,

@@ -8,7 +8,7 @@ import { logLevels } from '../protocol.ts'
 
 /**
  * True if a log message is at least as severe as the level. Without a level, every message passes. Throws JsonError if
- * the params contain a member twice, because the client could read a different level.
+ * the params contain a duplicate member, because the client could read a different level.
  */
 export function passesLevel(params: Buffer, level: string | undefined): boolean {
   const own = new JsonObject(params, { ignoreCase: true }).text('level')

@@ -1,6 +1,6 @@
 /**
- * Structured content for session-era clients, which only accept an object; the stateless era allows any JSON value.
- * Another value is added to the content as text, unless other content exists.
+ * Structured content for session-era clients, which only accept an object; the stateless era allows any JSON value. Any
+ * other value is added to the content as text, unless there is other content.
  * Source: MCP 2025-11-25 and 2026-07-28, server/tools ("Structured Content").
  */
 import { isNull } from '../json/bytes.ts'
@@ -11,11 +11,11 @@ import { joined, largeBytes, type TurnWork } from '../json/turns.ts'
 
 const memberName = Buffer.from('"structuredContent"')
 
-/** Maximum size of the text, which is created in one turn. */
+/** Maximum size of the text, which is created in one event loop turn. */
 const maxTextBytes = 8 * 1024 * 1024
 
 /**
- * Returns the result with structured content that is an object. Returns the same buffer if that is already the case or
+ * Returns the result with its structured content as an object. Returns the same buffer if that is already the case or
  * if there is no structured content.
  */
 export function* withStructuredObject(result: Buffer): TurnWork<Buffer> {

@@ -31,7 +31,9 @@ export function announcedLists(capabilities: JsonObject | undefined): readonly A
   return lists.filter((kind) => capabilities?.object(kind)?.value('listChanged') === true)
 }
 
-/** Reads the `notifications` member of a subscription or its acknowledgement. Ignores unknown and invalid members. */
+/**
+ * Reads the `notifications` member of a subscription or of its acknowledgement. Ignores unknown and invalid members.
+ */
 export function readFilter(filter: JsonObject): { readonly kinds: AnnouncedList[]; readonly uris: string[] } {
   const value = filter.value('resourceSubscriptions')
   const uris = Array.isArray(value) ? value.filter((uri): uri is string => typeof uri === 'string') : []
@@ -55,7 +57,7 @@ export function subscriptionOf(params: JsonObject): string | undefined {
   return params.object('_meta')?.raw(metaKey.subscriptionId)?.toString()
 }
 
-/** Returns params or a result with the raw subscription id in its `_meta`; undefined removes the id. */
+/** Sets the raw subscription id in the `_meta` of params or of a result; undefined removes the id. */
 export function withSubscription(object: JsonObject, id: string | undefined): Buffer {
   const meta = object.object('_meta') ?? emptyObject
   const isEmpty = id === undefined && meta.names().every((name) => name === metaKey.subscriptionId)

@@ -111,8 +111,8 @@ export const simpleEscapes = new Uint8Array(256)
 for (const letter of '"\\/bfnrt') simpleEscapes[letter.charCodeAt(0)] = 1
 
 /**
- * Skips characters and whole escapes of a string. Returns the index of the closing quote, of a control character, of an
- * invalid or incomplete escape, or of the end of the chunk.
+ * Skips characters and whole escapes of a string. Returns the index of the first closing quote, control character, or
+ * invalid or incomplete escape; otherwise, the end of the chunk.
  */
 export function skipText(chunk: Buffer, from: number): number {
   let i = from
@@ -135,11 +135,11 @@ export function skipText(chunk: Buffer, from: number): number {
 }
 
 /**
- * Returns the index after the escape at `at`; `at` when the escape is invalid or incomplete. Reads only within bounds,
+ * Returns the index after the escape at `at`; `at` when the escape is invalid or incomplete. Never reads out of bounds,
  * which halves the time for text that consists of escapes.
  */
 function afterEscape(chunk: Buffer, at: number): number {
-  // Too close to the end for a unicode escape.
+  // The end is too close for a Unicode escape.
   if (at + 6 > chunk.length) return simpleEscapes[chunk[at + 1] ?? 0] === 1 ? at + 2 : at
   const c = chunk[at + 1] ?? 0
   if (c !== 0x75) return simpleEscapes[c] === 1 ? at + 2 : at
@@ -151,7 +151,7 @@ function afterEscape(chunk: Buffer, at: number): number {
   return areDigits ? at + 6 : at
 }
 
-// States of a number or word that is being read. From `zero` on, the value may end in this state.
+// States while a number or word is being read. The value may end in `zero` and in every later state.
 export const scalarStart = 1
 const minus = 2
 const point = 3
@@ -167,7 +167,7 @@ const wordEnd = 20
 
 /**
  * The grammar of numbers and of `true`, `false` and `null` (RFC 8259 sections 3 and 6): the state after a byte is
- * `scalarSteps[state * 256 + byte]`. It is 0 if the byte does not belong to the value.
+ * `scalarSteps[state * 256 + byte]`. The state is 0 if the byte does not belong to the value.
  */
 export const scalarSteps = new Uint8Array((wordEnd + 1) * 256)
 

@@ -1,8 +1,10 @@
 /**
- * Returns the same text for a JSON value regardless of its formatting: the JSON Canonicalization Scheme, with exact
- * decimals for numbers that a double cannot distinguish. Strings are not normalised: texts that look equal may differ.
+ * Returns the same text for a JSON value regardless of its formatting. Uses the JSON Canonicalization Scheme, with
+ * exact decimals for numbers that a double cannot distinguish. Strings are not normalised, so strings that look equal
+ * may differ.
  *
- * In a JSON Schema, the order of `required` has no meaning and is sorted. Every other order is significant.
+ * In a JSON Schema, the order of `required` has no meaning, so its elements are sorted. Every other order is
+ * significant.
  * Source: RFC 8785; JSON Schema 2020-12, core (applicators) and validation 6.5.3.
  */
 import { openArray, openObject, quoteByte, readString } from './bytes.ts'
@@ -16,7 +18,7 @@ export interface CanonicalOptions {
   readonly maxValues?: number
 }
 
-/** Values between two yields. */
+/** Number of values between two yields. */
 const sliceValues = 2_000
 
 /** Role of a value in a JSON Schema. */
@@ -24,7 +26,7 @@ type Role = 'data' | 'schema' | 'schemas' | 'required'
 
 interface Frame {
   readonly role: Role
-  /** Texts of the elements of an array; undefined in an object. */
+  /** The text of each array element; undefined in an object. */
   readonly elements: string[] | undefined
   /** Members of an object. */
   readonly members: Map<string, string> | undefined
@@ -32,8 +34,7 @@ interface Frame {
 }
 
 /**
- * Returns the canonical text. Throws JsonError for invalid JSON, for a member that occurs twice, and if a limit is
- * exceeded.
+ * Returns the canonical text. Throws JsonError for invalid JSON, for a duplicate member, and if a limit is exceeded.
  */
 export function* canonicalText(bytes: Buffer, options: CanonicalOptions = {}): TurnWork<string> {
   const scanner = new JsonScanner({ watched: maxDepth + 1, values: options.maxValues })
@@ -57,7 +58,7 @@ export function* canonicalText(bytes: Buffer, options: CanonicalOptions = {}): T
     }
   }
   if (!scanner.end()) throw new JsonError('unfinished value', bytes.length)
-  // Only a number can end at the end of the text.
+  // Only a number can extend to the end of the text.
   return text === '' ? scalarText(bytes, from, bytes.length) : text
 }
 

@@ -44,7 +44,7 @@ const emptyList = /^\[\s*\]$/
 /** Ids and lists longer than this are not repaired. */
 const maxRepairBytes = 64
 
-/** Returns the new values of the members to repair. The result is empty when the message cannot be repaired. */
+/** Returns new values for the members to repair. The result is empty when the message cannot be repaired. */
 export function repairsOf(message: JsonObject, onRepair: OnRepair): Changes {
   const changes: Record<string, Buffer | string | undefined> = {}
   for (const name of ['method', 'params', 'error']) {

@@ -1,4 +1,4 @@
-/** JSON errors and the limits of all readers. */
+/** JSON errors, and the limits that apply to all readers. */
 import { ModuleError } from '../../../schemas/index.ts'
 
 export class JsonError extends ModuleError {
@@ -14,9 +14,9 @@ export class DuplicateMember extends JsonError {
   }
 }
 
-/** Valid JSON that exceeds a limit of the readers. */
+/** Valid JSON that exceeds one of the readers' limits. */
 export class JsonBoundError extends JsonError {
-  /** The limit as a clause for error messages. */
+  /** Describes the limit, as a clause for error messages. */
   readonly bound: string
 
   constructor(bound: string, offset: number) {
@@ -25,10 +25,10 @@ export class JsonBoundError extends JsonError {
   }
 }
 
-/** Maximum depth of a member of the outermost object: later readers may be recursive. */
+/** Maximum depth of a member in the outermost object, because later readers may be recursive. */
 export const maxDepth = 256
 
-/** Maximum number of members of an object whose names are compared. Comparing more would block the event loop. */
+/** Maximum number of members in an object whose names are compared. Comparing more would block the event loop. */
 export const maxMembers = 10_000
 
 /** Maximum length of a number. */

@@ -2,8 +2,8 @@
  * A JSON object in its original bytes. Reads single members, and returns changed copies in which all other bytes stay
  * the same.
  *
- * An object with a duplicate member is rejected: two readers could use different values, so a policy decision could
- * apply to a value other than the one that the backend uses.
+ * An object with a duplicate member is rejected, because two readers could use different values. A policy decision
+ * could then apply to a different value than the one that the backend uses.
  */
 import {
   closeArray,
@@ -212,8 +212,8 @@ export function smallMembers(bytes: Buffer, maxValues = Infinity): readonly Json
 const maxReadAhead = 4
 
 /**
- * Reads ahead the members of large objects in an object, so that later reads of these objects are immediate. Leaves
- * errors to later readers.
+ * Reads the members of large nested objects in advance, so that later reads of these objects are immediate. Ignores
+ * errors; later reads report them.
  */
 export function* readObjectsAhead(object: JsonObject, depth = 1): TurnWork<void> {
   if (object.bytes.length < largeBytes || depth > maxReadAhead) return

@@ -16,7 +16,7 @@ export interface JsonMember {
   readonly nameAt: number
   readonly from: number
   readonly to: number
-  /** A large value as it was returned before, so that its own members are cached too. */
+  /** A large value that was already returned, kept so that its own members are cached too. */
   raw?: Buffer
 }
 
@@ -95,8 +95,8 @@ export function visitElementsInTurns(
 }
 
 /**
- * Returns the elements of the array that `text` consists of, as slices that share its memory. Throws JsonError for
- * more than `max`.
+ * Returns the elements of the array that `text` consists of, as slices that share its memory. Throws JsonError for more
+ * than `max` elements.
  */
 export function scanElements(text: Buffer, max = Infinity): Buffer[] {
   const elements: Buffer[] = []

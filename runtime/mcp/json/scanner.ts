@@ -3,8 +3,8 @@
  * This lets a caller replace one member while the rest of the message keeps its exact bytes (large numbers, escapes,
  * unknown members).
  *
- * The text may arrive in chunks, and no chunk needs to be kept: the scanner stops at the end of each one and continues
- * with the next. Does not check strings for UTF-8, and does not compare names.
+ * The text may arrive in chunks, and no chunk needs to be kept: the scanner stops at the end of each chunk and
+ * continues with the next. Does not check strings for UTF-8, and does not compare names.
  */
 import {
   backslashByte,
@@ -48,7 +48,7 @@ const inName = 9
 const noBytes = Buffer.alloc(0)
 
 export interface ScannerOptions {
-  /** Maximum nesting depth at which names and values are reported. Default: 0, only the value itself. */
+  /** Maximum nesting depth at which names and values are reported. Default: 0, which reports only the value itself. */
   readonly watched?: number
   /** Throws JsonBoundError if the number of values exceeds this. Default: no limit. */
   readonly values?: number | undefined
@@ -80,7 +80,7 @@ export class JsonScanner {
   #nameBefore: Buffer | undefined
   /** Number of hexadecimal digits that an escape still needs; -1 after a backslash. */
   #escape = 0
-  /** State of a partially read number or word; see `scalarSteps`. */
+  /** State of a partially read number or word (see `scalarSteps`). */
   #scalar = scalarStart
   #scalarBytes = 0
   /** True once the value at `at` has been reported. */
@@ -266,7 +266,7 @@ export class JsonScanner {
     return 'name'
   }
 
-  /** Reads the rest of a string. Returns true if the string has ended, false if the chunk has. */
+  /** Reads the rest of a string. Returns true if the string has ended, false if the chunk has ended first. */
   #isAfterText(chunk: Buffer): boolean {
     let i = this.#escape === 0 ? this.#at : this.#restOfEscape(chunk, this.#at)
     for (;;) {
@@ -284,7 +284,7 @@ export class JsonScanner {
     }
   }
 
-  /** Reads the rest of an escape. Returns the index after the part that is in the chunk. */
+  /** Reads the rest of an escape. Returns the index after the part of the escape that is in this chunk. */
   #restOfEscape(chunk: Buffer, at: number): number {
     let i = at
     for (; this.#escape !== 0 && i < chunk.length; i++) {

@@ -2,8 +2,8 @@
  * Classifies a body by its first bytes, for a reader that forwards it without parsing it.
  *
  * The next parser may be more tolerant than RFC 8259: it may skip a byte order mark, control characters or Unicode
- * spaces, or decode another charset. So the search for a batch skips everything that such a parser could skip, and a
- * JSON body must begin like JSON text in UTF-8.
+ * spaces, or decode another charset. The search for a batch therefore skips everything that such a parser could skip,
+ * and a JSON body must begin like JSON text in UTF-8.
  */
 import { openArray, openObject, quoteByte, skipWhitespace } from './bytes.ts'
 

@@ -1,7 +1,7 @@
 /**
- * Shares the turns of the event loop among all work that is split into steps. All such work has a common time limit per
- * turn, and work that has had its share waits behind other work. As a result, a client with many streams or large
- * results does not make turns longer.
+ * Shares event loop turns among all work that is split into steps. All such work shares one time limit per turn, and
+ * work that has used its share waits behind other work. A client with many streams or large results therefore does not
+ * make turns longer.
  */
 import { nextTick } from 'node:process'
 import { setImmediate } from 'node:timers'
@@ -43,7 +43,7 @@ export function nextShare(): Promise<void> {
 function share(): void {
   turnIsOver()
   waiting.shift()?.()
-  // Continue after the step and its follow-up work, which counts towards the time limit.
+  // Continue after the step and its follow-up work, which counts toward the time limit.
   queueMicrotask(() => nextTick(continueSharing))
 }
 

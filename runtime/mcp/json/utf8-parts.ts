@@ -9,7 +9,7 @@ export class Utf8Parts {
   /** The first bytes of a character that is still incomplete. */
   #incomplete: Buffer = nothing
 
-  /** `replaces`: if true, replaces invalid UTF-8 with U+FFFD instead of rejecting it. */
+  /** If `replaces` is true, replaces invalid UTF-8 with U+FFFD instead of rejecting it. */
   constructor(replaces: boolean) {
     this.#replaces = replaces
   }

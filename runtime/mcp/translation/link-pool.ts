@@ -1,15 +1,15 @@
 /**
- * Pool of links to one server. Requests that can share a link use the same one, and each concurrent request that needs
- * an exclusive link has its own. Each link belongs to a lane; requests in one lane never share a link with requests in
+ * Pool of links to one server. Requests that can share a link use the same link; each concurrent request that needs an
+ * exclusive link has its own. Each link belongs to a lane; requests in one lane never share a link with requests in
  * another.
  *
- * A request gets the oldest free link in its lane, so that a client's consecutive requests use the same one. The total
+ * A request gets the oldest free link in its lane, so that a client's consecutive requests use the same link. The total
  * number of links across all lanes is limited. At the limit, an idle link in another lane, or one that is waiting for a
  * client, is closed.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 
-/** State of a link in the pool. */
+/** The state of one link in the pool. */
 export interface PooledLink {
   users: number
   exclusive: boolean

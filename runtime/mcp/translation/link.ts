@@ -6,14 +6,14 @@ export interface ServerLink {
   send(message: Buffer): void
   /** Resolves with the reason when the connection ends. */
   readonly ended: Promise<string>
-  /** Closes the connection. Resolves once all its resources have been released. */
+  /** Closes the connection. Resolves once all of its resources have been released. */
   close(): Promise<void>
 }
 
 /** Opens a connection. `onMessage` receives every server message and must not throw. */
 export type OpenLink = (onMessage: (message: Message) => void) => ServerLink
 
-/** Outcome of a request: exactly one raw JSON object. */
+/** Outcome of a request; exactly one member is set, to a raw JSON object. */
 export type LinkOutcome =
   | { readonly result: Buffer; readonly error?: undefined }
   | { readonly error: Buffer; readonly result?: undefined }

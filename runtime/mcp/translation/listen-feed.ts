@@ -23,7 +23,9 @@ import type { LinkRequester } from './requester.ts'
 
 const maxResources = 1_000
 const acknowledgeMs = 30_000
-/** Number of pauses, each twice as long as the previous one, while the server acknowledges no subscription. */
+/**
+ * Maximum number of pauses while the server acknowledges no subscription; each is twice as long as the previous one.
+ */
 const maxPauses = 6
 
 export interface ListenFeedOptions {
@@ -67,7 +69,9 @@ export class ListenFeed {
     if (lists.length > 0) void this.#change()
   }
 
-  /** Watches a resource. Resolves to false if the server does not support it. Throws RATE_LIMITED. */
+  /**
+   * Watches a resource. Resolves to false if the server does not support watching the resource. Throws RATE_LIMITED.
+   */
   async add(uri: string): Promise<boolean> {
     if (!this.#uris.has(uri) && this.#uris.size >= maxResources)
       throw new GatehouseError('RATE_LIMITED', { detail: 'too many subscriptions' })
@@ -134,7 +138,9 @@ export class ListenFeed {
     if (this.#newest === subscription && !this.#closed.signal.aborted) void this.#resume()
   }
 
-  /** Opens the subscription again after a pause. Gives up if the server has acknowledged none for a while. */
+  /**
+   * Opens the subscription again after a pause. Gives up if the server has not acknowledged a subscription for a while.
+   */
   async #resume(): Promise<void> {
     const { log, firstPauseMs = 1_000 } = this.#options
     const pauses = this.#pauses++

@@ -1,6 +1,6 @@
 /**
- * Values waiting for a stateless client's answers. The state that identifies a value is random, is given only to this
- * client, and is valid only once, for ten minutes, and for the same request.
+ * Values waiting for a stateless client's answers. The state that identifies a value is random and is given only to
+ * this client. It is valid once, for ten minutes, and only for the same request.
  * Source: MCP 2026-07-28, patterns/mrtr, "Server Requirements".
  */
 import { hash, randomBytes } from 'node:crypto'

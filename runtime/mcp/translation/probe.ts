@@ -1,6 +1,6 @@
 /**
- * Checks, with one `server/discover`, whether a server supports the stateless era. Any response other than a result
- * that contains the revision means that it does not; so does a timeout.
+ * Sends one `server/discover` to check whether a server supports the stateless era. A timeout, or any response except a
+ * result that contains the revision, means that the server does not.
  * Source: MCP 2026-07-28, stdio "Backward Compatibility".
  */
 import { declaresStateless, requestMeta } from '../eras/introduction.ts'

@@ -1,5 +1,5 @@
 /**
- * Sends this program's own requests over a link: assigns ids, matches responses and cancels requests. Client ids are
+ * Sends this program's own requests over a link: assigns ids, matches responses, and cancels requests. Client ids are
  * never sent to a server that several clients share.
  */
 import { GatehouseError } from '../../../schemas/index.ts'

@@ -32,7 +32,7 @@ const openMs = 30_000
 
 export interface SessionLinkOptions {
   readonly open: OpenLink
-  /** Raw JSON of the capabilities to declare. */
+  /** The capabilities to declare, as raw JSON. */
   readonly capabilities: Buffer
   readonly info: string
   /** Receives notifications that do not belong to a request: list changes and resource updates. */
@@ -68,7 +68,7 @@ export class SessionLink {
       this.#serverRequests.withdraw(linkEnded(why))
     })
     this.opened = this.#open()
-    // A link without a session is of no use.
+    // A link without a session is useless.
     this.opened.catch(() => void this.close())
   }
 
@@ -131,7 +131,7 @@ export class SessionLink {
     else this.#options.onNotification(message)
   }
 
-  /** Returns the only request in flight; undefined if there are none or several. */
+  /** Returns the only request in flight; undefined if there is none or more than one. */
   #only(): CallSide | undefined {
     const [side, another] = this.#sides.values()
     return another ? undefined : side

@@ -1,5 +1,5 @@
 /**
- * Translates between a session-era client and a stateless server: answers `initialize` with the server's discovery
+ * Translates between a session-era client and a stateless server. Answers `initialize` with the server's discovery
  * result, adds the client's identity to every request, and turns input requests in results into server requests.
  *
  * Source: MCP 2025-11-25, lifecycle and utilities; MCP 2026-07-28, basic, stdio, patterns.
@@ -40,7 +40,7 @@ import { reasonOf, LinkRequester } from './requester.ts'
 
 /** Receives messages for the client. */
 export interface ClientSide {
-  /** Sends a message. `about` is the raw id of the client request that it belongs to, if any. */
+  /** Sends a message. `about` is the raw id of the client request that the message belongs to, if any. */
   send(message: Buffer, about?: string): void | Promise<void>
   /** Sends the result of a client request; `id` is raw. */
   respond(id: string, result: Buffer): void | Promise<void>
@@ -71,9 +71,9 @@ export class SessionTranslator {
   readonly #options: SessionTranslatorOptions
   readonly #requester: LinkRequester
   readonly #feed: ListenFeed
-  /** Calls by the client's raw request id. */
+  /** Calls, keyed by the client's raw request id. */
   readonly #calls = new Map<string, Call>()
-  /** Calls by the id of their current server request. */
+  /** Calls, keyed by the id of their current server request. */
   readonly #rounds = new Map<string, Call>()
   readonly #serverRequests = new Map<string, (reply: AskReply) => void>()
   #nextServerRequest = 1
@@ -111,7 +111,7 @@ export class SessionTranslator {
       const id = paramsOf(message).raw('requestId')?.toString()
       if (id !== undefined) this.#calls.get(id)?.stop.abort(cancelled)
     }
-    // The stateless era has no other client notifications.
+    // Clients have no other notifications in the stateless era.
   }
 
   #onResponse({ id, result, error }: Message): void {

@@ -2,7 +2,7 @@
  * Relays stateless requests from many clients to a stateless server over shared channels. Ids, progress tokens and
  * subscriptions are replaced with ones that are unique on the channel, and are restored for the client.
  *
- * Log messages do not identify their request, so a request that asks for them has an exclusive channel.
+ * Log messages do not identify their request, so a request that asks for log messages gets its own channel.
  * Source: MCP 2026-07-28, stdio.
  */
 import { subscriptionOf, withSubscription } from '../eras/subscriptions.ts'
@@ -34,7 +34,7 @@ export class StatelessLink implements PooledLink {
   pins = 0
   over = false
   readonly #link: ServerLink
-  /** Requests by their id on the channel. */
+  /** Requests, keyed by their id on the channel. */
   readonly #sent = new Map<string, Sent>()
 
   constructor(open: OpenLink) {

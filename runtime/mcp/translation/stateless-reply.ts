@@ -8,7 +8,7 @@ export interface StatelessReply {
   readonly streams: boolean
   /** Sends a message before the response. */
   send(message: Buffer): void | Promise<void>
-  /** Sends the response and ends the exchange. `code` is the code if the response is a JSON-RPC error. */
+  /** Sends the response and ends the exchange. `code` is the error code if the response is a JSON-RPC error. */
   end(message: Buffer, code?: unknown): void | Promise<void>
   /** Sends `{…,"result":…}` without copying a large result, and ends the exchange. */
   endResult(id: string, result: Buffer): void | Promise<void>
@@ -18,7 +18,7 @@ export interface StatelessReply {
   readonly gone: AbortSignal
 }
 
-/** A stateless request that has passed the checks of its revision. */
+/** A stateless request that has passed the checks for its revision. */
 export interface StatelessRequest {
   readonly id: string
   readonly method: string

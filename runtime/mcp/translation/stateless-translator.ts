@@ -3,7 +3,7 @@
  * interim result whose state identifies the call to continue when the client returns.
  *
  * A request whose client accepts server requests or log messages has an exclusive session while it runs or waits for
- * the client's answers, so that a server request can only be meant for this client.
+ * the client's answers. A server request can then only be meant for this client.
  * Source: MCP 2026-07-28, basic, stdio, patterns; MCP 2025-11-25.
  */
 import { hash } from 'node:crypto'
@@ -34,7 +34,7 @@ export interface StatelessTranslatorOptions {
   readonly maxLinks: () => number
   readonly now: () => number
   readonly log: Log
-  /** Returns the server's introduction if it is known without opening a session. */
+  /** Returns the server's introduction if it is already known, without opening a session. */
   readonly introduction?: () => SessionServer | undefined
 }
 
@@ -297,8 +297,8 @@ export class StatelessTranslator {
 }
 
 /**
- * Asks the client. Only some methods support interim results; during the others, the client does not accept server
- * requests.
+ * Asks the client. Only some methods support interim results; during all other requests, the client does not accept
+ * server requests.
  */
 function askWith(
   { asking }: RunningCall,
@@ -311,7 +311,7 @@ function askWith(
   return Promise.reject(noClientError)
 }
 
-/** Reads the declared capabilities. Throws INVALID_PARAMS if a member occurs twice. */
+/** Reads the declared capabilities. Throws INVALID_PARAMS for a duplicate member. */
 function declaredIn({ clientCapabilities }: StatelessMeta): JsonObject {
   try {
     return new JsonObject(clientCapabilities)

@@ -1,7 +1,7 @@
 /**
- * Serves `subscriptions/listen` of stateless clients from the sessions in one lane. Announces list changes to the
- * clients that requested them and resource updates to the clients that watch the resources. Every session in the lane
- * subscribes to all resources that a client watches.
+ * Serves `subscriptions/listen` requests from stateless clients, using the sessions in one lane. Announces list changes
+ * to the clients that requested them, and resource updates to the clients that watch the resources. Every session in
+ * the lane subscribes to all resources that a client watches.
  * Source: MCP 2026-07-28, patterns/subscriptions; MCP 2025-11-25, server/resources.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -28,7 +28,7 @@ const maxResources = 100
 interface Watcher {
   readonly id: string
   readonly reply: StatelessReply
-  /** Methods of the requested notifications. Empty until the subscription has been acknowledged. */
+  /** Methods of the notifications that the client requested. Empty until the subscription has been acknowledged. */
   methods: ReadonlySet<string>
   uris: ReadonlySet<string>
 }

@@ -9,7 +9,7 @@
  * The total memory for all request bodies is also limited (error OVERLOADED; see ../load/body-memory.ts).
  *
  * Encoded bodies are rejected, because the bytes that are checked must be the bytes that the next server reads. A
- * content coding fails with UNSUPPORTED_MEDIA_TYPE, and a transfer coding other than chunked with NOT_IMPLEMENTED.
+ * content coding fails with UNSUPPORTED_MEDIA_TYPE, and any transfer coding except chunked with NOT_IMPLEMENTED.
  * Source: docs/reference/specification/proxy-command.md#limits ("Limits"); RFC 9110 sections 15.5.14 and 15.5.16, RFC
  * 9112 sections 6.1 and 9.6.
  */
@@ -42,7 +42,7 @@ export function readBody(exchange: Exchange, options: BodyOptions = {}): void | 
     return
   }
   rejectBodyByHeaders(exchange, maxBytes)
-  // Only now allow the client to send the body, so that it is never sent for a rejected request.
+  // Do not let the client send the body before this point, so that it is never sent for a rejected request.
   if (headers.expect?.toLowerCase() === '100-continue' && !res.headersSent) res.writeContinue()
 
   const { promise, resolve, reject } = Promise.withResolvers<void>()
@@ -92,8 +92,8 @@ export function readBody(exchange: Exchange, options: BodyOptions = {}): void | 
 }
 
 /**
- * Rejects a body based on the request headers, in a stage before authentication. Throws REQUEST_TOO_LARGE,
- * UNSUPPORTED_MEDIA_TYPE, NOT_IMPLEMENTED or BAD_REQUEST.
+ * Rejects a body based on the request headers, before authentication. Throws REQUEST_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE,
+ * NOT_IMPLEMENTED or BAD_REQUEST.
  */
 export function rejectBodyByHeaders({ req, res }: Exchange, maxBytes: number = maxBodyBytes): void {
   const { headers } = req
@@ -109,7 +109,7 @@ export function rejectBodyByHeaders({ req, res }: Exchange, maxBytes: number = m
   })
 }
 
-/** Checks the transfer codings. The length of a request is known only if `chunked` is the last coding. */
+/** Checks a request's transfer codings. The length of a request is known only if `chunked` is the last coding. */
 function checkTransfer(codings: string): void {
   const final = codings.toLowerCase().split(',').at(-1)?.trim()
   if (final !== 'chunked') throw new GatehouseError('BAD_REQUEST')

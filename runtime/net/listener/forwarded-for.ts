@@ -1,8 +1,9 @@
 /**
- * Determines the network address of a request's client, with or without proxies in front of this server.
+ * Determines a client's network address, with or without proxies in front of this server.
  *
- * Reads X-Forwarded-For from the right for as long as the entries are themselves proxies. Entries to the left of the
- * first other address are supplied by the client and cannot be trusted. Ignores other headers (Forwarded, X-Real-IP).
+ * Reads X-Forwarded-For from right to left for as long as the entries are themselves proxies. Entries to the left of
+ * the first address that is not a proxy are supplied by the client and cannot be trusted. Ignores other headers
+ * (Forwarded, X-Real-IP).
  */
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
@@ -40,7 +41,7 @@ export function addressBehindProxies(req: IncomingMessage, isProxy: (address: st
   return nearest
 }
 
-/** Returns the address from an entry, without a port. Returns undefined for an invalid entry, which ends the search. */
+/** Returns the address in an entry, without its port. Returns undefined for an invalid entry, which ends the search. */
 function addressIn(entry: string): string | undefined {
   const text = entry.trim()
   const bare = isIP(text) > 0 ? text : unbracket(text.replace(/:\d{1,5}$/, ''))

@@ -2,11 +2,11 @@
  * The HTTP/1.1 listener: socket limits, responses to malformed requests, upgrades and graceful shutdown. A connection
  * that is closed before its request was read completely is closed in stages.
  *
- * Does not route, authenticate or read bodies; `handler` does that (see pipeline.ts). With a certificate it serves TLS
- * only; a new certificate applies to new connections. Shutdown has five steps: stop accepting connections; end event
- * streams and upgraded sockets; answer further requests on open connections with `Connection: close`; close connections
- * that stay idle after a short delay, because a request may be in transit; destroy the remaining connections at the end
- * of the grace period.
+ * Does not route, authenticate or read bodies; `handler` does that (see pipeline.ts). With a certificate, it serves
+ * only TLS; a new certificate applies to new connections. Shutdown has five steps: stop accepting connections; end
+ * event streams and upgraded sockets; answer further requests on open connections with `Connection: close`; close
+ * connections that stay idle after a short delay, because a request may be in transit; destroy the remaining
+ * connections at the end of the grace period.
  * Source: docs/reference/specification/proxy-command.md#listener (listener flags), limits; RFC 9112 section 9.6.
  */
 import { once } from 'node:events'
@@ -36,7 +36,9 @@ export interface ListenOptions {
   /** 0 lets the kernel choose. */
   readonly port: number
   readonly handler: RequestHandler
-  /** Handles WebSocket upgrades. `Upgrade` is ignored for other protocols, and always if this is undefined. */
+  /**
+   * Handles WebSocket upgrades. `Upgrade` is ignored for other protocols, and for all protocols if this is undefined.
+   */
   readonly onUpgrade?: UpgradeHandler
   readonly log: Log
   readonly limits?: Partial<ListenerLimits>
@@ -61,7 +63,7 @@ export interface Listener {
   /** The address that was bound. */
   readonly address: string
   /**
-   * Resolves once every connection is closed, after `graceMs` at the latest. Repeated calls return the same promise.
+   * Resolves once every connection is closed, which takes at most `graceMs`. Repeated calls return the same promise.
    */
   close(options?: { graceMs?: number }): Promise<void>
 }
@@ -84,7 +86,7 @@ interface Connection extends HeaderState {
 const connections = new WeakMap<Socket, Connection>()
 
 /**
- * Registers a long-lived response (event stream). A closing listener calls `end` immediately instead of waiting. The
+ * Registers a long-lived response (an event stream). A closing listener calls `end` immediately instead of waiting. The
  * registration ends when the response closes.
  */
 export function registerStream(res: ServerResponse, end: () => void): void {
@@ -267,12 +269,12 @@ function accept(sockets: Set<Socket>, socket: Socket, end: Connection['end']): v
   socket.destroySoon = destroySoon
 }
 
-/** Clients that pipeline requests send only a few ahead. */
+/** Clients that pipeline requests send only a few in advance. */
 const maxPipelined = 512
 
 /**
  * Closes a connection with too many unanswered requests. All requests that have arrived, possibly thousands, start in
- * one turn of the event loop, and each stays in memory until the earlier ones have been answered.
+ * one turn of the event loop. Each stays in memory until the earlier ones have been answered.
  */
 function limitPipelining(connection: Connection, socket: Socket, res: ServerResponse, log: () => void): void {
   if (++connection.pipelined > maxPipelined) {
@@ -308,7 +310,7 @@ function isWebSocket(req: IncomingMessage): boolean {
 
 /** Minimum time that a closing listener waits for the first byte on a connection. */
 const unusedMs = 250
-/** Divisor of the grace period that gives the time idle connections stay open during shutdown. */
+/** During shutdown, idle connections stay open for the grace period divided by this number. */
 const idleShare = 20
 const maxIdleMs = 2_500
 
@@ -360,7 +362,7 @@ async function shutDown(
  * log.
  */
 function rejectMalformed(error: NodeJS.ErrnoException, socket: Duplex, log: Log): void {
-  // Without a pending request, a client would treat this response as the one to its next request. After a failed TLS
+  // Without a pending request, a client would treat this as the response to its next request. After a failed TLS
   // handshake, the client cannot read the response.
   if (!(socket instanceof Socket) || !connections.has(socket) || isUnused(socket) || !socket.writable) {
     if (error.code?.startsWith('ERR_SSL')) log.debug('TLS handshake failed', { reason: error.code })
@@ -389,7 +391,7 @@ function malformed(code: string | undefined): { status: number; text: string } {
   return { status: 400, text: 'Bad Request' }
 }
 
-/** Writes several buffers together, without copying them into one. */
+/** Writes several buffers at once, without copying them into one. */
 export function writeParts(res: ServerResponse, parts: readonly Buffer[]): void {
   res.cork()
   for (const part of parts) res.write(part)

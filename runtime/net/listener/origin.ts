@@ -26,15 +26,12 @@ export interface OriginCheckOptions {
    * the check is in use.
    */
   readonly allowedHosts?: ReadonlySet<string> | undefined
-  /**
-   * Returns the lower-case names of additional request headers that a page may send, according to the current
-   * configuration.
-   */
+  /** Returns the lower-case names of additional request headers that pages may send under the current configuration. */
   readonly requestHeaders?: (() => readonly string[]) | undefined
 }
 
 export interface OriginCheck {
-  /** Normalised allowlist; undefined if origins are not checked. */
+  /** The normalised allowlist; undefined if origins are not checked. */
   readonly origins: ReadonlySet<string> | undefined
   /** Throws ORIGIN_DENIED or HOST_DENIED, answers preflight requests, and adds CORS headers for allowed origins. */
   readonly check: (exchange: Exchange) => void
@@ -70,7 +67,7 @@ export function makeOriginCheck(options: OriginCheckOptions): OriginCheck {
   const hosts = loopback ? hostsOf(explicit) : undefined
 
   /**
-   * The latest allowed `Host`, cached because most requests have the same one. A host allowed by `allowedHosts` is not
+   * The last allowed `Host`, cached because most requests have the same one. A host allowed by `allowedHosts` is not
    * cached, because that set may change.
    */
   let allowed: string | undefined

@@ -1,9 +1,9 @@
 /**
- * Closes a connection in stages: ends the sending side, then reads and discards data from the client until the client
- * closes its side or a limit is reached.
+ * Closes a connection in stages. Ends the sending side, then reads and discards data until the client closes its side
+ * or a limit is reached.
  *
  * Closing a connection with unread bytes resets it, and a reset discards the response that the client has not read yet.
- * A client that sends its whole body before reading would never see why its request was rejected.
+ * Otherwise, a client that sends its whole body before reading would never see why its request was rejected.
  * Source: RFC 9112 section 9.6.
  */
 import type { Socket } from 'node:net'
@@ -11,7 +11,7 @@ import type { Socket } from 'node:net'
 export interface StagedCloseLimits {
   /** Time from closing the sending side until the connection is destroyed. */
   readonly totalMs: number
-  /** Like `totalMs`, for a client that sends nothing. */
+  /** Like `totalMs`, but for a client that sends nothing. */
   readonly idleMs: number
   /** Maximum number of bytes to read and discard. */
   readonly maxBytes: number

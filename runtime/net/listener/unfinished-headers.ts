@@ -1,9 +1,10 @@
 /**
- * Limits the memory for incomplete header blocks. The HTTP parser buffers each block, up to the header limit, until it
- * is complete, and the client is not yet authenticated. A few hundred connections could exhaust the memory.
+ * Limits the memory used by incomplete header blocks. The HTTP parser buffers each block, up to the header limit, until
+ * it is complete, and the client is not yet authenticated. A few hundred connections could exhaust the memory.
  *
  * Connections are checked at intervals, so that requests have no overhead, and only if there are enough connections to
- * exceed the limit. Those with the largest incomplete blocks are closed. For bodies, see ../load/body-memory.ts.
+ * exceed the limit. The connections with the largest incomplete blocks are closed. For bodies, see
+ * ../load/body-memory.ts.
  */
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'

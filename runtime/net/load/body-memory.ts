@@ -1,10 +1,10 @@
 /**
- * Limits the total memory for request bodies, from their arrival until the end of their response. Otherwise a slow
- * sender or a slow backend could fill the memory with bodies that are each within their limit.
+ * Limits the total memory for request bodies. A body counts from its arrival until the end of its response. Otherwise a
+ * slow sender or a slow backend could fill the memory with bodies that are each within their limit.
  *
- * Each caller is limited to a share, so that a single caller cannot block the others. When the memory is exhausted, the
+ * Each caller is limited to a share, so that a single caller cannot block all others. When the memory is exhausted, the
  * oldest slow body of the caller that uses the most memory is rejected. If no body is slow, the arriving body is
- * rejected. Bodies that fit into the connection's buffers are not counted. The reading itself is in body.ts.
+ * rejected. Bodies that fit in the connection's buffers are not counted. For the reading itself, see body.ts.
  */
 import { totalmem } from 'node:os'
 import { localIssuer } from '../caller.ts'
@@ -20,8 +20,8 @@ const leastBytes = 64 * 1024 * 1024
 const mostBytes = 1024 * 1024 * 1024
 
 /**
- * Returns the container's memory limit, if there is one. On systems without one, `constrainedMemory` returns zero or
- * more than the total memory.
+ * Returns the container's memory limit, if there is one. If there is none, `constrainedMemory` returns zero or more
+ * than the total memory.
  */
 export function ownMemory(): number {
   const limit = process.constrainedMemory()
@@ -78,7 +78,7 @@ export class BodyMemory {
     return body
   }
 
-  /** Reserves memory for an arriving body. Throws the rejection error when none is left. */
+  /** Reserves memory for an arriving body. Throws the rejection error when no memory is left. */
   take(body: TrackedBody, bytes: number): void {
     const { usage } = body
     for (;;) {

@@ -1,6 +1,6 @@
 /**
- * Fair queue with one flow per caller. Flows take turns, and within a flow, requests are handled first in, first out. A
- * caller with a thousand waiting requests delays another caller by one request, not by a thousand.
+ * Fair queue with one flow per caller. Flows take turns; requests within a flow are handled first in, first out. A
+ * caller with a thousand waiting requests delays another caller by one request, not a thousand.
  *
  * All operations take constant time. Empty flows are kept for a while, so that a busy server does not keep recreating
  * them. load.ts decides when a request starts and how many may wait.
@@ -24,7 +24,7 @@ export interface Flow {
   calmAt: number
   first: WaitingRequest | undefined
   last: WaitingRequest | undefined
-  /** The next flow in turn. */
+  /** The flow whose turn is next. */
   next: Flow | undefined
 }
 
@@ -83,7 +83,7 @@ export class CallerQueue {
     this.#bytes += waiting.bytes
   }
 
-  /** Removes and returns the next request in turn. Its flow moves to the end of the queue. */
+  /** Removes and returns the request whose turn is next. Its flow moves to the end of the queue. */
   take(): WaitingRequest | undefined {
     const flow = this.#first
     const waiting = flow?.first

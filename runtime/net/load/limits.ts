@@ -1,16 +1,16 @@
 /**
- * Limits for overload protection. None of them limits requests in flight, because requests that wait for a backend, a
+ * Limits for overload protection. There is no limit for requests in flight, because requests that wait for a backend, a
  * user or an event cause no load.
  */
 import { bodyBytesOf, ownMemory } from './body-memory.ts'
 
 export interface LoadLimits {
   /**
-   * Number of requests in one turn, or in the queue, that are never rejected. So few requests cannot cause an overload
-   * on their own.
+   * Number of requests in one turn, or in the queue, that are never rejected. A number this small cannot overload the
+   * server on its own.
    */
   readonly alwaysAdmitted: number
-  /** Time per turn of the event loop for starting requests. The remaining requests wait. */
+  /** Time for starting requests in each turn of the event loop. The remaining requests wait. */
   readonly turnMs: number
   /**
    * Maximum number of rejections in one turn for each request that may start in it. A rejection takes about a quarter
@@ -22,8 +22,8 @@ export interface LoadLimits {
   /** Maximum expected wait for a caller whose requests have already waited for as long as a burst lasts. */
   readonly standingMs: number
   /**
-   * Duration that makes a turn a long one. After a long turn, requests that arrive once the next turn has taken just as
-   * long are rejected.
+   * A turn that takes at least this long counts as long. After a long turn, requests that arrive once the next turn has
+   * taken just as long are rejected.
    */
   readonly longTurnMs: number
   /** Maximum number of waiting requests across all callers. */
@@ -31,8 +31,8 @@ export interface LoadLimits {
   /** Maximum total size of the bodies of waiting requests, in bytes. */
   readonly maxWaitingBytes: number
   /**
-   * Maximum total size of all bodies, from their arrival until the end of their response, in bytes. Small bodies are
-   * not counted.
+   * Maximum total size of all bodies in bytes. A body counts from its arrival until the end of its response. Small
+   * bodies are not counted.
    */
   readonly maxBodiesBytes: number
   /** Maximum number of pending rejections. */

@@ -1,14 +1,14 @@
 /**
- * Protects a server from overload and callers from one another. Requests beyond the capacity of one turn of the event
+ * Protects a server from overload, and callers from one another. Requests beyond the capacity of one turn of the event
  * loop wait in a fair queue, and requests that would wait too long are rejected.
  *
  * A process has one thread, so requests compete for its processing time. Each turn of the event loop starts a few
- * milliseconds' worth of requests, callers in rotation. Below this capacity, which is the normal case, nothing waits
- * and nothing is measured. Short turns leave time for probes, new connections and responses. The expected wait follows
- * from the caller's waiting requests, the number of waiting callers and the recent cost per request. `admit` rejects
- * requests on that basis before anything is read. It identifies the caller by the request's unverified credential or
- * session. A forged one can only cause rejections of requests that use it too. Requests that wait for backends, users
- * or events are not counted.
+ * milliseconds' worth of requests, rotating between callers. Below this capacity, which is the normal case, nothing
+ * waits and nothing is measured. Short turns leave time for probes, new connections and responses. The expected wait
+ * follows from the caller's waiting requests, the number of waiting callers and the recent cost per request. `admit`
+ * rejects requests on that basis before anything is read. It identifies the caller by the request's unverified
+ * credential or session. A forged credential or session only affects requests that use the same value. Requests that
+ * wait for backends, users or events are not counted.
  *
  * Does not cover built-in paths (health, readiness, metadata), which run earlier. Logs and metrics are handled
  * elsewhere.
@@ -37,11 +37,11 @@ export interface LoadOptions {
 /** Assumed cost of a request until some have been measured. The assumption has the weight of ten measurements. */
 const guessMs = 0.5
 const guessCount = 10
-/** A measurement's weight halves each time this much processing time has been measured. */
+/** A measurement's weight is halved each time this much processing time has been measured. */
 const paceWindowMs = 1_000
 /**
- * Errors that spread client retries over a few seconds. Created only once, because a stack trace for each would cost
- * more than the response.
+ * Errors whose retry delays spread client retries over a few seconds. They are created only once, because a stack trace
+ * for each rejection would cost more than the response.
  */
 const errors = [1, 2, 3].map(
   (seconds) => new GatehouseError('OVERLOADED', { headers: { 'retry-after': String(seconds) } }),
@@ -61,7 +61,7 @@ export class LoadControl {
   /** Number of rejections in this turn. */
   #rejectedNow = 0
   readonly #pendingRejections: ((error: Error) => void)[] = []
-  /** Flows by the unverified key of their requests, while the queue is long. */
+  /** Flows, keyed by the unverified key of their requests, while the queue is long. */
   readonly #hints = new Map<string, Flow>()
   #inTurn = false
   #turnBegan = 0
@@ -70,7 +70,7 @@ export class LoadControl {
   #arrived = 0
   /** Number of requests started in this turn. */
   #started = 0
-  /** Processing time of recently started requests, and their number. */
+  /** Processing time and number of recently started requests. */
   #spentMs = guessCount * guessMs
   #counted = guessCount
   #startsPerTurn: number
@@ -109,8 +109,8 @@ export class LoadControl {
   }
 
   /**
-   * Waits for the request's turn. Returns no promise when the request may start now. Throws or rejects with
-   * OVERLOADED.
+   * Waits for the request's turn. Returns undefined instead of a promise when the request may start now. Throws or
+   * rejects with OVERLOADED.
    */
   turn(exchange: Exchange): void | Promise<void> {
     if (exchange.req.method !== 'POST') return
@@ -151,8 +151,8 @@ export class LoadControl {
   }
 
   /**
-   * Rejects a request. Rejections get a share of each turn of the event loop; the rest wait for a later turn. Otherwise
-   * a client that retries immediately after each rejection would take processing time from the other clients.
+   * Rejects a request. Rejections get a share of each turn of the event loop; the remaining ones wait for a later turn.
+   * Otherwise a client that retries immediately after each rejection would take processing time from the other clients.
    */
   #reject(): Promise<never> {
     if (
@@ -216,7 +216,7 @@ export class LoadControl {
         waiting.start()
         this.#started++
       } else {
-        // Requests took longer than expected. The next ones must not wait even longer.
+        // Requests took longer than expected. Do not let the next ones wait even longer.
         waiting.reject(this.#rejectNow())
       }
     }

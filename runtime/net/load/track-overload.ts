@@ -13,7 +13,7 @@ type After = (ms: number, work: () => void) => unknown
 const quietMs = 5_000
 
 /**
- * Reports when a server starts rejecting requests and when it has not rejected any for a while. Returns a function to
+ * Reports when a server starts rejecting requests, and when it has not rejected any for a while. Returns a function to
  * call for each rejection.
  */
 export function trackOverload(report: (overload: Overload) => void, after: After = unrefTimer): () => void {

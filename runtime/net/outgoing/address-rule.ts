@@ -1,6 +1,6 @@
 /**
  * Applies the address rule (schemas/addresses.ts) to hosts: to literals, to lookup results before a socket is opened,
- * and to a name before an HTTP proxy is asked to connect to it.
+ * and to names before an HTTP proxy connects to them.
  */
 import { type LookupAddress, type LookupOptions, lookup as systemLookup } from 'node:dns'
 import { isIP, type LookupFunction } from 'node:net'
@@ -51,7 +51,7 @@ export function resolvesToAllowed(
 }
 
 /**
- * Returns a lookup function for sockets opened by other code (telemetry exporters). It returns only allowed addresses.
+ * Returns a lookup function for sockets that other code opens (telemetry exporters). It returns only allowed addresses.
  */
 export function guardedLookup(policy: DialPolicy, resolve: LookupAll = resolveAll): LookupFunction {
   return function lookup(hostname, options, callback) {
@@ -71,7 +71,7 @@ type ConnectCallback = (
 
 function response(
   error: NodeJS.ErrnoException | null,
-  // On error, the system's lookup passes undefined.
+  // On error, the system's lookup passes undefined instead of an address.
   addresses: LookupAddress[] | undefined,
   options: LookupOptions,
   callback: ConnectCallback,

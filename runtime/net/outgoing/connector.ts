@@ -2,9 +2,9 @@
  * Opens the sockets of outgoing HTTP connections: TCP to the target or to the HTTP proxy (route.ts decides), then TLS,
  * each with its own timeout.
  *
- * An address that the policy rejects (schemas/addresses.ts) is never dialled, for http or https, whether it was given
- * as a literal (in any notation) or resolved from a name. Only a name's allowed addresses are tried, and the address
- * that was checked is the one that is dialled, which prevents rebinding.
+ * An address that the policy rejects (schemas/addresses.ts) is never dialled, for http or https. This applies to
+ * literals (in any notation) and to addresses resolved from a name. Only a name's allowed addresses are tried, and the
+ * address that was checked is the one that is dialled, which prevents rebinding.
  */
 import { connect as connectTcp, isIPv6, type Socket } from 'node:net'
 import { getCACertificates } from 'node:tls'
@@ -18,8 +18,8 @@ import { openTunnel, type ProxyServer, proxyUnreachable } from './proxy-server.t
 import { makeRoutes, type OperatorUrls, type Routes } from './route.ts'
 
 /**
- * Trusted certificates and identity of a TLS client, in PEM format. Must return the same object until something
- * changes.
+ * The trusted certificates and the identity of a TLS client, in PEM format. Must return the same object until its
+ * contents change.
  */
 export interface TlsMaterial {
   /** Certificates trusted in addition to the system's. */
@@ -40,11 +40,11 @@ export interface ConnectorOptions {
   readonly ca?: string | undefined
   /** TLS material to use instead of `ca`; read again for each new connection. */
   readonly tls?: (() => TlsMaterial) | undefined
-  /** HTTP proxies. Default: those in this process's environment variables. */
+  /** HTTP proxies. Default: the HTTP proxies in this process's environment variables. */
   readonly proxy?: ProxyEnvironment | undefined
   /** URLs from the operator's configuration; see route.ts. Default: all URLs without `guard`, none with it. */
   readonly operatorUrls?: OperatorUrls | undefined
-  /** Replaces the system resolver (tests). */
+  /** Replaces the system's resolver (for tests). */
   readonly lookup?: LookupAll | undefined
   readonly dialTimeoutMs?: number | undefined
   readonly tlsTimeoutMs?: number | undefined

@@ -3,8 +3,8 @@
  *
  * There are two kinds. Unguarded dispatchers are for addresses from the operator's configuration (targets, typed
  * endpoints), and reject only metadata and link-local addresses. Guarded dispatchers are for backends and for URLs from
- * other servers (challenges, metadata, client documents). Streams are never closed for being quiet. All dispatchers use
- * the HTTP proxy from the environment; see route.ts.
+ * other servers (challenges, metadata, client documents). Streams are never closed because they are idle. All
+ * dispatchers use the HTTP proxy from the environment; see route.ts.
  */
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -18,14 +18,14 @@ export type DispatchHandler = Dispatcher.DispatchHandler
 export type DispatchController = Dispatcher.DispatchController
 
 export interface DispatcherOptions extends Partial<ConnectorOptions> {
-  /** Origin of all requests; saves a lookup per request. If undefined, requests may go to any origin. */
+  /** The origin of all requests, which saves a lookup for each request. If undefined, requests may go to any origin. */
   readonly origin?: string | undefined
   /**
    * Provides connected sockets instead of dialling (tunnels). The provider is then responsible for address checks and
    * TLS.
    */
   readonly dial?: (() => Promise<Duplex>) | undefined
-  /** Maximum connections per origin. Default: unlimited. */
+  /** Maximum number of connections per origin. Default: unlimited. */
   readonly connections?: number | undefined
   /** Timeout for the response headers; 0 disables it. Default: 60 s. Individual requests may override it. */
   readonly headersTimeoutMs?: number | undefined
@@ -60,12 +60,12 @@ export function makeDispatcher(options: DispatcherOptions = {}): Dispatcher {
   return options.dial || !routes.hasHttpProxy ? pooled : new AbsoluteForm(pooled, routes, options.origin)
 }
 
-/** undici needs only the duplex stream methods of a socket; it checks whether the others exist. */
+/** undici requires only a socket's duplex stream methods; it checks whether the other methods exist. */
 function isUsable(stream: Duplex): stream is Socket {
   return stream.writable && stream.readable
 }
 
-/** A connector in undici's callback form. */
+/** A connector with undici's callback signature. */
 function dialWith(dial: () => Promise<Duplex>): buildConnector.connector {
   async function connect(callback: buildConnector.Callback): Promise<void> {
     let socket: Duplex
@@ -122,7 +122,7 @@ class AbsoluteForm extends Dispatcher {
   }
 }
 
-/** Adds the proxy credentials to headers in any form. */
+/** Adds the proxy credentials to headers in any of undici's forms. */
 function authorized(headers: Dispatcher.DispatchOptions['headers'], { authorization = '' }: ProxyServer) {
   const name = 'proxy-authorization'
   if (Array.isArray(headers)) return [...headers, name, authorization]

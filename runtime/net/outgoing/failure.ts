@@ -1,4 +1,4 @@
-/** Kind of network failure. It is the last part of the codes in `gatehouse doctor`. */
+/** The kind of a network failure. The codes in `gatehouse doctor` end with it. */
 export type FailureKind =
   | 'dns'
   | 'refused'
@@ -89,8 +89,8 @@ export function networkFailureText({ failure, detail }: NetworkFailure): string 
 }
 
 /**
- * True if a response rejects the host name that the request was sent to: status 421, or an error text from the DNS
- * rebinding protection in SDKs and web frameworks.
+ * True if a response rejects the host name in the request: status 421, or an error message from the DNS rebinding
+ * protection in SDKs and web frameworks.
  */
 export function rejectsHost(status: number, text: string | undefined): boolean {
   return (

@@ -1,7 +1,8 @@
 /**
- * A small `fetch` for documents and token requests, with one dispatcher, whole responses, and limits on time and size.
+ * A small `fetch` for documents and token requests. It has one dispatcher, reads whole responses, and limits time and
+ * size.
  *
- * Used for OAuth and metadata requests, including as the `customFetch` for jose and oauth4webapi, whose default fetch
+ * Used for OAuth and metadata requests. It is also the `customFetch` for jose and oauth4webapi, whose default fetch
  * would bypass the address checks. The response is read completely before it is returned. For GET and HEAD, redirects
  * within the same authority are followed unless they downgrade to http; other redirects are returned as 3xx responses.
  * Plain http is allowed only to loopback. Not for MCP traffic: streams use the dispatcher directly.
@@ -13,7 +14,7 @@ import { processProxyEnvironment } from './proxy-environment.ts'
 import { proxyName } from './proxy-server.ts'
 import { requestWhole, type WholeResponse } from './whole-response.ts'
 
-/** Subset of the standard RequestInit that both jose and oauth4webapi use. */
+/** The subset of the standard RequestInit that jose and oauth4webapi use. */
 export interface FetchInit {
   readonly method?: string | undefined
   readonly headers?: Headers | Record<string, string> | undefined

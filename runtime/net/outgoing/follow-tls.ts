@@ -14,10 +14,10 @@ export interface TlsFiles {
   readonly clientKeyPath?: string | undefined
 }
 
-/** Interval between certificate file checks, in milliseconds. */
+/** Interval between checks of the certificate files, in milliseconds. */
 const lookEveryMs = 2_000
 
-/** Follows the files of a connection. `field` is the object with the paths, for errors. See `follow`. */
+/** Watches the files of a connection. `field` is the object with the paths, for errors. See `follow`. */
 export function followTls(files: TlsFiles, field: string): () => TlsMaterial {
   const { ca, caBundlePath, clientCertificatePath, clientKeyPath, insecureSkipVerify } = files
   return follow(() => {
@@ -30,7 +30,7 @@ export function followTls(files: TlsFiles, field: string): () => TlsMaterial {
 }
 
 /**
- * Follows a bundle of certification authorities. `setting` is the flag or field with the path, for errors. Returns
+ * Watches a bundle of certification authorities. `setting` is the flag or field with the path, for errors. Returns
  * undefined without a path. See `follow`.
  */
 export function followCaBundle(path: string | undefined, setting: string): (() => TlsMaterial) | undefined {
@@ -39,8 +39,8 @@ export function followCaBundle(path: string | undefined, setting: string): (() =
 }
 
 /**
- * During an incomplete rotation, the previous certificates stay in use. Throws INVALID_CONFIG when a file cannot be
- * used initially.
+ * During an incomplete rotation, the previous certificates stay in use. Throws INVALID_CONFIG if a file is unusable at
+ * startup.
  */
 function follow(read: () => TlsMaterial): () => TlsMaterial {
   let current = read()
@@ -67,7 +67,7 @@ function isPair(cert: string, key: string): boolean {
   }
 }
 
-/** Returns the content of a bundle. An invalid bundle would trust no server, or fail at each connection. */
+/** Returns the content of a bundle. An invalid bundle would trust no server, or would fail for each connection. */
 function bundle(path: string | undefined, field: string): string | undefined {
   const text = pem(path, field)
   const found = text === undefined ? [] : certificatesIn(text)

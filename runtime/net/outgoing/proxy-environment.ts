@@ -3,7 +3,7 @@
  *
  * Loopback and local names (single labels, cluster Services) are never proxied. NO_PROXY entries are separated by
  * commas or spaces: `*`, a domain (matches the domain and its subdomains; a leading dot or `*.` matches subdomains
- * only), an IP address, or a CIDR block. All except a CIDR block may have a `:port`.
+ * only), an IP address, or a CIDR block. Every kind of entry except a CIDR block may have a `:port`.
  */
 import { BlockList, isIP } from 'node:net'
 import { isLocalName, isSwitchedOn } from '../../../schemas/index.ts'
@@ -20,7 +20,7 @@ export interface ProxyEnvironment {
   readonly resolvesNames?: boolean | undefined
 }
 
-/** Never uses a proxy. For the API server of the cluster that this process runs in. */
+/** Never uses a proxy. Used for the API server of the cluster that this process runs in. */
 export const directOnly: ProxyEnvironment = {}
 
 /**

@@ -16,7 +16,7 @@ export interface ProxyServer {
   readonly url: URL
   /** Host and port, for messages. */
   readonly name: string
-  /** Variable that contains the proxy URL. */
+  /** The variable that contains the proxy URL. */
   readonly variable: 'HTTP_PROXY' | 'HTTPS_PROXY'
   /** Value of Proxy-Authorization; undefined if there are no credentials. */
   readonly authorization: string | undefined

@@ -19,8 +19,8 @@ export interface RouteOptions {
   /** Default: this process's environment variables. `directOnly` never uses a proxy. */
   readonly proxy?: ProxyEnvironment | undefined
   /**
-   * URLs from the operator's configuration, compared by host and port. Default: all URLs without a guard, none with
-   * one.
+   * URLs from the operator's configuration, compared by host and port. Default: all URLs if there is no guard,
+   * otherwise none.
    */
   readonly operatorUrls?: OperatorUrls | undefined
   readonly resolve: LookupAll

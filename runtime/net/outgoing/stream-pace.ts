@@ -1,25 +1,28 @@
 /**
  * Computes the pause before an event stream is reopened after it ended or could not be opened. The interval that the
- * server requested applies as long as its streams stay open for a while; otherwise, the pause grows.
+ * server requested applies if its streams stay open for a while; otherwise, the pause grows.
  */
 export const defaultRetryMs = 1_000
 const minRetryMs = 20
 const maxRetryMs = 30_000
-/** A stream that stays open this long is considered kept. */
+/** A stream that stays open for this long counts as kept open. */
 const keptMs = 5_000
-/** Number of consecutive streams that were not kept, after which the server is considered to keep none. */
+/** After this many consecutive streams that were not kept open, the server is assumed to keep none open. */
 const notKeptCount = 3
-/** Longest pause for such a server. A server whose streams deliver messages is polled every `maxRetryMs` instead. */
+/**
+ * Longest pause between streams for such a server. A server whose streams deliver messages is polled every `maxRetryMs`
+ * instead.
+ */
 const rarePauseMs = 5 * 60_000
 const maxDoublings = 14
 
 export interface StreamPaceOptions {
   /**
-   * Called once the server has closed several consecutive streams as soon as they opened, and again for each further
+   * Called once the server has closed several consecutive streams as soon as they opened, and again for each subsequent
    * one.
    */
   readonly onNotKept?: (() => void) | undefined
-  /** Called when a stream has stayed open long enough. */
+  /** Called when a stream has stayed open for long enough. */
   readonly onKept?: (() => void) | undefined
   /** Runs `work` once after `ms`; the returned function cancels it. */
   readonly after?: ((ms: number, work: () => void) => () => void) | undefined

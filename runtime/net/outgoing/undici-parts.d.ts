@@ -1,4 +1,6 @@
-/** Types for undici modules that have none. Each exports the member of the package index with that name. */
+/**
+ * Types for undici modules that lack them. Each module exports the member of the package index that has the same name.
+ */
 declare module 'undici/lib/dispatcher/agent.js' {
   export { Agent as default } from 'undici'
 }

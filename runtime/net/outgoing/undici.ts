@@ -1,11 +1,11 @@
 /**
- * The parts of undici that requests need. The package index also loads caches, mocks and WebSockets, which make up a
- * sixth of all modules that a server loads at start-up. For the types, see undici-parts.d.ts.
+ * The parts of undici that are needed for requests. The package index also loads caches, mocks and WebSockets, which
+ * account for a sixth of all modules that a server loads at startup. For the types, see undici-parts.d.ts.
  */
 import request from 'undici/lib/api/api-request.js'
 import Dispatcher from 'undici/lib/dispatcher/dispatcher.js'
 
-// The package index does the same. Only this one of the five methods is used.
+// The package index does the same. Of the five methods, only this one is used.
 Object.assign(Dispatcher.prototype, { request })
 
 export { Dispatcher }

@@ -1,9 +1,9 @@
 /**
  * Sends one request through a dispatcher and reads the whole response, up to a size limit. Decodes content codings.
  *
- * Replaces undici's fetch, whose streams and copies cost several times as much and which loads another 0.3 MB. An
- * event stream may never end and is not a document, so its body is treated as empty.
- * Redirects and addresses are handled elsewhere (fetch.ts, connector.ts).
+ * Replaces undici's fetch, whose streams and copies cost several times as much, and whose code adds 0.3 MB. An event
+ * stream may never end and is not a document, so its body is treated as empty. Redirects and addresses are handled
+ * elsewhere (fetch.ts, connector.ts).
  * Source: RFC 9110 sections 8.4 and 12.5.3.
  */
 import type { IncomingHttpHeaders } from 'node:http'
@@ -135,7 +135,7 @@ async function decoded(
   const { brotliDecompressSync, constants, gunzipSync, inflateRawSync, inflateSync } = await import(
     'node:zlib'
   )
-  // Some servers end a stream early.
+  // Some servers end a compressed stream early.
   const options = { maxOutputLength: maxBytes, finishFlush: constants.Z_SYNC_FLUSH }
   const codings = (response.headers['content-encoding'] ?? '').toLowerCase().split(',')
   if (codings.length > maxCodings)

@@ -2,7 +2,7 @@
  * Cookies for pages: limited to this host and not readable by scripts.
  *
  * Over https they have the `__Host-` prefix, so that no other host or path can set them. They are Lax instead of
- * Strict, because users come back through a redirect from an identity provider or through a link.
+ * Strict, because users return through a redirect from an identity provider or through a link.
  * Source: RFC 6265bis sections 4.1.2 and 4.1.3.
  */
 import type { Exchange } from '../pipeline.ts'
@@ -16,8 +16,8 @@ export interface Cookie {
 }
 
 /**
- * Returns the cookie's value; undefined if it is absent or was sent twice, because another party may have set one of
- * the two.
+ * Returns the cookie's value; undefined if the cookie is absent or was sent twice, because another party may have set
+ * one of the two.
  */
 export function readCookie({ req }: Exchange, cookie: Cookie): string | undefined {
   const wanted = `${fullName(cookie)}=`

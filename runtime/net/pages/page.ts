@@ -2,9 +2,9 @@
  * The layout of every page that Gatehouse serves to users: one inline style sheet, no scripts, no images and no
  * external resources.
  *
- * The content security policy allows exactly that: the style by its hash, and forms only to the destinations of the
- * login. Pages are readable in light and dark mode, at 320 pixels and at 400 percent zoom, and usable with a keyboard
- * and a screen reader (WCAG 2.2 AA).
+ * The content security policy allows only the style, by its hash, and forms that submit to the login's destinations.
+ * Pages are readable in light and dark mode, at 320 pixels and at 400 percent zoom. They are usable with a keyboard and
+ * a screen reader (WCAG 2.2 AA).
  */
 import { createHash } from 'node:crypto'
 import { type Html, html } from './html.ts'
@@ -47,7 +47,7 @@ export interface HtmlPage {
 }
 
 /**
- * Renders a page. `formTargets` lists the origins and schemes that its forms may submit to. Browsers also apply
+ * Renders a page. `formTargets` lists the origins and schemes that the page's forms may submit to. Browsers also apply
  * form-action to redirects, so the list must include every step between this server and the client.
  */
 export function page(title: string, body: Html, formTargets: readonly string[] = []): HtmlPage {

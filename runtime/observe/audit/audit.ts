@@ -1,8 +1,8 @@
 /**
- * The audit log: one JSON line for each MCP operation by a client, each request that did not become an operation, each
+ * The audit log: one JSON line for each client's MCP operation, each request that did not become an operation, each
  * workflow event, and each event of an embedded authorization server.
  *
- * Records who did what with which outcome. Contains no header, token or session id. Bodies are recorded only when
+ * Records who did what with which outcome. Contains no headers, tokens or session ids. Bodies are recorded only when
  * configured, redacted and truncated. The audit log never makes decisions, and a failed write never fails a request.
  * When off, no line is built and no response is watched.
  * Source: docs/reference/specification/virtual-server.md#audit, config.audit and "Events".
@@ -35,7 +35,7 @@ export interface CallRecord {
   readonly tool: string
   readonly backend: string | undefined
   readonly policy?: PolicyRecord | undefined
-  /** Notes on a call that has its own request; otherwise, the request's line contains them. */
+  /** Notes on a call that has its own request; otherwise, the request's line contains the notes. */
   readonly notes?: CallNotes | undefined
   readonly outcome: AuditOutcome
   readonly durationMs: number
@@ -88,9 +88,9 @@ export interface ConsoleRecord {
 export interface AuditOptions {
   /** Replaces logFile (tests). */
   readonly destination?: LineStream | undefined
-  /** Notified of lost lines. */
+  /** Called when lines are lost. */
   readonly watch?: LineWatch | undefined
-  /** Mask for records of calls and steps within a request. */
+  /** Masks the records of calls and steps within a request. */
   readonly mask?: RecordMask | undefined
   /** Milliseconds since the epoch. */
   readonly now?: (() => number) | undefined
@@ -101,7 +101,7 @@ export interface AuditTrail {
   readonly detectApplicationErrors: boolean
   /** How many bytes of a response the record needs; 0 for none. */
   readonly responseBytes: number
-  /** Which policy inputs are recorded. */
+  /** The policy inputs to record. */
   readonly policyInputs: Audit['policyInputs']
   records(type: AuditEventType): boolean
   exchange(record: ExchangeRecord): void
@@ -267,7 +267,7 @@ class AuditLog implements AuditTrail {
       time: at,
       level: 'AUDIT',
       message: 'audit_event',
-      // Consumers of this audit format expect `msg`, in addition to the key that all our logs have.
+      // Consumers of this audit format expect `msg` in addition to the key that all our logs have.
       msg: 'audit_event',
       audit_id: randomUUID(),
       type,
@@ -281,7 +281,7 @@ class AuditLog implements AuditTrail {
     this.#sink.write(`${visibleJson(whole)}\n`)
   }
 
-  /** Reads only as much of a body as may be recorded. */
+  /** Reads no more of a body than may be recorded. */
   #payload(body: Buffer | undefined, wanted: boolean, mask: MaskText | undefined): AuditPayload | undefined {
     const most = this.#config.maxDataSize
     if (!wanted || body === undefined || body.length === 0 || most === 0) return undefined
@@ -307,13 +307,13 @@ interface Sink extends LineStream {
   close?(): void
 }
 
-/** Shared by all parts of this process: with several writers, lines could be mixed when the reader is slow. */
+/** Shared by all parts of this process: several writers could interleave their lines when the reader is slow. */
 let standardOutput: LineFile | undefined
 const standardOutputWatches = new Set<LineWatch>()
 
 const unwritable = 'audit.logFile: the file cannot be opened for appending'
 
-/** Returns why the audit log cannot be opened, one line per reason. Does not create the file. */
+/** Returns the reasons why the audit log cannot be opened, one line each. Does not create the file. */
 export function auditViolations({ enabled, logFile = '' }: Partial<Audit> = {}): readonly string[] {
   if (!enabled || logFile === '') return []
   try {

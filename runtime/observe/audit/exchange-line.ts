@@ -15,7 +15,7 @@ export interface WebhookRecord {
   readonly name: string
   readonly phase: string
   readonly outcome: string
-  /** False when it was not enforced. */
+  /** False when the response was not enforced. */
   readonly enforced: false | undefined
   readonly reason: string | undefined
 }
@@ -58,18 +58,18 @@ export interface ExchangeRecord {
   /** Size of the response in bytes; undefined while it is being sent. */
   readonly responseBytes: number | undefined
   readonly rpcResponse: RpcResponse | undefined
-  /** Code for the reason for a denial. */
+  /** Code that identifies the reason for a denial. */
   readonly denial: string | undefined
   /** Webhook responses. */
   readonly webhooks?: readonly WebhookRecord[] | undefined
   /** Quotas that the request exceeded. */
   readonly quotas?: readonly QuotaRecord[] | undefined
   readonly guardrails?: readonly GuardrailRecord[] | undefined
-  /** Mask for recorded text. */
+  /** Masks recorded text. */
   readonly mask?: MaskText | undefined
   /** The request's body. */
   readonly body: Buffer
-  /** The beginning of the response message. */
+  /** The beginning of the response. */
   readonly response: { readonly text: string; readonly whole: boolean } | undefined
 }
 

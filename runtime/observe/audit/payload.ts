@@ -1,9 +1,9 @@
 /**
  * Redacts and truncates bodies for the audit log.
  *
- * JSON is processed token by token, so that the beginning of a large or truncated body is treated like a complete one.
- * Values under credential names are replaced, and every string is searched for credentials. A body that is not JSON is
- * not recorded, because credentials in it cannot be located.
+ * JSON is processed token by token, so that the beginning of a large or truncated body is treated like a complete body.
+ * The values of members with credential names are replaced, and every string is searched for credentials. A body that
+ * is not JSON is not recorded, because credentials in it cannot be located.
  * Source: config.audit (includeRequestData, includeResponseData, maxDataSize).
  */
 import { decodeString, skipScalar, skipSpace, skipString, skipValue } from '../json-prefix.ts'
@@ -18,7 +18,7 @@ const minNumber = 6
 const credentialLike = /^"[^\s"\\]{8,}"$/
 
 export interface AuditPayload {
-  /** JSON text of one value on one line: the body, or a string that contains its beginning. */
+  /** One JSON value on one line: the body, or a string that contains its beginning. */
   readonly json: string
   readonly truncated: boolean
 }
@@ -26,7 +26,7 @@ export interface AuditPayload {
 export interface PayloadText {
   /** False when the body was truncated. */
   readonly whole: boolean
-  /** Masks content other than credentials. */
+  /** Masks content that is not a credential. */
   readonly mask?: MaskText | undefined
 }
 
@@ -41,7 +41,7 @@ export function recordedPayload(
   const redacted = redactJson(text, start, maxBytes, mask)
   const cut = cutBytes(redacted.text, maxBytes)
   const truncated = !whole || !redacted.complete || cut.length < redacted.text.length
-  // Embedded as JSON only if it is valid, on one line and without duplicate keys.
+  // Embed the text as JSON only if it is valid, on one line and without duplicate keys.
   const json = !truncated && isJson(cut) && !repeatsKey(cut) ? cut : JSON.stringify(cut)
   return { json, truncated }
 }
@@ -73,7 +73,7 @@ function repeatsKey(text: string): boolean {
   return members !== 0
 }
 
-/** Returns JSON text without whitespace between tokens and without credentials, at least `enough` characters. */
+/** Returns at least `enough` characters of the JSON text, without credentials and without whitespace between tokens. */
 function redactJson(
   text: string,
   from: number,
@@ -121,7 +121,7 @@ function isStructure(c: number): boolean {
 function redactedToken(token: string, value: string, mask: MaskText): string {
   const inner = value.charCodeAt(0)
   const nested = (inner === 0x7b || inner === 0x5b) && isJson(value, { lines: true })
-  // Masks before truncation and redaction, which would break up matches.
+  // Mask before truncation and redaction, which would break up matches.
   const masked = mask(nested ? redactJson(value, 0, value.length * 2, asItIs).text : value)
   const safe = redactText(masked)
   return safe === value ? token : JSON.stringify(safe)

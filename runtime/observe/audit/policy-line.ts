@@ -7,7 +7,7 @@ import { recordedPayload } from './payload.ts'
 import type { MaskText } from '../record-mask.ts'
 
 export interface PolicyRecord {
-  /** Name or URI in the decision, as the client sent it. */
+  /** The name or URI that the decision is about, as the client sent it. */
   readonly id: string
   readonly decision: 'allow' | 'deny'
   readonly reason: readonly string[]
@@ -16,7 +16,7 @@ export interface PolicyRecord {
   readonly setDigest: string
   /** Set when shadow policies would have decided differently. */
   readonly shadow: { readonly decision: 'allow' | 'deny'; readonly reason: readonly string[] } | undefined
-  /** Returns the origin as known when the line is written, which may be more than at decision time. */
+  /** Returns the origin as known when the line is written, which may contain more than was known at decision time. */
   origin(): PolicyOrigin
   /** Returns the JSON text of the policy inputs, if configured. */
   inputs(): string | undefined
@@ -24,11 +24,11 @@ export interface PolicyRecord {
 
 interface PolicyOrigin {
   readonly backend?: string | undefined
-  /** Original name on the backend. */
+  /** The original name on the backend. */
   readonly original?: string | undefined
 }
 
-/** Limit on the inputs of one decision; larger inputs are omitted. */
+/** Size limit for the inputs of one decision; larger inputs are omitted. */
 const maxInputs = 16 * 1024
 const maxOriginal = 1024
 

@@ -1,4 +1,4 @@
-/** Fields of events about an attached stdio server. */
+/** The fields of events about an attached stdio server. */
 export type AttachmentEnd =
   | 'stream_ended'
   | 'server_restarted'
@@ -12,18 +12,18 @@ export interface AttachEventFields {
   /** State of a proxy's attachment to the container of a stdio server. */
   readonly attach_state: {
     readonly attached: boolean
-    /** CamelCase reason of the condition Attached. */
+    /** CamelCase reason for the Attached condition. */
     readonly reason: string
     /** Explanation, with the next step if known. */
     readonly why: string
     /** True when the server was attached before. */
     readonly again?: boolean | undefined
-    /** Restarts of the server's container. */
+    /** Number of times that the server's container has restarted. */
     readonly restarts?: number | undefined
     /** Reason why the attachment ended, from a fixed set. */
     readonly ended?: AttachmentEnd | undefined
   }
-  /** A run of the server was initialized; `again`: after a restart. */
+  /** The server was initialized; `again` is true after a restart. */
   readonly server_initialized: { readonly again: boolean; readonly restarts: number }
   /** Requests in progress when the connection to the server was lost. */
   readonly server_requests_lost: { readonly count: number; readonly why: string }

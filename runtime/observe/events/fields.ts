@@ -1,6 +1,6 @@
 /**
- * Fields of each event type. They are also the field names in the log: `backend` is always the name of a backend, `err`
- * an error, `problems` a list of readable lines.
+ * The fields of each event type. They are also the field names in the log: `backend` is always the name of a backend,
+ * `err` is an error, and `problems` is a list of readable lines.
  *
  * Events contain no secrets, tokens or session ids.
  */
@@ -31,10 +31,10 @@ export interface EventFields extends AttachEventFields {
     readonly err?: unknown
   }
   readonly backend_excluded: { readonly backend: string; readonly problems: readonly string[] }
-  /** An excluded backend is served again, or was removed from the configuration. */
+  /** An excluded backend is being served again, or was removed from the configuration. */
   readonly backend_included: { readonly backend: string }
   readonly backends_changed: { readonly added: readonly string[]; readonly removed: readonly string[] }
-  /** Settings name a backend that does not exist; `resolved` when this is no longer the case. */
+  /** Settings name a backend that does not exist; `resolved` once they no longer do. */
   readonly backend_name_unknown: { readonly problem: string; readonly resolved: boolean }
   /**
    * Protocol deviations of a backend that remains in use; empty when it no longer deviates. New deviations are added
@@ -43,7 +43,10 @@ export interface EventFields extends AttachEventFields {
   readonly backend_deviates: { readonly backend: string; readonly deviations: readonly Deviation[] }
   /** The protocol era of the backend changed. */
   readonly backend_era: { readonly backend: string; readonly era: string }
-  /** A backend message without a request id could belong to several callers. It is dropped; a request gets an error. */
+  /**
+   * A message from a backend has no request id and could belong to several callers. The message is dropped; if it is a
+   * request, the backend gets an error.
+   */
   readonly backend_message_unassigned: { readonly backend: string; readonly method: string }
   /** Reading a backend's lists failed. `stale_since` is set while the previous lists stay in use. */
   readonly lists_failed: {
@@ -81,14 +84,14 @@ export interface EventFields extends AttachEventFields {
   }
   /** A backend's lists changed. */
   readonly lists_changed: { readonly backend: string }
-  /** The current lists contain malformed items. Both counts are 0 when no item is malformed. */
+  /** The current lists contain malformed items. Both counts are 0 when no items are malformed. */
   readonly items_malformed: {
     readonly backend: string
     readonly repaired: number
     readonly left_out: number
     readonly examples: readonly string[]
   }
-  /** Guardrails remove items from a backend's lists. The count is 0 when they no longer do. */
+  /** Guardrails remove items from a backend's lists. The count is 0 when they no longer remove any. */
   readonly items_withheld: {
     readonly backend: string
     readonly left_out: number
@@ -102,7 +105,7 @@ export interface EventFields extends AttachEventFields {
     readonly fix: string
     readonly resolved: boolean
   }
-  /** Clients see a shorter name of a tool. */
+  /** Clients see a shorter tool name. */
   readonly tool_alias: { readonly item: string; readonly alias: string }
   /**
    * A backend differs from its lock. All counts are 0 when it matches again, or when `compared` is false because it no
@@ -127,7 +130,7 @@ export interface EventFields extends AttachEventFields {
     readonly in_force: boolean
     readonly missing: boolean
   }
-  /** The definitions that a backend offered when it was first seen were approved. */
+  /** The definitions that a backend offered at first sight were approved. */
   readonly tool_lock_written: {
     readonly backend: string
     readonly tools: number
@@ -143,7 +146,7 @@ export interface EventFields extends AttachEventFields {
   }
   /** A client request failed because of the gateway or a backend. */
   readonly request_failed: { readonly reason: string; readonly err?: unknown }
-  /** Requests are rejected because of overload, or no longer are. */
+  /** Requests are being rejected because of overload, or the overload has ended. */
   readonly server_overloaded: {
     readonly refusing: boolean /** Number of requests since the overload began. */
     readonly refused: number
@@ -153,7 +156,7 @@ export interface EventFields extends AttachEventFields {
   /** Access tokens cannot be validated, because the keys or the introspection endpoint are unreachable. */
   readonly token_check_failed: { readonly reason: string; readonly err?: unknown }
   readonly token_check_recovered: Readonly<Record<string, never>>
-  /** A session change was not stored for other replicas. */
+  /** A change to a session was not stored for other replicas. */
   readonly session_unsaved: { readonly err?: unknown }
   /** Policies denied a call. */
   readonly call_denied: {
@@ -181,7 +184,7 @@ export interface EventFields extends AttachEventFields {
     /** False when the call was allowed. */
     readonly enforced: boolean
   }
-  /** Usage of the fullest budget of a quota; `near` from 80%. */
+  /** Usage of a quota's fullest budget; `near` from 80%. */
   readonly quota_level: {
     readonly quota: string
     readonly per: string
@@ -208,7 +211,7 @@ export interface EventFields extends AttachEventFields {
     /** True when it was removed from the configuration. */
     readonly replaced?: boolean | undefined
   }
-  /** A webhook denied a call or its result; in mode audit, it would have. */
+  /** A webhook denied a call or its result, or would have done so if its mode were not audit. */
   readonly webhook_denied: {
     readonly webhook: string
     readonly phase: string
@@ -263,17 +266,17 @@ export interface EventFields extends AttachEventFields {
     readonly failing: readonly string[]
     /** No policy can be used, so no user has a role. */
     readonly unusable?: boolean | undefined
-    /** The policy that failed now. */
+    /** The policy that has just failed. */
     readonly policy?: string | undefined
     readonly effect?: string | undefined
     readonly reason?: string | undefined
     readonly err?: unknown
   }
-  /** A user has no role in the console, because the user cannot be represented in the policies. */
+  /** A user has no console role, because policies cannot represent the user. */
   readonly console_user_untold: { readonly reason: string; readonly user?: string | undefined }
   readonly config_reloaded: { readonly backends: number }
   readonly config_refused: { readonly err?: unknown }
-  /** Changed settings that need a restart; empty when there are none. */
+  /** Changed settings that require a restart; empty when there are none. */
   readonly restart_needed: { readonly sections: readonly string[] }
   /** An event of the embedded authorization server. */
   readonly authorization_server: {
@@ -301,18 +304,21 @@ export interface EventFields extends AttachEventFields {
   }
   readonly session_storage: { readonly up: boolean; readonly err?: unknown }
   readonly status_report: { readonly ok: boolean; readonly config_map: string; readonly err?: unknown }
-  /** Lines of the audit log were lost. */
+  /** Audit log lines were lost. */
   readonly audit_lost: { readonly lines: number; readonly err?: unknown }
-  /** Lines are written again, and no line was lost for a while. */
+  /** Lines are being written again, and none has been lost for a while. */
   readonly audit_recovered: Readonly<Record<string, never>>
-  /** A trusted certificate of a backend expires soon or has expired. `ends` is absent when no certificate does. */
+  /**
+   * A certificate trusted for a backend expires soon or has expired. `ends` is absent when this is true of no
+   * certificate.
+   */
   readonly certificate_expiring: {
     readonly backend: string
     /** RFC 3339 time. */
     readonly ends?: string | undefined
     readonly expired?: boolean | undefined
   }
-  /** The server's certificate expires soon or has expired. `ends` is absent when it no longer does. */
+  /** The server's certificate expires soon or has expired. `ends` is absent when this is no longer true. */
   readonly serving_certificate_expiring: {
     /** RFC 3339 time. */
     readonly ends?: string | undefined
@@ -323,8 +329,8 @@ export interface EventFields extends AttachEventFields {
     readonly ends: string
   }
   /**
-   * The changed files contain no usable certificate and key. `reason` is absent when they do again. Contains file
-   * names, never content.
+   * The changed files contain no usable certificate and key. `reason` is absent when the files are usable again.
+   * Contains file names, never content.
    */
   readonly serving_certificate_refused: { readonly reason?: string | undefined }
 }

@@ -1,7 +1,7 @@
 /**
  * Writes events to the log: one line per change, not per call.
  *
- * An event about a lasting problem is logged when the problem opens, changes or closes. Other events, and flapping
+ * An event about a lasting problem is logged only when the problem opens, changes or closes. Other events, and flapping
  * problems, are logged a few times a minute; further repeats are counted and summarized in one line.
  */
 import type { Log } from '../../net/index.ts'
@@ -18,7 +18,7 @@ export interface EventLogOptions {
 }
 
 export const repeatWindowMs = 60_000
-/** Lines per window, for events about a problem and for all other events. */
+/** Number of lines per window, for events about a problem and for all other events. */
 const shownChanges = 5
 const occurrences = 1
 const maxWindows = 1_000

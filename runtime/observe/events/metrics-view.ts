@@ -1,4 +1,4 @@
-/** Counts events. Gauges of states are read from their owner at each scrape. */
+/** Counts events. Gauges that reflect a state are read from the state's owner at each scrape. */
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { EventFields, EventType } from './fields.ts'
 import type { Events } from './stream.ts'
@@ -34,9 +34,9 @@ export function backendLabel(backend: string): { 'target.workload_name': string 
   return { 'target.workload_name': backend }
 }
 
-/** Starts counting. `server` is the server name in metrics that are not about a backend. */
+/** Starts counting. `server` is the server's name, which is used in metrics that are not about a backend. */
 export function countEvents(events: Events, metrics: Metrics, server: string): void {
-  // Starts at 0, because a counter that first appears with an event hides it from a rate.
+  // Start at 0: if a counter first appears with an event, a rate does not show that event.
   metrics.auditLinesLost(0, {})
   metrics.configReloads(0, { outcome: 'success' })
   metrics.configReloads(0, { outcome: 'failure' })

@@ -1,6 +1,7 @@
 /**
- * Causes and fixes of individual failures, for every reader of `/status`. They contain no addresses, users or text from
- * backends. Event types without a row are not failures, or belong to a lasting problem that has its own fix.
+ * Causes of individual failures and how to fix them, for every reader of `/status`. They contain no addresses, users or
+ * text from backends. An event type without a row is not a failure, or belongs to a lasting problem that has its own
+ * fix.
  */
 import type { EventFields, EventType } from './fields.ts'
 import { checkDecisionPoint, checkRedis, checkWebhook, failureFix } from './words.ts'

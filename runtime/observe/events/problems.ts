@@ -3,7 +3,7 @@ import type { EventType } from './fields.ts'
 import type { EventCondition } from './row.ts'
 
 export interface OpenProblem {
-  /** Type of the event that opened it. */
+  /** Type of the event that opened the problem. */
   readonly type: EventType
   /** Milliseconds since the epoch. */
   readonly since: number
@@ -12,7 +12,7 @@ export interface OpenProblem {
   readonly fix: string
 }
 
-/** Effect of an event on its problem. */
+/** The effect of an event on its problem. */
 export type ProblemChange = 'opened' | 'changed' | 'closed' | 'same'
 
 const maxProblems = 500

@@ -1,6 +1,6 @@
 /**
- * Individual failures in the last hour, one entry with a count for each kind. Their number is limited; the kind without
- * recent failures is dropped first.
+ * Individual failures in the last hour: one entry for each kind, with a count. The number of entries is limited; the
+ * kind whose last failure is the oldest is dropped first.
  */
 import type { EventType } from './fields.ts'
 

@@ -5,10 +5,10 @@ export type EventLevel = 'debug' | 'info' | 'warn' | 'error'
 
 /** An event's effect on a lasting condition. */
 export interface EventCondition {
-  /** Equal for all events about the same condition. */
+  /** The same for all events about one condition. */
   readonly id: string
   readonly backend?: string | undefined
-  /** Undefined when the condition is over. Contains no addresses. Backend text is short and masked. */
+  /** Undefined when the condition is over. Contains no addresses. Text from a backend is short and masked. */
   readonly open: { readonly message: string; readonly fix: string } | undefined
 }
 
@@ -16,7 +16,7 @@ export interface EventRow<F> {
   /** Fixed text. */
   readonly message: string | ((fields: F) => string)
   readonly level: EventLevel | ((fields: F) => EventLevel)
-  /** Groups repeated events; one of a few values. Default: the backend of the event, if any. */
+  /** Groups repeated events. There are only a few values. Default: the backend of the event, if any. */
   readonly repeats?: (fields: F) => string
   readonly condition?: (fields: F) => EventCondition | undefined
   /** Logged even when the condition does not change. */

@@ -1,9 +1,9 @@
 /**
- * The event stream of a server. Every component emits its events here; log, `/status`, metrics and the cluster report
- * are views of the same stream, so that they agree.
+ * The event stream of a server. Every component emits its events here. The log, `/status`, the metrics and the cluster
+ * report are views of this stream, so they agree.
  *
  * Successful calls emit nothing. The number of open problems is limited. Listeners are called in registration order,
- * and an exception in one does not affect the others.
+ * and an exception in one listener does not affect the rest.
  */
 import type { EventFields, EventType } from './fields.ts'
 import { nextSteps, type NextStep } from './next-steps.ts'
@@ -29,9 +29,9 @@ export interface Events {
   emit<T extends EventType>(type: T, fields: EventFields[T]): void
   /** Calls `listener` for every event from now on. Returns a function that removes the listener. */
   listen(listener: EventListener): () => void
-  /** Returns current problems, oldest first. */
+  /** Returns the current problems, oldest first. */
   problems(): readonly OpenProblem[]
-  /** Returns individual failures in the last hour, most recent first. */
+  /** Returns the individual failures in the last hour, most recent first. */
   recent(): readonly RecentFailure[]
 }
 

@@ -1,8 +1,8 @@
 /**
  * A row for each event type: log message, grouping, and the problem that it opens or closes.
  *
- * A problem is a lasting condition. Events about it are logged when it opens, changes or closes, not every time. Other
- * events are logged as they occur; repeats within a minute become one line with a count.
+ * A problem is a lasting condition. Events about a problem are logged when it opens, changes or closes, not every time.
+ * Other events are logged as they occur; repeats within a minute become one line with a count.
  */
 import { attachRows } from './rows/attach.ts'
 import { callRows } from './rows/calls.ts'

@@ -1,6 +1,6 @@
 /**
- * Backend failure categories: text for readers of `/status`, and the fix. They contain no addresses. The backend's own
- * explanation may follow (`withDetail`).
+ * Backend failure categories, with the text for readers of `/status` and the fix. They contain no addresses. The
+ * backend's own explanation may follow (`withDetail`).
  */
 interface Words {
   readonly text: string
@@ -75,7 +75,7 @@ const otherWords: Words = {
   fix: (backend) => `check the log of ${backend}`,
 }
 
-/** Next steps that several events share. */
+/** Next steps that apply to several events. */
 export const checkRedis =
   'check that Redis is running and that its address, password and network path are correct'
 export const checkDecisionPoint =

@@ -1,5 +1,5 @@
 /**
- * Watches a response on its way to the client: its length, and whether it is a JSON-RPC error.
+ * Watches a response on its way to the client: determines its length, and whether it is a JSON-RPC error.
  *
  * Keeps the first and last bytes of a JSON body, or of the event that carries the response. Nothing is delayed, changed
  * or parsed.
@@ -56,7 +56,7 @@ export class ResponseWatch {
   #line = ''
   #lineSize = 0
 
-  /** `keepBytes`: how much of the response message to keep for the record. */
+  /** `keepBytes` is the number of response bytes to keep for the record. */
   constructor(keepBytes: number) {
     this.#keep = Math.max(keepBytes, scannedBytes)
     this.#message = new Ends(this.#keep)
@@ -115,7 +115,7 @@ export class ResponseWatch {
   }
 }
 
-/** Determined by the first character, because headers passed to writeHead cannot be read back. */
+/** The first character determines this, because headers passed to writeHead cannot be read back. */
 function kindOf(chunk: Buffer): 'unknown' | 'json' | 'events' | 'other' {
   const text = chunk.toString('latin1', 0, 64).trimStart()
   if (text === '') return 'unknown'
@@ -150,7 +150,7 @@ export function watchResponse(res: ServerResponse, keepBytes: number, onOpen?: (
   return watch
 }
 
-/** A function with several signatures, called with the original arguments. */
+/** Makes a function with several signatures callable with the original arguments. */
 function callable(method: unknown): (...args: unknown[]) => unknown {
   return method as (...args: unknown[]) => unknown
 }

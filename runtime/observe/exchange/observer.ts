@@ -1,9 +1,10 @@
 /**
- * Audits and measures the requests of one server: `wrap` starts the observation, the pipeline's `audit` hook
- * (`finished`) ends it, and `operation` encloses the work in between.
+ * Audits and measures one server's requests: `wrap` starts the observation, the pipeline's `audit` hook (`finished`)
+ * ends it, and `operation` encloses the work in between.
  *
- * One audit line and one server span for each HTTP request. The work records details that only it has (backend, exact
- * outcome, client) in the scope of the request. With audit and telemetry off, the handler is returned unchanged.
+ * One audit line and one server span for each HTTP request. The work records details that are known only there
+ * (backend, exact outcome, client) in the request's scope. With audit and telemetry off, the handler is returned
+ * unchanged.
  * Source: docs/reference/specification/virtual-server.md#audit, config.audit, config.telemetry; ARCHITECTURE.md, "A tool call".
  */
 import { randomUUID } from 'node:crypto'
@@ -26,19 +27,19 @@ export interface ObserverOptions {
   readonly server: string
   readonly audit: AuditTrail
   readonly telemetry: Instruments
-  /** Receives every record, regardless of the audit settings. */
+  /** Receives all records, regardless of the audit settings. */
   readonly recorder?: ExchangeRecorder | undefined
-  /** Mask for recorded requests. */
+  /** Masks recorded requests. */
   readonly mask?: RecordMask | undefined
   /** True for the paths whose requests are audited and measured. Default: all. */
   readonly observes?: ((path: string) => boolean) | undefined
   readonly transport?: ((path: string) => string) | undefined
-  /** Trusts X-Forwarded-For for the client's address. Default: false. */
+  /** True to trust X-Forwarded-For for the client's address. Default: false. */
   readonly trustProxyHeaders?: boolean | undefined
   readonly log?: Log | undefined
 }
 
-/** Facts about an operation when the work begins. */
+/** What is known about an operation when the work begins. */
 export interface OperationFacts {
   readonly message: MessageView
   readonly params: ParamsView
@@ -57,7 +58,7 @@ export interface Observer {
   started(exchange: Exchange): void
   /** The pipeline's `audit` hook. `error` is the thrown value, if any. Never throws. */
   finished(exchange: Exchange, error: unknown, message?: MessageView, params?: ParamsView): void
-  /** Leaves the report to another process. Returns a function that undoes this. */
+  /** Lets another process report the request. Returns a function that undoes this. */
   leave(exchange: Exchange): () => void
   /** Runs the operation of a request under the server span; `read` returns the exact outcome if known. */
   operation<T>(
@@ -65,7 +66,7 @@ export interface Observer {
     work: () => Promise<T>,
     read: (result: T) => RpcResponse | undefined,
   ): Promise<T>
-  /** Attributes the call in flight to a tool other than the named one, with these arguments. */
+  /** Attributes the call in flight to a different tool than the named one, with these arguments. */
   attributeTo(tool: string, toolArguments: Buffer): void
   /** Sets the backend of the request in flight. */
   backend(name: string): void
@@ -150,7 +151,8 @@ class ActiveObserver implements Observer {
       this.#log.error('the message in a request could not be read', { err: failure })
     }
     const finish = (): void => this.#end(scope, exchange, error)
-    // Only accepted so far: the response is sent over another request's stream when the operation ends.
+    // The request has only been accepted so far; the response is sent over another request's stream when the operation
+    // ends.
     if (scope.pending > 0 && exchange.res.statusCode === 202) scope.deferred = finish
     else finish()
   }
@@ -280,7 +282,7 @@ const unobserved: Observer = {
   annotate() {},
 }
 
-/** The protocol version that the session and the client agreed on, if known. */
+/** The protocol version negotiated for the session, if known. */
 function agreedVersion({ rpc }: RequestScope): { protocolVersion?: string } {
   return rpc?.protocolVersion === undefined ? {} : { protocolVersion: rpc.protocolVersion }
 }

@@ -8,7 +8,7 @@ import { errorType } from '../telemetry/tracer.ts'
 import { knownMethod, type RpcFacts } from './rpc.ts'
 import { type RpcResponse, safeMessage } from './rpc-answer.ts'
 
-/** Status for a client that disconnected before the response. */
+/** Status for a client that disconnected before it got a response. */
 const clientLeft = 499
 
 export function typeOf(rpc: RpcFacts | undefined, req: IncomingMessage, res: ServerResponse): AuditEventType {
@@ -31,7 +31,7 @@ export function statusOf(req: IncomingMessage, res: ServerResponse): number {
   return req.headers.upgrade === undefined ? clientLeft : 101
 }
 
-/** `error` is the pipeline's error. After a success status, it means that the response was cut off. */
+/** `error` is the pipeline's error. After a success status, an error means that the response was cut off. */
 export function outcomeOf(status: number, response: RpcResponse | undefined, error: unknown): AuditOutcome {
   if (status === 401 || status === 403) return 'denied'
   if (status >= 500) return 'error'
@@ -41,14 +41,12 @@ export function outcomeOf(status: number, response: RpcResponse | undefined, err
   return response?.toolError === true ? 'application_error' : 'success'
 }
 
-/** Denials by policy may have status 200. */
+/** Policy denials may have status 200. */
 function isDenial({ code }: RpcResponse): boolean {
   return code === 401 || code === 403
 }
 
-/**
- * Returns the error kind for `error.type`: a code, never a message. Undefined when nothing failed except the client.
- */
+/** Returns the error kind for `error.type`: a code, never a message. Undefined when nothing but the client failed. */
 export function errorOf(
   status: number,
   response: RpcResponse | undefined,

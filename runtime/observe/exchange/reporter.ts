@@ -24,9 +24,9 @@ export interface ExchangeReporterOptions {
   readonly audit: AuditTrail
   readonly telemetry: Instruments
   readonly recorder: ExchangeRecorder | undefined
-  /** Mask for recorded requests. */
+  /** Masks recorded requests. */
   readonly mask: RecordMask | undefined
-  /** Transport of a path, for labels. */
+  /** Returns the transport served at a path, for labels. */
   readonly transport: (path: string) => string
   readonly trustProxyHeaders: boolean
 }
@@ -36,7 +36,7 @@ export interface ExchangeReporterOptions {
  * bodies.
  */
 export interface ExchangeRecorder {
-  /** How many bytes of a response it needs; 0 for none. */
+  /** Number of response bytes that the recorder needs; 0 for none. */
   readonly responseBytes: number
   exchange(record: ExchangeRecord): void
 }
@@ -62,7 +62,7 @@ export class ExchangeReporter {
     this.#options = options
   }
 
-  /** True when the JSON-RPC outcome of a response is needed. */
+  /** True when the recorder needs the JSON-RPC outcome of responses. */
   get #readsResponses(): boolean {
     const { audit, telemetry, recorder } = this.#options
     return audit.detectApplicationErrors || telemetry.enabled || recorder !== undefined
@@ -180,8 +180,8 @@ function maskedError(response: RpcResponse, mask: MaskText): RpcResponse {
 }
 
 /**
- * Returns a client's network address: the peer of the connection or, when proxies are trusted, the last address that is
- * not private or loopback.
+ * Returns a client's network address: the connection's peer or, when proxies are trusted, the last address that is not
+ * private or loopback.
  */
 export function clientAddress(
   req: IncomingMessage,

@@ -2,14 +2,14 @@
  * Detects errors from the beginning and end of a JSON-RPC response, without reading the middle.
  *
  * Protocol errors appear in the first bytes. A failed tool sets `isError`, usually after its content, so the last bytes
- * are checked too. An error flag in the middle is missed and counts as success.
+ * are checked too. A response with an error flag in the middle counts as a success.
  * Source: docs/reference/specification/virtual-server.md#audit, config.audit.detectApplicationErrors; JSON-RPC 2.0 section 5; MCP
  * 2025-11-25, tools.
  */
 import { decodeString, skipSpace, skipString, skipValue, walkMembers } from '../json-prefix.ts'
 import { redactText, cutBytes } from '../redact.ts'
 
-/** Bytes that are checked at each end. */
+/** Number of bytes that are checked at each end. */
 export const scannedBytes = 512
 const maxMessageBytes = 256
 

@@ -61,7 +61,7 @@ const targets: Readonly<Record<string, readonly [TargetType, 'name' | 'uri']>> =
   'resources/unsubscribe': ['resource', 'uri'],
 }
 
-/** MCP methods; the method label of metrics has no other values except `other`. */
+/** MCP methods. The only other value of the method label in metrics is `other`. */
 export const knownMethods: ReadonlySet<string> = new Set([
   ...Object.keys(targets),
   'initialize',
@@ -117,12 +117,12 @@ export interface AttributedTool {
   readonly arguments: Buffer
 }
 
-/** Returns the facts of a call that is attributed to another tool. */
+/** Returns the facts about a call that is attributed to another tool. */
 export function withTool(rpc: RpcFacts, { name, arguments: toolArguments }: AttributedTool): RpcFacts {
   return { ...rpc, target: cutBytes(redactText(name), maxTargetBytes), toolArguments }
 }
 
-/** Cache of parsed client info, by the object that a session keeps. */
+/** Caches parsed client info, keyed by the object that a session keeps. */
 const clientNames = new WeakMap<Buffer, ClientName>()
 const maxInfoBytes = 16_384
 

@@ -12,13 +12,13 @@ import type { GuardrailRecord, QuotaRecord, WebhookRecord } from '../audit/excha
 import type { ClientName, AttributedTool, RpcFacts } from './rpc.ts'
 import type { RpcResponse } from './rpc-answer.ts'
 
-/** One HTTP request from a client. Filled in during processing. */
+/** One HTTP request from a client. Filled in while the request is processed. */
 export interface RequestScope {
   /** Milliseconds since the epoch. */
   readonly startedAt: number
   /** The client's request id if usable, otherwise a new one. */
   readonly requestId: string
-  /** Released after the report, because connections opened by the request may keep this scope for long. */
+  /** Released after the report, because connections opened by the request may keep this scope alive for a long time. */
   http: HttpSide | undefined
   rpc: RpcFacts | undefined
   /** The actual tool of a call, when it differs from the named tool. */
@@ -28,14 +28,14 @@ export interface RequestScope {
   backend: string | undefined
   /** Policy decision about the request. */
   policy: PolicyRecord | undefined
-  /** Outcome of the operation; takes precedence over what the response looks like. */
+  /** Outcome of the operation, which takes precedence over the outcome derived from the response. */
   response: RpcResponse | undefined
   /** Error code of a rejected operation. */
   errorCode: ErrorCode | undefined
   span: OpenSpan | undefined
   /** `traceparent` of the request that this one continues. */
   continues: string | undefined
-  /** Code for the reason for a denial. */
+  /** Code that identifies the reason for a denial. */
   denial: string | undefined
   /** Webhook responses, in order; only the first ones if there are many. */
   webhooks: WebhookRecord[] | undefined
@@ -65,7 +65,7 @@ export type CallNotes = Pick<RequestScope, 'webhooks' | 'quotas' | 'guardrails'>
 export interface ExchangeScope {
   readonly request: RequestScope | undefined
   readonly span: OpenSpan | undefined
-  /** Receives the notes instead of the request. */
+  /** Receives the notes in place of the request. */
   readonly notes?: CallNotes | undefined
 }
 
@@ -81,15 +81,15 @@ export function annotate(attributes: NonNullable<RequestScope['attributes']>): v
   if (request?.http) request.attributes = { ...request.attributes, ...attributes }
 }
 
-/** Denial by a rate limit when the response is a result. */
+/** The denial by a rate limit, when the response is a result. */
 export const limitedDenial = 'rate_limited'
 
-/** Denial by a quota when the response is a result. */
+/** The denial by a quota, when the response is a result. */
 export const quotaDenial = 'quota_exceeded'
 
 /**
- * Returns a `traceparent` with which a later request can continue the request in flight; for a chain, returns that of
- * the first request.
+ * Returns a `traceparent` that a later request can use to continue the request in flight; in a chain, the `traceparent`
+ * of the first request.
  */
 export function requestTrace(): string | undefined {
   const request = scopes.getStore()?.request
@@ -115,7 +115,7 @@ export function withNotes<T>(notes: CallNotes, work: () => T): T {
   return withScope({ request, span, notes }, work)
 }
 
-/** Returns where notes go, or undefined when they are discarded. */
+/** Returns the object that receives notes, or undefined when notes are discarded. */
 function notesInForce(): CallNotes | undefined {
   const { notes, request } = scopes.getStore() ?? {}
   return notes ?? (request?.http && request)

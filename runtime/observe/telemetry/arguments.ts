@@ -1,5 +1,6 @@
 /**
- * A tool call's arguments for a span: without credentials, at most 100 characters per value and 200 in total.
+ * Formats a tool call's arguments for a span: without credentials, and with at most 100 characters per value and 200 in
+ * total.
  * Source: reference limits of tool argument recording; OpenTelemetry generative AI conventions (opt-in attribute).
  */
 import type { MaskText } from '../record-mask.ts'
@@ -32,7 +33,7 @@ export function describeArguments(raw: Buffer, mask: MaskText = asItIs): string 
   return cut(parts.join(', '), maxAllChars)
 }
 
-/** True for argument names that are omitted from spans; includes more names than certain credentials. */
+/** True for argument names that are omitted from spans, including names that may not refer to a credential. */
 export function isSensitive(name: string): boolean {
   return sensitive.test(name) || isSecretName(name)
 }

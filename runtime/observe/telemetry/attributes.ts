@@ -1,5 +1,5 @@
 /**
- * Describes a client's request on its span: the table of attributes lists current names next to those from older
+ * Describes a client's request on its span. The table of attributes lists current names next to those from older
  * conventions, which are added while useLegacyAttributes is on. docs/guides/observability.md repeats the table and a
  * test compares the two.
  *

@@ -1,7 +1,7 @@
 /**
- * Measures calls to backends: a client span, backend counters, duration.
+ * Measures calls to backends: client spans, backend counters, durations.
  *
- * Addresses and resource URIs are recorded on the span only; labels contain names only.
+ * Addresses and resource URIs are recorded only on the span; labels contain only names.
  * Source: OpenTelemetry semantic conventions for MCP, client.
  */
 import { own } from '../../../schemas/index.ts'
@@ -25,8 +25,8 @@ export interface BackendCall {
 
 export interface BackendCalls {
   /**
-   * Runs a call. `errorOf` returns the error kind of an error response; a rejection counts by its code. The span handle
-   * accepts facts that become known during the call.
+   * Runs a call. `errorOf` returns the error kind of an error response; a rejection is counted by its code. The span
+   * handle accepts details that become known during the call.
    */
   observe<T>(
     call: BackendCall,
@@ -139,7 +139,7 @@ interface ServerLabels {
   readonly 'server.port': number
 }
 
-/** Enough for the current backends and for previous ones. */
+/** Enough for the current backends and previous ones. */
 const servers = new LRUCache<string, ServerLabels>({ max: 1_000 })
 
 function serverOf(url: string): ServerLabels {

@@ -1,9 +1,9 @@
 /**
- * One function for each row of the metric table: `metrics.mcpRequests(1, { server, … })`. Counters add, gauges and
- * histograms record. Observed rows take a function that is called at each scrape.
+ * One function for each row of the metric table: `metrics.mcpRequests(1, { server, … })`. Functions for counters add a
+ * value; those for gauges and histograms record a value. Observed rows take a function that is called at each scrape.
  *
- * Only labels of the row are used, truncated to 128 bytes; undefined labels are omitted. The SDK limits the number of
- * series (2000 per metric; further ones share a series).
+ * Only the row's labels are used, truncated to 128 bytes; undefined labels are omitted. The SDK limits the number of
+ * series to 2000 per metric; any further series are combined into one.
  */
 import type { Meter, MetricOptions } from '@opentelemetry/api'
 import { type MetricRow, processMetrics, serverMetrics } from '../../../schemas/metrics/index.ts'

@@ -1,8 +1,8 @@
 /**
- * Exporters that send spans and metrics to a collector: OTLP over HTTP, in protobuf or JSON.
+ * Exporters that send spans and metrics to a collector with OTLP over HTTP, in protobuf or JSON.
  *
- * An unreachable collector affects only the telemetry: queues are bounded, and the log reports the start and end of a
- * failure once each. Responses from the collector are not logged.
+ * An unreachable collector affects only telemetry: queues are bounded, and the log reports the start and the end of
+ * each failure once. Responses from the collector are not logged.
  */
 import { OTLPMetricExporter as JsonMetricExporter } from '@opentelemetry/exporter-metrics-otlp-http'
 import { OTLPMetricExporter as ProtobufMetricExporter } from '@opentelemetry/exporter-metrics-otlp-proto'
@@ -16,11 +16,11 @@ import type { CollectorSettings } from './settings.ts'
 type ExportResult = Parameters<Parameters<SpanExporter['export']>[1]>[0]
 
 const exportTimeoutMs = 10_000
-/** Result code of the OpenTelemetry API. */
+/** A result code from the OpenTelemetry API. */
 const success = 0
 
 function options(url: string, { headers, ca, proxy }: CollectorSettings) {
-  // Node's agent connects; our rules choose the route.
+  // Node's agent opens the connection; our rules choose the route.
   const server = proxyFor(url, proxy)
   return {
     url,

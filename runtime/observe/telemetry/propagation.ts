@@ -1,5 +1,5 @@
 /**
- * Trace context of a request: parses `traceparent` and `tracestate` from clients and writes them for backends.
+ * The trace context of a request: parses `traceparent` and `tracestate` from clients, and writes them for backends.
  * Malformed values are ignored and a new trace starts.
  * Source: W3C Trace Context, sections 3.2 and 3.3.
  */
@@ -15,7 +15,7 @@ const stateMember = /^[a-z0-9_\-*/@]{1,256}=[\x21-\x2b\x2d-\x3c\x3e-\x7e]{1,256}
 const maxStateLength = 512
 const maxStateMembers = 32
 
-/** Returns the remote span of a carrier, or undefined. */
+/** Returns the remote span in a carrier, or undefined. */
 export function readTraceContext(carrier: TraceCarrier): SpanContext | undefined {
   const match = parent.exec(carrier.traceparent?.trim() ?? '')
   if (!match) return undefined
@@ -41,7 +41,7 @@ function readState(text: string | undefined): string | undefined {
   return used.every((member) => stateMember.test(member)) ? used.join(',') : undefined
 }
 
-/** Returns header (and `_meta`) members for calls from within a span. */
+/** Returns the header (and `_meta`) members for calls made within a span. */
 export function writeTraceContext(context: SpanContext): Readonly<Record<string, string>> {
   const flags = (context.traceFlags & TraceFlags.SAMPLED).toString(16).padStart(2, '0')
   const state = context.traceState?.serialize()

@@ -2,8 +2,9 @@
  * Validates and resolves the `telemetry` section of a configuration: addresses, headers, trust anchors, sampling.
  *
  * Does not read the environment; the caller passes it. Header values may contain variables as `${NAME}`, so that
- * secrets stay out of the file; `$${NAME}` is the literal `${NAME}`. The endpoint is the base of both signals:
- * `/v1/traces` and `/v1/metrics` are appended. The encoding is protobuf unless the standard variables select JSON.
+ * secrets stay out of the file; `$${NAME}` is the literal `${NAME}`. The endpoint is the base URL for both signals:
+ * `/v1/traces` and `/v1/metrics` are appended to it. The encoding is protobuf unless the standard variables select
+ * JSON.
  * Source: docs/reference/specification/virtual-server.md#telemetry, config.telemetry; OpenTelemetry protocol exporter
  * specification.
  */
@@ -32,11 +33,11 @@ export interface TelemetrySettings {
   readonly resource: Readonly<Record<string, string>>
   /** Attributes of server spans. */
   readonly environment: Readonly<Record<string, string>>
-  /** Problems that warrant only a warning. */
+  /** Problems that only cause a warning. */
   readonly warnings: readonly string[]
 }
 
-/** Encodings of OTLP over HTTP. */
+/** The encodings of OTLP over HTTP. */
 export type OtlpProtocol = 'http/protobuf' | 'http/json'
 
 export interface CollectorSettings {
@@ -119,7 +120,7 @@ function readSettings(
 }
 
 /**
- * Returns resource attributes from a pod's variables.
+ * Returns the resource attributes from a pod's environment variables.
  * Source: OpenTelemetry semantic conventions, Kubernetes attributes.
  */
 function podAttributes(env: Environment): Readonly<Record<string, string>> {
@@ -235,7 +236,7 @@ function readCa(path: string, violations: string[]): string | undefined {
   return undefined
 }
 
-/** Omits unset variables, and variables with credential names, with a warning. */
+/** Omits unset variables and variables with credential names, and warns about them. */
 function readVariables(
   names: readonly string[],
   env: Environment,

@@ -21,8 +21,8 @@ export interface TelemetryOptions {
   readonly env?: Readonly<Record<string, string | undefined>> | undefined
   readonly log?: Log | undefined
   /**
-   * Records tool call arguments on spans, redacted and truncated. Default: false, because arguments are the caller's
-   * data.
+   * True to record tool call arguments on spans, redacted and truncated. Default: false, because arguments are the
+   * caller's data.
    */
   readonly toolArguments?: boolean | undefined
   /** How often metrics are pushed. Default 60 s. */
@@ -40,12 +40,12 @@ export interface Instruments {
   readonly prometheus: (() => Promise<string>) | undefined
   /** Options for request spans. */
   readonly spans: SpanOptions
-  /** Sends pending data for at most a few seconds, and stops. */
+  /** Sends pending data for at most a few seconds, then stops. */
   close(): Promise<void>
 }
 
 export interface SpanOptions {
-  /** Also writes the attribute names from older conventions. */
+  /** True to also write the attribute names from older conventions. */
   readonly legacy: boolean
   readonly toolArguments: boolean
   /** Attributes of every server span. */

@@ -1,17 +1,17 @@
 /**
- * Tracer interface: server spans for client requests, client spans for backend calls, internal spans for work in
- * between. spans.ts implements it and is loaded only when tracing is on.
+ * The tracer interface: server spans for client requests, client spans for backend calls, and internal spans for the
+ * work in between. spans.ts implements it and is loaded only when tracing is on.
  *
- * The parent of a span comes from the asynchronous context (exchange/scope.ts). Errors appear by code only, without
- * messages and stacks. When off, the work simply runs.
+ * The parent of a span comes from the asynchronous context (exchange/scope.ts). Only error codes are recorded, not
+ * messages or stacks. When tracing is off, the work simply runs.
  */
 import type { Span } from '@opentelemetry/api'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { TraceCarrier } from './propagation.ts'
 
 /**
- * Internal spans, between a client's request and calls to backends. Server spans are named `<mcp method> <target>`,
- * client spans likewise. docs/guides/observability.md repeats this table; a test compares the two.
+ * Names of the internal spans between a client's request and calls to backends. Server spans and client spans are named
+ * `<mcp method> <target>`. docs/guides/observability.md repeats this table; a test compares the two.
  */
 export const spanTable = {
   'aggregator.AggregateCapabilities': "a client's catalog is assembled because it is not cached",
@@ -27,7 +27,7 @@ export type InternalSpan = keyof typeof spanTable
 
 export type SpanAttributes = Readonly<Record<string, string | number | boolean | undefined>>
 
-/** A span that the work can add details to. */
+/** A span to which the work can add details. */
 export interface SpanHandle {
   /** False when attributes are discarded and need not be computed. */
   readonly recording: boolean
@@ -41,7 +41,7 @@ export interface OpenSpan extends SpanHandle {
   rename(name: string): void
   /** Returns the span's `traceparent`. */
   traceparent(): string | undefined
-  /** Links it to a span in another trace. */
+  /** Links the span to a span in another trace. */
   link(traceparent: string): void
   end(): void
 }
@@ -69,7 +69,7 @@ export const noTracer: Tracer = {
   carrier: () => noAttributes,
 }
 
-/** Returns the code of an error, or its class. */
+/** Returns an error's code, or its class. */
 export function errorType(error: unknown): string {
   if (error instanceof GatehouseError) return error.code
   return error instanceof Error ? error.name : 'error'

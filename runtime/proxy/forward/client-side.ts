@@ -1,4 +1,4 @@
-/** Helpers for writing a response to the client, shared by the proxy's forwarder and by tunnel relays. */
+/** Helpers for writing a response to the client, shared by the proxy's forwarder and tunnel relays. */
 import type { IncomingHttpHeaders, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import type { DispatchController } from '../../net/index.ts'
 

@@ -1,8 +1,9 @@
 /**
- * Keeps clients that use the deprecated HTTP+SSE transport behind the proxy. The first event, `endpoint`, may contain
- * an absolute URL on the target's own origin, which is reduced to path and query. Other URLs stay unchanged.
+ * Ensures that clients using the deprecated HTTP+SSE transport keep sending their requests through the proxy. The first
+ * event, `endpoint`, may contain an absolute URL on the target's own origin, which is reduced to path and query. Other
+ * URLs stay unchanged.
  *
- * Only inspects a stream up to the first event; all later bytes pass through.
+ * Inspects a stream only up to the first event; all later bytes pass through.
  * Source: MCP 2024-11-05, "HTTP with SSE".
  */
 const maxBytes = 65_536

@@ -56,7 +56,7 @@ export interface ForwarderOptions {
   readonly credential: TargetCredential | undefined
   /** Time limit for the target's response headers; not applied to event streams. 0 disables it. */
   readonly headersTimeoutMs: number
-  /** Path prefix of this proxy as clients see it; '' when there is none. */
+  /** This proxy's path prefix as clients see it; '' when there is none. */
   readonly endpointPrefix: string
   /** Uses `X-Forwarded-Prefix` when no prefix is configured. */
   readonly trustForwardedPrefix: boolean
@@ -64,14 +64,14 @@ export interface ForwarderOptions {
   readonly log: Log
 }
 
-/** Returns the last stage of the pipeline. It rejects with GatehouseError only if nothing has been written. */
+/** Returns the last stage of the pipeline. The stage rejects with GatehouseError only if nothing has been written. */
 export function makeForwarder(options: ForwarderOptions): (exchange: ProxyExchange) => Promise<void> {
   return function forward(exchange) {
     return new Forwarding(options, exchange).run()
   }
 }
 
-/** Next step after withholding a response from the client. */
+/** The next step after a response has been withheld from the client. */
 type Next = 'redirect' | 'recover' | 'renew' | 'refuse' | 'refuse stream' | 'refuse redirect'
 
 /** A request and all of its attempts. */
@@ -195,7 +195,8 @@ class Forwarding implements ResponsePolicy {
     if (lost === 'read') return 'read'
     if (lost) return this.#lostSession(status)
     if (status !== 401 && status !== 403) return 'show'
-    // A valid credential with insufficient permissions: the client may see the response, without the challenge.
+    // The credential is valid but has insufficient permissions, so the client may see the response without the
+    // challenge.
     if (status === 403 && this.#renewals >= maxRenewals) return 'show'
     return credential?.concerns(status, challenge) ? this.#aside('renew') : 'show'
   }
@@ -213,7 +214,7 @@ class Forwarding implements ResponsePolicy {
     return 'aside'
   }
 
-  /** Returns whether the target has lost the session; returns 'read' until the body has arrived. */
+  /** Reports whether the target has lost the session; returns 'read' until the body has arrived. */
   #sessionLost(status: number, headers: IncomingHttpHeaders, body: Buffer | undefined): boolean | 'read' {
     if (this.#sentId === undefined) return false
     const { message } = this.#exchange
@@ -237,7 +238,7 @@ class Forwarding implements ResponsePolicy {
     return 'show'
   }
 
-  /** Returns 404 regardless of the target's status, because it asks the client to open a new session. */
+  /** Returns 404 regardless of the target's status, because 404 asks the client to open a new session. */
   #refuse(): never {
     const { session } = this.#exchange
     if (session) this.#forget(session.clientId)
@@ -245,7 +246,7 @@ class Forwarding implements ResponsePolicy {
     throw new GatehouseError('SESSION_NOT_FOUND')
   }
 
-  /** After a recovery: true when the message does not apply to the new session and was only acknowledged. */
+  /** After a recovery, true when the message does not apply to the new session and was only acknowledged. */
   #isOver(): boolean {
     const { message, res } = this.#exchange
     if (!message || mayEnterNextSession(message)) return false

@@ -1,7 +1,7 @@
 /**
- * Decides which of the target's redirects the proxy follows: same authority, no downgrade from https. Redirects of MCP
- * requests to an absolute address are rejected, because a client that follows one bypasses this proxy. All other
- * redirects pass through unchanged.
+ * Decides which of the target's redirects the proxy follows: those with the same authority and no downgrade from https.
+ * Redirects of MCP requests to an absolute address are rejected, because a client that follows one would bypass this
+ * proxy. All other redirects pass through unchanged.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { headerName } from '../../mcp/index.ts'
@@ -29,8 +29,8 @@ export function redirectPath(
 }
 
 /**
- * True for requests to the MCP endpoint, which may have any path when the target has none configured. Clients send
- * `MCP-Protocol-Version` to metadata documents as well, so that header does not decide.
+ * True for requests to the MCP endpoint, which may have any path when the target has none configured. Clients also send
+ * `MCP-Protocol-Version` in requests for metadata documents, so this header is not a criterion.
  */
 export function isMcpRequest(target: TargetAddress, exchange: ProxyExchange): boolean {
   const { headers } = exchange.req
@@ -52,7 +52,7 @@ export function leavesProxy(location: string | undefined): boolean {
 }
 
 /**
- * Returns the error for a rejected redirect. It only contains the origin, because paths and queries may contain
+ * Returns the error for a rejected redirect. The error contains only the origin, because paths and queries may contain
  * credentials.
  */
 export function redirectRefused({ origin }: TargetAddress, status: number, location = ''): GatehouseError {

@@ -26,11 +26,11 @@ export interface HeaderRules {
 
 export interface HeaderOptions {
   readonly target: TargetAddress
-  /** Fixed, validated headers; they override the credential. */
+  /** Fixed, validated headers, which override the credential's headers. */
   readonly inject: readonly { readonly name: string; readonly value: string }[]
   /** Lower-case names of the headers that the credential may set. Client headers with these names are dropped. */
   readonly credentialNames: readonly string[]
-  /** False drops the client's `Authorization`, which was meant for this proxy. */
+  /** False to drop the client's `Authorization`, which was meant for this proxy. */
   readonly passAuthorization: boolean
   /** Lower-case names of additional client headers to drop. */
   readonly strip: readonly string[]
@@ -87,7 +87,7 @@ export function requestHeaders(
   if (rules.identifyCallers && exchange.caller) lines.push(callerHeader, callerDigest(exchange.caller.key))
   if (wantsTrailers(req.headers['te'])) lines.push('TE', 'trailers')
   lines.push('X-Forwarded-For', req.socket.remoteAddress ?? 'unknown')
-  // A remote target that sees the internal host or "http" would redirect to them.
+  // A remote target that sees the internal host or "http" would redirect to that host or scheme.
   if (target.loopback) lines.push('X-Forwarded-Host', req.headers.host ?? '', 'X-Forwarded-Proto', 'http')
   else lines.push('X-Forwarded-Proto', target.protocol === 'https:' ? 'https' : 'http')
   return lines
@@ -98,7 +98,7 @@ function isReadHere({ asksForStream, upgrade, session }: ProxyExchange): boolean
   return upgrade === undefined && (asksForStream || session?.eventIds !== undefined)
 }
 
-/** True for an event id from before the session was reopened, which the target cannot resume. */
+/** True for an event id that dates from before the session was reopened, because the target cannot resume from it. */
 function isFromLostSession({ session }: ProxyExchange, id: string | undefined): boolean {
   return session?.eventIds !== undefined && !session.eventIds.has(id ?? '')
 }

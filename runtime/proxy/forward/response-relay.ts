@@ -1,5 +1,5 @@
 /**
- * Relays one response from the target to the client in chunks, as undici's dispatch handler.
+ * Relays one response from the target to the client in chunks; implements undici's dispatch handler.
  *
  * A response is either committed (head written, body streamed with back-pressure, trailers included) or set aside for
  * the forwarder (redirect, lost session, rejected credential), which drops its body. Nothing is buffered beyond the two
@@ -29,19 +29,19 @@ export type RelayDecision = 'show' | 'aside' | 'read'
 export interface ResponsePolicy {
   /**
    * Called when the head of a final response has arrived, before anything is written. Called again with the body after
-   * the decision 'read'; then 'read' is treated as 'show'.
+   * the decision 'read'; a second 'read' is treated as 'show'.
    */
   decide(status: number, headers: IncomingHttpHeaders, body?: Buffer): RelayDecision
   readonly rules: ResponseRules
   /** Receives a response's bytes before the client does. */
   readonly watchEvents?: ((chunk: Buffer) => void) | undefined
-  /** The target's origin. Absolute `endpoint` events on it are reduced to a path. */
+  /** The target's origin. Absolute URLs in its `endpoint` events are reduced to a path. */
   readonly targetOrigin: string
   /** Prefix for the path of an `endpoint` event. */
   readonly endpointPrefix: string
 }
 
-/** A response whose body is read before anything is written. */
+/** A response whose body is read before anything is written to the client. */
 interface Held {
   readonly status: number
   readonly text: string | undefined
@@ -53,7 +53,9 @@ interface Held {
 /** Head of a response that was set aside. Undefined when the client got a response or disconnected. */
 export type DiscardedResponse = { readonly status: number; readonly headers: IncomingHttpHeaders } | undefined
 
-/** A dropped body up to this size is read, which keeps the connection usable. A larger body closes the connection. */
+/**
+ * A dropped body of up to this size is read, which keeps the connection usable. A larger body closes the connection.
+ */
 const maxDropped = 65_536
 
 const discarded = new Error('the response was discarded')
@@ -111,7 +113,7 @@ export class ResponseRelay implements DispatchHandler {
     headers: IncomingHttpHeaders,
     text?: string,
   ): void {
-    // Interim responses, such as 103, only concern the connection to the target.
+    // Interim responses, such as 103, concern only the connection to the target.
     if (status < 200) return
     const decision = this.#policy.decide(status, headers)
     if (decision === 'aside') {
@@ -142,7 +144,7 @@ export class ResponseRelay implements DispatchHandler {
     for (const chunk of chunks) this.#pass(chunk)
   }
 
-  /** Decides again after the whole body was read. */
+  /** Decides again after the whole body has been read. */
   #check(held: Held): void {
     const { status, headers } = held
     if (this.#policy.decide(status, headers, Buffer.concat(held.chunks)) === 'aside') {

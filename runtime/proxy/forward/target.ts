@@ -1,7 +1,7 @@
-/** Maps a request's path and query to the target's. */
+/** Maps a request's path and query to those of the target. */
 import type { TargetAddress } from '../../config/index.ts'
 
-/** Returns the request target: the path with both queries joined. */
+/** Returns the request target: the path, followed by both queries joined. */
 export function targetPath(
   target: TargetAddress,
   method: string | undefined,

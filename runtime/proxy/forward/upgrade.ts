@@ -6,7 +6,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { ProxyExchange } from '../model/exchange.ts'
 
-/** Responds to the client's upgrade request with the target's head and starts the tunnel. */
+/** Responds to the client's upgrade request with the target's response head, and starts the tunnel. */
 export function acceptUpgrade(
   exchange: ProxyExchange,
   status: number,

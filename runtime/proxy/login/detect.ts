@@ -1,11 +1,11 @@
 /**
  * Detects whether the target requires authentication by sending requests without credentials.
  *
- * Requests go to the MCP endpoint, then to the root; a target with a configured path only receives them there. The
- * sequence is a GET, a POST of `initialize`, then a POST of `tools/list`, because some servers accept an
- * unauthenticated handshake. The protocol era follows from the response to `initialize`, and an opened session is
+ * Requests go to the MCP endpoint, then to the root; a target with a configured path receives them only at that path.
+ * The sequence is a GET, a POST of `initialize`, then a POST of `tools/list`, because some servers accept an
+ * unauthenticated handshake. The protocol era is derived from the response to `initialize`, and an opened session is
  * deleted immediately. Only a 401 with a Bearer challenge, or a protected-resource document, means that authentication
- * is required. A target that does not respond is unknown, which differs from open.
+ * is required. A target that does not respond is reported as `unknown`, not as `open`.
  * Source: docs/reference/specification/proxy-command.md#rules, rule 1; MCP 2025-11-25 authorization.
  */
 import type { IncomingHttpHeaders } from 'node:http'
@@ -23,7 +23,7 @@ import {
 
 export interface Detection {
   readonly kind: 'open' | 'protected' | 'unknown'
-  /** The URL that was or would be requested. */
+  /** The URL that was requested, or would have been. */
   readonly url: string
   readonly challenge: Challenge | undefined
 }

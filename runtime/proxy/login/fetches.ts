@@ -18,7 +18,7 @@ export interface LoginFetch {
 
 export interface LoginFetchOptions {
   readonly target: TargetAddress
-  /** URLs that the operator configured. */
+  /** The URLs that the operator configured. */
   readonly typed: readonly (string | undefined)[]
   readonly ca?: string | undefined
   readonly proxy?: ProxyEnvironment | undefined

@@ -1,12 +1,12 @@
 /**
- * Keeps work from running twice at the same time, in this process or in the same user's other processes.
+ * Prevents work from running twice at the same time, in this process or in the same user's other processes.
  *
  * The lock between processes is a file that exists while its holder works.
  *
- * The file is considered abandoned when its process no longer runs on this machine, or when a waiting process has seen
- * the same holder for too long. Times are measured by the waiting process alone, because the clock may be changed and a
- * network file system has its own clock. When the file cannot be created (a read-only directory), the work runs without
- * a lock, because nothing is shared in that case. Anything other than a readable file at the lock's path is an error,
+ * The file is considered abandoned when its process is no longer running on this machine, or when a waiting process has
+ * seen the same holder for too long. Times are measured by the waiting process alone, because the clock may be changed
+ * and a network file system has its own clock. When the file cannot be created (a read-only directory), the work runs
+ * without a lock, because nothing is shared in that case. Anything but a readable file at the lock's path is an error,
  * because no holder of the lock would ever remove it. File system errors that may be temporary are retried.
  */
 import { randomUUID } from 'node:crypto'
@@ -33,7 +33,7 @@ const passingErrors: ReadonlySet<unknown> = new Set([
 export interface LockWaiting {
   /**
    * A holder that keeps the lock for longer than this, as seen by the waiting process, is considered dead even if its
-   * process is running. Default: longer than any token request takes.
+   * process is running. The default is longer than any token request takes.
    */
   readonly longestMs?: number | undefined
   /** Called at most once, when another running process holds the lock. */
@@ -41,8 +41,8 @@ export interface LockWaiting {
 }
 
 /**
- * Calls `run` when no other process holds the lock. Rejects with the signal's reason if it aborts while waiting, and
- * with BACKEND_AUTH_FAILED when the path is not a readable file, or when a file system error persists.
+ * Calls `run` when no other process holds the lock. Rejects with the signal's reason if it aborts while waiting.
+ * Rejects with BACKEND_AUTH_FAILED if the path is not a readable file or a file system error persists.
  */
 export async function withFileLock<T>(
   path: string,
@@ -99,7 +99,7 @@ function create(path: string, owner: string, onPassingError?: (error: unknown) =
  */
 function ownerOf(path: string, onPassingError?: (error: unknown) => void): string | undefined {
   try {
-    // Reading a pipe would block the process, and a link would point to another file.
+    // Reading a pipe would block the process, and a link would lead to another file.
     if (!lstatSync(path).isFile()) throw new Error('not a regular file')
     return readFileSync(path, 'utf8')
   } catch (cause) {
@@ -128,7 +128,7 @@ function codeOf(error: unknown): unknown {
 }
 
 /**
- * Removes the file unless another process owns it by now. A file that cannot be removed is later treated as abandoned.
+ * Removes the file, unless another process now owns it. A file that cannot be removed is later treated as abandoned.
  */
 function remove(path: string, owner: string): void {
   try {
@@ -140,7 +140,7 @@ function remove(path: string, owner: string): void {
 
 /**
  * Removes the lock held by `abandoned`. Processes do so one at a time; otherwise the second one would remove the lock
- * that the first one has acquired since. When another process holds the guard, this call does nothing except remove a
+ * that the first one has since acquired. When another process holds the guard, this call does nothing except remove a
  * guard whose process has ended, or any guard when `isGuardIgnored` is true.
  */
 function removeAbandoned(
@@ -158,7 +158,7 @@ function removeAbandoned(
   remove(guard, owner)
 }
 
-/** False when the owner was a process on this machine that has ended. True for an unknown owner. */
+/** Returns false when the owner was a process on this machine that has ended. True for an unknown owner. */
 function isRunning(owner = ''): boolean {
   const [id = '', host] = owner.split(' ')
   const pid = Number(id)
@@ -171,7 +171,7 @@ function isRunning(owner = ''): boolean {
   }
 }
 
-/** Runs one kind of work at a time. Concurrent callers that request the same kind share the result. */
+/** Runs one kind of work at a time. Concurrent callers that request the same kind of work share its result. */
 export class ExclusiveWork<Kind extends string> {
   #flight: { readonly kind: Kind; readonly done: Promise<void> } | undefined
 

@@ -5,11 +5,13 @@ import type { TokenSet } from '../../oauth/index.ts'
 import type { Located } from './locate.ts'
 import type { LoginClient } from './registration.ts'
 
-/** Everything that is needed to use and renew a login. */
+/** Everything needed to use and renew a login. */
 export interface KeptLogin extends LoginClient {
   readonly located: Located
   readonly tokens: TokenSet
-  /** Unix milliseconds. Of two states of a login, the later one is valid. Absent in files written by older versions. */
+  /**
+   * Unix milliseconds. When a login has two states, the later one is valid. Absent in files written by older versions.
+   */
   readonly savedAtMs?: number | undefined
 }
 
@@ -56,8 +58,8 @@ export function unavailable(text: string, cause?: unknown): GatehouseError {
 }
 
 /**
- * Returns the milliseconds until the next background renewal after `failures` in a row, the first `sinceMs` ago. The
- * waits grow at first, then keep a constant length. Returns `undefined` to give up.
+ * Returns the delay until the next background renewal in milliseconds, after `failures` failures in a row, the first of
+ * which was `sinceMs` ago. The delays grow at first, then stay constant. Returns `undefined` to give up.
  */
 export function waitAfterFailure(pace: RenewalPace, failures: number, sinceMs: number): number | undefined {
   if (failures < pace.maxTries && sinceMs < pace.maxElapsedMs) {

@@ -1,12 +1,12 @@
 /**
  * Finds the target's authorization server and the values to request from it.
  *
- * Configured endpoints or a configured issuer are used unchanged. Otherwise the order is: the target's
- * protected-resource document (from the challenge or the well-known locations), the realm of the challenge, metadata at
- * the target's own origin, and the default endpoints of the oldest specification. The search fails when a document is
- * for another resource, or when the server's metadata does not advertise PKCE with S256, even for a configured issuer.
- * A login without a user requires no PKCE. It does not use the default endpoints, because it would send its client
- * secret to a guessed URL.
+ * Configured endpoints or a configured issuer are used unchanged. Otherwise, the order is: the target's
+ * protected-resource document (from the challenge or the well-known locations), the challenge's realm, metadata at the
+ * target's own origin, and the oldest specification's default endpoints. The search fails when a document describes
+ * another resource, or when the server's metadata does not advertise PKCE with S256, even for a configured issuer. A
+ * login without a user requires no PKCE. It does not use the default endpoints, because it would send its client secret
+ * to a guessed URL.
  * Source: docs/reference/specification/proxy-command.md#rules, rules 1, 2 and 5; MCP 2025-11-25 authorization; MCP
  * 2025-03-26 (fallbacks).
  */
@@ -33,7 +33,7 @@ export interface Located {
   readonly server: ServerMetadata
   /** Undefined when endpoints were configured, because there is no issuer to compare with. */
   readonly issuer: string | undefined
-  /** RFC 8707 indicator to send. */
+  /** The RFC 8707 resource indicator to send. */
   readonly resource: string | undefined
   readonly scopes: readonly string[]
   /** Provider-specific parameters for the authorization request, or for the token request of a login without a user. */
@@ -47,7 +47,7 @@ export type LocateSettings = Pick<
 
 export interface LocateOptions {
   readonly settings: LocateSettings
-  /** The configured target without its query. */
+  /** The configured target, without its query. */
   readonly targetUri: string
   /** The URL that the target rejected. */
   readonly url: string
@@ -63,7 +63,7 @@ const endpointFlags = '--remote-auth-authorize-url and --remote-auth-token-url'
 
 /** Scopes for the user's identity. Requested by default if an issuer is configured. */
 const userScopes = ['openid', 'profile', 'email']
-/** Servers reject these without a user, but many resources list them. */
+/** Servers reject these scopes without a user, but many resources list them. */
 const scopesOfUsers: ReadonlySet<string> = new Set([...userScopes, 'offline_access'])
 
 /** Rejects with OAuthClientError. */
@@ -174,7 +174,7 @@ async function serverFor(
   return conventionalServer(origin)
 }
 
-/** Returns the first server of the document that has its own metadata. Throws the last error when none has. */
+/** Returns the first server in the document that has its own metadata. Throws the last error when no server has any. */
 async function firstUsable(issuers: readonly string[], options: LocateOptions): Promise<ServerMetadata> {
   let failure: unknown
   for (const issuer of issuers) {
@@ -198,9 +198,9 @@ async function firstUsable(issuers: readonly string[], options: LocateOptions): 
 }
 
 /**
- * Discovers the server of an issuer without a path in both forms, with and without the slash after the host. They are
- * the same URL, and resources often use a different form from the server's metadata. All later comparisons use the
- * issuer from the metadata.
+ * Discovers an issuer's server. If the issuer has no path, tries both forms: with and without the slash after the host.
+ * Both forms are the same URL, and resources often use a different form than the server's metadata. All later
+ * comparisons use the issuer from the metadata.
  */
 async function discoverIssuer(issuer: string, { fetch, signal }: LocateOptions): Promise<ServerMetadata> {
   const discovery = { fetch, signal, need: 'registration_endpoint' } as const

@@ -1,12 +1,12 @@
 /**
- * The proxy's own login at its target over its whole lifetime: detects that it is needed, signs in, renews the token
- * ahead of expiry or when the target rejects it, requests more scopes when the target asks for them, and persists the
- * login for the next start.
+ * The proxy's own login at its target, over its whole lifetime. Detects that a login is needed, signs in, and renews
+ * the token before it expires or when the target rejects it. Requests more scopes when the target asks for them, and
+ * persists the login for the next start.
  *
- * Only one renewal or login runs at a time; all callers wait for the same one. When a renewal fails temporarily, the
- * token stays in use until it expires. A rejected renewal ends the login, and the refresh token is not used again.
- * Several processes may share one persisted login: they renew it one at a time, and each adopts renewals made by the
- * others. Interactive logins after the first are limited, so that a broken target cannot open browser windows
+ * Only one renewal or login runs at a time, and all callers wait for it. When a renewal fails temporarily, the token
+ * stays in use until it expires. A rejected renewal ends the login, and the refresh token is not used again. Several
+ * processes may share one persisted login: they renew it one at a time, and each adopts the renewals made by the other
+ * processes. Interactive logins after the first are limited, so that a broken target cannot open browser windows
  * repeatedly.
  * Source: docs/reference/specification/proxy-command.md#outgoing, "Outgoing"; MCP 2025-11-25 authorization ("Scope
  * Challenge Handling").
@@ -48,7 +48,7 @@ export interface LoginParts extends SignInParts {
   readonly dispatcher: Dispatcher
 }
 
-/** A background renewal starts this long before expiry. */
+/** A background renewal starts this long before the token expires. */
 const aheadMs = 60_000
 const freshMs = 30_000
 /** Pause before the next request to the authorization server after a rejection that a retry would not change. */
@@ -66,9 +66,9 @@ export class TargetLogin implements ProxyLogin {
   /** An offered login that failed is not offered again. */
   #gaveUp = false
   #failure: GatehouseError | undefined
-  /** The login that ended, stored because another process may sign in again. */
+  /** The login that ended, kept because another process may sign in again. */
   #lost: KeptLogin | undefined
-  /** Set when a renewal was rejected although the login may still be valid. */
+  /** Set when a renewal was rejected even though the login may still be valid. */
   #refusal: { readonly error: GatehouseError; readonly untilMs: number } | undefined
   readonly #flights = new ExclusiveWork<'login' | 'renew' | 'step-up'>()
   #timer: NodeJS.Timeout | undefined
@@ -196,7 +196,7 @@ export class TargetLogin implements ProxyLogin {
     )
   }
 
-  /** Obtains a better token after the target rejected `usedToken` at `url`. Throws like `token`. */
+  /** Obtains a new token after the target rejected `usedToken` at `url`. Throws like `token`. */
   async refused(
     status: number,
     challenge: Challenge | undefined,
@@ -226,7 +226,9 @@ export class TargetLogin implements ProxyLogin {
     return this.#parts.now() - this.#renewedAt < freshMs
   }
 
-  /** `isRefused`: the target rejected the access token, so it is unusable although it has not expired. */
+  /**
+   * `isRefused` is true if the target rejected the access token, which is then unusable even though it has not expired.
+   */
   #renewOnce(session: KeptLogin, options: { readonly isRefused: boolean }): Promise<void> {
     return this.#flights.once('renew', () => this.#renew(session, options))
   }
@@ -245,7 +247,7 @@ export class TargetLogin implements ProxyLogin {
     })
   }
 
-  /** Adopts the login when another process has renewed it since. Returns true if so. */
+  /** Adopts the login if another process has since renewed it. Returns true if so. */
   #takeNewer(session: KeptLogin): boolean {
     const later = laterState(this.#parts.persisted.read(this.#name), session)
     if (later) this.#take(later)
@@ -334,7 +336,7 @@ export class TargetLogin implements ProxyLogin {
 
   #adopt(signedIn: KeptLogin): void {
     const before = signedIn.savedAtMs ?? this.#lost?.savedAtMs ?? 0
-    // The clock may have been set back, but a later state must have the greater time.
+    // The clock may have been set back, but the later state must have the later time.
     const session = { ...signedIn, savedAtMs: Math.max(this.#parts.now(), before + 1) }
     this.#session = session
     this.#refusal = undefined
@@ -342,7 +344,7 @@ export class TargetLogin implements ProxyLogin {
     this.#schedule()
   }
 
-  /** Renews in the background, so that no request has to wait. */
+  /** Renews the login in the background, so that no request has to wait. */
   #schedule(): void {
     clearTimeout(this.#timer)
     const session = this.#session

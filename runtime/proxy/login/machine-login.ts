@@ -1,9 +1,9 @@
 /**
- * The proxy's login at its target without a user. Gets a token with the client's own secret or key
+ * The proxy's login at its target, without a user. Gets a token with the client's own secret or key
  * (client_credentials), and replaces it before it expires or when the target rejects it.
  *
- * Only one token request runs at a time; all callers wait for the same one. Nothing is stored, because the client can
- * always get another token. When a renewal fails, the token stays in use until it expires.
+ * Only one token request runs at a time, and all callers wait for it. Nothing is stored, because the client can always
+ * get another token. When a renewal fails, the token stays in use until it expires.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Dispatcher, Log } from '../../net/index.ts'
@@ -23,7 +23,7 @@ export interface MachineLoginParts extends MachineTokenParts {
 
 interface HeldToken {
   readonly value: string
-  /** In Unix milliseconds; infinite when the server reports no expiry. */
+  /** Unix milliseconds; infinite when the server reports no expiry. */
   readonly renewAt: number
   readonly expiresAt: number
 }
@@ -32,7 +32,7 @@ interface HeldToken {
 const aheadMs = 30_000
 /** A token that replaced a rejected one is not replaced for this long, because the target would reject the next one too. */
 const freshMs = 5_000
-/** Pause after a failed request. The longer one follows a rejection, which a retry would rarely change. */
+/** Pause after a failed request. The longer pause follows a rejection, because a retry rarely helps. */
 const pauseMs = { temporary: 1_000, rejected: 10_000, longest: 60_000 }
 
 export class MachineLogin implements ProxyLogin {
@@ -116,7 +116,7 @@ export class MachineLogin implements ProxyLogin {
     })
   }
 
-  /** Discovers the server again, because the target may have moved to another one. */
+  /** Discovers the server again, because the target may have moved to a different server. */
   async #replace(url: string, challenge: Challenge | undefined): Promise<void> {
     await this.#attempt(async () => {
       const located = await locateForMachine(this.#parts, url, challenge)
@@ -140,7 +140,7 @@ export class MachineLogin implements ProxyLogin {
     })
   }
 
-  /** Returns the scopes that the target requires and that have not been requested yet. */
+  /** Returns the required scopes that have not been requested yet. */
   #newScopes(challenge: Challenge | undefined): readonly string[] {
     const located = this.#located
     if (!located || challenge?.params.get('error') !== 'insufficient_scope') return []
@@ -179,7 +179,7 @@ export class MachineLogin implements ProxyLogin {
     })
   }
 
-  /** Remembers a failure for a while, so that not every caller causes another request. */
+  /** Remembers a failure for a while, so that callers do not each cause another request. */
   async #attempt(run: () => Promise<void>): Promise<void> {
     const { signal, now, log } = this.#parts
     if (this.#failure && now() < this.#failure.untilMs) throw this.#failure.error

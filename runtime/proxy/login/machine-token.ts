@@ -1,6 +1,6 @@
 /**
- * Finds the target's authorization server and requests a token for a client without a user (client_credentials).
- * Does not retry, and stores nothing.
+ * Finds the target's authorization server, and requests a token for a client without a user (client_credentials). Does
+ * not retry, and stores nothing.
  * Source: RFC 6749 section 4.4; RFC 8707; MCP extension "OAuth Client Credentials" (SEP-1046).
  */
 import type { OAuthSettings, TargetAddress } from '../../config/index.ts'

@@ -2,8 +2,8 @@
  * Persists logins and client registrations between runs, encrypted in files that only the user can read.
  *
  * AES-256-GCM; the file's name is authenticated as well. The key is derived from a password (scrypt) or read from a key
- * file next to the logins, which protects a copied login file but not a copied directory. Unreadable files are treated
- * as absent. A failed write is reported once, and the login is then only kept in memory.
+ * file next to the logins. The key file protects a copied login file, but not a copied directory. Unreadable files are
+ * treated as absent. A failed write is reported once, and the login is then only kept in memory.
  */
 import { createCipheriv, createDecipheriv, createHash, randomBytes, scryptSync } from 'node:crypto'
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -84,7 +84,7 @@ function keyFile(dir: string, name: string): Buffer {
   const path = join(dir, name)
   mkdirSync(dir, { recursive: true, mode: 0o700 })
   try {
-    // Fails when another process created the file first; use its bytes in that case.
+    // This fails when another process created the file first; use that file's bytes instead.
     writeFileSync(path, randomBytes(32), { mode: 0o600, flag: 'wx' })
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error

@@ -1,7 +1,7 @@
 /**
  * The proxy's client at the target's authorization server: a configured client, a metadata document, or the proxy's own
- * registration, which is persisted by issuer, redirect URI and scopes. A server may reject the document or lose a
- * registration; then the next option is tried.
+ * registration. A registration is persisted by issuer, redirect URI and scopes. If a server rejects the document or
+ * loses a registration, the next option is tried.
  *
  * A registration's secret may expire. If the server supports managing registrations, the secret is renewed a day before
  * it expires, which keeps the client and therefore the login. The management URL must have the origin of the
@@ -50,12 +50,12 @@ export interface LoginClient {
 }
 
 const renewAheadMs = 86_400_000
-/** A secret that expires sooner than this is not used for a new login. */
+/** A secret with less remaining time than this is not used for a new login. */
 const usableMs = 60_000
 
-/** A client that may be used at the server. */
+/** A client that may be used with the server. */
 export interface ClientCandidate extends LoginClient {
-  /** True when another client can be tried if the server does not know or accept this one. */
+  /** True if another client can be tried when the server does not know or accept this one. */
   readonly hasFallback: boolean
 }
 
@@ -63,9 +63,9 @@ export interface ClientCandidate extends LoginClient {
 const documentPauseMs = 86_400_000
 
 /**
- * Yields the possible clients for this server, the preferred one first. Requesting the next one means that the server
- * rejected the previous one. The last one has no fallback. Rejects with OAuthClientError, or with GatehouseError when
- * no client is possible.
+ * Yields the possible clients for this server, with the preferred one first. Requesting the next client means that the
+ * server rejected the previous one. The last client has no fallback. Rejects with OAuthClientError, or with
+ * GatehouseError when no client is possible.
  */
 export async function* clientCandidates(
   located: Located,
@@ -127,7 +127,8 @@ export async function renewedClient(
 }
 
 /**
- * Makes the next login use another client: removes a registration of our own, or skips a metadata document for a day.
+ * Makes the next login use a different client: removes the proxy's own registration, or skips a metadata document for a
+ * day.
  */
 export function giveUpClient(
   { client, registration }: LoginClient,

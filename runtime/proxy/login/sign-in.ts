@@ -1,7 +1,8 @@
 /**
- * One interactive login: authorization code with PKCE, through the user's browser and the local callback server.
+ * Performs one interactive login: an authorization code with PKCE, through the user's browser and the local callback
+ * server.
  *
- * Prints the URL for the user; errors state the next step. Does not retry. Also contains the token request of a
+ * Prints the URL for the user; errors state the next step. Does not retry. Also contains the token request for a
  * renewal.
  * Source: docs/reference/specification/proxy-command.md#rules, rules 2 and 4, --remote-auth-*; RFC 6749, 7636, 7591,
  * 8252, 8707, 9207.
@@ -113,7 +114,7 @@ function authorizationRequest(
   })
 }
 
-/** A dynamically registered client can use any port; a configured client can only use its registered port. */
+/** A dynamically registered client can use any port; a configured client can use only its registered port. */
 async function openPort({ settings, log, notify }: SignInParts): Promise<Callback> {
   try {
     return await openCallback(settings.callbackPort, log)

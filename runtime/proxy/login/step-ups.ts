@@ -4,7 +4,7 @@
  */
 
 const maxInWindow = 3
-/** Requesting the same scopes again helps at most once: if the user had deselected one. */
+/** Requesting the same scopes again helps at most once, if the user had deselected one of them. */
 const maxRepeats = 1
 const windowMs = 600_000
 

@@ -1,9 +1,9 @@
 /**
- * Authenticates the proxy to its target with its own login or a strategy of runtime/outgoing (fixed bearer token, token
- * exchange and others).
+ * Authenticates the proxy to its target, with its own login or a strategy from runtime/outgoing (fixed bearer token,
+ * token exchange and others).
  *
  * A credential adds header lines to an attempt once everything else about the attempt is final. It is renewed when the
- * target rejects it. Headers that are injected by configuration override it.
+ * target rejects it. Headers from the configuration override the credential.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type Caller, localIssuer, makeCaller } from '../../net/index.ts'
@@ -11,7 +11,7 @@ import { type Challenge, findChallenge, parseChallenges } from '../../oauth/inde
 import type { OutgoingRequest, CredentialStrategy } from '../../outgoing/index.ts'
 import type { ProxyExchange } from './exchange.ts'
 
-/** Source of the login token: the login itself, or the process that owns it. */
+/** The source of the login token: the login itself, or the process that owns it. */
 export interface TokenSource {
   /** Returns undefined when the target requires no token. Throws GatehouseError when no token is available. */
   token(): string | undefined | Promise<string | undefined>
@@ -29,7 +29,9 @@ export interface TokenSource {
 export interface ProxyLogin extends TokenSource {
   /** Resolves when requests can be served. Rejects with OAuthClientError, GatehouseError or the signal's reason. */
   start(): Promise<void>
-  /** Unix milliseconds until which the token can be sent without calling `token` again; undefined: no limit. */
+  /**
+   * Time until which the token can be sent without calling `token` again, in Unix milliseconds; undefined for no limit.
+   */
   readonly usableUntil: number | undefined
   close(): void
 }
@@ -60,8 +62,8 @@ export interface TargetCredential {
 const noLines: readonly string[] = []
 
 /**
- * The proxy's own login. A client's own credential is forwarded as long as the target requires no login, and always
- * when the login is optional.
+ * The proxy's own login. A client's own credential is forwarded if the target requires no login, or if the login is
+ * optional.
  */
 export function loginCredential(login: TokenSource, offered = false): TargetCredential {
   function linesFor(exchange: ProxyExchange, token: string | undefined): readonly string[] {

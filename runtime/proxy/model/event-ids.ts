@@ -1,6 +1,6 @@
 /**
- * Event ids that a client received in a reopened session. Earlier ids belong to the lost session: the target would
- * treat them as unknown or resume the wrong stream. Only known ids are forwarded as `Last-Event-ID`.
+ * Event ids that a client received in a reopened session. Earlier ids belong to the lost session: the target would not
+ * recognize them, or would resume the wrong stream. Only known ids are forwarded as `Last-Event-ID`.
  * Source: MCP 2025-11-25, transports, "Resumability and Redelivery".
  */
 import { hash } from 'node:crypto'
@@ -60,7 +60,7 @@ function keyOf(id: string): string {
   return id.length <= maxPlainLength ? `=${id}` : `#${hash('sha256', id, 'base64url')}`
 }
 
-/** Returns as much of a line as is needed to recognize an id; ignores the rest of any other line. */
+/** Keeps as much of a line as is needed to recognize an id; ignores the rest of any other line. */
 function start(before: Buffer, more: Buffer): Buffer {
   const isOver = before.length > maxLineBytes || (before.length > 0 && before[0] !== firstByte)
   if (isOver || more.length === 0) return before

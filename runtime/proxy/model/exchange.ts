@@ -1,6 +1,5 @@
 /**
- * The proxy's state for an exchange: the JSON-RPC message in the body, its session, and what the outgoing credential
- * adds.
+ * The proxy's state for an exchange: the JSON-RPC message in the body, its session, and the outgoing credential's data.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
@@ -20,7 +19,7 @@ export class ProxyExchange extends Exchange {
   session: ProxiedSession | undefined
   /** The access token of the last attempt. */
   usedToken: string | undefined
-  /** The last attempt as the outgoing strategy saw it. */
+  /** The last attempt, as the outgoing strategy saw it. */
   outgoing: OutgoingRequest | undefined
   /** True when the response is an event stream. */
   streamed = false
@@ -54,7 +53,7 @@ export class ProxyExchange extends Exchange {
     return this.message?.kind === 'request' ? this.message.id : undefined
   }
 
-  /** True for a GET that requests events, and for an upgrade. Their first byte may take long. */
+  /** True for a GET that requests events, and for an upgrade. Their first byte may take a long time. */
   get asksForStream(): boolean {
     const { method, headers } = this.req
     if (this.upgrade !== undefined) return true

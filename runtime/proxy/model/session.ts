@@ -1,12 +1,12 @@
-/** One session of the session era, as one caller uses it through this proxy. */
+/** One caller's session-era session through this proxy. */
 import type { EventIds } from './event-ids.ts'
 
-/** Requests that set state on the server, keyed by the watched resource or the log level. */
+/** Requests that set state on the server, keyed by the watched resource or by the log level. */
 export type ProxiedSessionState = Map<string, Buffer>
 
 /**
- * Outcome of a recovery: the session has an id at the target again, the target did not open a session, or the target
- * could not be reached.
+ * Outcome of a recovery: the target has opened a new session, the target did not open one, or the target could not be
+ * reached.
  */
 export type Recovery = 'recovered' | 'refused' | 'unreachable'
 
@@ -17,7 +17,7 @@ export interface ProxiedSession {
   upstreamId: string
   /** Body of the initialize request; undefined when it was not seen or is too large to store. */
   readonly initBody: Buffer | undefined
-  /** The client's later settings, sent again in a recovery. */
+  /** The client's later settings, which a recovery sends again. */
   readonly state: ProxiedSessionState
   /** Event ids of the reopened session; undefined until the target has reopened it. */
   eventIds: EventIds | undefined

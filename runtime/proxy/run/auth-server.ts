@@ -1,10 +1,10 @@
 /**
- * The embedded authorization server of a proxy: its required and conflicting settings, and the handling of the client's
- * credentials.
+ * A proxy's embedded authorization server: its required and conflicting settings, and how the client's credentials are
+ * handled.
  *
- * By default, the validated token is replaced by the user's token at the upstream provider. An outgoing strategy or a
- * login of the proxy replaces this default. With disableUpstreamTokenInjection, the client's credentials are dropped
- * and none are added.
+ * By default, the validated token is replaced by the user's token at the upstream provider. An outgoing strategy or the
+ * proxy's own login replaces this default. With disableUpstreamTokenInjection, the client's credentials are dropped and
+ * none are added.
  * Source: docs/reference/specification/external-auth.md, type embeddedAuthServer, disableUpstreamTokenInjection,
  * Errors.
  */
@@ -12,7 +12,7 @@ import type { ProxySettings } from '../../config/index.ts'
 import { addsCredentialAgain, type AuthServerFacts, pairingViolations } from '../../incoming/index.ts'
 import type { StrategyConfig } from '../../outgoing/index.ts'
 
-/** Client credentials that are dropped when the server strips them. */
+/** Client credentials that are dropped with disableUpstreamTokenInjection. */
 export const strippedHeaders: readonly string[] = ['authorization', 'cookie', 'proxy-authorization']
 
 /** Returns the conflicts between these settings and an embedded server, as "field: rule" lines. */

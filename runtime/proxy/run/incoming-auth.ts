@@ -1,5 +1,5 @@
 /**
- * Builds the proxy's incoming authentication from its settings once the port is known.
+ * Builds the proxy's incoming authentication from its settings, once the port is known.
  *
  * Source: docs/reference/specification/proxy-command.md#incoming, "Incoming (OIDC) flags" and --resource-url.
  */
@@ -9,8 +9,8 @@ import { followCaBundle, type Log } from '../../net/index.ts'
 import type { ProxyAddress } from '../server/server.ts'
 
 /**
- * Returns the authenticator of the --oidc-* settings, if any. `resourceUrl` overrides the derived URL. With an embedded
- * authorization server, its keys are not fetched, and revoked grants are rejected.
+ * Returns the authenticator for the --oidc-* settings, if any. `resourceUrl` overrides the derived URL. With an
+ * embedded authorization server, its keys are not fetched, and revoked grants are rejected.
  */
 export function incomingFor(
   { oidc, issuers, resourceUrl, host, proxyEnvironment }: ProxySettings,

@@ -28,8 +28,8 @@ export interface MachineToken {
 }
 
 /**
- * Rejects with OAuthClientError, with BACKEND_UNREACHABLE when the target does not respond, with BACKEND_FAILED when it
- * requires no token, or with the signal's reason.
+ * Rejects with OAuthClientError, with BACKEND_UNREACHABLE when the target does not respond, with BACKEND_FAILED when
+ * the target requires no token, or with the signal's reason.
  */
 export async function getMachineToken(options: MachineTokenOptions): Promise<MachineToken> {
   const { settings, target, ca, proxy, signal } = options

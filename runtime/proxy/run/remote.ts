@@ -28,7 +28,7 @@ import { TargetLogin } from '../login/login.ts'
 import { MachineLogin } from '../login/machine-login.ts'
 import type { RunParts } from './run-parts.ts'
 
-/** Names of internal secrets, chosen so that no environment variable can have them. */
+/** Names of internal secrets, chosen so that no environment variable can have the same name. */
 const bearerName = '#bearer'
 const exchangeName = '#exchange'
 /** Provider name of the proxy's own login. */
@@ -66,7 +66,7 @@ export async function makeRemote(
   })
   return {
     credential: credentialFor(config, outgoing, tokens, parts.authServer),
-    // An optional login is not required for serving.
+    // Requests can be served without an optional login.
     login: remote.kind === 'oauth' && remote.optional ? undefined : tokens,
     async start() {
       const started = login?.login.start()
@@ -122,7 +122,7 @@ function exchangeStrategy(exchange: ExchangeSettings, withLogin: boolean): Strat
   }
 }
 
-/** Returns the proxy's own login as the token to exchange, which is the same for every caller. */
+/** Returns the token from the proxy's own login as the token to exchange, which is the same for every caller. */
 function upstreamOf(login: TokenSource): UpstreamTokens {
   return {
     async get() {

@@ -1,4 +1,4 @@
-/** A running proxy's dependencies in addition to its settings. */
+/** What a running proxy depends on, in addition to its settings. */
 import type { Authenticator, EmbeddedAuthServer } from '../../incoming/index.ts'
 import type { ConnectionSource, Log } from '../../net/index.ts'
 import type { Events } from '../../observe/index.ts'
@@ -21,15 +21,15 @@ export interface RunParts {
   readonly secret?: (name: string) => string | undefined
   /** Enables on-behalf-of exchange. Default: off. */
   readonly enableObo?: boolean
-  /** External source of the login token; the proxy then creates no login. */
+  /** External source of the login token. If set, the proxy creates no login. */
   readonly tokens?: TokenSource
   /** Sessions shared with other processes. Default: from the configuration. */
   readonly sessions?: SharedSessions
   /** Source of connections. Default: binds the configured address. */
   readonly connections?: ConnectionSource
-  /** Called for every finished request. */
+  /** Called after every finished request. */
   readonly observe?: RequestObserver
-  /** True when warnings about the configuration were already reported. */
+  /** True when warnings about the configuration have already been reported. */
   readonly quiet?: boolean
   /** Aborts a login in progress. */
   readonly signal?: AbortSignal
@@ -39,6 +39,6 @@ export interface RunParts {
   readonly authServer?: EmbeddedAuthServer
   /** This proxy's external host names; may change at any time. */
   readonly allowedHosts?: ReadonlySet<string>
-  /** Maximum size of a request body. Default: the limit of every listener. */
+  /** Maximum size of a request body. Default: the limit that applies to every listener. */
   readonly maxBodyBytes?: number
 }

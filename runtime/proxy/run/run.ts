@@ -1,6 +1,7 @@
 /**
- * Assembles the proxy command from its settings: dispatcher, outgoing credential, incoming authentication, server, and
- * the login at the target. The login runs while the port is already open; requests get 503 until it is complete.
+ * Assembles the proxy command from its settings: the dispatcher, the outgoing credential, the incoming authentication,
+ * the server, and the login at the target. The login runs while the port is already open; requests get 503 until it is
+ * complete.
  *
  * Source: docs/reference/specification/proxy-command.md, "What the service does".
  */
@@ -88,7 +89,7 @@ export async function runProxy(config: ProxySettings, parts: RunParts): Promise<
       credential: made.credential,
       login: made.login,
       inject: config.inject,
-      // An exchanged token replaces the client's token, whichever header it uses.
+      // An exchanged token replaces the client's token, regardless of which header it uses.
       passAuthorization:
         config.exchange === undefined && (config.passAuthorization || (!config.oidc && !parts.incoming)),
       headersTimeoutMs: config.requestTimeoutMs,
@@ -123,8 +124,8 @@ function checkAuthServer(config: ProxySettings, { config: server }: EmbeddedAuth
 }
 
 /**
- * Returns an IP address unchanged, and otherwise the name's first IPv4 address or its first address. Throws
- * INVALID_CONFIG for a name without addresses.
+ * Returns an IP address unchanged. For a name, returns its first IPv4 address or, if it has none, its first address.
+ * Throws INVALID_CONFIG for a name without addresses.
  */
 export async function resolveHost(host: string): Promise<string> {
   if (isIP(host) !== 0) return host
@@ -142,7 +143,7 @@ function publicHosts({ resourceUrl }: ProxySettings): ReadonlySet<string> {
   return new Set(resourceUrl === undefined ? [] : [unbracket(new URL(resourceUrl).hostname).toLowerCase()])
 }
 
-/** Returns the metrics for the embedded authorization server and the served certificate. */
+/** Returns the metrics for the embedded authorization server and for the served certificate. */
 function moreMetrics(
   { authServer, events }: RunParts,
   certificate: ServedCertificate | undefined,
@@ -157,7 +158,7 @@ async function sessionStoreOf(
   { secret, log }: RunParts,
 ): Promise<SharedSessions | undefined> {
   if (sessionStorage?.provider !== 'redis') return undefined
-  // Loaded on demand, because the store's client is large and most proxies do not use it.
+  // Load it on demand, because the store's client is large and most proxies do not use it.
   const { makeRedisStore, sealStore } = await import('../../store/index.ts')
   const { address, db, keyPrefix } = sessionStorage
   const password = secret?.(vmcpEnvironment.redisPassword)

@@ -1,7 +1,7 @@
 /**
  * Counters of the proxy in Prometheus text format, served on a separate port that is not for clients.
  *
- * Label values come from closed sets, so that an untrusted client cannot create series; unknown HTTP and JSON-RPC
+ * Label values come from fixed sets, so that an untrusted client cannot create series; unknown HTTP and JSON-RPC
  * methods are counted as `other`. Durations cover whole responses; streams are counted but not timed.
  * Source: docs/reference/specification/proxy-command.md (added: --metrics-port); Prometheus exposition format 0.0.4.
  */
@@ -61,9 +61,9 @@ export interface ProxyMetrics {
   render(): string
 }
 
-/** Plain numbers that can be sent to another process. */
+/** The counts as plain numbers, which can be sent to another process. */
 export interface Counts {
-  /** Counts by labels as JSON. */
+  /** Counts, keyed by their labels as JSON. */
   readonly requests: ReadonlyMap<string, number>
   readonly calls: ReadonlyMap<string, number>
   readonly durations: Histogram
@@ -100,7 +100,7 @@ export function makeProxyMetrics(version = unknownVersion, more: () => string = 
   return { observe, counts, render: () => more() + mergedMetrics([counts()], { version, workers: 1 }) }
 }
 
-/** Returns how many records still need each of the embedded authorization server's older HMAC secrets. */
+/** Returns the number of records that still need each of the embedded authorization server's older HMAC secrets. */
 export function secretUseMetrics(uses: readonly SecretUse[] = []): string {
   if (uses.length === 0) return ''
   return metricText(
@@ -125,7 +125,7 @@ export function authServerMetrics(events: Events): () => string {
 
 export interface MergeOptions {
   readonly version?: string | undefined
-  /** Number of processes that this proxy runs. */
+  /** The number of processes that this proxy runs. */
   readonly workers: number
 }
 
@@ -171,7 +171,7 @@ function* samplesOf(counts: ReadonlyMap<string, number>): Generator<MetricSample
   for (const [labels, value] of counts) yield [value, JSON.parse(labels) as Readonly<Record<string, string>>]
 }
 
-/** Returns the expiry of the served certificate; empty without one. */
+/** Returns the expiry of the served certificate; empty if there is none. */
 export function certificateMetrics(certificate: ServedCertificate | undefined): string {
   if (!certificate) return ''
   return metricText(serverMetrics.certificateExpiry, [

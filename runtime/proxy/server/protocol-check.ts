@@ -1,5 +1,5 @@
 /**
- * MCP checks before a request is forwarded: batches, the protocol revision, and the owner of the session.
+ * MCP checks before a request is forwarded: batches, the protocol revision, and the session's owner.
  *
  * Bodies that are not JSON-RPC pass unchecked. Requests are never changed.
  * Source: MCP 2025-11-25 and 2026-07-28, transports; docs/reference/specification/proxy-command.md leaves the responses
@@ -25,7 +25,7 @@ import type { TargetAddress } from '../../config/index.ts'
 const supported: readonly string[] = [statelessVersion]
 
 /**
- * Rejects methods other than POST for the stateless revision and for targets with the `stateless` setting. Only reads
+ * Rejects methods other than POST for the stateless revision and for targets with the `stateless` setting. Reads only
  * headers, so it can run before authentication.
  */
 export function refuseStatelessMethod(
@@ -38,7 +38,7 @@ export function refuseStatelessMethod(
   }
 }
 
-/** Checks the body without changing it. Throws BATCH_REFUSED, PARSE_ERROR and the errors of a stateless request. */
+/** Checks the body, without changing it. Throws BATCH_REFUSED, PARSE_ERROR and the errors of a stateless request. */
 export function checkBody(exchange: ProxyExchange, target: TargetAddress): void {
   const { body, req } = exchange
   if (body.length === 0) return
@@ -64,18 +64,18 @@ export function checkBody(exchange: ProxyExchange, target: TargetAddress): void 
 const sseSession = /(?:^|&)session_?id=/i
 
 /**
- * True for a POST in the deprecated HTTP+SSE transport. It defines no revision headers, and the response belongs on the
- * stream, so the message is forwarded unchanged. When the target's transport is not configured, the session parameter
- * identifies the endpoint.
+ * True for a POST that uses the deprecated HTTP+SSE transport. That transport defines no revision headers, and the
+ * response belongs on the stream, so the message is forwarded unchanged. When the target's transport is not configured,
+ * the session parameter identifies the endpoint.
  */
 function isSsePost({ query }: ProxyExchange, { transport }: TargetAddress): boolean {
   return transport === undefined ? sseSession.test(query) : transport === 'sse'
 }
 
 /**
- * Looks up the request's session. With `strict`, only the caller that opened a session may use it; other callers get
- * the same response as for an unknown session, and the target receives no request. Otherwise (no authentication), the
- * target checks unknown ids, so that sessions survive a restart of this proxy.
+ * Looks up the request's session. With `strict`, only the caller that opened a session may use it. Other callers get
+ * the same response as for an unknown session, and the target receives no request. Without `strict` (no
+ * authentication), the target checks unknown ids, so that sessions survive a restart of this proxy.
  */
 export function makeSessionGate(
   sessions: ProxiedSessionTable,

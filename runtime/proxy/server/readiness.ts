@@ -1,12 +1,12 @@
 /**
- * Decides for `/readyz` whether this proxy can serve. It is not ready while it shuts down, while a required login is
- * missing, or while its embedded authorization server cannot work. It is also not ready after several consecutive
- * requests in which the target was unreachable or lost its sessions.
+ * Decides for `/readyz` whether this proxy can serve. The proxy is not ready while it shuts down, while a required
+ * login is missing, or while its embedded authorization server cannot work. It is also not ready after several
+ * consecutive requests in which the target was unreachable or lost its sessions.
  *
- * While requests reach the target, it is not probed. After it is considered unreachable, readiness requests probe it,
- * at most every few seconds, so that a proxy without traffic recovers. Sessions cannot be probed without a client:
- * after half a minute the proxy is ready again until the next failure. Reasons are fixed text or client-facing
- * messages, without addresses.
+ * While requests reach the target, it is not probed. Once it is considered unreachable, readiness requests probe it, at
+ * most every few seconds, so that a proxy without traffic recovers. Sessions cannot be probed without a client: after
+ * half a minute the proxy is ready again until the next failure. Reasons are fixed text or client-facing messages,
+ * without addresses.
  * Source: reference behaviour of target health, as readiness instead of an exit.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -19,13 +19,13 @@ import type { TokenSource } from '../model/credential.ts'
 const maxFailures = 5
 const askTimeoutMs = 5_000
 const askEveryMs = 5_000
-/** After this time without a failed session, the next session may try. */
+/** After this time without a failed session, another session may try. */
 const sessionTrialMs = 30_000
 
 export interface Readiness extends TargetWatch {
-  /** Returns the reason why the proxy is not ready; undefined when it is. */
+  /** Returns the reason why the proxy is not ready; undefined when it is ready. */
   notReady(): Promise<string | undefined>
-  /** Makes the proxy permanently not ready. */
+  /** Permanently marks the proxy as not ready. */
   end(): void
 }
 

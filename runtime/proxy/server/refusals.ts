@@ -5,7 +5,10 @@ import { errorMessage, MessageError, refusalHeaders } from '../../mcp/index.ts'
 import { type Log, sendBody, sendProblem, toGatehouseError } from '../../net/index.ts'
 import type { ProxyExchange } from '../model/exchange.ts'
 
-/** Codes that are always returned as JSON-RPC, because only MCP clients cause them or must be able to read them. */
+/**
+ * Codes that are always returned as JSON-RPC, because only MCP clients cause them, or because MCP clients must be able
+ * to read them.
+ */
 const always: ReadonlySet<string> = new Set([
   'ORIGIN_DENIED',
   'HOST_DENIED',
@@ -18,8 +21,8 @@ const always: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Returns the pipeline's final error handler. It never exposes a cause. Errors other than GatehouseError are logged and
- * become 500 responses.
+ * Returns the pipeline's final error handler. The handler never exposes a cause. Any error that is not a GatehouseError
+ * is logged and becomes a 500 response.
  */
 export function makeRecover(
   log: Log,

@@ -1,6 +1,6 @@
 /**
- * Logs one line per finished request, and reports the same facts for metrics. Contains no query, header, body or
- * session id; the caller appears as a hash.
+ * Logs one line per finished request, and reports the same data for metrics. The line contains no query, headers, body
+ * or session id; the caller appears as a hash.
  */
 import { hash } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -25,7 +25,7 @@ export function makeRequestLog(
 ): (exchange: ProxyExchange, error?: unknown) => void {
   return function requestLog(exchange, error) {
     const { req, res, caller } = exchange
-    // Only parse the body for the JSON-RPC method when the log or the metrics need it.
+    // Parse the body for the JSON-RPC method only when the log or the metrics need it.
     const rpcMethod = log.infoEnabled || observe ? rpcMethodOf(exchange) : undefined
     const durationMs = Math.round((performance.now() - exchange.startedAt) * 10) / 10
     const status = exchange.upgrade && !res.headersSent ? 101 : res.statusCode
@@ -51,7 +51,7 @@ export function makeRequestLog(
   }
 }
 
-/** Usual start of a message: `method` comes first, or after `jsonrpc` and `id`. */
+/** The usual start of a message: `method` comes first, or after `jsonrpc` and `id`. */
 const methodFirst =
   /^\{(?:"jsonrpc":"2\.0",|"id":(?:\d{1,20}|"[\w-]{1,64}"),){0,2}"method":"([\w/.$-]{1,64})"[,}]/
 const maxOpening = 256

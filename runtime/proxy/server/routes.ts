@@ -1,5 +1,5 @@
 /**
- * Routes that the proxy handles itself, without an origin check, authentication or a body, and never forwards.
+ * Routes that the proxy handles itself and never forwards. They require no origin check, authentication or body.
  *
  * All other paths below `/.well-known/` return 404, because a client must not discover the target's authorization
  * server through the proxy.
@@ -26,7 +26,7 @@ export function makeRoutes(
     const { path } = exchange
     const issuing = authServer?.routes(path)
     if (issuing) return issuing
-    // A single character rules out most requests.
+    // Checking a single character rules out most requests.
     const second = path.charCodeAt(1)
     if (second === 0x68 && path === '/health') return health
     if (second === 0x72 && path === '/readyz') return ready
@@ -49,7 +49,7 @@ function beginProbe(exchange: ProxyExchange): void {
   throw new GatehouseError('METHOD_NOT_ALLOWED', { headers: { Allow: 'GET, HEAD' } })
 }
 
-/** Reports that this process is alive, regardless of the target. */
+/** Reports that this process is alive, regardless of the target's state. */
 function health(exchange: ProxyExchange): void {
   beginProbe(exchange)
   sendJson(

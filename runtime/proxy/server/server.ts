@@ -1,7 +1,8 @@
 /**
  * The transparent proxy as a running server: listener, pipeline, forwarder.
  *
- * All inputs are ready to use (validated target, credential, authentication); reads no flags, files or environment.
+ * All inputs are ready to use (validated target, credential, authentication). Reads no flags, files or environment
+ * variables.
  * Source: docs/reference/specification/proxy-command.md.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -62,31 +63,33 @@ export interface ProxyOptions {
    */
   readonly incoming?: ((address: ProxyAddress) => Authenticator | Promise<Authenticator>) | undefined
   readonly credential?: TargetCredential | undefined
-  /** The required login: this proxy is not ready until it has a token. */
+  /** The required login: this proxy is not ready until the login has a token. */
   readonly login?: Pick<TokenSource, 'token'> | undefined
   readonly inject?: readonly { readonly name: string; readonly value: string }[]
-  /** Forwards the client's `Authorization`. Default: only when this proxy does not validate it. */
+  /** True to forward the client's `Authorization`. Default: only when this proxy does not validate it. */
   readonly passAuthorization?: boolean
   /** Lower-case names of additional client headers to drop. */
   readonly strip?: readonly string[]
   /** The embedded authorization server, whose paths take precedence over all others. */
   readonly authServer?: Pick<EmbeddedAuthServer, 'routes' | 'notReady' | 'secretUses'> | undefined
-  /** Time limit for the target's response headers, except for event streams. Default 60 s; 0 disables it. */
+  /**
+   * Time limit for the target's response headers, except for event streams. The default is 60 s; 0 disables the limit.
+   */
   readonly headersTimeoutMs?: number
   /** True when the target only accepts POST. Default false. */
   readonly stateless?: boolean | undefined
-  /** Path prefix of this proxy as clients see it, for the deprecated HTTP+SSE transport's `endpoint` event. */
+  /** This proxy's path prefix as clients see it, for the `endpoint` event of the deprecated HTTP+SSE transport. */
   readonly endpointPrefix?: string | undefined
-  /** Sends a header to the target that identifies the caller; requires `incoming`. Default false. */
+  /** True to send the target a header that identifies the caller; requires `incoming`. Default false. */
   readonly identifyCallers?: boolean | undefined
-  /** Reads the endpoint prefix from `X-Forwarded-Prefix`. */
+  /** True to read the endpoint prefix from `X-Forwarded-Prefix`. */
   readonly trustForwardedPrefix?: boolean | undefined
   readonly maxBodyBytes?: number
   readonly limits?: Partial<ListenerLimits>
   /** Source of connections, instead of a bound address. */
   readonly connections?: ConnectionSource | undefined
   readonly sessions?: SessionTableOptions
-  /** Overrides the overload protection's limits (tests). */
+  /** Overrides the overload protection's limits (for tests). */
   readonly load?: Partial<LoadLimits>
   /** Called for every finished request. */
   readonly observe?: RequestObserver
@@ -221,7 +224,7 @@ function logOverload(log: Log, { isOn, rejected }: Overload): void {
     })
 }
 
-/** Rejects requests that the next server could parse differently or that would echo the injected credential. */
+/** Rejects requests that the next server could parse differently, or that would echo the injected credential. */
 function refuseOddRequests({ req, path }: ProxyExchange): void {
   if (req.method === 'TRACE') throw new GatehouseError('METHOD_NOT_ALLOWED')
   if (path.charCodeAt(0) !== 0x2f)

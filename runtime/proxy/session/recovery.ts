@@ -1,9 +1,9 @@
 /**
- * Reopens a session that the target has lost: sends the client's own initialize request again, then
+ * Reopens a session that the target has lost. Sends the client's own initialize request again, then
  * `notifications/initialized` and the client's settings (watched resources, log level), and stores the new id. The
  * client keeps its id.
  *
- * Each session has at most one recovery at a time; all requests that need it wait for it.
+ * Each session has at most one recovery at a time, and all requests that need it wait for it.
  */
 import {
   eventStreamType,
@@ -75,7 +75,7 @@ async function reopen(session: ProxiedSession, initBody: Buffer, request: Recove
   return true
 }
 
-/** Ignores failures, because a session without one of its subscriptions is better than none. */
+/** Ignores failures, because a session without one of its subscriptions is better than no session. */
 async function setAgain(request: RecoveryRequest, body: Buffer, own: readonly string[]): Promise<void> {
   try {
     await readResult(await post(request, body, own))
@@ -116,7 +116,7 @@ function post(
 
 /**
  * Returns the raw result of a response: from its body, or from the first result or error in an event stream. Undefined
- * without a result. Rejects when the response is too large.
+ * if there is no result. Rejects when the response is too large.
  */
 async function readResult({ headers, body }: Dispatcher.ResponseData): Promise<Buffer | undefined> {
   const type = headers['content-type']
@@ -144,7 +144,7 @@ async function resultInStream(body: AsyncIterable<Buffer>): Promise<Buffer | und
   return response?.result
 }
 
-/** Returns undefined for anything but a response. */
+/** Returns undefined for anything that is not a response. */
 async function responseIn(bytes: Buffer | Promise<Buffer>): Promise<Message | undefined> {
   try {
     const message = await readServerMessage(bytes)

@@ -1,8 +1,9 @@
 /**
  * State that a client sets on its server for the lifetime of a session: watched resources and the log level. A new
- * session at the target lacks it, so a recovery sends the same requests again.
+ * session at the target lacks this state, so a recovery sends the same requests again.
  *
- * Limited in number and bytes. Beyond the limits, the client must set the state again after the target restarts.
+ * The state is limited in number and bytes. Beyond the limits, the client must set the state again after the target
+ * restarts.
  * Source: MCP 2025-11-25, server/resources "Subscriptions", server/utilities/logging.
  */
 import { type Message, paramsOf } from '../../mcp/index.ts'
@@ -38,7 +39,7 @@ function keyOf(message: Message): string | undefined {
     const uri = paramsOf(message).text('uri')
     return uri === undefined ? undefined : `uri ${uri}`
   } catch {
-    // A field occurs twice, so the message is ambiguous here, although the target has accepted it.
+    // A field occurs twice, so the message is ambiguous here, even though the target has accepted it.
     return undefined
   }
 }

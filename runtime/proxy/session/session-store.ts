@@ -29,7 +29,7 @@ function isPair(value: unknown): value is [string, string] {
   return Array.isArray(value) && typeof value[0] === 'string' && typeof value[1] === 'string'
 }
 
-/** Treats records in another format as absent. */
+/** Treats records in any other format as absent. */
 function read(text: string): ProxiedSessionRecord | undefined {
   const value: unknown = JSON.parse(text)
   if (typeof value !== 'object' || value === null || !('upstreamId' in value)) return undefined

@@ -1,8 +1,8 @@
 /**
  * Sessions of the session era that this proxy has forwarded, bound to the caller that opened them.
  *
- * Limited by count, by bytes stored for recovery, and by two hours of inactivity. With a shared store, this process
- * looks up ids that it does not know. Reopening a session is implemented in recovery.ts.
+ * Sessions are limited by count, by the bytes stored for recovery, and by two hours of inactivity. With a shared store,
+ * this process looks up ids that it does not know. Reopening a session is implemented in recovery.ts.
  * Source: MCP 2025-11-25, "ProxiedSession Management"; docs/reference/specification/proxy-command.md leaves sessions
  * open.
  */
@@ -19,7 +19,7 @@ export interface ProxiedSessionRecord {
   readonly upstreamId: string
   /** UTF-8 text of the initialize request. */
   readonly initBody?: string | undefined
-  /** State that the client has set since, as pairs of a key and the request text. */
+  /** State that the client has set since then, as pairs of key and request text. */
   readonly state?: readonly (readonly [string, string])[] | undefined
 }
 
@@ -51,12 +51,12 @@ export interface ProxiedSessionTable {
 
 export interface SessionTableOptions {
   readonly maxSessions?: number
-  /** Inactivity after which a session is dropped. */
+  /** Period of inactivity after which a session is dropped. */
   readonly idleMs?: number
   /** Milliseconds, monotonic. */
   readonly now?: () => number
   readonly shared?: SharedSessions | undefined
-  /** The target's address. Separates shared sessions from those that belong to other targets' proxies. */
+  /** The target's address. Separates shared sessions from those of proxies for other targets. */
   readonly target?: string | undefined
 }
 
@@ -74,7 +74,7 @@ export function makeSessionTable(log: Log, options: SessionTableOptions = {}): P
     updateAgeOnGet: true,
     ...(now ? { perf: { now }, ttlResolution: 0 } : {}),
   })
-  // The caller's key contains only one NUL, in a fixed position, and an id contains none.
+  // The caller's key contains only one NUL, between issuer and subject, and an id contains none.
   const keyOf = (owner: string, id: string): string => `${owner}\0${id}`
 
   function share(key: string, session: ProxiedSession): void {
@@ -133,7 +133,7 @@ export function makeSessionTable(log: Log, options: SessionTableOptions = {}): P
     note(owner, session, message) {
       const key = keyOf(owner, session.clientId)
       if (!noteState(session.state, message) || !sessions.has(key)) return
-      // Set again to update its recorded size.
+      // Set the session again to update its recorded size.
       sessions.set(key, session)
       share(key, session)
     },

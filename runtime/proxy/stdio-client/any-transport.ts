@@ -1,8 +1,9 @@
 /**
  * Uses the first message to detect which HTTP transport a server uses.
  *
- * An address that ends in `/sse` is tried with the deprecated HTTP+SSE transport first. Any other address gets a POST.
- * If the response indicates a server without streamable HTTP (400, 404 or 405, not JSON-RPC), HTTP+SSE is tried.
+ * For an address that ends in `/sse`, the deprecated HTTP+SSE transport is tried first. For any other address, a POST
+ * is tried first. If the response indicates a server without streamable HTTP (400, 404 or 405, not JSON-RPC), HTTP+SSE
+ * is tried.
  * Source: MCP 2025-11-25, transports, "Backwards Compatibility".
  */
 import { GatehouseError } from '../../../schemas/index.ts'

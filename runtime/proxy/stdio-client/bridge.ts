@@ -45,7 +45,7 @@ export interface ClientBridgeOptions {
   readonly writer: LineWriter
   readonly transport: (events: TransportEvents) => BridgeTransport
   readonly log: Log
-  /** Ends the bridge without waiting for responses. */
+  /** Ends the bridge, without waiting for responses. */
   readonly signal: AbortSignal
   /** How long to wait for pending responses after the input ends. */
   readonly drainMs: number
@@ -71,7 +71,7 @@ export class RawBridge {
   #reopening: Promise<boolean> | undefined
   /** True when the session is lost and has not been reopened yet. */
   #lost = false
-  /** Number of the current session, so that a loss that is noticed late does not affect the next one. */
+  /** Number of the current session, so that a loss noticed late does not affect the next session. */
   #generation = 0
   readonly #pace = new LossPace()
   #nextOwnId = 1
@@ -79,7 +79,7 @@ export class RawBridge {
   #reached = false
   /** True when the first message did not reach the server, which ended the bridge. */
   unreachable = false
-  /** The error for requests that are still pending at the end. */
+  /** The error for requests that are still pending when the bridge ends. */
   #endReason: Error = endedEarly
 
   constructor(options: ClientBridgeOptions) {
@@ -108,7 +108,7 @@ export class RawBridge {
     } finally {
       signal.removeEventListener('abort', stop)
       this.#stop.abort()
-      // Conversations in the other era answer their own requests.
+      // Conversations in the other protocol era answer their own requests.
       await this.#options.eras?.close()
       await this.#inFlight.cutOff(this.#endReason)
       await this.#transport.close()
@@ -173,7 +173,7 @@ export class RawBridge {
     await this.#inFlight.other(done)
   }
 
-  /** Closes the stream of a stateless request, which cancels it. Returns true when nothing has to be sent. */
+  /** Closes the stream of a stateless request, which cancels it. Returns true if nothing needs to be sent. */
   #cancel(message: Message): boolean {
     if (message.method !== 'notifications/cancelled') return false
     const id = paramsOf(message).raw('requestId')?.toString()
@@ -216,7 +216,10 @@ export class RawBridge {
     return promise
   }
 
-  /** Answers a request with an error when the end of the bridge cuts it off. A cancelled request gets no response. */
+  /**
+   * Answers a request with an error if the bridge ends before the response arrives. A cancelled request gets no
+   * response.
+   */
   async #answerAborted({ id }: Message, { reason }: AbortSignal): Promise<void> {
     if (reason === this.#endReason) await this.#write(errorMessage(id, reason))
   }
@@ -247,7 +250,7 @@ export class RawBridge {
     return failure
   }
 
-  /** Records data from an answered request that later messages need. */
+  /** Records the data from an answered request that later messages need. */
   async #note(message: Message, response: Message, era: Era): Promise<void> {
     if (!response.result) return
     if (message.method === 'initialize') {
@@ -380,7 +383,7 @@ export class RawBridge {
     return true
   }
 
-  /** Reopens a session whose connection broke, so that messages the server sends on its own still arrive. */
+  /** Reopens a session whose connection broke, so that unsolicited messages from the server still arrive. */
   async #keepReopening(): Promise<void> {
     const generation = this.#generation
     const { signal } = this.#stop

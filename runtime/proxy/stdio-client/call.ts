@@ -1,8 +1,8 @@
 /**
  * One message from the client to the server, and the interface between transports and the bridge.
  *
- * Determines the protocol era of a message and the headers that repeat its body. A stateless request carries its
- * revision, method, name and mirrored arguments as headers too; the session era does not.
+ * Determines a message's protocol era and the headers that repeat parts of its body. A stateless request also contains
+ * its revision, method, name and mirrored arguments in headers; a session-era request does not.
  * Source: MCP 2025-11-25 and 2026-07-28, transports.
  */
 import { ModuleError, own } from '../../../schemas/index.ts'
@@ -27,7 +27,7 @@ import {
 export interface BridgedCall {
   readonly message: Message
   readonly era: Era
-  /** Header lines (name, value, …) in addition to those of every request. */
+  /** Header lines (name, value, …) in addition to those sent with every request. */
   readonly headers: readonly string[]
   /** Ends the call early. */
   readonly signal: AbortSignal
@@ -38,9 +38,9 @@ export interface BridgedCall {
 /** Thrown when the server no longer knows the session. The call was not processed. */
 export class BridgedSessionLost extends ModuleError {}
 
-/** Callbacks that a transport invokes for anything other than responses to calls. */
+/** Callbacks that a transport invokes for everything except responses to calls. */
 export interface TransportEvents {
-  /** Receives messages that the server sends on its own. */
+  /** Receives unsolicited messages from the server. */
   readonly onMessage: (message: Message) => Promise<void>
   /** Called when the session is lost while no request is in flight. */
   readonly onLost: () => void
@@ -48,11 +48,11 @@ export interface TransportEvents {
 
 export interface BridgeTransport {
   /**
-   * Sends a message. Resolves when a request is answered, or another message accepted. Rejects with BridgedSessionLost,
-   * GatehouseError, or the reason of the call's signal.
+   * Sends a message. Resolves when a request has been answered, or any other message has been accepted. Rejects with
+   * BridgedSessionLost, GatehouseError, or the reason of the call's signal.
    */
   deliver(call: BridgedCall): Promise<void>
-  /** Opens the stream for messages that the server sends on its own, if supported. */
+  /** Opens the stream for unsolicited messages from the server, if supported. */
   listen(): void
   /** Drops a lost session without notifying the server. */
   forget(): void
@@ -72,7 +72,7 @@ export function eraOfMessage(message: Message, before: Era): Era {
   return eraOf(message, paramsOf(message), undefined)
 }
 
-/** Returns the header lines that repeat a stateless message's body; none in the session era. */
+/** Returns the header lines that repeat parts of a stateless message's body; none in the session era. */
 export function mirroredHeaders(message: Message, era: Era, tools: MirroredTools): readonly string[] {
   if (era === 'session') return []
   const params = paramsOf(message)
@@ -94,8 +94,8 @@ function nameHeader(method: string, params: JsonObject): readonly string[] {
 }
 
 /**
- * Returns a response with the id of its request. Some servers omit the id from errors about requests that they did
- * not read; others return it with another JSON type.
+ * Returns a response with the id of its request. Some servers omit the id from errors about requests that they did not
+ * read; other servers return it as a different JSON type.
  */
 export function withId(message: Message, id: string | undefined): Message {
   if (id === undefined || message.method !== '' || message.id === id) return message

@@ -1,8 +1,8 @@
 /**
- * HTTP client of the bridge. Sends one request to the server's address (or another one on its origin), and reads the
- * response as a bounded body or as JSON-RPC messages from an event stream.
+ * The bridge's HTTP client. Sends one request to the server's address (or to another address on its origin). Reads the
+ * response as a bounded body, or as JSON-RPC messages from an event stream.
  *
- * Only JSON-RPC messages leave this module, because the client's end must not see anything else.
+ * Only JSON-RPC messages leave this module, because the client must not receive anything else.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { errors, GatehouseError } from '../../../schemas/index.ts'
@@ -41,7 +41,7 @@ export interface HttpOptions {
 
 export type RawResponse = Dispatcher.ResponseData
 
-/** Position in an event stream, which a later GET needs to resume it. */
+/** Position in an event stream, which a later GET needs to resume the stream. */
 export interface ResumePosition {
   lastEventId: string | undefined
   retryMs: number
@@ -94,8 +94,8 @@ export class Http {
   }
 
   /**
-   * Passes each event to `onEvent` until the stream ends or breaks. Rejects with BACKEND_PROTOCOL for an event above
-   * the limit, or with the signal's reason.
+   * Passes each event to `onEvent` until the stream ends or breaks. Rejects with BACKEND_PROTOCOL for an event that
+   * exceeds the limit, or with the signal's reason.
    */
   async readEvents(
     response: RawResponse,
@@ -119,7 +119,7 @@ export class Http {
         for (const event of queue.splice(0)) {
           if (shareIsOver()) await nextShare()
           await onEvent(event)
-          // Record the id after the event was processed, so that an unprocessed event is requested again.
+          // Record the id only after the event has been processed, so that an unprocessed event is requested again.
           if (event.id !== undefined && event.id !== '') position.lastEventId = lastEventIdHeader(event.id)
         }
       }
@@ -168,7 +168,7 @@ export function abandon({ body }: RawResponse): void {
   body.on('error', () => {}).destroy()
 }
 
-/** Reads the whole body. Rejects with BACKEND_PROTOCOL above the limit. */
+/** Reads a whole body. Rejects with BACKEND_PROTOCOL if it exceeds the limit. */
 export async function readBody(response: RawResponse, signal: AbortSignal): Promise<Buffer> {
   rejectCompressed(response)
   const pieces = new Pieces()
@@ -187,7 +187,7 @@ export async function readBody(response: RawResponse, signal: AbortSignal): Prom
   return pieces.size < largeBytes ? pieces.whole() : inTurns(joined(pieces.take(), pieces.size))
 }
 
-/** Discards a body without waiting for its end. After a short body, the connection stays usable. */
+/** Discards a body, without waiting for its end. After a short body, the connection stays usable. */
 export function drop({ body }: RawResponse): void {
   const timer = setTimeout(() => body.destroy(), discardMs).unref()
   body.on('error', () => {})

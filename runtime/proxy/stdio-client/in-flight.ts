@@ -1,16 +1,17 @@
 /**
- * Tracks messages in flight: requests by id, so that they can be cancelled, and all others by number. Both are bounded,
- * so that neither side can fill the bridge's memory: further requests are rejected, and further notifications wait.
+ * Tracks messages in flight: requests by id, so that they can be cancelled, and all others by number. Both kinds are
+ * bounded, so that neither side can fill the bridge's memory: further requests are rejected, and further notifications
+ * wait.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Era, Message } from '../../mcp/index.ts'
 import { maxMessageBytes } from './http.ts'
 
 const maxRequests = 1_000
-/** Leaves room for the largest message alongside others. */
+/** Leaves room for other messages alongside the largest one. */
 const maxRequestBytes = 2 * maxMessageBytes
 const maxOthers = 100
-/** How long responses may take when the bridge ends. */
+/** How long to wait for responses when the bridge ends. */
 const answerMs = 1_000
 
 export interface InFlightRequest {
@@ -29,7 +30,7 @@ export class BridgedRequests {
   readonly #others = new Set<Promise<void>>()
   #bytes = 0
 
-  /** Returns the reason why this request cannot be accepted now. */
+  /** Returns the reason why this request cannot be accepted at the moment. */
   refusal({ id, bytes }: Message): string | undefined {
     if (id !== undefined && this.#requests.has(id)) return 'a request with this id is in flight'
     const full = this.#requests.size >= maxRequests
@@ -67,8 +68,8 @@ export class BridgedRequests {
   }
 
   /**
-   * Aborts all requests, using `reason` for those that the client has not cancelled. Resolves when they have been
-   * answered, or after one second.
+   * Aborts all requests, using `reason` for those that the client has not cancelled. Resolves when all of them have
+   * been answered, or after one second.
    */
   async cutOff(reason: Error): Promise<void> {
     for (const { cancel, isCancelled } of this.#requests.values())

@@ -1,5 +1,6 @@
 /**
- * Messages as lines: splits an input stream at line ends, up to a maximum length, and writes each message as one line.
+ * Reads and writes messages as lines: splits an input stream at line ends, up to a maximum length, and writes each
+ * message as one line.
  * Source: MCP 2025-11-25, transports, "stdio".
  */
 import type { Readable, Writable } from 'node:stream'

@@ -36,7 +36,7 @@ interface Waiting {
 
 interface Connection {
   readonly endpoint: Promise<URL>
-  /** Keyed by raw JSON-RPC id. */
+  /** Pending requests, keyed by raw JSON-RPC id. */
   readonly waiting: Map<string, Waiting>
   readonly end: AbortController
 }
@@ -84,7 +84,7 @@ export class OldSseTransport implements BridgeTransport {
     }
   }
 
-  /** Resolves with the response to a request, and immediately for any other message. */
+  /** Resolves with the response to a request, or immediately for any other message. */
   #wait({ waiting }: Connection, call: BridgedCall): Promise<void> {
     const { kind, id } = call.message
     if (kind !== 'request' || id === undefined) return Promise.resolve()
@@ -161,7 +161,7 @@ export class OldSseTransport implements BridgeTransport {
   }
 
   listen(): void {
-    // The stream is already open and carries everything.
+    // The stream is already open and carries all messages.
   }
 
   forget(): void {
@@ -192,7 +192,7 @@ async function refusalOfStream(response: RawResponse, signal: AbortSignal): Prom
   return unreachable(statusCode, await readBody(response, signal)) ?? statusError(statusCode)
 }
 
-/** Returns the error for a rejected message of a session. */
+/** Returns the error for a rejected message in a session. */
 async function refusal(
   response: RawResponse,
   signal: AbortSignal,

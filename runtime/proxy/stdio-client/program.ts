@@ -19,7 +19,7 @@ export interface ProgramOptions extends PeerCommand {
   readonly log: Log
   /** This program's own `Implementation` as raw JSON. */
   readonly info: string
-  /** Receives each line that the program writes to standard error. */
+  /** Called with each line that the program writes to standard error. */
   readonly onLine: (line: string) => void
   /** Ends the program. */
   readonly signal: AbortSignal

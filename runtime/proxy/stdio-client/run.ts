@@ -2,7 +2,7 @@
  * `proxy stdio`: connects an MCP client on standard input and output to an HTTP server.
  *
  * Runs the transparent proxy on a loopback port that only this process can use, so that login, injected headers,
- * redirects and session recovery work the same way. Only messages are written to the output.
+ * redirects and session recovery work as in the proxy. Nothing but messages is written to the output.
  * Source: docs/reference/specification/proxy-command.md (`proxy stdio`); MCP 2025-11-25 and 2026-07-28, transports.
  */
 import { randomBytes, timingSafeEqual } from 'node:crypto'
@@ -22,7 +22,7 @@ import { makeLineWriter } from './lines.ts'
 import { refuseRequests } from './refuse-requests.ts'
 
 export interface StdioOptions extends RunParts {
-  /** Settings for the server; `targetUri` contains its origin and query. */
+  /** Settings for the server; `targetUri` contains the server's origin and query. */
   readonly config: ProxySettings
   /** Path of the MCP endpoint. */
   readonly path: string
@@ -34,7 +34,7 @@ export interface StdioOptions extends RunParts {
 
 /**
  * Runs until the input ends, the output closes, or the signal fires. Resolves to false when the first message could not
- * be delivered. Rejects when the login failed.
+ * be delivered. Rejects when the login fails.
  */
 export async function runStdio(options: StdioOptions): Promise<boolean> {
   const { config, log } = options
@@ -74,7 +74,7 @@ export async function runStdio(options: StdioOptions): Promise<boolean> {
   }
 }
 
-/** Only accepts requests that carry the token, which only this process has. */
+/** Accept only requests that carry the token, which only this process has. */
 function onlyWith(token: string): Authenticator {
   const expected = Buffer.from(`Bearer ${token}`)
   const caller = anonymousCaller()

@@ -1,9 +1,9 @@
 /**
- * Streamable HTTP: each message is a POST with a JSON response or an event stream. A GET stream carries messages that
- * the server sends on its own.
+ * Streamable HTTP: each message is a POST with a JSON response or an event stream. A GET stream carries unsolicited
+ * messages from the server.
  *
  * Stores the session id and the negotiated revision. In the session era, a broken response stream is resumed with
- * `Last-Event-ID`, and so is the GET stream while the session exists.
+ * `Last-Event-ID`. The GET stream is also resumed while the session exists.
  * Source: MCP 2025-11-25 and 2026-07-28, transports, "Streamable HTTP".
  */
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -40,13 +40,13 @@ import {
   unreachable,
 } from './http.ts'
 
-/** Maximum number of consecutive attempts to resume a stream that deliver nothing new. */
+/** Maximum number of consecutive attempts to resume a stream without receiving anything new. */
 const maxIdleResumes = 5
 /** How long a stream may stay open after its response. */
 const lingerMs = 2_000
 /**
- * Statuses below 500 that may be a temporary rejection of the GET stream. 409: the server still considers the previous
- * stream open.
+ * Statuses below 500 that may mean that the GET stream is only temporarily rejected. 409: the server still considers
+ * the previous stream open.
  */
 const temporaryRefusals: ReadonlySet<number> = new Set([401, 408, 409, 425, 429])
 const endMs = 2_000
@@ -63,7 +63,7 @@ export class StreamableTransport implements BridgeTransport {
     onNotKept: () => this.#http.log.warn('the server closes its event stream as soon as it is opened'),
   })
 
-  /** `events` receives the messages of the GET stream, and is notified when the session was lost there. */
+  /** `events` receives the messages from the GET stream, and is notified when the session is lost there. */
   constructor(http: Http, events: TransportEvents) {
     this.#http = http
     this.#events = events
@@ -245,7 +245,8 @@ export class StreamableTransport implements BridgeTransport {
         )
           return this.#events.onLost()
         if (response.statusCode < 500 && !temporaryRefusals.has(response.statusCode)) {
-          // The server has no such stream. If it might only have dropped the event, try once more without the id.
+          // The server has no such stream. If the server might only have dropped the event, try once more without the
+          // id.
           if (from === undefined) return
           position = newPosition()
         }
@@ -255,7 +256,7 @@ export class StreamableTransport implements BridgeTransport {
     }
   }
 
-  /** Returns undefined when the server cannot be reached. */
+  /** Returns undefined if the server cannot be reached. */
   async #getReachable(
     lastEventId: string | undefined,
     signal: AbortSignal,

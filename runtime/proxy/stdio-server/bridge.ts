@@ -2,11 +2,11 @@
  * Serves an MCP server that uses standard input and output: as streamable HTTP on `/mcp`, or over the deprecated
  * HTTP+SSE transport on `/sse` and `/messages`.
  *
- * Each client session has its own server process, as the stdio transport intends. One more process is started in
- * advance, so that a new session does not wait. A server that runs elsewhere is one process that sessions share
- * (attached/). The number of sessions is limited, and idle sessions end. Stateless clients share processes. Clients and
- * programs may use either protocol era; messages are translated between eras. Over HTTP+SSE, a session lasts as long as
- * its stream, and its messages only go to that stream.
+ * Each client session has its own server process, as intended by the stdio transport. One more process is started in
+ * advance, so that a new session does not have to wait. A server that runs elsewhere is a single process that all
+ * sessions share (attached/). The number of sessions is limited, and idle sessions end. Stateless clients share
+ * processes. Clients and programs may use either protocol era; messages are translated between eras. Over HTTP+SSE, a
+ * session lasts as long as its stream, and its messages go only to that stream.
  * Source: MCP 2025-11-25 and 2026-07-28, transports; MCP 2024-11-05, "HTTP with SSE"; MCPServer `proxyMode`.
  */
 import { setInterval } from 'node:timers'
@@ -71,14 +71,14 @@ export interface ServerBridgeOptions extends BridgeOptions, PeerCommand {
   /** Receives each line that the servers write to standard error. */
   readonly onLine?: (line: string) => void
   /**
-   * Called with the reason and the last lines of output when a process ends on its own after the server has worked
+   * Called with the reason and the last lines of output when a process ends on its own, if the server has worked
    * before.
    */
   readonly onEnded?: (why: string, output: readonly string[]) => void
   /** True when errors for clients contain the last lines that a server printed before it ended. Default false. */
   readonly showOutput?: boolean
   /**
-   * False starts only the first process in advance, so that each new session waits for its process to start. Default
+   * False to start only the first process in advance; each later session then waits for its process to start. Default
    * true.
    */
   readonly ahead?: boolean
@@ -156,7 +156,7 @@ class Bridge {
     this.#stateless = new ServedStatelessSide({
       openings: this.#openings,
       info: this.#info,
-      // Limits both protocol eras, so that neither can take the other's last process.
+      // The limit applies to each protocol era, so that neither can take the other's last process.
       maxProcesses: () =>
         Math.max(1, Math.min(Math.floor(this.#maxSessions / 2), this.#maxSessions - this.#sessions.size)),
       now: this.#now,
@@ -283,7 +283,7 @@ class Bridge {
         })
     }
     const caller = single(req.headers[callerHeader])
-    // A digest, because the header may be long and a truncated value could match another caller.
+    // Use a digest, because the header may be long, and a truncated value could match another caller.
     const scope = caller === undefined ? '' : callerDigest(caller)
     const reply = new HttpReply(req, res, (result) => {
       if (method === 'tools/list') void this.#tools.readPage(result)

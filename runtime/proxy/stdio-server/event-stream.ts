@@ -3,9 +3,9 @@ import type { ServerResponse } from 'node:http'
 import { eventStreamType } from '../../mcp/index.ts'
 import { registerStream, writeParts } from '../../net/index.ts'
 
-/** Maximum number of unread bytes. A client that exceeds it is disconnected. */
+/** Maximum number of unread bytes. A client that exceeds this limit is disconnected. */
 const maxUnread = 16 * 1024 * 1024
-/** Sent periodically on idle streams, so that intermediaries keep the connection open. */
+/** Sent periodically on idle streams so that intermediaries keep the connection open. */
 const keepAliveMs = 30_000
 const keepAlive = ': keep-alive\n\n'
 

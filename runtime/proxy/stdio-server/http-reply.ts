@@ -22,7 +22,7 @@ export class HttpReply implements StatelessReply {
   readonly #stop: () => void
   readonly #onResult: (result: Buffer) => void
 
-  /** `onResult` sees the result that is sent. */
+  /** `onResult` receives the result that is sent. */
   constructor(req: IncomingMessage, res: ServerResponse, onResult: (result: Buffer) => void) {
     this.#res = res
     this.#onResult = onResult
@@ -64,7 +64,7 @@ export class HttpReply implements StatelessReply {
     res.end()
   }
 
-  /** Without a response, the client treats the stream as broken and may open another. */
+  /** Without a response, the client treats the stream as broken and may open a new one. */
   drop(): void {
     this.#stop()
     if (this.#res.headersSent) this.#res.end()

@@ -7,9 +7,9 @@
  */
 import { inTurns, joined, largeBytes, TurnQueue } from '../../mcp/index.ts'
 
-/** Longest message a server may send. */
+/** Maximum length of a message from a server. */
 export const maxLineBytes = 64 * 1024 * 1024
-/** Longest line of log output; a longer line is shortened. */
+/** Maximum length of a log line; longer lines are shortened. */
 const maxLogLineBytes = 64 * 1024
 /** Number of bytes kept from each end of a line that is too long. */
 const endBytes = 512
@@ -19,7 +19,7 @@ export interface LineHandlers {
   readonly onLine: (line: Buffer) => void | Promise<void>
   /** Called when a line is too long or could not be handled. */
   readonly onOverflow: () => void
-  /** The first and the last bytes of a line that was too long, when it has ended. */
+  /** The first and last bytes of a line that was too long, once it has ended. */
   readonly onSkipped?: (ends: Buffer) => void
 }
 
@@ -37,7 +37,7 @@ export class LineReader {
     this.#lines = new TurnQueue((parts) => this.#hand(parts), handlers.onOverflow)
   }
 
-  /** Set while lines wait or are handled; never rejects. Nothing should be pushed meanwhile. */
+  /** Set while lines wait or are handled; never rejects. Do not push anything until it settles. */
   get busy(): Promise<void> | undefined {
     return this.#lines.busy
   }
@@ -52,7 +52,7 @@ export class LineReader {
     this.#add(chunk.subarray(from))
   }
 
-  /** Passes on a last line that has no line break, after the output has ended. */
+  /** After the output has ended, passes on a last line without a line break. */
   end(): void {
     this.#end()
   }

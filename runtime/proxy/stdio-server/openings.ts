@@ -3,8 +3,8 @@
  * or the client disconnected before it used the conversation.
  *
  * A client that stops waiting, such as a health check, never ends or duplicates a starting process. The process stays,
- * and the next client with the same `initialize` continues with it. The number of unused conversations is limited. A
- * conversation ends when it is idle or when its server takes too long to start.
+ * and the next client with the same `initialize` uses it. The number of unused conversations is limited. A conversation
+ * ends when it is idle or when its server takes too long to start.
  * Source: MCP 2025-11-25, lifecycle.
  */
 import {
@@ -40,7 +40,7 @@ export type IsSame = (other: Buffer, wanted: Buffer) => boolean
 export interface InitializeAnswer {
   readonly answer: Message
   readonly opensSession: boolean
-  /** The conversation with a server that opens no session; undefined when a client uses it. */
+  /** A conversation with a server that did not open a session; undefined when a client uses it. */
   readonly opening?: Opening | undefined
 }
 
@@ -62,14 +62,14 @@ export class Openings {
     this.#now = now
   }
 
-  /** True while a conversation that has received its response waits for a client. */
+  /** True while a conversation that has received its response is waiting for a client. */
   get hasUnused(): boolean {
     return [...this.#unused].some(({ answer }) => answer !== undefined)
   }
 
   /**
-   * Returns a link for one client. Its first message decides: an `initialize` continues an unused conversation that
-   * `isSame` accepts; any other message starts a new one. By default, `isSame` requires equal params.
+   * Returns a link for one client. The client's first message decides: an `initialize` continues an unused conversation
+   * that `isSame` accepts; any other message starts a new one. By default, `isSame` requires equal params.
    */
   link(onMessage: OnMessage, isSame: IsSame = isEqual): ServerLink {
     return new OpeningLink(
@@ -218,7 +218,7 @@ class Opening {
   }
 
   #receive(message: Message): void {
-    // No other request was sent, so the response belongs to `initialize`, whatever its id.
+    // No other request was sent, so the response belongs to `initialize`, regardless of its id.
     const isForInitialize = message.method === '' && (this.isAlone || message.id === this.#id)
     if (this.answer === undefined && isForInitialize) {
       this.answer = message
@@ -275,7 +275,7 @@ class OpeningLink implements ServerLink {
     // The client has disconnected, so its responses to server requests are no longer needed.
     if (this.#isClosed) return
     if (!this.#link) return this.#begin(bytes)
-    // A starting server would read the cancellation, and `initialize` cannot be cancelled.
+    // Do not forward the cancellation: a starting server would read it, but `initialize` cannot be cancelled.
     if (this.#opening && !this.#opening.answer && scanMessage(bytes).method === cancelled) return
     if (this.#opening) this.#opening.isAlone = false
     this.#opening = undefined

@@ -1,8 +1,8 @@
 /**
  * Starts an MCP server that communicates over standard input and output, exchanges lines with it, and ends it.
  *
- * Messages are lines of JSON and pass through unparsed; the sink receives what the server writes to standard error.
- * The process leads its own group, so that a wrapper such as npx ends together with the server that it started.
+ * Messages are lines of JSON and pass through unparsed; the sink receives what the server writes to standard error. The
+ * process leads its own group, so that a wrapper such as npx ends together with the server that it has started.
  * Source: MCP 2025-11-25, transports, "stdio".
  */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
@@ -20,7 +20,7 @@ export interface PeerCommand {
 }
 
 export interface StdioPeer {
-  /** Writes one message. Line breaks in it are JSON whitespace and become spaces. */
+  /** Writes one message. Line breaks in the message are JSON whitespace and become spaces. */
   send(message: Buffer): void
   /**
    * Resolves with the reason when no more messages can be exchanged: the server has ended, or has closed one of the
@@ -66,7 +66,7 @@ class Peer implements StdioPeer {
   ) {
     this.#child = child
     this.#exited = groupEnded(child)
-    // End the server instead of filling the memory.
+    // End the server instead of filling up memory.
     this.#lines = new LineReader({
       onLine: onMessage,
       onOverflow: () => {
@@ -119,7 +119,7 @@ class Peer implements StdioPeer {
   }
 }
 
-/** Reads a stream to its end, and pauses while lines are processed. Resolves when all lines were passed on. */
+/** Reads a stream to its end, and pauses while lines are processed. Resolves when all lines have been passed on. */
 function readLines(stream: Readable, lines: LineReader): Promise<void> {
   stream.on('data', (chunk: Buffer) => {
     lines.push(chunk)

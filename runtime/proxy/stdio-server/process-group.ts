@@ -1,6 +1,6 @@
 /**
- * Process groups: a program and everything that it started (such as npx and its server) end together and never outlive
- * this process.
+ * Process groups: a program and everything that it has started (such as npx and its server) end together, and never
+ * outlive this process.
  */
 import type { ChildProcess } from 'node:child_process'
 import { Watchdog } from './watchdog.ts'
@@ -8,7 +8,10 @@ import { Watchdog } from './watchdog.ts'
 const running = new Set<number>()
 let watchdog: Watchdog | undefined
 
-/** Ensures that groups end even when this process is killed. Used on user machines; a container ends as a whole. */
+/**
+ * Ensures that groups end even when this process is killed. This is used on users' machines; a container ends as a
+ * whole.
+ */
 export function watchGroups(): void {
   watchdog ??= new Watchdog()
 }

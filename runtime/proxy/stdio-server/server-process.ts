@@ -1,6 +1,7 @@
 /**
- * One stdio server's processes. Each carries one conversation, and one is started ahead so that no client waits for a
- * process to start. With `ahead: false`, which saves memory, only the first process is started ahead.
+ * One stdio server's processes. Each process carries one conversation. A spare process is started in advance, so that
+ * no client waits for a process to start. With `ahead: false`, which saves memory, only the first process is started in
+ * advance.
  *
  * If the last process has ended and none has ever responded, the command is considered broken. Otherwise a failed start
  * only affects its own client, and the next start is delayed by a growing pause.
@@ -37,20 +38,20 @@ export interface ProcessesOptions extends PeerCommand {
   /** Receives the servers' standard error, and lines on standard output that are not messages. */
   readonly onLine: (line: string) => void
   /**
-   * Called with the reason and the last lines of output when a process ends on its own after the server has worked
+   * Called with the reason and the last lines of output when a process ends on its own, if the server has worked
    * before.
    */
   readonly onEnded?: (why: string, output: readonly string[]) => void
   readonly now: () => number
-  /** False starts no process in advance after the first. Default true. */
+  /** False to start only the first process in advance. Default true. */
   readonly ahead?: boolean | undefined
-  /**
-   * True when the reason for the end of a server, which clients see, contains its last lines of output. Default false.
-   */
+  /** True to add a server's last lines of output to the reason why it ended, which clients see. Default false. */
   readonly showOutput?: boolean | undefined
 }
 
-/** A process that ends sooner than this without receiving a message failed to start. One that ends later was idle. */
+/**
+ * A process that ends sooner than this without receiving a message failed to start. A process that ends later was idle.
+ */
 const quickEndMs = 3_000
 /** Pauses before the next start, by the number of consecutive failed starts. */
 const restartPauseMs = [0, 500, 1_000, 2_000, 4_000, 8_000, 15_000] as const
@@ -158,7 +159,7 @@ export class Processes implements ServerSource {
 
 class ServerProcess implements ServerLink {
   onMessage: ((message: Message) => void) | undefined
-  /** Resolves with the exit code or signal, or with the stream that the server has closed. */
+  /** Resolves with the exit code, the signal, or the stream that the server has closed. */
   readonly exited: Promise<string>
   /** Resolves with the failure reason to show to clients; it may contain program output. */
   readonly ended: Promise<string>

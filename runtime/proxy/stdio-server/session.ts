@@ -1,10 +1,10 @@
 /**
- * One client session over HTTP with its own stdio server process.
+ * One client's session over HTTP, with its own stdio server process.
  *
  * A POST request waits here for its response. Standard output does not show which request a notification or a server
- * request belongs to. Progress goes to the request with the matching token, everything else to the newest pending
- * request, or to the standing stream when no request is pending. Without either, a limited number is buffered for the
- * next stream. Over the deprecated HTTP+SSE transport, everything goes to the one stream that the client opened. A
+ * request belongs to. Progress goes to the request with the matching token. Everything else goes to the newest pending
+ * request or, if there is none, to the standing stream. Without either, a limited number of messages is buffered for
+ * the next stream. Over the deprecated HTTP+SSE transport, everything goes to the one stream that the client opened. A
  * client that does not read is disconnected. When a program rejects `initialize` and supports the stateless era, its
  * messages are translated.
  * Source: MCP 2025-11-25, transports; MCP 2024-11-05, "HTTP with SSE"; MCP 2026-07-28, stdio.
@@ -32,8 +32,7 @@ import { beginStream, pushEvent } from './event-stream.ts'
 /** Number of messages buffered while no standing stream is open; the oldest are dropped first. */
 const maxBuffered = 100
 /**
- * Maximum number of requests over the deprecated HTTP+SSE transport that get an error when the server ends. Other
- * requests just end with the stream.
+ * Maximum number of HTTP+SSE requests that get an error when the server ends. Other requests just end with the stream.
  */
 const maxOnStream = 1_000
 
@@ -133,13 +132,13 @@ export class BridgeSession {
     })
   }
 
-  /** Opens the standing stream. A second one replaces the first. */
+  /** Opens the standing stream. A new stream replaces the previous one. */
   openStream(res: ServerResponse): void {
     this.#stream?.end()
     this.#stand(res, { [headerName.sessionId]: this.id })
   }
 
-  /** Opens the one stream of HTTP+SSE. Its first event contains the URL for messages. */
+  /** Opens the single stream of the HTTP+SSE transport. Its first event contains the URL for messages. */
   openOldStream(res: ServerResponse, endpoint: string): void {
     this.#streamOnly = true
     this.#stand(res, {}, encodeEvent(Buffer.from(endpoint), { event: 'endpoint' }))
@@ -163,7 +162,7 @@ export class BridgeSession {
     this.#stream?.end()
   }
 
-  /** Handles a message for the client that was created by the translation. */
+  /** Handles a message that the translation created for the client. */
   #toClient(bytes: Buffer, about: string | undefined): void {
     const related = about === undefined ? undefined : this.#waiting.get(about)?.res
     this.#deliver(scanMessage(bytes), related)

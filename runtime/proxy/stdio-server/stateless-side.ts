@@ -2,7 +2,7 @@
  * Serves stateless clients of a stdio server: detects the program's protocol era once, then forwards requests to it,
  * translated if needed.
  *
- * Clients in one scope share processes; the scope is the caller as identified by the proxy in front.
+ * Clients in one scope share processes; the scope is the caller, as identified by the proxy in front.
  * Source: MCP 2025-11-25, lifecycle; MCP 2026-07-28, stdio "Backward Compatibility", versioning.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -28,7 +28,7 @@ export interface ServedStatelessSideOptions {
   readonly openings: Openings
   /** This program's own `Implementation` as raw JSON, because these processes serve many clients. */
   readonly info: string
-  /** Maximum number of processes for stateless clients. */
+  /** Maximum number of processes that serve stateless clients. */
   readonly maxProcesses: () => number
   readonly now: () => number
   readonly log: Log
@@ -53,7 +53,7 @@ interface WaitingRequest {
 
 export class ServedStatelessSide {
   readonly #options: ServedStatelessSideOptions
-  /** Requests that wait until the era is known. The first one starts the detection. */
+  /** Requests that wait until the era is known. The first request starts the detection. */
   readonly #waiting = new Set<WaitingRequest>()
   #isFinding = false
   #known: Handler | undefined
@@ -65,7 +65,7 @@ export class ServedStatelessSide {
     this.#options = options
   }
 
-  /** Number of processes for stateless clients. */
+  /** Number of processes that serve stateless clients. */
   get size(): number {
     return this.#known?.size ?? 0
   }
@@ -111,8 +111,8 @@ export class ServedStatelessSide {
 
   /**
    * Sends `initialize` first: every session-era server responds to it, and a stateless-era server rejects it and keeps
-   * running. In the opposite order, session-era servers might exit or not respond. The timeout is that of `Openings`
-   * (ten minutes), because the server may still be starting.
+   * running. In the opposite order, session-era servers might exit or not respond. The timeout is the same as in
+   * `Openings` (ten minutes), because the server may still be starting.
    */
   async #decide(clientInfo: Buffer | undefined): Promise<Handler> {
     const { openings, info, maxProcesses, now, log, probeMs } = this.#options
@@ -161,7 +161,7 @@ function refusalText({ error }: Message): string {
   return visibleText(text.slice(0, maxRefusalText))
 }
 
-/** Compares params apart from the client's name, because stateless clients share processes. */
+/** Compares all params except the client's name, because stateless clients share processes. */
 function hasSameCapabilities(other: Buffer, wanted: Buffer): boolean {
   const [one, two] = [new JsonObject(other), new JsonObject(wanted)]
   return (['protocolVersion', 'capabilities', '_meta'] as const).every(

@@ -2,8 +2,8 @@
  * Ends process groups when this process ends, even when it is killed with SIGKILL. A small shell holds the other end of
  * a pipe, receives the ids of running groups, and ends them when the pipe closes.
  *
- * The shell leads its own session, so terminal signals do not reach it. Without a shell, and on Windows, groups only
- * end with this process when it ends normally.
+ * The shell leads its own session, so terminal signals do not reach it. Without a shell, and on Windows, groups end
+ * with this process only if it ends normally.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { Socket } from 'node:net'
@@ -42,12 +42,12 @@ export class Watchdog {
     this.#groups.delete(pid)
     this.#tell(`- ${pid}\n`)
     if (this.#groups.size > 0) return
-    // No group is left; the next group starts another shell.
+    // No groups are left; the next group starts another shell.
     this.#shell?.stdin?.end()
     this.#shell = undefined
   }
 
-  /** A shell that was killed externally is replaced when the next group starts. */
+  /** If the shell is killed externally, it is replaced when the next group starts. */
   #start(): void {
     if (process.platform === 'win32') return
     const shell = spawn('/bin/sh', ['-c', script], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] })

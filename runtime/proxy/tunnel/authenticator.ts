@@ -1,11 +1,14 @@
 /**
- * The authenticator of a tunnel. It is replaced when the tunnel comes up under another URL, because tokens are issued
+ * A tunnel's authenticator. It is replaced when the tunnel comes up under a different URL, because tokens are issued
  * for that URL and clients see it.
  */
 import type { Authenticator } from '../../incoming/index.ts'
 
 export interface ExchangeableAuthenticator extends Authenticator {
-  /** Applies to later requests. Requests in flight keep their authenticator; open event streams end. */
+  /**
+   * The new authenticator applies to later requests. Requests in flight keep the previous authenticator; open event
+   * streams end.
+   */
   exchange(next: Authenticator): void
 }
 
@@ -21,7 +24,7 @@ export function exchangeable(first: Authenticator): ExchangeableAuthenticator {
     exchange(next) {
       const before = current
       current = next
-      // Waits for active fetches. A request in flight fails only when it starts another fetch later.
+      // Waits for active fetches. A request in flight fails only if it starts another fetch later.
       void before.close().catch(() => undefined)
     },
   }

@@ -1,6 +1,6 @@
 /**
- * Runs a program for a tunnel without a shell, forwards its output lines, and ends it with the tunnel and all of its
- * child processes.
+ * Runs a program for a tunnel without a shell, and forwards its output lines. Ends the program and all of its child
+ * processes with the tunnel.
  *
  * The program does not get this program's own variables, because they contain secrets.
  */
@@ -20,7 +20,7 @@ export interface ChildOptions {
 
 const killAfterMs = 3_000
 
-/** Resolves when the signal ended the program. Rejects when it ends on its own or cannot be started. */
+/** Resolves when the signal has ended the program. Rejects when the program ends on its own or cannot be started. */
 export async function runChild(options: ChildOptions): Promise<void> {
   const { program, args, env, onLine, signal } = options
   const child = spawn(program, [...args], { env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })

@@ -1,8 +1,8 @@
 /**
  * A tunnel provided by any program that takes the proxy's address as an argument and prints the public URL.
  *
- * The arguments are a list, not parsed by a shell. The token from the environment is passed in the configured variable,
- * never as an argument.
+ * The arguments are a list that no shell parses. The token from the environment is passed in the configured variable,
+ * and never as an argument.
  */
 import type { Environment } from '../../config/index.ts'
 import type { Secret } from '../../observe/index.ts'
@@ -10,11 +10,11 @@ import { foreignEnvironment, runChild } from './child.ts'
 import { keepRunning, type Tunnel, type TunnelEvents, type TunnelProvider } from './provider.ts'
 
 export interface ExecSettings {
-  /** Program and arguments; `{target}` becomes the proxy's URL, `{port}` its port. */
+  /** The program and its arguments; `{target}` becomes the proxy's URL, and `{port}` its port. */
   readonly command: readonly string[]
-  /** The first group, or the whole match, is the public URL. Searched in both outputs of the program. */
+  /** The public URL is the first group, or the whole match. Both of the program's outputs are searched. */
   readonly urlPattern: RegExp
-  /** Environment variable that passes the token to the program. */
+  /** The environment variable that passes the token to the program. */
   readonly authTokenEnv: string | undefined
 }
 

@@ -1,14 +1,14 @@
 /**
- * The interface between a tunnel and its provider. A provider makes a local port reachable from outside and reports its
- * URL. It restarts its program with growing delays until it is closed.
+ * The interface between a tunnel and its provider. A provider makes a local port reachable from outside, and reports
+ * its URL. It restarts its program with growing delays until it is closed.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '../../net/index.ts'
 
 export interface TunnelEvents {
-  /** Called when the tunnel is up under this URL, and again after a restart, possibly with another URL. */
+  /** Called when the tunnel is up under this URL, and again after a restart, possibly with a different URL. */
   readonly onUp: (url: string) => void
-  /** Called when an attempt failed; more attempts follow. */
+  /** Called when an attempt has failed; more attempts follow. */
   readonly onDown: (error: unknown) => void
   readonly log: Log
 }
@@ -19,7 +19,7 @@ export interface Tunnel {
 }
 
 export interface TunnelProvider {
-  /** Starts to expose `127.0.0.1:port`. Returns immediately. */
+  /** Starts exposing `127.0.0.1:port`. Returns immediately. */
   open(port: number, events: TunnelEvents): Tunnel
 }
 

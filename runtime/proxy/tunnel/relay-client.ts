@@ -1,4 +1,4 @@
-/** Client of a self-hosted `gatehouse relay`: keeps idle connections open and serves a tunnel through them. */
+/** A client for a self-hosted `gatehouse relay`: keeps idle connections open, and serves a tunnel through them. */
 import { randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
 import { Duplex } from 'node:stream'
@@ -10,7 +10,7 @@ import { pingEveryMs, publicUrlHeader, subprotocol, tunnelPath } from './relay-p
 import { acceptKey, WebSocketStream } from './websocket.ts'
 
 export interface RelaySettings {
-  /** The relay's URL, with the scheme ws, wss, http or https. */
+  /** The relay's URL; its scheme is ws, wss, http or https. */
   readonly url: string
   readonly hostname: string | undefined
   readonly authToken: () => Secret
@@ -18,7 +18,7 @@ export interface RelaySettings {
   readonly proxy: ProxyEnvironment | undefined
 }
 
-/** Number of idle connections kept open at the relay. */
+/** Number of idle connections to keep open at the relay. */
 const idleConnections = 4
 
 export function relayProvider(settings: RelaySettings): TunnelProvider {
@@ -61,7 +61,7 @@ interface Slot {
   readonly onUp: (url: string) => void
 }
 
-/** Runs one connection. Resolves when the relay uses it, so that its slot is free. */
+/** Runs one connection. Resolves when the relay uses the connection, so that its slot is free. */
 async function hold(slot: Slot): Promise<void> {
   const { stream, publicUrl } = await dial(slot)
   if (slot.signal.aborted) {
@@ -107,7 +107,7 @@ function join(stream: Duplex, { port, signal }: Slot): void {
   stream.on('error', stop)
   stream.on('close', () => {
     signal.removeEventListener('abort', stop)
-    // Deliver the remaining bytes from the relay; no further response is expected.
+    // Deliver the remaining bytes from the relay; no further responses are expected.
     local.destroySoon()
   })
   local.on('close', () => {

@@ -1,8 +1,8 @@
 /**
- * Forwards one public request through a tunnel byte by byte. Both bodies are streamed and not stored, and MCP is not
- * inspected; the proxy at the other end does that.
+ * Forwards one public request through a tunnel byte by byte. Both bodies are streamed and not stored. MCP is not
+ * inspected here; the proxy at the other end does that.
  *
- * Only drops hop-by-hop headers (RFC 9110 section 7.6.1). When a tunnel breaks during a response, the response is
+ * Only drops hop-by-hop headers (RFC 9110 section 7.6.1). If a tunnel breaks during a response, the response is
  * aborted.
  */
 import { addTrailers, clientGone, sendHead, waitForDrain } from '../forward/client-side.ts'
@@ -103,7 +103,7 @@ class RelayedResponse implements DispatchHandler {
     socket: Duplex,
   ): void {
     acceptUpgrade(this.#exchange, status, headers, socket)
-    // Counted as in flight until its tunnel traffic ends.
+    // The request counts as in flight until its tunnel traffic ends.
     socket.once('close', () => this.#done())
   }
 

@@ -1,9 +1,9 @@
 /**
  * The protocol between a tunnel client and a `gatehouse relay`.
  *
- * The client keeps a few idle WebSockets open at the relay. When the relay needs one, it carries an HTTP/1.1 connection
- * to the client's proxy as plain bytes, and the client opens another idle one. Nothing is multiplexed, so a slow
- * request never delays another.
+ * The client keeps a few idle WebSockets open at the relay. When the relay needs one, that WebSocket carries an
+ * HTTP/1.1 connection to the client's proxy as plain bytes, and the client opens another idle one. Nothing is
+ * multiplexed, so a slow request never delays another.
  *
  *   GET /.gatehouse/tunnel?hostname=<name>&session=<id>   Authorization: Bearer <token>
  *   101, Gatehouse-Public-Url: <url>                      401 wrong token, 409 name taken by another session
@@ -16,7 +16,7 @@ export const subprotocol = 'gatehouse-tunnel.v1'
 export const hostnamePattern = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 
 /**
- * Interval between the relay's pings on idle connections. A client treats a connection as dead after twice this
+ * Interval between the relay's pings on idle connections. A client considers a connection dead after twice this
  * interval without data.
  */
 export const pingEveryMs = 20_000

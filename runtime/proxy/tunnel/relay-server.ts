@@ -1,10 +1,10 @@
 /**
- * `gatehouse relay`: a public address for proxies without one. Accepts tunnels from clients with the token, and
- * forwards each request for `<name>.<domain>` through that name's tunnel.
+ * `gatehouse relay`: a public address for proxies that have none. Accepts tunnels from clients that present the token,
+ * and forwards each request for `<name>.<domain>` through that name's tunnel.
  *
  * The relay streams bytes and does not authenticate requests; the proxy at the other end does. A name belongs to one
- * session at a time and is released some time after its last connection breaks. Resources that untrusted clients can
- * use are limited: tunnels, and requests in flight per tunnel.
+ * session at a time, and is released some time after its last connection breaks. The resources that untrusted clients
+ * can use are limited: the number of tunnels, and the number of requests in flight per tunnel.
  * Source: docs/reference/specification/proxy-command.md (`proxy tunnel`); see relay-protocol.ts for the protocol.
  */
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
@@ -23,17 +23,17 @@ export interface RelayOptions {
   readonly port: number
   /** Tunnels have the address `<name>.<domain>`. */
   readonly domain: string
-  /** Public URL of a tunnel; `*` is replaced by its name. Default: http://*.<domain>:<port>. */
+  /** Public URL of a tunnel; `*` is replaced with the tunnel's name. Default: http://*.<domain>:<port>. */
   readonly publicUrl?: string | undefined
-  /** Called for every tunnel, so that a rotated token applies. */
+  /** Called for every tunnel, so that a rotated token takes effect. */
   readonly authToken: () => Secret
   readonly log: Log
   readonly maxTunnels?: number
   /** Maximum number of concurrent requests per tunnel. */
   readonly maxRequests?: number
-  /** How long a name stays reserved without any connection. */
+  /** How long a name stays reserved without a connection. */
   readonly freeAfterMs?: number
-  /** Interval between the pings that check connections. */
+  /** Interval between pings that check connections. */
   readonly pingEveryMs?: number
 }
 
@@ -92,7 +92,7 @@ export async function startRelay(options: RelayOptions): Promise<RunningRelay> {
     }
   }
 
-  /** Returns the existing or new tunnel of this session. */
+  /** Returns this session's tunnel, and creates it if necessary. */
   function join(query: URLSearchParams): RelayTunnel {
     const session = query.get('session') ?? ''
     if (!/^[\w-]{16,64}$/.test(session))

@@ -1,8 +1,8 @@
 /**
- * One name at the relay: its client's connections, and the requests that use them.
+ * One name at the relay, with its client's connections and the requests that use them.
  *
  * Idle connections, requests in flight and waiting requests are limited. A connection that does not respond to three
- * pings is dropped, so that a machine that has lost power does not keep a name reserved.
+ * pings is dropped, so that a machine that lost power does not keep a name reserved.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
@@ -21,7 +21,7 @@ export interface RelayTunnelOptions {
   readonly pingEveryMs: number
   /** Maximum number of concurrent requests. */
   readonly maxRequests: number
-  /** Called once, when the last connection has been gone for `freeAfterMs`. */
+  /** Called once, when there has been no connection for `freeAfterMs`. */
   readonly onFree: () => void
 }
 
@@ -122,7 +122,7 @@ export class RelayTunnel {
   #checkConnections(): void {
     const deadline = performance.now() - deadAfterPings * this.#options.pingEveryMs
     for (const stream of this.#open) {
-      // Data that stays unread because a public client is slow does not mean that the peer is dead.
+      // If data stays unread because a public client is slow, the peer is not dead.
       if (stream.aliveAt < deadline && !stream.held) stream.destroy()
       else stream.ping()
     }

@@ -1,9 +1,9 @@
 /**
- * `proxy tunnel`: the proxy on a loopback port, with a provider that makes it reachable from outside.
+ * `proxy tunnel`: runs the proxy on a loopback port, with a provider that makes it reachable from outside.
  *
- * The whole pipeline protects the target. Without incoming authentication, the tunnel only opens with an explicit flag.
- * Once known, the public name is added to the allowed hosts, and it is the resource of the tokens unless --resource-url
- * sets another one.
+ * The whole pipeline protects the target. Without incoming authentication, the tunnel opens only with an explicit flag.
+ * Once the public name is known, it is added to the allowed hosts. It is also the resource of the tokens, unless
+ * --resource-url sets a different one.
  * Source: docs/reference/specification/proxy-command.md (`proxy tunnel`).
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -20,15 +20,18 @@ import type { Tunnel, TunnelProvider } from './provider.ts'
 export interface TunnelOptions extends RunParts {
   readonly config: ProxySettings
   readonly provider: TunnelProvider
-  /** Opens the tunnel without authentication. */
+  /** True to open the tunnel without authentication. */
   readonly insecureUnauthenticated: boolean
   /** Called with the public URL, and again when it changes. */
   readonly onUrl: (url: string) => void
-  /** Time limit of the first attempt. Default 60 s. */
+  /** Time limit for the first attempt. Default 60 s. */
   readonly upWithinMs?: number
 }
 
-/** Throws INVALID_CONFIG when the tunnel would expose the target without authentication and no explicit flag is set. */
+/**
+ * Throws INVALID_CONFIG if the tunnel would expose the target without authentication and no flag explicitly allows
+ * this.
+ */
 export function refuseOpenTunnel(config: ProxySettings, insecureUnauthenticated: boolean): void {
   if (config.oidc || insecureUnauthenticated) return
   throw new GatehouseError('INVALID_CONFIG', {
@@ -37,7 +40,7 @@ export function refuseOpenTunnel(config: ProxySettings, insecureUnauthenticated:
   })
 }
 
-/** Resolves when the tunnel is up. Rejects when the first attempt fails, or the proxy cannot start. */
+/** Resolves when the tunnel is up. Rejects when the first attempt fails or the proxy cannot start. */
 export async function runTunnel(options: TunnelOptions): Promise<RunningCommand> {
   const { config } = options
   refuseOpenTunnel(config, options.insecureUnauthenticated)
@@ -70,7 +73,7 @@ export async function runTunnel(options: TunnelOptions): Promise<RunningCommand>
 
 /** A tunnel that is starting, and the state that depends on its URL. */
 class Opening {
-  /** Host names of the proxy. */
+  /** The proxy's host names. */
   readonly hosts = new Set<string>()
   readonly #options: TunnelOptions
   #tunnel: Tunnel | undefined
@@ -120,7 +123,7 @@ class Opening {
     this.#options.onUrl(url)
   }
 
-  /** The incoming authentication, which depends on the public URL and therefore on the tunnel. */
+  /** The incoming authentication, which depends on the public URL, and therefore on the tunnel. */
   async protect(address: ProxyAddress): Promise<Authenticator> {
     const authenticator = exchangeable(this.#make(await this.open(address.port), address))
     this.#address = address

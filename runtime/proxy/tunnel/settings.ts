@@ -1,5 +1,5 @@
 /**
- * The settings of a tunnel provider, from `--tunnel-provider` and the JSON of `--provider-args`. Reports all errors,
+ * A tunnel provider's settings, from `--tunnel-provider` and the JSON in `--provider-args`. Reports all errors,
  * including unknown keys and wrong types. Starts nothing; --dry-run relies on that.
  */
 import { accessSync, constants } from 'node:fs'
@@ -89,7 +89,7 @@ function remoteBind(args: Reader): string {
   return value
 }
 
-/** Requires TLS, because the token would otherwise be sent in plain text. */
+/** Requires TLS, because the token would otherwise be sent in cleartext. */
 function relayUrl(args: Reader): string {
   const value = args.url('url', /^(?:wss?|https?):$/, { required: true })
   if (value === undefined) return ''
@@ -138,7 +138,7 @@ interface TextRule {
   readonly rule?: string
 }
 
-/** Reads and removes fields of the object and records errors. Any remaining fields are unknown. */
+/** Reads and removes the object's fields, and records errors. Any remaining fields are unknown. */
 class Reader {
   readonly violations: string[] = []
   readonly #values: Map<string, unknown>
@@ -190,7 +190,7 @@ class Reader {
     return undefined
   }
 
-  /** Reads the path of a readable file. */
+  /** Reads the path of a file, which must be readable. */
   file(name: string): string | undefined {
     const path = this.text(name)
     if (path === undefined) return undefined

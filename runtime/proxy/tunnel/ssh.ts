@@ -1,8 +1,8 @@
 /**
- * A tunnel with the system's ssh client: a reverse forward from a server's port to the proxy.
+ * A tunnel that uses the system's ssh client: a reverse forward from a port on a server to the proxy.
  *
- * The client's own configuration provides keys, known hosts and everything else (BatchMode: it never prompts). The
- * tunnel is up when ssh reports that the remote forward was accepted.
+ * The client's own configuration provides keys, known hosts and everything else. With BatchMode, the client never
+ * prompts. The tunnel is up once ssh reports that the remote forward was accepted.
  */
 import type { Environment } from '../../config/index.ts'
 import { foreignEnvironment, runChild } from './child.ts'
@@ -12,7 +12,7 @@ export interface SshSettings {
   readonly host: string
   readonly user: string | undefined
   readonly port: number | undefined
-  /** `[address:]port` on the server; port 0 lets it choose. */
+  /** `[address:]port` on the server; with port 0, the server chooses. */
   readonly remoteBind: string
   readonly identityFile: string | undefined
   /** The public URL; default: http://host:port of the server. */
@@ -20,8 +20,8 @@ export interface SshSettings {
 }
 
 /**
- * A separate connection without prompts that only carries the forward, fails when the forward is rejected, and detects
- * a lost peer.
+ * A separate connection without prompts that carries only the forward, fails if the forward is rejected, and detects a
+ * lost peer.
  */
 const fixedOptions = [
   'BatchMode=yes',
@@ -88,14 +88,14 @@ export function sshProvider(settings: SshSettings, env: Environment, program = '
   }
 }
 
-/** Irrelevant lines of `-v` output. */
+/** Irrelevant lines in the output of `-v`. */
 const chatter = /^(?:debug|OpenSSH_|Authenticated to |Transferred: |Bytes per second: )/
 
 function authorityOf(host: string): string {
   return host.includes(':') ? `[${host}]` : host
 }
 
-/** Returns the port on the server when the line reports that the forward was accepted. */
+/** Returns the port on the server if the line reports that the forward was accepted. */
 function forwardedPort(line: string, { remoteBind }: SshSettings): number | undefined {
   const allocated = /Allocated port (\d+) for remote forward/.exec(line)?.[1]
   if (allocated !== undefined) return Number(allocated)

@@ -1,9 +1,10 @@
 /**
- * A byte stream over the binary frames of a WebSocket, on a socket whose upgrade is complete. Both sides use it; only
+ * A byte stream over the binary frames of a WebSocket, on a socket whose upgrade is complete. Used by both sides; only
  * the client's frames are masked.
  *
- * Emits `alive` for every frame. Extensions and text frames are not supported, and message boundaries are ignored. An
- * invalid or oversized frame ends the stream. Pings are answered unless the peer does not read; `ping` sends one.
+ * Emits `alive` for every received frame. Extensions and text frames are not supported, and message boundaries are
+ * ignored. An invalid or oversized frame ends the stream. Pings are answered unless the peer does not read; `ping`
+ * sends one.
  * Source: RFC 6455 sections 4 to 7.
  */
 import { createHash, randomFillSync } from 'node:crypto'
@@ -30,19 +31,22 @@ export class WebSocketStream extends Duplex {
   readonly #masks: boolean
   #held: Buffer = Buffer.alloc(0)
   #closed = false
-  /** True when the peer has sent its close frame. */
+  /** True once the peer has sent its close frame. */
   #ended = false
   #paused = false
-  /** `performance.now()` at the last received frame. */
+  /** Value of `performance.now()` when the last frame was received. */
   aliveAt: number = performance.now()
 
-  /** `role`: the client is the side that connected. `head`: bytes that were already read after the upgrade. */
+  /**
+   * `role`: the client is the side that opened the connection. `head`: the bytes after the upgrade that have already
+   * been read.
+   */
   constructor(socket: Duplex, role: 'client' | 'server', head: Buffer = Buffer.alloc(0)) {
     super({ allowHalfOpen: false })
     this.#socket = socket
     this.#masks = role === 'client'
     socket.on('data', (chunk: Buffer) => this.#receive(chunk))
-    // An end without a close frame means a broken connection; a server's socket would otherwise stay half open.
+    // An end without a close frame means that the connection broke; a server's socket would otherwise stay half open.
     socket.on('end', () => {
       if (!this.#ended) this.destroy()
     })
@@ -132,7 +136,7 @@ export class WebSocketStream extends Duplex {
     const first = held.readUInt8(0)
     const second = held.readUInt8(1)
     const isMasked = (second & 0x80) !== 0
-    // Reserved bits mean extensions, which were not negotiated. Only clients must mask.
+    // Reserved bits indicate extensions, which were not negotiated. Only clients must mask.
     if ((first & 0x70) !== 0 || isMasked === this.#masks) return this.#refuse()
     const short = second & 0x7f
     const lengthBytes = short === 126 ? 2 : short === 127 ? 8 : 0
@@ -169,7 +173,7 @@ function frameOf(opcode: number, payload: Buffer, isMasked: boolean): Buffer {
   const start = 2 + lengthBytes + (isMasked ? 4 : 0)
   const frame = Buffer.allocUnsafe(start + length)
   frame[0] = 0x80 | opcode
-  // Sent payloads are below 64 KiB, so two bytes always fit the length.
+  // Sent payloads are smaller than 64 KiB, so the length always fits in two bytes.
   frame[1] = (isMasked ? 0x80 : 0) | (lengthBytes === 0 ? length : 126)
   if (lengthBytes > 0) frame.writeUInt16BE(length, 2)
   payload.copy(frame, start)
@@ -181,7 +185,7 @@ function frameOf(opcode: number, payload: Buffer, isMasked: boolean): Buffer {
   return frame
 }
 
-/** RFC 6455 section 5.3, in place, four bytes at a time where memory is aligned. */
+/** Masks in place (RFC 6455 section 5.3), four bytes at a time where memory is aligned. */
 function applyMask(bytes: Buffer, mask: Buffer): void {
   const { length } = bytes
   const lead = (4 - (bytes.byteOffset & 3)) & 3
@@ -189,7 +193,7 @@ function applyMask(bytes: Buffer, mask: Buffer): void {
   const from = count === 0 ? 0 : lead
   if (count > 0) {
     const words = new Int32Array(bytes.buffer, bytes.byteOffset + lead, count)
-    // The mask at the first word, in the machine's byte order.
+    // The mask for the first word, in the machine's byte order.
     const [word = 0] = new Int32Array(Uint8Array.from([0, 1, 2, 3], (i) => mask[(lead + i) & 3] ?? 0).buffer)
     for (let k = 0; k < count; k++) words[k] = (words[k] ?? 0) ^ word
   }

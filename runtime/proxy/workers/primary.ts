@@ -1,5 +1,5 @@
 /**
- * The process that manages a proxy's workers and their shared parts: the login, the sessions and the metrics port. It
+ * The process that manages a proxy's workers and what they share: the login, the sessions and the metrics port. It
  * serves no requests itself.
  */
 import { LRUCache } from 'lru-cache'
@@ -21,7 +21,7 @@ import { isRecord } from './worker.ts'
 
 const maxSessions = 100_000
 
-/** Starts `config.workers` processes with this process's arguments. Rejects when the first processes cannot serve. */
+/** Starts `config.workers` processes, with this process's arguments. Rejects when the first processes cannot serve. */
 export async function runPrimary(config: ProxySettings, parts: RunParts): Promise<RunningCommand> {
   for (const warning of config.warnings) parts.log.warn(warning)
   if (!config.oidc)
@@ -35,7 +35,7 @@ export async function runPrimary(config: ProxySettings, parts: RunParts): Promis
   })
   const made =
     config.remote.kind === 'oauth' ? await makeLogin(config, config.remote, parts, dispatcher) : undefined
-  // Workers read the files themselves; only the primary reports their state.
+  // Workers read the certificate files themselves; only the primary reports events about them.
   const certificate = config.tls && openServingCertificate(config.tls, parts.events ?? makeEvents())
   const primary = new Primary(config, parts, made)
   try {
@@ -143,7 +143,7 @@ class Primary {
       )
       return await this.#state()
     } finally {
-      // Also sent when the login has ended, because workers must not keep using the old token.
+      // Also send the state when the login has ended, because workers must not keep using the old token.
       await this.#tell()
     }
   }

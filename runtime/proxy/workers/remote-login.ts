@@ -1,14 +1,14 @@
-/** The proxy's login in a worker: the token of the primary process, cached until shortly before it expires. */
+/** The proxy's login in a worker: the primary process's token, cached until shortly before it expires. */
 import { isFields } from '../../../schemas/index.ts'
 import type { Challenge } from '../../oauth/index.ts'
 import { type WorkerChannel } from '../../process/index.ts'
 import type { TokenSource } from '../model/credential.ts'
 
-/** The login state for workers. Only sent between our own processes. */
+/** The login state that workers receive. This is sent only between our own processes. */
 export interface LoginState {
   readonly token?: string | undefined
   readonly idToken?: string | undefined
-  /** Unix milliseconds until which the token can be sent; undefined: no limit. */
+  /** Time until which the token can be sent, in Unix milliseconds; undefined for no limit. */
   readonly usableUntil?: number | undefined
   /** False when the login is not complete; the worker then asks again. */
   readonly known: boolean

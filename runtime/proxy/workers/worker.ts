@@ -11,7 +11,7 @@ import type { RunParts } from '../run/run-parts.ts'
 import type { ProxiedSessionRecord, SharedSessions } from '../session/sessions.ts'
 import { RemoteLogin } from './remote-login.ts'
 
-/** Serves until the primary stops it. Resolves when everything is closed. */
+/** Serves until the primary stops it. Resolves when everything has been closed. */
 export function runWorker(config: ProxySettings, parts: RunParts): Promise<void> {
   return serveAsWorker(async ({ channel, connections, offer }) => {
     const metrics = config.metricsPort === undefined ? undefined : makeProxyMetrics(parts.version)

@@ -1,9 +1,9 @@
 /**
- * Keeps this proxy attached to the container that runs the server as long as the proxy runs: waits for the container,
- * attaches, and reattaches when the streams break or the container restarts.
+ * Keeps this proxy attached to the server's container for as long as the proxy runs. Waits for the container, attaches,
+ * and reattaches when the streams break or the container restarts.
  *
  * A stream may stay open after its container has ended, so the pod is checked periodically. Each problem is reported
- * once, with the next step, in the log and the record.
+ * once, with the next step, in the log and in the record.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -38,10 +38,10 @@ export interface ConnectionOptions {
   readonly retryMs?: number | undefined
 }
 
-/** Why an attachment ended. */
+/** The reason why an attachment ended. */
 interface End {
   readonly cause: AttachmentEnd
-  /** For the log and the record. */
+  /** Text for the log and the record. */
   readonly why: string
 }
 
@@ -185,7 +185,7 @@ export class Connection {
     return true
   }
 
-  /** Forwards requests after the server has introduced itself. */
+  /** Forwards requests once the server has introduced itself. */
   async #introduce(stream: Attachment, run: ContainerRun, over: (end: End) => void): Promise<void> {
     const { server, record, events } = this.#options
     const id = runId(run)
@@ -208,7 +208,7 @@ export class Connection {
     } catch (error) {
       const isOther = error instanceof GatehouseError && error.code === 'BACKEND_SESSION_LOST'
       const why = error instanceof GatehouseError ? error.message : 'the server is unusable'
-      // Its sessions cannot continue, so this proxy must restart.
+      // The server's sessions cannot continue, so this proxy must restart.
       if (isOther) this.#failed.resolve(why)
       else if (error instanceof GatehouseError && error.code === 'BACKEND_PROTOCOL')
         this.#tell({
@@ -275,7 +275,7 @@ export class Connection {
 }
 
 const restarted: End = { cause: 'server_restarted', why: 'the container restarted' }
-/** Reasons that mean the attached container is no longer running. */
+/** Reasons that mean that the attached container is no longer running. */
 const gone: ReadonlySet<string> = new Set([
   'PodNotFound',
   'PodTerminating',

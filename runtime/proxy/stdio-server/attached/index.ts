@@ -1,5 +1,5 @@
 /**
- * The bridge to a stdio server in its own container, reached through the Kubernetes API. All sessions share the one
+ * The bridge to a stdio server in its own container, reached through the Kubernetes API. All sessions share this one
  * process. A small listener serves readiness and metrics.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -24,7 +24,7 @@ import { SharedServer } from './shared-server.ts'
 export interface AttachedBridgeOptions extends BridgeOptions {
   /** The server's name, for metrics. */
   readonly name: string
-  /** Receives events about the server. Default: only the metrics do. */
+  /** Receives events about the server. By default, only the metrics receive them. */
   readonly events?: Events | undefined
   readonly api: ClusterApi
   readonly target: ContainerName
@@ -44,11 +44,11 @@ export interface AttachedBridgeOptions extends BridgeOptions {
 export interface AttachedBridge extends StdioBridge {
   /** Port of `/readyz`. */
   readonly healthPort: number | undefined
-  /** Resolves when the server has no pending request, or after `graceMs`. */
+  /** Resolves when the server has no pending requests, or after `graceMs`. */
   drained(graceMs: number): Promise<void>
 }
 
-/** Sessions do not need their own process here. */
+/** Here, sessions do not need their own process. */
 const maxSessions = 1_000
 
 /** Starts serving, even before the server is available. Rejects with the system's error when a port cannot be bound. */

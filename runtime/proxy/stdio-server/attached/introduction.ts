@@ -2,9 +2,9 @@
  * The introduction of a process that many clients share. It is requested once per run of the process and returned to
  * every client that opens a session.
  *
- * The request is made in this program's name, without sampling, elicitation and roots, because such server requests
- * would not belong to a specific client. An earlier writer may have left an incomplete line before the request, so an
- * unanswered request is repeated.
+ * The request is made in this program's name. It declares no sampling, elicitation or roots, because such server
+ * requests would not belong to a specific client. An earlier writer may have left an incomplete line before the
+ * request, so an unanswered request is repeated.
  * Source: MCP 2025-11-25, lifecycle; MCP 2026-07-28, stdio.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -26,13 +26,13 @@ export interface Introduction {
   readonly result: string
 }
 
-/** Delays before the two repeated requests. */
+/** Delays before each of the two repeated requests. */
 const repeatAfterMs = [5_000, 30_000] as const
 
 /**
- * Requests the introduction of a process. `known` is an earlier introduction from the same run; if given, only a ping
- * is sent, because some servers reject a second `initialize`. Rejects when the connection ends or the server does not
- * open a session.
+ * Requests the introduction of a process. `known` is an earlier introduction from the same run. If it is given, only a
+ * ping is sent, because some servers reject a second `initialize`. Rejects when the connection ends or the server does
+ * not open a session.
  */
 export async function introduce(
   requester: LinkRequester,
@@ -55,7 +55,7 @@ export async function introduce(
   return { era: 'stateless', result: discovered.toString() }
 }
 
-/** Resolves with the first result from any attempt. Resolves with an error only when no attempt is pending. */
+/** Resolves with the first result from any attempt. Resolves with an error only when no attempts are pending. */
 function askUntilAnswered(requester: LinkRequester, method: string, params: string): Promise<LinkOutcome> {
   return new Promise((resolve, reject) => {
     let open = 0

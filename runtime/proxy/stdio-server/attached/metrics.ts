@@ -1,6 +1,6 @@
 /**
- * Prometheus metrics of a proxy that is attached to its server. Counts come from events; current values are read at
- * each scrape.
+ * Prometheus metrics of a proxy that is attached to its server. Counts are taken from events; current values are read
+ * at each scrape.
  */
 import {
   attachMetrics,
@@ -19,7 +19,7 @@ export interface AttachMetricsOptions {
   readonly events: Events
   readonly now: () => {
     readonly up: boolean
-    /** Requests sent to the server, and requests waiting for it. */
+    /** Number of requests sent to the server, and of requests waiting for it. */
     readonly withServer: number
     readonly waiting: number
   }

@@ -1,10 +1,10 @@
 /**
  * The ConfigMap in which this proxy records the attached server: its state, the proxy that holds its streams, and its
- * introduction. The hooks derive conditions from it, and the next proxy continues from it.
+ * introduction. The hooks derive conditions from this record, and the next proxy continues from it.
  *
- * Two proxies that write to one process would corrupt each other's lines. The record is therefore a lease: its holder
- * keeps it until it releases it or stops writing for a while. A later proxy waits, for example during a rollout. A
- * failure to read or write the record does not stop the proxy.
+ * Two proxies that write to one process would corrupt each other's lines. The record is therefore a lease, which its
+ * holder keeps until it releases the record or stops writing for a while. A later proxy waits, for example during a
+ * rollout. A failure to read or write the record does not stop the proxy.
  */
 import { type Fields, fieldsOf } from '../../../../schemas/index.ts'
 import { type ClusterApi, corePath, getObject, mergeInto } from '../../../kube/index.ts'
@@ -17,7 +17,7 @@ export interface AttachReport {
   readonly reason: string
   readonly message: string
   readonly restarts?: number | undefined
-  /** Template revision of the reported pod. */
+  /** The template revision of the reported pod. */
   readonly revision?: string | undefined
 }
 
@@ -50,7 +50,7 @@ export class AttachRecord {
   #lost = 0
   #written = { text: '', at: 0 }
   #writing: Promise<unknown> = Promise.resolve()
-  /** Another holder's record as last seen, and the time since which it has not changed. */
+  /** Another holder's record as last seen, and the time since it last changed. */
   #other: { readonly text: string; readonly since: number } | undefined
   #isOurs = false
   #warned = false
@@ -79,7 +79,7 @@ export class AttachRecord {
     if (this.#isOurs) await this.#write()
   }
 
-  /** Returns true when this proxy may attach. Acquires the record when it is free, and keeps it fresh. */
+  /** Returns true when this proxy may attach. Acquires the record when it is free, and renews it. */
   async isOurs(): Promise<boolean> {
     const found = await this.#read()
     if (!found) return true

@@ -1,6 +1,7 @@
 /**
- * The state that all clients share in the one session with the server: the most verbose requested log level, and
- * subscriptions, each as long as a client needs it. Restored after the server restarts.
+ * The state that all clients share in the one session with the server: the most verbose log level that a client has
+ * requested, and subscriptions, each for as long as a client needs it. This state is restored after the server
+ * restarts.
  * Source: MCP 2025-11-25, logging, resources.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -29,7 +30,9 @@ export class SharedSessionState {
     this.#requester = requester
   }
 
-  /** Handles and answers a request about shared state. Returns false for other requests. Throws MessageError. */
+  /**
+   * Handles a request about shared state, and responds to it. Returns false for other requests. Throws MessageError.
+   */
   take(link: SharedLink, message: Message): boolean {
     const { method } = message
     if (method === 'logging/setLevel') void this.#setLevel(link, message, paramsOf(message).text('level'))
@@ -73,7 +76,7 @@ export class SharedSessionState {
     else this.#subscribers.set(uri, new Set([link]))
   }
 
-  /** Returns true when no other client has the subscription. */
+  /** Removes a client's subscription; returns true when no other client has it. */
   #remove(uri: string, link: SharedLink): boolean {
     const known = this.#subscribers.get(uri)
     if (!known?.delete(link) || known.size > 0) return false
@@ -87,7 +90,7 @@ export class SharedSessionState {
       if (this.#remove(uri, link)) void this.#ask('resources/unsubscribe', { uri })
   }
 
-  /** Returns the clients to notify about a change of `uri`. A subscription covers nested URIs as well. */
+  /** Returns the clients to notify about a change of `uri`. A subscription also covers nested URIs. */
   subscribersOf(uri: string): ReadonlySet<SharedLink> {
     const found = new Set<SharedLink>()
     for (const [own, links] of this.#subscribers) {
@@ -107,7 +110,7 @@ export class SharedSessionState {
     try {
       await this.#requester.request(this.#requester.newId(), method, JSON.stringify(params))
     } catch {
-      // The process has ended; its successor gets the request again.
+      // The process has ended; the next one gets the request again.
     }
   }
 

@@ -1,5 +1,5 @@
 /**
- * One client's conversation with a server that several clients share. It behaves like a separate process and survives
+ * One client's conversation with a server that several clients share. It behaves like a separate process, and survives
  * the replacement of the real process.
  */
 import { type Message, scanMessage, type ServerLink, linkEnded } from '../../../mcp/index.ts'
@@ -12,9 +12,9 @@ export interface LinkOwner {
 
 export class SharedLink implements ServerLink {
   readonly ended: Promise<string>
-  /** Minimum severity of log messages that this client requested; undefined when it requested none. */
+  /** Minimum severity of log messages that this client requested; undefined when it requested no level. */
   level: string | undefined
-  /** Raw ids of this client's pending requests at the server, by the client's id. */
+  /** Raw ids of this client's pending requests at the server, keyed by the client's id. */
   readonly inFlight = new Map<string, string>()
   readonly #owner: LinkOwner
   readonly #onMessage: (message: Message) => void
@@ -41,7 +41,7 @@ export class SharedLink implements ServerLink {
     if (this.#over === undefined) this.#onMessage(message)
   }
 
-  /** Answers on behalf of the server, after the caller has returned. */
+  /** Responds on behalf of the server, after the caller has returned. */
   answer(bytes: Buffer): void {
     queueMicrotask(() => this.hand(scanMessage(bytes)))
   }

@@ -4,9 +4,9 @@
  *
  * Requests that are pending when the streams break get an error and are never sent again, because they may have been
  * executed. Later requests wait until the process is back. Ids have a random part, so that responses meant for an
- * earlier or different writer are not delivered. Server messages without a request go to the affected clients: changed
- * lists to all, updates to subscribers, and log messages to the waiting client if there is only one. Server requests
- * are rejected, because they do not belong to a specific client.
+ * earlier or different writer are not delivered. Server messages without a request go to the affected clients: list
+ * changes to all clients, updates to subscribers, and log messages to the waiting client if there is only one. Server
+ * requests are rejected, because they do not belong to a specific client.
  * Source: MCP 2025-11-25 and 2026-07-28, stdio.
  */
 import { randomBytes } from 'node:crypto'
@@ -41,7 +41,7 @@ import { SharedSessionState } from './session-state.ts'
 import { type LinkOwner, SharedLink } from './shared-link.ts'
 import { WaitingRequests } from './waiting-requests.ts'
 
-/** The connection to the server's standard input while attached. */
+/** The connection to the server's standard input, while attached. */
 export interface Wire {
   write(line: Buffer): void
   /** Number of buffered bytes. */
@@ -78,7 +78,7 @@ export class SharedServer implements LinkOwner {
   readonly #prefix = `gatehouse-${randomBytes(6).toString('hex')}-`
   readonly #requester: LinkRequester
   readonly #links = new Set<SharedLink>()
-  /** Keyed by the raw id that the server knows. */
+  /** Keyed by the raw id that the server sees. */
   readonly #sent = new Map<string, Sent>()
   readonly #waiting: WaitingRequests
   readonly #state: SharedSessionState
@@ -88,7 +88,7 @@ export class SharedServer implements LinkOwner {
   #introduction: Introduction | undefined
   #initialized: JsonObject | undefined
   #isReady = false
-  /** Number of responses to requests this proxy never sent. */
+  /** Number of responses to requests that this proxy never sent. */
   foreign = 0
 
   constructor(options: SharedServerOptions) {
@@ -99,7 +99,7 @@ export class SharedServer implements LinkOwner {
     this.#reportUnreadable = makeUnreadableReporter(options.log)
   }
 
-  /** Why requests are waiting, for clients. */
+  /** The reason why requests are waiting, as shown to clients. */
   notReady = 'it is starting'
 
   get isReady(): boolean {
@@ -122,8 +122,8 @@ export class SharedServer implements LinkOwner {
   }
 
   /**
-   * Called when the process can be written to. `known` is an earlier introduction from this run. Resolves with the
-   * introduction when requests are sent again. Rejects when the introduction is invalid or the process ends.
+   * Called when the process accepts input. `known` is an earlier introduction from this run. Resolves with the
+   * introduction once requests are being sent again. Rejects when the introduction is invalid or the process ends.
    */
   async attached(wire: Wire, known: Introduction | undefined): Promise<Introduction> {
     this.#wire = wire
@@ -278,8 +278,8 @@ export class SharedServer implements LinkOwner {
   }
 
   /**
-   * Returns the server's response with the client's ids instead of `id`, or BACKEND_PROTOCOL when the result cannot be
-   * read.
+   * Returns the server's response with the client's ids instead of `id`, or a BACKEND_PROTOCOL error when the result
+   * cannot be read.
    */
   #responseFor({ clientId, isSubscription }: Sent, id: string, message: Message): Message {
     try {
@@ -345,7 +345,7 @@ export class SharedServer implements LinkOwner {
     }
   }
 
-  /** Announces changed lists, because a restarted process may offer different items. */
+  /** Announces list changes, because a restarted process may offer different items. */
   #announceChanges(): void {
     for (const kind of announcedLists(this.#initialized?.object('capabilities')))
       for (const link of this.#links) link.answer(notificationMessage(listChangedMethod(kind)))

@@ -1,6 +1,7 @@
 /**
- * Client messages that wait for the server to return. They were not sent yet, so sending them later is safe. The
- * waiting time is limited, and so are the total and the number per client, so that no client takes all slots.
+ * Client messages that wait until the server is available again. They have not been sent yet, so sending them later is
+ * safe. The waiting time and the total number are limited. The number per client is also limited, so that no client
+ * takes all slots.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { errorMessage, type Message } from '../../../mcp/index.ts'
@@ -24,7 +25,7 @@ export class WaitingRequests {
   readonly #why: () => string
   #bytes = 0
 
-  /** `why` returns the reason for the server's absence, for clients. */
+  /** `why` returns the reason why the server is unavailable, as shown to clients. */
   constructor(waitMs: number, why: () => string) {
     this.#waitMs = waitMs
     this.#why = why
