@@ -1,5 +1,5 @@
 /**
- * Handles AdmissionReview v1. Reports all errors in an object at once. References to other objects are not checked,
+ * Handles AdmissionReview v1. Reports all errors in an object at once. Does not check references to other objects,
  * because an object may be created after the objects that refer to it.
  *
  * Accepts an update when the object is being deleted or its spec has not changed, so that finalizers can be removed

@@ -1,8 +1,8 @@
 /**
- * Sends requests to the API server from a kubeconfig, or to that of the pod's own cluster.
+ * Sends requests to the API server that a kubeconfig specifies, or to the API server of the pod's own cluster.
  *
  * The official client resolves the cluster and its credentials. This module sends the requests itself, because the
- * client's typed API bundles every Kubernetes type (1.8 MB of code). Import this module only when a cluster is needed.
+ * client's typed API bundles every Kubernetes type (1.8 MB of code). Import this module only if you need a cluster.
  * Requests are not retried and redirects are not followed.
  * Source: Kubernetes API concepts, "Resource URIs"; API conventions, "Patch operations".
  */
@@ -42,12 +42,12 @@ export interface ResourcePath {
   readonly plural: string
   /** Omit for cluster-scoped objects or for all namespaces. */
   readonly namespace?: string | undefined
-  /** Omit to address the list. */
+  /** Omit to address the whole list. */
   readonly name?: string | undefined
 }
 
 const timeoutMs = 60_000
-/** Has no fallback type. Source: Kubernetes API concepts, "Metadata-only fetches". */
+/** There is no fallback type. Source: Kubernetes API concepts, "Metadata-only fetches". */
 const metadataType = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1'
 
 /** Connects to the API server of the current context. Throws INVALID_CONFIG when the kubeconfig has no cluster. */

@@ -1,5 +1,5 @@
 /**
- * Limits JSON while it arrives, before it is parsed: 60 MiB of `[],[],…` would become 1 GiB of arrays.
+ * Limits JSON as it arrives, before it is parsed: 60 MiB of `[],[],…` would become 1 GiB of arrays.
  *
  * Counts the tokens that create values (commas, colons and opening brackets outside strings; each costs at most 70
  * bytes after parsing) and tracks the nesting depth. Does not check the syntax; the parser does that.
@@ -42,7 +42,7 @@ export class JsonBounds {
     return this.#values
   }
 
-  /** Scans the next chunk. Throws REQUEST_TOO_LARGE or BAD_REQUEST naming the exceeded limit. */
+  /** Scans the next chunk. Throws REQUEST_TOO_LARGE or BAD_REQUEST; the error names the exceeded limit. */
   scan(chunk: Uint8Array): void {
     const { bytes, values, depth } = this.#limits
     this.#bytes += chunk.length
@@ -92,8 +92,8 @@ function tooLarge(detail: string): GatehouseError {
 const textLimits: JsonLimits = { bytes: 1024 * 1024, values: 200_000, depth: 128 }
 
 /**
- * Parses JSON embedded in an object, such as an annotation or a ConfigMap. Returns undefined if the text is not JSON or
- * exceeds the limits.
+ * Parses JSON that is embedded in an object, for example in an annotation or a ConfigMap. Returns undefined if the text
+ * is not valid JSON or exceeds the limits.
  */
 export function parseEmbeddedJson(text: string): unknown {
   try {

@@ -11,7 +11,7 @@ import { provideReflectMetadata } from './reflect.ts'
 export interface IssuedCertificate {
   /** PEM, one certificate. */
   readonly ca: string
-  /** PEM, one certificate, signed by `ca`. */
+  /** A single PEM certificate, signed by `ca`. */
   readonly certificate: string
   /** PEM, PKCS#8. */
   readonly key: string
@@ -27,7 +27,7 @@ export interface IssueRequest {
 
 const keys = { name: 'ECDSA', namedCurve: 'P-256' } as const
 const signing = { name: 'ECDSA', hash: 'SHA-256' } as const
-/** Backdates certificates, because clocks on a cluster's nodes differ slightly. */
+/** Backdates certificates, because the clocks of a cluster's nodes differ slightly. */
 const skewMs = 5 * 60_000
 /** Maximum length of a common name (RFC 5280, appendix A.1). */
 const commonNameMax = 64

@@ -1,6 +1,6 @@
 /**
- * Decides the next step in the lifecycle of the serving certificate. Pure: takes the state and the time, returns one
- * step.
+ * Decides the next step in the lifecycle of the serving certificate. This is a pure function: it takes the state and
+ * the time, and returns one step.
  *
  * The order of a rotation matters. Every client trusts the new authority before any server presents its leaf, and
  * trusts the old authority until no server presents the old leaf.
@@ -10,7 +10,7 @@
  *   promoted --(settled)--> retire: only the new authority is trusted
  *   unfit (first run, expired, other names) --> issue: trust the new authority at once, then serve its leaf
  *
- * All state is in one Secret, so a run may stop anywhere and the next run continues from the stored state.
+ * All state is in one Secret, so a run may stop at any point, and the next run continues from the stored state.
  */
 import { currentCertificates, checkFitness, joinBundle, type Pair } from './inspect.ts'
 

@@ -8,7 +8,7 @@ export interface ObjectLabels {
   readonly [label: string]: string
 }
 
-/** Returns the labels of all objects of one resource. `app` is the kind in lower case. */
+/** Returns the labels of all objects of one resource. `app` is the kind in lowercase. */
 export function ownLabels(app: string, name: string, component?: string): ObjectLabels {
   return { ...selectorLabels(app, name, component), 'app.kubernetes.io/managed-by': 'gatehouse' }
 }

@@ -1,9 +1,9 @@
 /**
  * Names of generated objects, unique across kinds and resources.
  *
- * A resource name may contain dots and up to 253 characters; a Service name has no dots and at most 63 characters.
- * Names that do not fit get a hash of the full name. Each kind has its own prefix or suffix, so that an MCPServer, an
- * MCPRemoteProxy and a VirtualMCPServer with the same name never claim the same object.
+ * A resource name may contain dots and be up to 253 characters long; a Service name has no dots and at most 63
+ * characters. Names that do not fit get a hash of the full name. Each kind has its own prefix or suffix, so an
+ * MCPServer, an MCPRemoteProxy and a VirtualMCPServer with the same name never claim the same object.
  */
 import { hashOf, shortName } from '../../schemas/index.ts'
 
@@ -13,7 +13,7 @@ function label(prefix: string, name: string, suffix: string, max = 63): string {
   return shortName(`${prefix}${plain}`, max - suffix.length) + suffix
 }
 
-/** Appends 32 bits of hash, like `shortName`. hooks/sync/conflicts.ts reports two resources that claim one object. */
+/** Appends 32 bits of a hash, like `shortName`. hooks/sync/conflicts.ts reports two resources that claim one object. */
 function withHash(text: string, source: string): string {
   return `${text}-${hashOf(source).slice(0, 8)}`
 }

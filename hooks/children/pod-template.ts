@@ -3,7 +3,7 @@
  *
  * The user's fields win as long as the pod still works: resources, scheduling, extra containers, environment, security.
  * They must not remove the main container or its mounts and volumes, or change the labels that select the pod. Types
- * are checked here, because the API server would reject the whole Deployment without a trace on the resource.
+ * are checked here, because the API server would reject the whole Deployment without leaving a trace on the resource.
  */
 import type { Violation } from '../../schemas/index.ts'
 import { type Fields, fieldsOf, isFields, listOf, type StringMap } from '../base/kube.ts'
@@ -75,7 +75,7 @@ function mergeErrors(
 }
 
 /**
- * Drops generated topology spread constraints and `preStop` hooks that the user's template replaces. Both sets of
+ * Drops the generated topology spread constraints and `preStop` hooks that the user's template replaces. Both sets of
  * constraints would apply at once, and a container has only one `preStop` hook.
  */
 function withoutReplaced(generated: PodTemplateSpec, user: unknown): PodTemplateSpec {
@@ -121,8 +121,8 @@ function named(list: unknown, name: string): Fields | undefined {
 }
 
 /**
- * Validates a user's podTemplateSpec on its own. `generated` lists the containers that it is merged into; `owner` is
- * the path of the object that contains it.
+ * Validates a user's podTemplateSpec on its own. `generated` lists the containers that the template is merged into;
+ * `owner` is the path of the object that contains the template.
  */
 function podTemplateViolations(user: unknown, generated: readonly string[], owner = 'spec'): Violation[] {
   if (user === undefined || user === null) return []

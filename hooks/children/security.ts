@@ -1,7 +1,7 @@
 /**
  * Security contexts for generated pods, which follow the "restricted" Pod Security Standard.
  *
- * OpenShift assigns numeric ids from the namespace's range, so they are omitted there.
+ * OpenShift assigns numeric IDs from the namespace's range, so they are omitted there.
  */
 import type { HookSettings } from '../base/settings.ts'
 

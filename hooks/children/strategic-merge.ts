@@ -10,7 +10,7 @@
 import { own } from '../../schemas/index.ts'
 import { type Fields, fieldsOf, isFields } from '../base/kube.ts'
 
-/** Merge keys by list name. `ports` only occurs in containers here, so its other keys are not needed. */
+/** Merge keys by list name. Here, `ports` only occurs in containers, so its other keys are not needed. */
 const mergeKeys: Readonly<Record<string, readonly string[]>> = {
   containers: ['name'],
   initContainers: ['name'],

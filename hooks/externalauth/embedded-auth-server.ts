@@ -1,5 +1,5 @@
 /**
- * Type `embeddedAuthServer`. It does not authenticate to a backend but configures an authorization server. A
+ * Type `embeddedAuthServer`. This type does not authenticate to a backend; it configures an authorization server. A
  * VirtualMCPServer's spec.authServerConfig uses the same checks.
  */
 import {
@@ -66,7 +66,7 @@ function reservedName({ upstreamProviders }: EmbeddedAuthServerConfig, path: str
   )
 }
 
-/** Returns admission warnings for valid settings. `where` is the path of the settings. */
+/** Returns admission warnings for valid settings. `where` is the path to the settings. */
 export function authServerWarnings(config: EmbeddedAuthServerConfig, where: string): string[] {
   const found: string[] = []
   if (issuerFailure(config) !== undefined) {

@@ -21,7 +21,7 @@ export interface KindHooks<K extends KindName> {
    * Used by the webhook, the command line and the syncs; does not look at other objects.
    */
   readonly validate: ResourceCheck<K>
-  /** Returns warnings for a valid resource. kubectl displays at most 120 characters of each. */
+  /** Returns warnings for a valid resource. kubectl displays at most 120 characters of each one. */
   readonly warnings?: (resource: Kinds[K]) => readonly string[]
   readonly customize: (request: CustomizeRequest, settings: HookSettings) => CustomizeResponse
   readonly sync: (context: SyncContext<K>) => SyncResponse
@@ -31,5 +31,5 @@ export interface KindHooks<K extends KindName> {
 
 type ResourceCheck<K extends KindName> = (resource: Kinds[K], settings: CheckSettings) => readonly Violation[]
 
-/** Returns all violations found in a stored object of any kind, by its schema and its kind's `validate`. */
+/** Returns all violations that the schema and the kind's `validate` find in a stored object of any kind. */
 export type CheckObject = (object: unknown) => readonly Violation[]

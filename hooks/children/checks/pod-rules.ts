@@ -1,7 +1,7 @@
 /**
- * Applies API server rules that go beyond types and that users often violate when merging a template into the generated
- * one. The API server would reject the whole workload without a trace on the resource, so the resource reports the same
- * error in the same words.
+ * Applies API server rules that go beyond types and that users' templates often violate once they are merged into the
+ * generated template. The API server would reject the whole workload without leaving a trace on the resource, so the
+ * resource reports the same error with the same wording.
  *
  * Source: Kubernetes, pkg/apis/core/validation (ValidatePodTemplateSpec).
  */
@@ -14,9 +14,12 @@ const nonSourceFields = new Set(['name'])
 
 /** Scope of a check. */
 export interface RuleScope {
-  /** Names of the generated containers that are merged with the template later. They may also add volumes. */
+  /** Names of the generated containers that the template is merged with later. They may also add volumes. */
   readonly generated?: readonly string[]
-  /** Set for a merged template: the generated template and the user's. Errors use the latter's list indexes. */
+  /**
+   * Set for a merged template: the generated template and the user's. Errors use the list indexes of the user's
+   * template.
+   */
   readonly merged?: { readonly base: unknown; readonly user: unknown }
   /** Volume claims of the StatefulSet. Set for a complete template, to which no volumes are added later. */
   readonly claims?: readonly string[] | undefined
@@ -108,7 +111,7 @@ function containerErrors(container: Fields, path: string, context: ContainerCont
 }
 
 /**
- * Finds conflicts between mutually exclusive fields. `added` lists the fields to report: those that the user added to a
+ * Finds conflicts among mutually exclusive fields. `added` lists the fields to report: those that the user added to a
  * generated field, or otherwise all but the first. `hint` names the generated field.
  */
 function moreThanOne(present: readonly string[], generated: unknown): { added: string[]; hint: string } {

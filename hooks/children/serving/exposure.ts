@@ -47,7 +47,7 @@ function httpRoute(meta: ChildMeta, { hostname, gateway }: Exposure, port: numbe
 
 /**
  * By default, ingress-nginx buffers responses and ends them after 60 seconds without data. Other controllers ignore
- * these.
+ * these annotations.
  */
 const streamingAnnotations = {
   'nginx.ingress.kubernetes.io/proxy-buffering': 'off',

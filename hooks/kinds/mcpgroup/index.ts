@@ -1,7 +1,7 @@
 /**
  * MCPGroup: lists its members, which join through their own groupRef. It has no children.
  *
- * Members of different kinds may share a name, which then is one backend name for two servers. The group reports it,
+ * Members of different kinds may have the same name, so that two servers share one backend name. The group reports it,
  * and virtual servers use the first in the order MCPServer, MCPRemoteProxy, MCPServerEntry.
  */
 import { type SyncContext, observedFields } from '../../sync/context.ts'

@@ -61,7 +61,7 @@ function attachmentOf(context: Context): ReportedAttachment | undefined {
 
 /**
  * Returns the failure that needs manual action before the server can be attached. Returns undefined when the report is
- * about a pod of an earlier template, because the new template may fix it.
+ * about a pod with an earlier template, because the new template may fix the failure.
  */
 export function permanentFailure(
   context: Context,

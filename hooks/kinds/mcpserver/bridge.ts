@@ -1,6 +1,7 @@
 /**
  * Runs a stdio server with a given command. The runtime is copied into the server's own container and runs the command
- * behind HTTP. This way no pod attaches to another through the Kubernetes API, and each session has its own process.
+ * behind HTTP. This way, no pod attaches to another one through the Kubernetes API, and each session has its own
+ * process.
  *
  * An init container of the runtime image copies the runtime with its loader and libraries to a volume, so it does not
  * depend on the server's image.
@@ -49,8 +50,8 @@ export function bridgeOf(context: SyncContext<'MCPServer'>, own: Fields): Config
   const [program = '', ...fixed] = wordsOf(own['command'])
   const file = {
     name: context.name,
-    // The bridge expands variables like the kubelet does. Arguments from the podTemplateSpec follow pod rules; those
-    // from the resource are literal.
+    // The bridge expands variables as the kubelet does. Arguments from the podTemplateSpec follow pod rules; those from
+    // the resource are literal.
     stdio: {
       command: program,
       args: [

@@ -1,5 +1,5 @@
 /**
- * Checks rules for a VirtualMCPServer that its schema cannot express.
+ * Checks a VirtualMCPServer against rules that its schema cannot express.
  *
  * Reconciliation, not admission, checks other objects and the http issuer.
  * Source: docs/reference/specification/virtual-server.md#errors, Errors and Limits.

@@ -45,7 +45,7 @@ export const proxyContainer = 'gatehouse'
 /** The parts of a proxy's workload that each kind decides. */
 export interface ProxyWorkload {
   readonly context: ProxyContext
-  /** Kind in lower case, for labels. */
+  /** Kind in lowercase, for labels. */
   readonly app: string
   readonly names: { readonly proxy: string; readonly proxyConfig: string }
   /** Set when the resource has another workload in addition to the proxy. */
@@ -57,7 +57,7 @@ export interface ProxyWorkload {
   readonly podTemplateSpec?: unknown
   /** Pod annotations in addition to the generated ones. */
   readonly annotations?: StringMap
-  /** Runs in the proxy's pod. If possible, a rollout runs only one such pod at a time. */
+  /** Container that runs in the proxy's pod. If possible, a rollout runs only one such pod at a time. */
   readonly sidecar?:
     | { readonly containers: readonly ContainerSpec[]; readonly volumes: readonly VolumeSpec[] }
     | undefined
@@ -168,7 +168,7 @@ function withOverrides(meta: ChildMeta, overrides: MetadataOverrides | undefined
 
 interface ProxyPodInput {
   readonly args: readonly string[]
-  /** Changes when the proxy must restart. */
+  /** A value that changes when the proxy must restart. */
   readonly restart: string
   readonly accountToken: boolean
 }
