@@ -57,7 +57,7 @@ export function configCalled<K extends KindName>(
 export interface ConfigCondition extends ConfigReasons {
   readonly type: string
   readonly valid: string
-  /** Message while the object is valid. Default: `The <kind> is valid`. */
+  /** Message while the object is valid. Defaults to `The <kind> is valid`. */
   readonly message?: string
 }
 
@@ -136,7 +136,7 @@ export interface CaBundleCheck {
 }
 
 /**
- * Sets the condition of an object's own CA bundles, if it has any. The condition lists every absent one. A missing
+ * Sets the condition of an object's own CA bundles, if it has any. The condition lists every absent bundle. A missing
  * optional bundle is not a failure, because the default trust anchors apply.
  */
 export function checkCaBundles(context: Context, sources: readonly CABundleSource[]): CaBundleCheck {
@@ -201,7 +201,7 @@ function withoutAbsentIn(stored: KubeObject, value: unknown): unknown {
   return Object.fromEntries(present.map(([key, item]) => [key, withoutAbsentIn(stored, item)]))
 }
 
-/** Returns the key of a CA bundle. The default is `ca.crt`. */
+/** Returns the key of a CA bundle. Defaults to `ca.crt`. */
 export function caKey(key: string | undefined): string {
   return key === undefined || key === '' ? 'ca.crt' : key
 }

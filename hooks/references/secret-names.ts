@@ -17,7 +17,7 @@ export function secretNamesIn(value: unknown): string[] {
   return [...names].sort()
 }
 
-/** `member` is the name of the value, or of the list that contains it. */
+/** `member` is the name of the value or of the list that contains it. */
 function collect(value: unknown, member: string, names: Set<string>, depth: number): void {
   if (depth > maxDepth) return
   if (Array.isArray(value)) {

@@ -39,7 +39,7 @@ export function sharedAuthz(config: MCPAuthzConfig, needs: PodNeeds): ConfigPart
   })
 }
 
-/** Reads the policies of an MCPAuthzConfig. Fails for any type other than cedarv1. */
+/** Reads the policies of an MCPAuthzConfig. Fails unless the type is cedarv1. */
 export function sharedPolicies(config: MCPAuthzConfig): ConfigPart<RuntimeAuthz> {
   if (config.spec.type !== 'cedarv1') {
     return failed(

@@ -2,8 +2,9 @@
  * Reads the settings of an external decision point in two formats and converts them to the runtime format.
  *
  * A resource's own authzConfig uses camelCase and is validated by the schema. MCPAuthzConfig and ConfigMaps contain the
- * object `pdp` in the format of other gateways: snake_case, with the timeout in seconds. It is converted to the first
- * format and validated by the same schema. Secrets and certificates are mounted, and the file contains their paths.
+ * object `pdp` in the format of other gateways: snake_case, with the timeout in seconds. The object is converted to the
+ * first format and validated with the same schema. Secrets and certificates are mounted, and the file contains their
+ * paths.
  * Source: docs/guides/decision-point.md.
  */
 import {
@@ -30,12 +31,12 @@ const directory = '/config/decision-point'
 const pointTypes = ['httpv1', 'authzenv1'] as const
 export type PointType = (typeof pointTypes)[number]
 
-/** A decision point with the type of its protocol. */
+/** A decision point with its protocol type. */
 export type TypedPoint =
   | { readonly type: 'httpv1'; readonly point: DecisionPoint }
   | { readonly type: 'authzenv1'; readonly point: AuthzenPoint }
 
-/** True for the type of a decision point. */
+/** True for a type that denotes a decision point. */
 export function isPointType(type: unknown): type is PointType {
   return pointTypes.some((known) => known === type)
 }

@@ -3,10 +3,10 @@
  * ConfigMaps, and their revisions. Secrets are never written to the configuration file.
  *
  * Objects that only one of several backends needs are optional: a missing Secret does not keep a pod from starting, and
- * the runtime excludes the backend. All others are required.
+ * the runtime excludes the backend. All other objects are required.
  *
- * Whole directories are mounted, never single files by subPath, because the kubelet does not update those. The
- * revisions end up in one annotation of the pod template, so that a rotated Secret rolls the pods.
+ * Whole directories are mounted, never single files with subPath, because the kubelet does not update such files. The
+ * revisions are combined in one annotation of the pod template, so a rotated Secret restarts the pods.
  */
 import { hashOf, type SecretRef, shortName, byText } from '../../schemas/index.ts'
 import type { ContainerEnvVar, KeyToPath, VolumeSpec, VolumeMount } from '../children/pod.ts'
@@ -110,7 +110,7 @@ export class PodNeeds {
     return [...this.#mounts.values()].sort((a, b) => byText(a.mountPath, b.mountPath))
   }
 
-  /** Changes when any of the revisions changes; undefined if there are none. */
+  /** A value that changes when any revision changes; undefined if there are none. */
   get revisionHash(): string | undefined {
     return this.#revisions.size === 0 ? undefined : hashOf(Object.fromEntries(this.#revisions))
   }

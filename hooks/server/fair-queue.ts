@@ -1,7 +1,7 @@
 /** Identifies a requester by connection and user. */
 export interface QueueRequester {
   readonly address: string
-  /** Only as trustworthy as the client at `address`. */
+  /** The user is only as trustworthy as the client at `address`. */
   readonly user: string
 }
 
@@ -23,7 +23,7 @@ export class FairQueue<T> {
     users.getOrAdd(user, () => []).push(task)
   }
 
-  /** Removes and returns the next task. Its user and its address then move behind all others. */
+  /** Removes and returns the next task. Its user and its address then move to the end of their queues. */
   shift(): T | undefined {
     const users = this.#addresses.next()
     const tasks = users?.next()

@@ -56,7 +56,7 @@ interface Flags {
   readonly logLevel?: LogLevelName
 }
 
-/** All environment variables of this program. */
+/** All environment variables that this program reads. */
 const variables = {
   GATEHOUSE_RUNTIME_IMAGE: 'image for generated pods',
   GATEHOUSE_VERSION: 'version of this build',
@@ -286,7 +286,7 @@ function certificateFiles({ tlsCertFile, tlsKeyFile, clientCaFile }: Flags): Cer
   return undefined
 }
 
-/** Outside a cluster, there is no API server to store events. */
+/** Outside a cluster, there is no API server to store events in. */
 async function eventsOrNone(): Promise<EventSink | undefined> {
   if (process.env['KUBERNETES_SERVICE_HOST'] === undefined) return undefined
   try {

@@ -1,6 +1,6 @@
 /**
- * Counters and latencies of the hooks server, in Prometheus text format. Label values come from the registry and from
- * fixed words only, so an unmanaged object cannot add series. Names come from the metrics table.
+ * The hooks server's counters and latencies, in Prometheus text format. Label values come only from the registry and
+ * from fixed words, so an unmanaged object cannot add series. Names come from the metrics table.
  */
 import { engineFailures } from '../../schemas/cedar/index.ts'
 import {

@@ -31,7 +31,7 @@ const coreGroups = {
   Ingress: 'Ingress.networking.k8s.io/v1',
 } as const
 
-/** Input of a sync in addition to its request. */
+/** Input for a sync in addition to its request. */
 export interface SyncOptions {
   readonly settings: HookSettings
   readonly violationsOf: (object: KubeObject) => readonly Violation[]
@@ -43,12 +43,12 @@ export class SyncContext<K extends KindName> {
   readonly conditions: Conditions
   /** The parent as stored. */
   readonly stored: KubeObject
-  /** Errors of the parent's own manifest. `parent` is only trustworthy when there are none. */
+  /** Errors in the parent's own manifest. `parent` is only trustworthy when there are none. */
   readonly violations: readonly Violation[]
   /** The parent with its defaults. */
   readonly parent: Kinds[K]
 
-  /** Returns the violations of a related object, from its schema and its kind's checks. */
+  /** Returns a related object's violations, from its schema and its kind's checks. */
   readonly violationsOf: (object: KubeObject) => readonly Violation[]
 
   constructor(request: SyncRequest, { settings, violationsOf }: SyncOptions, kind: K) {
@@ -142,7 +142,7 @@ export class SyncContext<K extends KindName> {
       const object = findByName(this.request.related, coreGroups[kind], name)
       return [name, object?.metadata.uid ?? '', object?.metadata.resourceVersion ?? '']
     })
-    // 64 bits are sufficient, because it is only compared with the previous revision.
+    // 64 bits are sufficient, because the hash is only compared with the previous revision.
     return hashOf(seen).slice(0, 16)
   }
 
@@ -170,7 +170,7 @@ function filledCopy<K extends KindName>(object: KubeObject, kind: K): Kinds[K] {
   return withDefaults(ofKind(rest, kind))
 }
 
-/** Narrows the object to its kind. Throws on another kind, which would be a programming error. */
+/** Narrows the object to its kind. Throws for any other kind, which would be a programming error. */
 function ofKind<K extends KindName>(object: KubeObject, kind: K): KubeObject & { readonly kind: K } {
   if (isOfKind(object, kind)) return object
   throw new TypeError(`expected a ${kind}`)

@@ -33,7 +33,7 @@ export interface SyncProgress {
   readonly failures: readonly SyncFailure[]
   /** One entry per workload of the resource; undefined while it does not exist. */
   readonly workloads?: readonly (WorkloadState | undefined)[]
-  /** Failure of the rollout that is not visible in the status of its workloads. */
+  /** A rollout failure that is not visible in the status of the workloads. */
   readonly broken?: SyncFailure | undefined
 }
 
@@ -44,7 +44,9 @@ const transientReasons: ReadonlySet<string> = new Set([
   'GroupRefNotReady',
 ])
 
-/** Sets both conditions. Call it after Ready is set: during a rollout, Ready keeps the previous generation. */
+/**
+ * Sets both conditions. Call this function after Ready is set: during a rollout, Ready keeps the previous generation.
+ */
 export function reportProgress(
   context: AnyContext,
   { failures, workloads = [], broken }: SyncProgress,

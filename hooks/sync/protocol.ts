@@ -1,6 +1,6 @@
 /**
  * The protocol between Metacontroller and the hooks (CompositeController, hooks v2): request and response types, and
- * the parser of untrusted request bodies.
+ * the parser for untrusted request bodies.
  *
  * Does not look into specs, which each kind validates.
  * Source: Metacontroller CompositeController API, `version: v2` (maps of related and children objects are keyed
@@ -27,7 +27,7 @@ export interface SyncRequest {
 
 interface RelatedResource {
   readonly apiVersion: string
-  /** Plural resource name, lower case. */
+  /** Plural resource name, in lowercase. */
   readonly resource: string
 }
 
@@ -38,7 +38,7 @@ export interface NamespaceRule extends RelatedResource {
   readonly labelSelector?: never
 }
 
-/** Objects in the result that are in other namespaces are skipped when the request is read. */
+/** Objects from other namespaces are skipped when the request is read. */
 interface LabelRule extends RelatedResource {
   readonly labelSelector: { readonly matchLabels: Readonly<Record<string, string>> }
   readonly namespace?: never
@@ -69,12 +69,12 @@ export interface HookEvent {
 
 const nameForm = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/
 
-/** Reads the body of a customize call. Throws GatehouseError BAD_REQUEST with the invalid field. */
+/** Reads the body of a customize call. Throws GatehouseError BAD_REQUEST, which names the invalid field. */
 export function readCustomizeRequest(body: unknown, kind: string): CustomizeRequest {
   return { parent: readParent(envelope(body)['parent'], kind) }
 }
 
-/** Reads the body of a sync call. Throws GatehouseError BAD_REQUEST with the invalid field. */
+/** Reads the body of a sync call. Throws GatehouseError BAD_REQUEST, which names the invalid field. */
 export function readSyncRequest(body: unknown, kind: string): SyncRequest {
   const fields = envelope(body)
   const parent = readParent(fields['parent'], kind)
@@ -98,7 +98,7 @@ export function findByName(groups: ObjectGroups, group: string, name: string): K
   return byName.get(name)
 }
 
-/** Lazily created index of each group by name. The first of several objects with one name wins. */
+/** Lazily created index of each group by name. If several objects have the same name, the first one wins. */
 const indexes = new WeakMap<readonly KubeObject[], ReadonlyMap<string, KubeObject>>()
 
 /** Returns `Kind.group/version`, or `Kind.version` for core kinds. */

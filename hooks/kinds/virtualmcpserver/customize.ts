@@ -1,7 +1,7 @@
 /**
- * Requests the related objects of a virtual server: all possible group members in the namespace and their
- * configurations, and by name the objects that the resource refers to. The response is cached, so it depends only on
- * the spec and the name.
+ * Requests a virtual server's related objects: all possible group members in the namespace, with their configurations,
+ * and, by name, the objects that the resource refers to. The response is cached, so it depends only on the spec and the
+ * name.
  */
 import { fieldsOf, textOf } from '../../base/kube.ts'
 import { memberKinds } from '../../references/members.ts'

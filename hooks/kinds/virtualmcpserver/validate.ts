@@ -80,7 +80,7 @@ function tooLarge({
     console,
   })
   return [
-    // YAML can be half as long as JSON. Writing it takes time, so the size is first estimated from the JSON.
+    // YAML can be half as long as JSON. Writing YAML takes time, so the size is first estimated from the JSON.
     ...(JSON.stringify(file).length * 2 > maxBytes
       ? sizeViolations('spec', 'a ConfigMap', toYaml(file))
       : []),

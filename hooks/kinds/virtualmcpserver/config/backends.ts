@@ -1,5 +1,5 @@
 /**
- * Resolves the group's members to backends of the running server, for both modes of outgoingAuth.
+ * Resolves the group's members to the running server's backends, for both modes of outgoingAuth.
  *
  * A member whose authentication cannot be resolved is excluded from the configuration but stays in the status. It must
  * never use the default strategy.
@@ -127,8 +127,8 @@ function resolveMember(context: Context, member: GroupMember, resolver: Outgoing
 }
 
 /**
- * Reports an invalid entry with added headers. Headers are not read from it, because it may have been admitted under
- * other rules.
+ * Reports an invalid entry that adds headers. Its headers are not read, because it may have been admitted under other
+ * rules.
  */
 function headersFailure(context: Context, { kind, name, object }: GroupMember): SyncFailure | undefined {
   if (kind !== 'MCPServerEntry' || fieldsOf(object['spec'])['headerForward'] === undefined) return undefined
@@ -139,8 +139,8 @@ function headersFailure(context: Context, { kind, name, object }: GroupMember): 
 }
 
 /**
- * Returns the addresses that connections to an entry may use. Its host name may resolve to a different address than at
- * admission.
+ * Returns the addresses that connections to an entry may use. Its host name may resolve to a different address than it
+ * did at admission.
  */
 function addressesOf({ settings }: Context, { object, url }: GroupMember): AddressPolicy {
   const allowPrivateEndpoint = fieldsOf(object['spec'])['allowPrivateEndpoint'] === true
@@ -180,8 +180,8 @@ const maxAnnotations = 32
 const maxAnnotation = 256
 
 /**
- * Returns the member's annotations outside the Kubernetes and Gatehouse domains, plus fixed metadata. Excludes the
- * phase, because every phase change would rewrite the file.
+ * Returns the member's annotations outside the Kubernetes and Gatehouse domains, plus fixed metadata. The phase is
+ * excluded, because every phase change would rewrite the file.
  */
 function metadataOf(member: GroupMember, group: string, namespace: string): StringMap {
   const annotations = Object.entries(member.object.metadata.annotations ?? {})

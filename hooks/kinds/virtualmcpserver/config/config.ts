@@ -20,7 +20,7 @@ interface ConfigParts {
   readonly values: ResolvedReferences<typeof virtualServerReferences>['values']
   readonly auth: IncomingAuthFile
   readonly backends: readonly ResolvedBackend[]
-  /** Address that clients use. */
+  /** The address that clients use. */
   readonly address: string
 }
 
@@ -98,7 +98,7 @@ export function restartHash(
 ): string {
   const rest: Record<string, unknown> = { ...config, console: consoleStartSettings(config.console) }
   for (const key of hotReloadable) delete rest[key]
-  // The running server rereads its clients.
+  // The running server rereads its list of clients.
   const { clients: _, ...server } = authServer ?? {}
   return hashOf({ ...rest, authServer: authServer && server, revision })
 }

@@ -39,7 +39,7 @@ export function backendsWithNeeds(
 
 function setCondition(context: Context, resolved: ResolvedBackend): void {
   const { name, failure, authConfigRef, strategy, explicit } = resolved
-  // The condition of the default covers backends that use it.
+  // The default's condition covers the backends that use it.
   if (authConfigRef === undefined || (!strategy && !failure)) return
   const type = `${explicit ? 'BackendAuthConfig' : 'DiscoveredAuthConfig'}-${name}`
   const spec = fieldsOf(context.find('MCPExternalAuthConfig', authConfigRef)?.['spec'])

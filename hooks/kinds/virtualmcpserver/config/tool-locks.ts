@@ -51,7 +51,7 @@ const settings = {
 } as const
 
 /**
- * Keeps the enforcement settings of an invalid lock. Without them, a server that only observes would open up the
+ * Keeps the enforcement settings of an invalid lock. Without them, a server that only observes would expose the
  * backend.
  */
 function legalSettings(lock: KubeObject): Pick<input.RuntimeToolLock, keyof typeof settings> {

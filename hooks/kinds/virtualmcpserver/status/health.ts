@@ -1,5 +1,5 @@
 /**
- * Computes the phase, backend list and backend count of a virtual server's status.
+ * Computes the phase, the backend list and the backend count in a virtual server's status.
  *
  * Pods come first: without a ready pod, the last report is meaningless. Then the backends: Ready when all are routable
  * or the group is empty, Degraded when some or none are routable, Pending while all are unknown. A stuck rollout is

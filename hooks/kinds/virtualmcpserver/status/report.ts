@@ -9,7 +9,7 @@
  * Reports about another configuration are skipped. Meanwhile, an unchanged backend keeps its previous status, so a new
  * member does not clear the health of the other backends. Across reports, the worst status of a backend wins, so no pod
  * can hide a problem that another pod reports. Times are not compared, because pod clocks differ. A pod removes its own
- * report when it ends, and the other pods remove the report of a killed pod (runtime/vmcp/server/status/report.ts).
+ * report when it shuts down, and the other pods remove a killed pod's report (runtime/vmcp/server/status/report.ts).
  * Reports are untrusted data from pods: every field is checked.
  */
 import { byText, type DiscoveredBackend } from '../../../../schemas/index.ts'
@@ -30,7 +30,7 @@ const statusOrder: readonly ReportedStatus[] = [
 ]
 
 export interface Reports {
-  /** Reports of pods that run the current configuration, by backend name. */
+  /** Reports from pods that run the current configuration, by backend name. */
   readonly current: ReadonlyMap<string, DiscoveredBackend>
   /** True when at least one pod reported on the current configuration. */
   readonly fresh: boolean
@@ -128,7 +128,7 @@ export function previousEntries(discoveredBackends: unknown): ReadonlyMap<unknow
   )
 }
 
-/** Returns an unchanged backend's previous health while no pod has reported on the current configuration. */
+/** Returns an unchanged backend's previous health as long as no pod has reported on the current configuration. */
 export function previousHealth(
   entry: Fields | undefined,
   url: string,
