@@ -135,11 +135,11 @@ export const errors = {
 export type ErrorCode = keyof typeof errors
 
 export interface ErrorOptions {
-  /** Replaces the row's text. Must be safe for clients. */
+  /** Replaces the row's text. It must be safe for clients. */
   readonly detail?: string
-  /** Structured data for JSON-RPC `error.data`. Must be safe for clients. */
+  /** Structured data for JSON-RPC `error.data`. It must be safe for clients. */
   readonly data?: unknown
-  /** Extra response headers, for instance `retry-after`. */
+  /** Extra response headers, for example `retry-after`. */
   readonly headers?: Readonly<Record<string, string>>
   /** The underlying error, for the log only. */
   readonly cause?: unknown

@@ -1,7 +1,7 @@
 /**
- * Errors in references between resources in a namespace: absent, invalid, not ready.
+ * Finds errors in references between resources in a namespace: the object is absent, invalid or not ready.
  *
- * A configuration is validated with the code that admission uses. The findings of its own sync (such as missing
+ * A configuration is validated with the code that admission uses. The findings from its own sync (such as missing
  * Secrets) are added. A consumer therefore neither waits for the other object's status nor trusts an outdated one.
  */
 import {

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 /**
- * The `gatehouse-hooks` command: reads flags and environment, and serves the hooks until a signal stops it.
+ * The `gatehouse-hooks` command: reads the flags and the environment, and serves the hooks until a signal stops it.
  *
- * Only this file of the hooks half reads the environment. Exit codes: 0 stopped by a signal, 1 failed, 2 invalid usage
+ * In the hooks half, only this file reads the environment. Exit codes: 0 stopped by a signal, 1 failed, 2 invalid usage
  * or settings.
  */
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'

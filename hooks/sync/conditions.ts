@@ -1,9 +1,9 @@
 /**
  * A status's conditions, set by type and stable between syncs.
  *
- * `lastTransitionTime` is copied from the parent's status while the condition's status is unchanged, so that a second
- * sync over the same facts writes nothing. A condition that is not set again is dropped, because the response replaces
- * the whole status. Limits on type, reason and message: docs/reference/specification/external-auth.md#status, "status".
+ * `lastTransitionTime` is copied from the parent's status while the condition's status is unchanged, so a second sync
+ * with the same input writes nothing. A condition that is not set again is dropped, because the response replaces the
+ * whole status. Limits on type, reason and message: docs/reference/specification/external-auth.md#status, "status".
  */
 import { byText } from '../../schemas/index.ts'
 import { fieldsOf, isFields, type KubeObject, listOf } from '../base/kube.ts'

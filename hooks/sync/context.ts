@@ -1,7 +1,8 @@
 /**
- * The context of a sync: the request, typed access to its objects with defaults, and the conditions that it builds.
+ * The context of a sync: the request, typed access to its objects with defaults, and the conditions that the sync
+ * builds.
  *
- * Derived from the request alone; no state is kept between calls.
+ * It is derived from the request alone, and no state is kept between calls.
  */
 import {
   apiVersion,

@@ -1,5 +1,5 @@
 /**
- * Bundles the pages of the console: index.html, app.js with its lazily loaded chunks, and app.css.
+ * Bundles the console's pages: index.html, app.js with its lazily loaded chunks, and app.css.
  *
  * Fails when the total size that browsers must download exceeds the budget.
  */
@@ -64,7 +64,7 @@ export async function bundleConsole(root: string, out: string): Promise<ConsoleB
   return { inputs: inputs.filter(([, one]) => one.bytesInOutput > 0).map(([path]) => path), sizes }
 }
 
-/** Preloads all of the entry's scripts at once instead of one after the other. */
+/** Preloads all of the entry's scripts at once instead of one after another. */
 function writePage(root: string, out: string, entry: readonly string[]): void {
   const page = readFileSync(join(root, 'runtime/console/web/index.html'), 'utf8')
   const names = entry.map((path) => basename(path)).filter((name) => name !== 'app.js')

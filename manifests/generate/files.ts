@@ -24,7 +24,7 @@ import { userRoles } from './rbac.ts'
 import { gatewayApiVariable, hooksServer, namespace } from './server.ts'
 import { yamlFile, yamlValue } from './yaml.ts'
 
-/** Content by path relative to manifests/. */
+/** Contents, keyed by path relative to manifests/. */
 export function files(input: FilesInput): Map<string, string> {
   const defaults = readDefaults(input.version)
   return new Map([...plainFiles(input, defaults), ...chartFiles(input, defaults)])
@@ -91,7 +91,7 @@ function plainFiles({ kinds, hooked, crds }: FilesInput, defaults: Defaults): [s
   ]
 }
 
-/** Returns what the chart setting integrations.gatewayAPI adds. */
+/** Returns the objects that the chart setting integrations.gatewayAPI adds. */
 function gatewayApiPatches(hooked: readonly HookedKind[]): readonly object[] {
   const add = (kind: string, name: string, path: string, value: object) => ({
     target: { kind, name },

@@ -1,9 +1,9 @@
 /**
- * Permissions: almost none for the hooks server, and exactly those that the hooks registry requires for a private
- * Metacontroller.
+ * Permissions: almost none for the hooks server and, for a private Metacontroller, exactly those that the hooks
+ * registry requires.
  *
- * The Metacontroller role is derived from each kind's children and related objects. It has no `escalate` and no `bind`,
- * so these rules must already contain everything that a generated Role grants, such as attaching to a pod.
+ * The Metacontroller role is derived from each kind's children and related objects. It has neither `escalate` nor
+ * `bind`, so these rules must already contain everything that a generated Role grants, such as attaching to a pod.
  * Source: Metacontroller's needs per parent, child and related kind; Kubernetes RBAC.
  */
 import { apiVersion, apiGroup } from '../../schemas/index.ts'
@@ -34,7 +34,7 @@ export function metacontrollerRbac(
   return clusterRole('metacontroller', names.metacontroller, role, defaults)
 }
 
-/** Derives rules from the parents, children and related objects of the kinds. */
+/** Derives rules from the kinds' parents, children and related objects. */
 export function metacontrollerRules(kinds: readonly HookedKind[]): readonly unknown[] {
   const parents = kinds.map((kind) => ({ apiVersion, resource: kind.plural }))
   const children = distinct(kinds.flatMap((kind) => kind.children))

@@ -1,4 +1,4 @@
-/** Finds all problems with policies and entities that would prevent a server from starting. */
+/** Finds all problems with policies and entities that would prevent a server from starting up. */
 import type { Violation } from '../validation/violations.ts'
 import { readEntities } from './entities.ts'
 import { boundsMessage, readPolicies } from './policies.ts'

@@ -9,7 +9,7 @@ import { originTypes, readEntities } from './entities.ts'
 import { policyJson, readPolicies } from './policies.ts'
 import { toUid, type Uid } from './uid.ts'
 
-/** Actions in policies for the web console, one for each role. */
+/** Actions in policies for the web console, one per role. */
 export const consoleActions = ['console:view', 'console:operate', 'console:audit'] as const
 
 /** What policies apply to: client requests, or the web console. */
@@ -48,12 +48,12 @@ export interface PolicyTexts {
   readonly shadowPolicies?: readonly string[] | undefined
   readonly entitiesJson?: string | undefined
   readonly groupEntityType?: string | undefined
-  /** Name of the server whose console the policies are for. Default: the policies are for client requests. */
+  /** Name of the server whose console the policies are for. By default, the policies are for client requests. */
   readonly consoleOf?: string | undefined
 }
 
 /**
- * Returns one line for each unknown name, with the path of the policy. Never throws; skips policies that cannot be
+ * Returns one line for each unknown name, with the path to the policy. Never throws; skips policies that cannot be
  * parsed, because they are reported elsewhere.
  */
 export function cedarWarnings(texts: PolicyTexts): readonly string[] {
@@ -174,7 +174,7 @@ function addUid(
   if (type === 'Action') found.actions.add(id)
 }
 
-/** Names in the configured entities. */
+/** Names that occur in the configured entities. */
 function configuredNames(entitiesJson: string): Names {
   const entities = readEntities(entitiesJson).entities ?? []
   const uids = entities.flatMap(({ uid, parents }) => [uid, ...(Array.isArray(parents) ? parents : [])])

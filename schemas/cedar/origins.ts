@@ -1,6 +1,6 @@
 /**
  * Finds the backends and tools that policies name: `Backend::"b"`, `BackendTool::"b/t"` and similar types, and
- * `resource.backend == "b"`. A misspelled name never matches, so a forbid with it has no effect.
+ * `resource.backend == "b"`. A misspelled name never matches, so a `forbid` policy that uses it has no effect.
  */
 import { isFields } from '../validation/fields.ts'
 import { below } from '../validation/violations.ts'

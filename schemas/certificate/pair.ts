@@ -79,7 +79,7 @@ function togetherViolations(
         : `is the key of certificate number ${other + 1} in ${names.cert}: the server's own certificate must come first`
     return [{ path: names.key, message }]
   }
-  // Node calls the extended key usage `keyUsage`. A certificate without it is valid for every use.
+  // Node calls the extended key usage `keyUsage`. A certificate without this extension is valid for every use.
   const usage = first.keyUsage as readonly string[] | undefined
   if (usage === undefined || usage.includes(forServers) || usage.includes(anyUsage)) return []
   return [

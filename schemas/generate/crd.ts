@@ -61,7 +61,7 @@ function subresources(kind: KindInfo): Record<string, unknown> {
 }
 
 /**
- * Status of an object that the hooks have not processed yet: `observedGeneration` is -1. Without a status, kstatus
+ * The status of an object that the hooks have not processed yet: `observedGeneration` is -1. Without a status, kstatus
  * treats the object as ready, so Flux would proceed before the first status is written.
  */
 const unseen = { default: { observedGeneration: -1 } }

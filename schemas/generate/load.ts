@@ -135,7 +135,7 @@ export function inlined(reference: Schema, bundle: Bundle): Schema {
   return schema
 }
 
-/** Follows references in the sources to the definition, and applies the extensions of each reference. */
+/** Follows references in the sources to the definition, and applies each reference's extensions. */
 function target(schema: Schema, defs: ReadonlyMap<string, Schema>): Schema {
   let current = schema
   while (current.$ref !== undefined) {

@@ -1,5 +1,5 @@
 /**
- * Generates everything that derives from the schema sources. `node schemas/generate/main.ts` writes the files;
+ * Generates everything that is derived from the schema sources. `node schemas/generate/main.ts` writes the files;
  * `--check` only lists stale files and exits with 1 when there are any.
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -18,7 +18,7 @@ import { metaSchemaFiles } from './meta-schema.ts'
 import { validatorFiles } from './validators.ts'
 
 const root = resolve(import.meta.dirname, '../..')
-/** Pages written by hand except for some sections. */
+/** Pages that are written by hand except for some sections. */
 const authGuide = 'docs/guides/external-auth.md'
 const troubleshooting = 'docs/guides/troubleshooting.md'
 /** Folders that contain only generated files. */

@@ -24,7 +24,7 @@ export class LinearExpression {
   readonly kinds: Uint8Array
   readonly outs: Uint16Array
   readonly args: Uint16Array
-  /** 1 for ASCII characters that can start a match. */
+  /** 1 for each ASCII character that can start a match. */
   readonly firsts: Uint8Array = new Uint8Array(asciiSize)
   readonly #program: PatternProgram
   /** For each instruction, 1 for the ASCII characters that it accepts. */
@@ -62,7 +62,7 @@ export class LinearExpression {
 class States {
   readonly #expression: LinearExpression
   readonly pcs: Int32Array
-  /** Doubles, because texts may be long. */
+  /** Stored as doubles, because texts may be long. */
   readonly starts: Float64Array
   count = 0
   /** Start of the longest match that ends here, or -1. */
@@ -127,7 +127,7 @@ export class ExpressionSearch {
   /** Number of characters before `#text`. */
   #base = 0
   #before = -1
-  /** Start and end of each match, in characters from the beginning of the text, ascending and disjoint. */
+  /** Start and end of each match, in characters from the beginning of the text. Matches are ascending and disjoint. */
   readonly spans: number[] = []
 
   constructor(expression: LinearExpression) {

@@ -14,8 +14,8 @@ export type ValuePath = readonly (string | number)[]
 /** The schema comes from a server and may refer to itself. */
 const maxVisited = 1_000
 /**
- * Number of list items and reference characters that one search reads. A cycle may visit the same long list again and
- * again.
+ * The maximum number of list items and reference characters that one search reads. A cycle may visit the same long list
+ * again and again.
  */
 const maxRead = 100_000
 
@@ -105,7 +105,7 @@ class TypeSearch {
     return parts.reduce(intersection, undefined)
   }
 
-  /** Returns the types from the schema's own keywords. Empty when no accepted value can contain the path. */
+  /** Returns the types that the schema's own keywords accept. Empty when no accepted value can contain the path. */
   #own(schema: Fields, path: ValuePath): Types {
     const named = namedTypes(schema)
     const [step, ...rest] = path

@@ -11,7 +11,7 @@ import { serverMetrics } from './server.ts'
 export interface Alert {
   readonly name: string
   readonly expr: string
-  /** How long the expression must be true. */
+  /** How long the expression must be true before the alert fires. */
   readonly for: string
   readonly severity: 'critical' | 'warning' | 'info'
   /** May contain Prometheus label templates. */

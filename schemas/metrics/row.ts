@@ -1,4 +1,4 @@
-/** A metric: name, meaning and labels. */
+/** A metric: its name, meaning and labels. */
 export interface MetricRow {
   /** Name for OTLP. See prometheusName for the name in a scrape. */
   readonly name: string
@@ -10,7 +10,7 @@ export interface MetricRow {
   readonly legacy?: readonly string[]
   /** Upper bounds of the buckets. */
   readonly bounds?: readonly number[]
-  /** Read from its owner at each scrape, instead of being updated by events. */
+  /** True when the value is read from its owner at each scrape, instead of being updated by events. */
   readonly observed?: boolean
 }
 

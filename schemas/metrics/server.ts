@@ -1,5 +1,5 @@
 /**
- * Metrics of a virtual server and its embedded authorization server. docs/reference/metrics.md is generated from this
+ * Metrics for a virtual server and its embedded authorization server. docs/reference/metrics.md is generated from this
  * table.
  *
  * Labels have only a few possible values. A value that a client can choose freely is never a label, so client addresses

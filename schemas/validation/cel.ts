@@ -37,12 +37,12 @@ export function compileCel(expression: string): CelProgram {
   return programOf(parsed(expression))
 }
 
-/** Far more than a search through a caller's groups takes, and at most a tenth of a second. */
+/** This is far more than a search through a caller's groups takes, and corresponds to at most a tenth of a second. */
 const maxCost = 200_000
 
 /**
- * Compiles a user's expression for untrusted data. Throws INVALID_CONFIG like compileCel, and when a single evaluation
- * may take too long.
+ * Compiles a user's expression for untrusted data. Throws INVALID_CONFIG like compileCel, and also when a single
+ * evaluation may take too long.
  */
 export function compileBoundedCel(expression: string): CelProgram {
   const tree = parsed(expression)

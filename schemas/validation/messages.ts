@@ -13,7 +13,7 @@ interface Place {
   readonly value: unknown
 }
 
-/** Limit on reported errors. */
+/** Maximum number of reported errors. */
 const most = 1000
 
 /** Returns the violations for the validator's errors on `document`, whose schema is `root`. */
@@ -172,7 +172,7 @@ function range({ minimum, maximum, format }: Schema): string {
 
 const secretField = /secret|password|token|key|credential|header|value|env|param|claim|statement|polic/i
 
-/** Returns the quoted value when it is short, plain and in a field that holds no secret; otherwise its shape. */
+/** Returns the quoted value when it is short, plain and in a field that cannot hold a secret; otherwise its shape. */
 function found(value: unknown, path: string): string {
   if (typeof value !== 'string' || value === '' || secretField.test(path)) return shapeOf(value)
   const plain = /^[A-Za-z0-9][A-Za-z0-9 _./:-]{0,47}$/.test(value)

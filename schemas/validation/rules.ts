@@ -84,7 +84,8 @@ function check(
   try {
     return rules[rule.rule]?.(self) === true ? undefined : problem
   } catch {
-    // Fails closed: a rule that cannot be evaluated is violated. Reported only when the value has no other problem.
+    // Fails closed: a rule that cannot be evaluated counts as violated. Reported only when the value has no other
+    // problem.
     return known.length > 0 ? undefined : problem
   }
 }
@@ -99,7 +100,9 @@ function concerns(rule: CelRule, path: string, problem: string): boolean {
   return new RegExp(`\\bself\\.${field}\\b`).test(rule.rule)
 }
 
-/** Converted objects and lists from a document. Rules on an object also read nested objects that have rules. */
+/**
+ * Cache of converted objects and lists from a document. Rules on an object also read nested objects that have rules.
+ */
 type Converted = Map<object, unknown>
 
 /**

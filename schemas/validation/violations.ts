@@ -6,7 +6,7 @@ export interface Violation {
   /** As in `spec.upstreamProviders[0].oidcConfig.issuerUrl`; '' for the document itself. */
   readonly path: string
   readonly message: string
-  /** The violated rule, which decides the reason of a workflow's condition. Never part of any output. */
+  /** The violated rule, which determines the reason in a workflow's condition. It is never part of any output. */
   readonly rule?: 'cycle' | 'template' | 'schema'
 }
 
@@ -67,7 +67,8 @@ export function nearest(word: string, known: readonly string[]): string | undefi
 }
 
 /**
- * Edit distance in which a swap of two adjacent characters counts as one; `limit` when the distance is `limit` or more.
+ * Returns the edit distance, where a swap of two adjacent characters counts as one edit; `limit` when the distance is
+ * `limit` or more.
  */
 function editDistance(a: string, b: string, limit: number): number {
   if (Math.abs(a.length - b.length) >= limit || a.length > 64 || b.length > 64) return limit

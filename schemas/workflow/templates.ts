@@ -7,9 +7,9 @@ import { type Path, pathsRead } from './template/reads.ts'
 import { TemplateError } from './template/tree.ts'
 
 export interface TemplateRead {
-  /** Path of the template in the document. */
+  /** The template's path in the document. */
   readonly at: string
-  /** Step that contains the template; undefined for the output, which comes last. */
+  /** The step that contains the template; undefined for the output, which comes last. */
   readonly reader: string | undefined
   /** The path that the template reads, from the root of its data. */
   readonly path: Path
@@ -85,7 +85,7 @@ function* stepTexts(step: WorkflowStep, path: string, depth: number): Iterable<T
 }
 
 /**
- * Yields the strings of the first level, which are templates, and the strings of `depth` levels below it. Source:
+ * Yields the strings at the first level, which are templates, and the strings at `depth` levels below it. Source:
  * docs/reference/specification/virtual-server.md#steps, steps, arguments.
  */
 function* argumentTexts(

@@ -1,7 +1,7 @@
 /**
  * The syntax tree of a template, which the parser creates, the checks inspect and the runtime evaluates.
  *
- * The language is that of Go text/template. Integers are bigint, other numbers are number.
+ * The language is that of Go text/template. Integers are of type bigint; other numbers are of type number.
  * Source: Go text/template, "Actions", "Arguments", "Pipelines".
  */
 import { ModuleError } from '../../errors.ts'
@@ -20,7 +20,7 @@ export type Node =
   | { readonly kind: 'break' | 'continue' }
 
 export interface Pipe {
-  /** Variables that are set, with their `$`; up to two in a range. */
+  /** The variables that are set, with their `$`; up to two in a range. */
   readonly variables: readonly string[]
   /** True for `=`, which sets existing variables. */
   readonly assigns: boolean
@@ -48,11 +48,11 @@ export type Operand =
 
 export interface Template {
   readonly body: readonly Node[]
-  /** Templates named with `define` and `block`. */
+  /** Templates that `define` and `block` name. */
   readonly named: ReadonlyMap<string, readonly Node[]>
 }
 
-/** All functions of the language. The evaluator implements each of them. */
+/** All functions in the language. The evaluator implements each of them. */
 export const functionNames = [
   'and',
   'or',

@@ -1,7 +1,7 @@
 /**
  * Builds a virtual server's config.yaml: spec.config with every reference resolved.
  *
- * Separates settings that the running server reloads from those that roll the pods when they change.
+ * Separates the settings that the running server reloads from the settings that restart the pods when they change.
  */
 import type { IncomingAuthFile, input } from '../../../../schemas/index.ts'
 import { consoleStartSettings, hashOf } from '../../../../schemas/index.ts'
