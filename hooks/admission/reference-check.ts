@@ -1,6 +1,6 @@
 /**
  * Checks references in manifests offline: references to other Gatehouse objects in the same namespace, and to a virtual
- * server's backends. The check only sees the given manifests. A dangling reference is an error when the manifests
+ * server's backends. The check sees only the given manifests. A dangling reference is an error when the manifests
  * contain other objects of that kind. Otherwise it is a warning, because the object may already be on the cluster.
  *
  * Documents do not have to be valid.
@@ -146,7 +146,7 @@ function webhookWarnings(server: Fields, given: (kind: string) => readonly KubeO
   return unknown.map((violation) => formatViolations([violation]))
 }
 
-/** Returns warnings instead of errors, because a policy may refer to a backend that is added later. */
+/** Returns warnings instead of errors, because a policy may refer to a backend that will be added later. */
 function policyWarnings(server: Fields, given: (kind: string) => readonly KubeObject[]): readonly string[] {
   const known = server['kind'] === 'VirtualMCPServer' ? knownBackends(server, given) : []
   if (known.length === 0) return []

@@ -31,8 +31,8 @@ export function validateResource(
 }
 
 /**
- * Returns true when the object is being deleted or its spec has not changed, so that finalizers and labels can still be
- * changed.
+ * Returns true when the object is being deleted or its spec has not changed. Its finalizers and labels can then still
+ * be changed.
  */
 function isLetThrough(doc: unknown, old: unknown): boolean {
   if (!isFields(doc) || !isFields(old) || !isFields(doc['metadata'])) return false

@@ -3,7 +3,7 @@
  * same hooks run in the server, in `gatehouse render` and in `gatehouse dev`.
  */
 export interface HookSettings {
-  /** Image for virtual servers, proxies and the stdio bridge. */
+  /** The image for virtual servers, proxies and the stdio bridge. */
   readonly runtimeImage: string
   /** Version of this build, for telemetry only. */
   readonly version: string
@@ -12,17 +12,17 @@ export interface HookSettings {
    * reason EnterpriseRequired.
    */
   readonly enableObo: boolean
-  /** Session store for resources that do not configure one. An explicit `memory` in the resource wins. */
+  /** Session store for resources that do not configure one. An explicit `memory` in the resource takes precedence. */
   readonly defaultRedis?: DefaultRedis
   /** Added to every generated pod and service account, after the resource's own secrets. */
   readonly imagePullSecrets: readonly string[]
   /** Lets the platform assign numeric user IDs. */
   readonly openshift: boolean
-  /** Servers run local commands instead of images (`gatehouse dev`), so images are not inspected. */
+  /** True when servers run local commands instead of images (`gatehouse dev`), so images are not inspected. */
   readonly localCommands: boolean
   /** Allows an MCPServerEntry on the loopback interface (`gatehouse dev`), which a pod could never reach. */
   readonly allowLoopback: boolean
-  /** The Gateway API is installed, and Metacontroller manages HTTPRoutes (GATEHOUSE_GATEWAY_API). */
+  /** True when the Gateway API is installed and Metacontroller manages HTTPRoutes (GATEHOUSE_GATEWAY_API). */
   readonly gatewayApi: boolean
   /** Allows proxies to attach to stdio servers that have no command (GATEHOUSE_STDIO_ATTACH). */
   readonly stdioAttach: boolean

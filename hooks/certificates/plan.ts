@@ -22,7 +22,7 @@ export interface Stored {
   readonly next: Pair
   /** The authorities that clients should trust: `ca.crt`. */
   readonly bundle: string
-  /** Time of the last step. Undefined if unknown, which is treated as long ago. */
+  /** Time of the last step. If unknown, it is undefined and treated as long ago. */
   readonly since: Date | undefined
 }
 

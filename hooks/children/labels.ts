@@ -1,6 +1,6 @@
 /**
- * Labels of generated objects. A label value has at most 63 characters, so longer resource names are truncated and
- * hashed.
+ * Labels of generated objects. A label value has at most 63 characters, so longer resource names are truncated and get
+ * a hash.
  */
 import { shortName } from '../../schemas/index.ts'
 

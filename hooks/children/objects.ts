@@ -1,8 +1,8 @@
 /**
  * Builders for small child objects: ConfigMap, ServiceAccount, Role, RoleBinding and Service.
  *
- * Builders omit nulls and empty collections. Fields that the API server drops or defaults would differ from the stored
- * object and cause a write at every sync.
+ * Builders omit nulls and empty collections. Otherwise, fields that the API server drops or defaults would differ from
+ * the stored object and cause a write at every sync.
  */
 import type { KubeObject, StringMap } from '../base/kube.ts'
 import { unlessEmpty } from './pod.ts'

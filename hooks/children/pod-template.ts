@@ -1,9 +1,10 @@
 /**
  * Merges a user's podTemplateSpec into a generated pod template, and rejects changes that would break the pod.
  *
- * The user's fields win as long as the pod still works: resources, scheduling, extra containers, environment, security.
- * They must not remove the main container or its mounts and volumes, or change the labels that select the pod. Types
- * are checked here, because the API server would reject the whole Deployment without leaving a trace on the resource.
+ * The user's fields take precedence as long as the pod still works: resources, scheduling, extra containers,
+ * environment and security settings. They must not remove the main container or its mounts and volumes, or change the
+ * labels that select the pod. Types are checked here, because the API server would reject the whole Deployment without
+ * leaving a trace on the resource.
  */
 import type { Violation } from '../../schemas/index.ts'
 import { type Fields, fieldsOf, isFields, listOf, type StringMap } from '../base/kube.ts'
@@ -19,7 +20,7 @@ export type PodTemplateResult =
   | { readonly template?: undefined; readonly violations: readonly string[] }
 
 interface TemplateMerge {
-  /** The `spec.podTemplateSpec` of the resource. */
+  /** The resource's `spec.podTemplateSpec`. */
   readonly user: unknown
   /** Name of the main container. */
   readonly container: string
@@ -151,7 +152,7 @@ export interface TemplateCheck {
 
 /**
  * Like `podTemplateViolations`, but also returns errors from merging with the generated template. Reconciliation checks
- * the parts of the pod that only references add.
+ * the parts of the pod that only references add to it.
  */
 export function mergedTemplateViolations({ user, generated, container, owner }: TemplateCheck): Violation[] {
   const own = podTemplateViolations(user, [container], owner)

@@ -87,7 +87,7 @@ export function authServerWarnings(config: EmbeddedAuthServerConfig, where: stri
   return found
 }
 
-/** Returns an error for an http issuer on a host that is not local, unless insecureAllowHTTP is set. */
+/** Returns an error for an http issuer on a non-local host, unless insecureAllowHTTP is set. */
 export function issuerFailure(config: EmbeddedAuthServerConfig): string | undefined {
   const insecure = [config.issuer, config.authorizationEndpointBaseUrl].find(
     (url) => url !== undefined && url.startsWith('http://') && !isLocal(url),

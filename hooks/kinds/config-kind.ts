@@ -1,5 +1,5 @@
 /**
- * Hooks for configuration kinds. They validate the object, resolve its Secrets and ConfigMaps, and write a hash and the
+ * Hooks for configuration kinds. They validate the object, resolve its Secrets and ConfigMaps, and write a hash and a
  * list of referrers to the status. Configuration kinds have no children.
  *
  * The hash covers the resource versions of referenced objects, so rotating a Secret changes the hash and restarts every

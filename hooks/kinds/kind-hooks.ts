@@ -25,7 +25,7 @@ export interface KindHooks<K extends KindName> {
   readonly warnings?: (resource: Kinds[K]) => readonly string[]
   readonly customize: (request: CustomizeRequest, settings: HookSettings) => CustomizeResponse
   readonly sync: (context: SyncContext<K>) => SyncResponse
-  /** Returns the Kubernetes Events for the parent's current state. */
+  /** Returns the Kubernetes Events that the parent's current state requires. */
   readonly events?: (parent: KubeObject, violationsOf: CheckObject) => readonly HookEvent[]
 }
 

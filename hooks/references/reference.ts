@@ -11,7 +11,7 @@ import type { ConfigPart, SyncFailure } from '../sync/conditions.ts'
 import type { AnyContext } from '../sync/context.ts'
 import { type ConfigCondition, configCalled, configHashOf, groupFailure } from './resolve.ts'
 
-/** Input for resolving any reference. Kinds with pods add what their configuration needs. */
+/** Input for resolving any reference. Kinds with pods add the objects that their configuration needs. */
 export interface ReferenceTarget {
   readonly context: AnyContext & { readonly spec: unknown }
 }
@@ -118,7 +118,7 @@ export function configReferences<Target extends ReferenceTarget>() {
 }
 
 interface GroupReference {
-  /** Reason and message while the group is ready. */
+  /** The reason and message while the group is ready. */
   readonly valid: string
   readonly message: string
   readonly isAdvisory?: boolean

@@ -131,7 +131,7 @@ const caBundleAbsent = 'CABundleRefAbsent'
 
 export interface CaBundleCheck {
   readonly failure?: SyncFailure | undefined
-  /** Optional bundles that do not exist, for the status; undefined when there are none. */
+  /** Optional bundles that do not exist, listed for the status; undefined when there are none. */
   readonly absent?: readonly string[] | undefined
 }
 

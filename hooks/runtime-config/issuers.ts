@@ -1,5 +1,5 @@
 /**
- * `oidcConfigRefs`: the issuers whose tokens a server accepts.
+ * Handles `oidcConfigRefs`, the issuers whose tokens a server accepts.
  *
  * The first issuer is the server's own: it has the resource URL and the scopes, and its subjects stay unchanged. If
  * there is an embedded authorization server, it is the first issuer.

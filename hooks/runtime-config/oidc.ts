@@ -1,5 +1,5 @@
 /**
- * Configures the validation of incoming tokens from an MCPOIDCConfig and the server's own values.
+ * Configures the validation of incoming tokens, from an MCPOIDCConfig and the server's own values.
  *
  * Secrets become environment variables and CA bundles become mounted directories; the configuration contains only names
  * and paths. When the config specifies a service account, the token's subject is checked, so that not every pod in the

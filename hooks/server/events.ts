@@ -24,7 +24,7 @@ export type EventWriter = (event: KubeObject) => Promise<void>
 /** Maximum number of remembered event names. After a restart, each known event costs one rejected create. */
 const maxRemembered = 10_000
 /**
- * Slightly longer than the hour of `--event-ttl`, because an earlier attempt would find the old Event just before it
+ * Slightly longer than `--event-ttl` (one hour), because an earlier attempt would find the old Event just before it
  * expires.
  */
 const rememberedMs = 65 * 60_000

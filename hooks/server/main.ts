@@ -34,9 +34,9 @@ import { EvaluationWorker } from './workers.ts'
 import { tokenReader } from './tokens.ts'
 
 /**
- * Limits for the threads that evaluate large bodies. A heap fits the largest accepted body and its result (the process
- * option --max-old-space-size, which the image sets, overrides them). The deadline matches the 10 s timeout of
- * Metacontroller and the API server.
+ * Limits for the threads that evaluate large bodies. The heap limit is large enough for the largest accepted body and
+ * its result. The process option --max-old-space-size, which the image sets, overrides it. The deadline matches the 10
+ * s timeout of Metacontroller and the API server.
  */
 const workerLimits = {
   hooks: { heapMb: 192, deadlineMs: 10_000 },

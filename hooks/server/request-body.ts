@@ -2,10 +2,11 @@
  * Reads request bodies. Limits the bytes, values and depth of each body while it arrives, and the total bytes across
  * all requests.
  *
- * A request occupies one of its group's slots only after its body has arrived, so slow senders occupy none. Their
- * received bytes do count. When the memory budget is exhausted, the body that has been arriving the longest is dropped.
- * An oversized body is released immediately, but the response is sent only when the client can read it: up to one more
- * maximum-size body is discarded unread. Compressed bodies are rejected, because no legitimate caller sends them.
+ * A request occupies one of its group's slots only after its body has arrived, so slow senders occupy none. However,
+ * their received bytes count. When the memory budget is exhausted, the body that has been arriving the longest is
+ * dropped. An oversized body is released immediately, but the response is sent only when the client can read it: up to
+ * one more maximum-size body is discarded unread. Compressed bodies are rejected, because no legitimate caller sends
+ * them.
  * Source: RFC 9110 sections 15.5.14 and 15.5.16, RFC 9112 section 9.6.
  */
 import type { NextFunction, Request, Response } from 'express'
@@ -13,7 +14,7 @@ import { GatehouseError } from '../../schemas/index.ts'
 import { JsonBounds, type JsonLimits } from '../base/json-bounds.ts'
 
 export interface BodyLimits extends JsonLimits {
-  /** Maximum number of concurrent requests with a complete body. */
+  /** Maximum number of concurrent requests whose body is complete. */
   readonly requests: number
   /** Maximum number of concurrent requests whose body is still arriving. */
   readonly arriving: number
@@ -57,7 +58,7 @@ function rejectCompressed(request: Request): void {
     throw new GatehouseError('UNSUPPORTED_MEDIA_TYPE', { detail: 'the request body must not be compressed' })
 }
 
-/** Legitimate callers send a body within this time. A slower one may be dropped. */
+/** Legitimate callers send a body within this time. A slower body may be dropped. */
 const maxWaitMs = 1_000
 
 interface Arrival {

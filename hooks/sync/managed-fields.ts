@@ -53,7 +53,7 @@ interface Keyed {
 /** All items of a list use one set of keys. The API server never writes a tree with many sets. */
 const maxKeySets = 8
 
-/** Looks each item up in maps, because a list and its tree may both be long. */
+/** Looks up each item in maps, because a list and its tree may both be long. */
 function pickItems(items: readonly unknown[], tree: Readonly<Record<string, unknown>>): unknown[] {
   const members = new Set<unknown>()
   const keySets = new Map<string, Keyed>()

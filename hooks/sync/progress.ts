@@ -16,7 +16,7 @@ import type { AnyContext } from './context.ts'
 
 const rolloutInProgress = 'RolloutInProgress'
 
-/** Reasons caused by the manifest even though its checks passed. */
+/** Reasons that the manifest causes even though its checks passed. */
 const ownReasons: ReadonlySet<string> = new Set([
   'AttachDisabled',
   'ConfigInvalid',

@@ -2,7 +2,7 @@
  * The protocol between Metacontroller and the hooks (CompositeController, hooks v2): request and response types, and
  * the parser for untrusted request bodies.
  *
- * Does not look into specs, which each kind validates.
+ * Does not inspect specs, which each kind validates.
  * Source: Metacontroller CompositeController API, `version: v2` (maps of related and children objects are keyed
  * `namespace/name`).
  */

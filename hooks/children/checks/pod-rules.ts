@@ -12,7 +12,7 @@ const handlers = ['exec', 'httpGet', 'tcpSocket', 'grpc'] as const
 /** Volume fields that are not sources. */
 const nonSourceFields = new Set(['name'])
 
-/** Scope of a check. */
+/** The scope of a check. */
 export interface RuleScope {
   /** Names of the generated containers that the template is merged with later. They may also add volumes. */
   readonly generated?: readonly string[]

@@ -3,7 +3,7 @@
  * graceful termination and an autoscaler.
  *
  * Only the autoscaler is configurable; the other parts have a single correct form. Lists contain every field that the
- * API server would default, because they are compared as a whole.
+ * API server would default, because each list is compared as a whole.
  * Source: Kubernetes policy/v1, autoscaling/v2.
  */
 import type { Autoscaling, ServerAutoscaling } from '../../../schemas/index.ts'

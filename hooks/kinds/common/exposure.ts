@@ -48,7 +48,7 @@ export function exposureChildren(context: Context, meta: ChildMeta, target: Rout
   return own && !exposureFailure(context, own) ? [route(meta, own, target)] : []
 }
 
-/** URLs that clients see and that must use the host name, by description. */
+/** URLs that clients see and that must use the host name, keyed by description. */
 export type ClientUrls = Readonly<Record<string, string | undefined>>
 
 /** Sets the condition ExposureReady; leaves it absent when nothing is exposed. */

@@ -20,7 +20,7 @@ export function servedNames(
 }
 
 /**
- * True when a workload with this replica count can have several pods. Without a count, another controller scales the
+ * True if a workload with this replica count can have several pods. Without a count, another controller scales the
  * workload.
  */
 export function canHaveSeveralPods(replicas: unknown): boolean {

@@ -94,7 +94,9 @@ function valueOf(context: Context, name: string, key: string): string {
   return typeof data === 'string' ? Buffer.from(data, 'base64').toString() : ''
 }
 
-/** Mounts the certificate and the key. The pods reload the files, so their revision does not affect the template. */
+/**
+ * Mounts the certificate and the key. The pods reload the files, so the Secret's revision does not affect the template.
+ */
 export function addTlsFiles(context: Context, needs: PodNeeds): void {
   const tls = tlsOf(context)
   if (!tls) return

@@ -18,7 +18,7 @@ interface ReportedAttachment {
   readonly attached: boolean
   readonly reason: string
   readonly message: string
-  /** True when the failure needs manual action. */
+  /** True when the failure requires manual action. */
   readonly needsAction: boolean
   /** Template revision of the reported pod; undefined when the report is not about a pod. */
   readonly revision: string | undefined

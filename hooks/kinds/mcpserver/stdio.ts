@@ -46,7 +46,7 @@ export function stdioOf(context: Context): Stdio {
   return stdio
 }
 
-/** Requires a local command, because without a cluster there is no container to run or attach to. */
+/** Requires a local command, because there is no container to run or attach to without a cluster. */
 function withLocalCommand({ stored }: Context): Stdio {
   if (stored.metadata.annotations?.[localCommandAnnotation]) return {}
   return {

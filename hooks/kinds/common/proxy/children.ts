@@ -51,7 +51,7 @@ export interface ProxyWorkload {
   /** Set when the resource has another workload in addition to the proxy. */
   readonly component?: string
   readonly replicas: number | undefined
-  /** Name of an existing service account. */
+  /** Name of an existing service account to use. */
   readonly serviceAccount?: string | undefined
   readonly resources?: ResourceRequirements | undefined
   readonly podTemplateSpec?: unknown

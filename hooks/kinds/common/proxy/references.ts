@@ -26,7 +26,7 @@ import { webhooksPart } from '../../../runtime-config/webhooks.ts'
 import { type ConfigPart, conditionOf, failed, statusOf } from '../../../sync/conditions.ts'
 import type { AnyContext } from '../../../sync/context.ts'
 
-/** Fields of both kinds, plus fields that affect the proxy of only one kind. */
+/** Fields of both kinds, plus fields that only one kind has and that affect its proxy. */
 type ProxySpec = Pick<MCPServerSpec, (keyof MCPServerSpec & keyof MCPRemoteProxySpec) | 'rateLimiting'> &
   Pick<MCPRemoteProxySpec, 'headerForward'>
 

@@ -38,7 +38,7 @@ export interface ResolvedBackend {
   /** Undefined when the default strategy applies. */
   readonly strategy: Strategy | undefined
   readonly authConfigRef: string | undefined
-  /** True when the resource itself selects the configuration for this backend. */
+  /** True when the resource itself selects this backend's configuration. */
   readonly explicit: boolean
   readonly failure: SyncFailure | undefined
 }
@@ -159,13 +159,13 @@ interface CaBundle {
   readonly failure: SyncFailure | undefined
 }
 
-/** Returns the trust anchors of an entry, or undefined when it has none. */
+/** Returns an entry's trust anchors, or undefined when it has none. */
 export function caBundleOf(context: Context, member: GroupMember): CaBundle | undefined {
   const bundle = fieldsOf(member.object['spec'])['caBundleRef']
   const { name, key } = fieldsOf(fieldsOf(bundle)['configMapRef'])
   if (typeof name !== 'string' || name === '' || !hasCaBundle(member.object, bundle)) return undefined
   const source = { configMapRef: { name, key: typeof key === 'string' ? key : '' } }
-  // This request rarely contains the ConfigMap, which is two hops away. The entry's own sync checks it.
+  // This request rarely contains the ConfigMap, which is two references away. The entry's own sync checks it.
   const failure = context.configMap(name) ? caBundleFailure(context, source) : undefined
   return { configMap: name, key: caKey(source.configMapRef.key), failure }
 }

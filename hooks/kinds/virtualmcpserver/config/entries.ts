@@ -74,7 +74,7 @@ function addNeeds(context: Context, needs: PodNeeds, { name, member }: ResolvedB
   if (bundle) needs.configFiles(`ca-bundle-${name}`, `${caBundleDirectory}/${name}`, bundle.configMap)
   const certificate = clientCertificateOf(member)
   if (certificate !== undefined) mountClientCertificate(needs, name, certificate)
-  // The Secrets are two hops away. The entry's own sync puts their revision into this condition.
+  // The Secrets are two references away. The entry's own sync puts their revision into this condition.
   const message = conditionOf(member.object, 'HeaderSecretRefsValidated')?.['message']
   needs.revision(`entry ${name}`, typeof message === 'string' ? message : undefined)
   return headersEnv

@@ -45,7 +45,7 @@ function knownHealth(
   return reports.fresh ? undefined : previousHealth(previous, backend?.url ?? '', authConfigRef)
 }
 
-/** Maximum age of `lastHealthCheck` while nothing else changes. */
+/** The maximum age of `lastHealthCheck` while nothing else changes. */
 const heartbeatMs = 5 * 60_000
 
 /**

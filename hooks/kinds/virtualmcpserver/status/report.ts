@@ -10,7 +10,7 @@
  * member does not clear the health of the other backends. Across reports, the worst status of a backend wins, so no pod
  * can hide a problem that another pod reports. Times are not compared, because pod clocks differ. A pod removes its own
  * report when it shuts down, and the other pods remove a killed pod's report (runtime/vmcp/server/status/report.ts).
- * Reports are untrusted data from pods: every field is checked.
+ * Reports are untrusted data from pods, so every field is checked.
  */
 import { byText, type DiscoveredBackend } from '../../../../schemas/index.ts'
 import { isExcluded } from './excluded.ts'
