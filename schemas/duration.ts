@@ -44,8 +44,8 @@ export function parseDuration(text: string): number {
 const longestTimerMs = 2 ** 31 - 1
 
 /**
- * Returns a duration for a timer: whole milliseconds, at least 1 and at most about 24 days, so that very short and very
- * long durations do not fire immediately. Zero stays zero. Throws like parseDuration.
+ * Returns a duration for a timer, in whole milliseconds. The result is at least 1 and at most about 24 days, so that
+ * very short and very long durations do not fire immediately. Zero stays zero. Throws like parseDuration.
  */
 export function timerMs(text: string): number {
   const milliseconds = parseDuration(text)

@@ -1,6 +1,6 @@
 /**
  * Patterns for characters that are invisible or change the order of text: control and format characters, bidirectional
- * marks, zero-width and tag characters, fillers, variation selectors. In untrusted text they can hide content from a
+ * marks, zero-width and tag characters, fillers and variation selectors. In untrusted text they can hide content from a
  * user.
  *
  * All patterns are global: use them with replaceAll, matchAll and search. The file imports nothing, because the console

@@ -1,6 +1,6 @@
 /**
- * Rules for the issuers that one server accepts. Hooks check them before they write a file; the runtime checks them
- * when it starts.
+ * Rules for the issuers that a server accepts. Hooks check them before they write a file; the runtime checks them when
+ * it starts.
  * Source: docs/guides/oidc.md, "Several issuers".
  */
 
@@ -79,7 +79,7 @@ function prefixViolations(own: IssuerSettings, before: readonly IssuerSettings[]
     : [`conflicts with the prefix ${other}: neither prefix may be the beginning of the other`]
 }
 
-/** Two issuers can share their groups deliberately: with equal prefixes, or without one. */
+/** Two issuers can deliberately share their groups, with equal prefixes or without prefixes. */
 function groupPrefixViolations(own: IssuerSettings, before: readonly IssuerSettings[]): readonly string[] {
   const prefix = groupPrefixOf(own)
   const other = before

@@ -47,7 +47,8 @@ export function isDnsSubdomain(name: string): boolean {
 /**
  * Returns `base` when it has at most `max` characters, otherwise its beginning, a hyphen and 8 hex digits of its
  * SHA-256. The result is deterministic and never ends with a hyphen or dot. `max` is at least 10. 32 bits are enough,
- * because only the few names of one owner can collide, and hooks report two resources that claim the same object.
+ * because only the few names that belong to one owner can collide. Hooks also report two resources that claim the same
+ * object.
  */
 export function shortName(base: string, max: number): string {
   if (base.length <= max) return base

@@ -1,6 +1,6 @@
 /**
- * References as data. A kind declares in one table the fields that refer to other objects in its namespace, the
- * condition that reports each object, and its conversion to runtime configuration.
+ * References as data. Each kind has one table of the fields that refer to other objects in its namespace. The table
+ * declares the condition that reports each object, and the object's conversion to runtime configuration.
  *
  * `resolveReferences` reads the whole table before anything is built, so that all failures are reported at once. The
  * same table determines which objects `customize` requests and which resources refer to an object.

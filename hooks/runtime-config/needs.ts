@@ -2,8 +2,8 @@
  * Collects what a runtime configuration needs from its pod: environment variables from Secrets, mounted Secrets and
  * ConfigMaps, and their revisions. Secrets are never written to the configuration file.
  *
- * Objects that only one of several backends needs are optional: a missing Secret does not keep a pod from starting, and
- * the runtime excludes the backend. All other objects are required.
+ * Objects that only one of several backends needs are optional: if a Secret is missing, the pod still starts, and the
+ * runtime excludes the backend. All other objects are required.
  *
  * Whole directories are mounted, never single files with subPath, because the kubelet does not update such files. The
  * revisions are combined in one annotation of the pod template, so a rotated Secret restarts the pods.

@@ -6,8 +6,8 @@ export interface QueueRequester {
 }
 
 /**
- * A fair queue. Addresses take turns, and the users of an address take turns within it. No address can delay the first
- * task of another address by more than one task, regardless of how many tasks or users it has.
+ * A fair queue. Addresses take turns, and the users of an address take turns within it. Regardless of how many tasks or
+ * users an address has, it delays another address's first task by at most one task.
  */
 export class FairQueue<T> {
   readonly #addresses = new Turns<Turns<T[]>>()

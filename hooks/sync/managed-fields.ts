@@ -1,8 +1,8 @@
 /**
  * Reconstructs what a field manager applied from the object and its `metadata.managedFields` (server-side apply).
  *
- * In the `fieldsV1` tree, `f:<name>` is an owned field, `k:<json of its keys>` a list item, `v:<json>` a set member,
- * and `.` the item itself. The manager has Metacontroller's default name.
+ * In the `fieldsV1` tree, `f:<name>` is an owned field, `k:<json of its keys>` is a list item, `v:<json>` is a set
+ * member, and `.` is the item itself. The manager has Metacontroller's default name.
  * Source: Kubernetes API conventions, "Field management".
  */
 import { parseEmbeddedJson } from '../base/json-bounds.ts'

@@ -49,8 +49,9 @@ export function workloadState(
 }
 
 /**
- * Detects a known StatefulSet limitation: it waits for an old pod to become ready before it replaces it, even when that
- * never happens (Kubernetes, StatefulSets, "Forced rollback"). A normal replacement briefly looks the same.
+ * Detects a known StatefulSet limitation: the controller waits for an old pod to become ready before it replaces the
+ * pod, even if that never happens (Kubernetes, StatefulSets, "Forced rollback"). A normal replacement briefly looks the
+ * same.
  */
 function hintOf({ metadata, status }: KubeObject, replicas: number): string | undefined {
   const state = fieldsOf(status)

@@ -1,5 +1,5 @@
 /**
- * Lists the npm packages inside a bundle with their licences, from esbuild's list of inputs, so that the list contains
+ * Lists the npm packages in a bundle with their licences. The list is derived from esbuild's inputs, so it contains
  * exactly the shipped packages.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'

@@ -2,8 +2,8 @@
  * The hooks server: its namespace, ServiceAccount, Deployment, Service, disruption budget and network policy.
  *
  * The two pods run on different nodes, so that admission survives the loss of a node. The serving certificate is
- * mounted from a Secret with explicit keys: a pod waits for the certificate job instead of starting without a
- * certificate, and rotation needs no restart.
+ * mounted from a Secret with explicit keys, so a pod waits for the certificate Job instead of starting without a
+ * certificate. Rotation does not require a restart.
  */
 import { hooksRbac } from './rbac.ts'
 import {

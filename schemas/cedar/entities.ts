@@ -1,5 +1,5 @@
 /**
- * Parses the document of static entities: checks the limits first, then calls the engine.
+ * Parses the document that contains the static entities. Checks the limits first and then calls the engine.
  *
  * The engine recurses over nested values and chains of parents. It computes all ancestors of every entity, and their
  * number can grow with the square of the document's length.
@@ -85,7 +85,7 @@ function isWellFormed(value: unknown): boolean {
   return !isFields(value) || Object.keys(value).every((name) => name.isWellFormed())
 }
 
-/** Walks up from every entity, level by level. */
+/** Walks up the parents of every entity, level by level. */
 function hierarchyViolation(document: readonly Fields[]): string | undefined {
   const parents = new Map(
     document.map(({ uid, parents: list }) => [keyText(uid), Array.isArray(list) ? list.map(keyText) : []]),

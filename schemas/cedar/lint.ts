@@ -1,5 +1,5 @@
 /**
- * Warns about entity types, actions and attributes in policies that do not exist. Such a policy is valid, but never
+ * Warns about entity types, actions and attributes in policies that do not exist. Such a policy is valid but never
  * matches or always fails.
  * Source: docs/guides/policies.md.
  */
@@ -12,7 +12,7 @@ import { toUid, type Uid } from './uid.ts'
 /** Actions in policies for the web console, one per role. */
 export const consoleActions = ['console:view', 'console:operate', 'console:audit'] as const
 
-/** What policies apply to: client requests, or the web console. */
+/** The target of the policies: client requests or the web console. */
 type PolicySubjectMatter = 'clients' | 'console'
 
 const actionsFor: Readonly<Record<PolicySubjectMatter, readonly string[]>> = {
@@ -26,7 +26,7 @@ const typesFor: Readonly<Record<PolicySubjectMatter, readonly string[]>> = {
 const commonTypes: readonly string[] = ['Action', 'Client', 'MCP']
 /** Attributes of the principal: facts about the caller's token. */
 export const principalFacts = ['kind', 'issuer', 'clientId', 'authMethod'] as const
-/** Attributes of resources and actions. Attributes of requests begin with a prefix. */
+/** Attributes of resources and actions. Request attributes start with a prefix. */
 const attributes: readonly string[] = [
   'name',
   'operation',
@@ -48,7 +48,7 @@ export interface PolicyTexts {
   readonly shadowPolicies?: readonly string[] | undefined
   readonly entitiesJson?: string | undefined
   readonly groupEntityType?: string | undefined
-  /** Name of the server whose console the policies are for. By default, the policies are for client requests. */
+  /** Name of the server whose console the policies apply to. By default, the policies apply to client requests. */
   readonly consoleOf?: string | undefined
 }
 

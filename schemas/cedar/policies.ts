@@ -1,5 +1,5 @@
 /**
- * Parses policy texts, each of which may contain several policies: checks the limits first, then calls the engine.
+ * Parses policy texts, each of which may contain several policies. Checks the limits first and then calls the engine.
  *
  * Admission, syncs and the running server all use this module, so they accept the same policies.
  * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz.policies.

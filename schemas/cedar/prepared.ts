@@ -1,4 +1,4 @@
-/** A set of policies that decides requests, in the current engine instance. */
+/** A set of policies that decides requests in the current engine instance. */
 import { hash } from 'node:crypto'
 import {
   type AuthorizationAnswer,

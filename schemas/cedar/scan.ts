@@ -3,8 +3,8 @@
  *
  * The engine recurses over brackets while it parses, and over operators while it evaluates. When its stack overflows,
  * the instance is unusable. The limits are half of the measured capacity (engine 4.13, V8's standard stack: 76
- * brackets, 100 levels of operators). Each invalid token costs the engine about ten microseconds, hence the limit on
- * tokens.
+ * brackets, 100 levels of operators). Each invalid token costs the engine about ten microseconds, so the number of
+ * tokens is limited.
  *
  * The depth of an expression is estimated from precedence; the estimate is never too low. Nothing else is checked, so a
  * text that passes may still be invalid.

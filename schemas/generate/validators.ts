@@ -112,8 +112,8 @@ function oneDefinitionPerLine(text: string): string {
 }
 
 /**
- * Helpers for the generated functions: `addError` adds an error, `joinErrors` adds the errors of a part. ajv would copy
- * all previous errors for each part.
+ * Helpers for the generated functions: `addError` adds an error, and `joinErrors` adds the errors from a part. ajv
+ * would copy all previous errors for each part.
  */
 const helpers = `function addError(all,instancePath,keyword,detail){
   const one={instancePath,keyword,detail}

@@ -58,9 +58,8 @@ function checkOf(source: string): number | string {
 }
 
 /**
- * Warns about valid settings that have no effect: exceptions that exclude nothing, because the rule does not apply
- * there, and limits that no result can reach. `maxResultBytes` is the limit from `operational` in the same
- * configuration.
+ * Warns about valid settings that have no effect: limits that no result can reach, and exceptions that exclude nothing
+ * because the rule does not apply there. `maxResultBytes` is the limit from `operational` in the same configuration.
  */
 export function guardrailWarnings(
   guardrails: unknown,

@@ -58,7 +58,7 @@ export class LinearExpression {
   }
 }
 
-/** States that wait for a character, each with the start of its match, ordered by start. */
+/** States that are waiting for a character, each with the start of its match, ordered by start. */
 class States {
   readonly #expression: LinearExpression
   readonly pcs: Int32Array
@@ -157,7 +157,7 @@ export class ExpressionSearch {
 
   /**
    * Continues for about this many steps and returns the number of steps taken. A smaller number means that the current
-   * piece is finished.
+   * piece has been searched completely.
    */
   advance(steps: number): number {
     const { start, firsts } = this.#expression

@@ -21,8 +21,8 @@ const maxRead = 100_000
 
 /**
  * Returns the types that `root` accepts at `path`. Returns an empty list when the schema does not restrict the type
- * there, or when the search visits more than 1,000 schemas or reads more than 100,000 list items and reference
- * characters.
+ * there. Also returns an empty list when the search visits more than 1,000 schemas, or reads more than 100,000 list
+ * items and reference characters.
  */
 export function acceptedTypes(root: unknown, path: ValuePath = []): readonly SchemaType[] {
   const search = new TypeSearch(root)

@@ -2,8 +2,8 @@
  * Compiles CEL expressions and evaluates them on plain values. The only module that uses the CEL library.
  *
  * Numbers: a JavaScript number is a CEL double, a bigint is a CEL int. Supports `duration`, `matches` (RE2, linear
- * time) and the standard macros, but no extension functions, so that a rule means the same in the Kubernetes API
- * server. Does no I/O.
+ * time) and the standard macros, but no extension functions. A rule therefore has the same meaning in the Kubernetes
+ * API server. Does no I/O.
  * Source: cel-spec; CRD rules of Kubernetes (x-kubernetes-validations).
  */
 import type { CelInput } from '@bufbuild/cel'

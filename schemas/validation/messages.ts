@@ -1,6 +1,7 @@
 /**
- * Converts the errors from the compiled validators to violations that a user can act on: one per error, with the path,
- * the shape of the value and what is allowed. Values are quoted only in fields that cannot contain a secret.
+ * Converts errors from the compiled validators to violations that a user can act on. There is one violation per error,
+ * with the path, the shape of the value and the allowed values. Values are quoted only in fields that cannot contain a
+ * secret.
  */
 import { isFields } from './fields.ts'
 import { childSchema, resolved } from './bundle.ts'

@@ -106,8 +106,8 @@ function concerns(rule: CelRule, path: string, problem: string): boolean {
 type Converted = Map<object, unknown>
 
 /**
- * Converts a value to CEL: integers become int, null members are absent, and names of declared fields are escaped as in
- * Kubernetes, because CEL reserves some words (`namespace` is `self.__namespace__`).
+ * Converts a value to CEL: integers become int, and null members are absent. Names of declared fields are escaped as in
+ * Kubernetes, because CEL reserves some words (`namespace` becomes `self.__namespace__`).
  */
 function toCel(reference: Schema, value: unknown, converted: Converted): unknown {
   const before = typeof value === 'object' && value !== null ? converted.get(value) : undefined

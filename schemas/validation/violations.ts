@@ -1,6 +1,6 @@
 /**
- * A problem in a document: the path of the field and a message with the shape of the value (never a value that could be
- * a secret) and what is allowed.
+ * A problem in a document: the path to the field, and a message that states the shape of the value and the allowed
+ * values. The message never contains a value that could be a secret.
  */
 export interface Violation {
   /** As in `spec.upstreamProviders[0].oidcConfig.issuerUrl`; '' for the document itself. */

@@ -1,9 +1,9 @@
 /**
  * Checks values against the JSON Schemas in workflows. No other file compiles or evaluates these schemas.
  *
- * A check spends units of work (about 100 ns each) from the caller's budget: at least one for each schema that is
- * applied to each part of the value, which limits recursion, long lists and long strings. Patterns are matched in
- * linear time; `uniqueItems` is linear too.
+ * A check spends units of work (about 100 ns each) from the caller's budget. It spends at least one unit for each
+ * schema applied to each part of the value, which limits recursion, long lists and long strings. Patterns are matched
+ * in linear time; `uniqueItems` is linear too.
  * Source: JSON Schema 2020-12; Ajv, user-defined keywords.
  */
 import type { Ajv2020, ErrorObject, ValidateFunction } from 'ajv/dist/2020.js'

@@ -3,8 +3,8 @@
  * behind HTTP. This way, no pod attaches to another one through the Kubernetes API, and each session has its own
  * process.
  *
- * An init container of the runtime image copies the runtime with its loader and libraries to a volume, so it does not
- * depend on the server's image.
+ * An init container with the runtime image copies the runtime, its loader and its libraries to a volume, so the runtime
+ * does not depend on the server's image.
  */
 import { fieldsOf, isFields, listOf, type Fields, type StringMap } from '../../base/kube.ts'
 import { validateRuntime, type MCPServer } from '../../../schemas/index.ts'

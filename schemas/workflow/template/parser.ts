@@ -195,7 +195,8 @@ class Parser {
   }
 
   /**
-   * Parses `$x := …`, `$i, $x := …` (range only), `$x = …`, or commands joined by `|`, up to the end or a parenthesis.
+   * Parses `$x := …`, `$i, $x := …` (range only), `$x = …`, or commands joined by `|`. Stops at the end or at a
+   * parenthesis.
    */
   #pipe(word: string): Pipe {
     const { variables, assigns } = this.#declaration(word)

@@ -1,6 +1,6 @@
 /**
  * Builds the children of a proxy: service account, configuration, Deployment and Service. The pods have no Kubernetes
- * API access, with one exception: a proxy that validates service account tokens gets its own account's token to read
+ * API access, with one exception. A proxy that validates service account tokens gets its own account's token to read
  * the cluster's keys.
  */
 import {

@@ -153,8 +153,8 @@ function embeddedServer(
 }
 
 /**
- * Checks that the incoming OIDC settings match the embedded server: same issuer, audience equal to the resource, and no
- * other resource in its clients.
+ * Checks that the incoming OIDC settings match the embedded server: the issuer is the same, the audience equals the
+ * resource, and the server's clients have no other resource.
  */
 function pairingFailure(
   server: EmbeddedAuthServerConfig,
