@@ -18,7 +18,7 @@ export interface SecretFindings {
   readonly unchecked: readonly Unchecked[]
 }
 
-/** Fields that hold the `name` of a ConfigMap, and usually a `key`. */
+/** Fields that contain the `name` of a ConfigMap, and usually a `key`. */
 const configMapField = /^configMap(Ref)?$/
 const secretField = /^(secrets|imagePullSecrets|.*[sS]ecret(Key)?Refs?|passwordRef|initialAccessTokenRef)$/
 /** Fields whose content is not covered by Gatehouse's schemas. */

@@ -22,14 +22,14 @@ function withHash(text: string, source: string): string {
 const maxStatefulSet = 52
 
 export interface ServerNames {
-  /** Deployment, Service and service account of the proxy. */
+  /** The proxy's Deployment, Service and service account. */
   readonly proxy: string
   readonly proxyConfig: string
-  /** StatefulSet, Service and service account of the server itself. */
+  /** The StatefulSet, Service and service account of the server itself. */
   readonly server: string
-  /** ConfigMap of the stdio bridge. */
+  /** The stdio bridge's ConfigMap. */
   readonly serverConfig: string
-  /** ConfigMap that an attached proxy writes its report to. */
+  /** The ConfigMap that an attached proxy writes its report to. */
   readonly report: string
   readonly headless: string
 }
@@ -59,10 +59,10 @@ export function remoteProxyNames(name: string): { readonly proxy: string; readon
 export interface VirtualServerNames {
   /** Deployment and Service. */
   readonly server: string
-  /** Service account, Role and RoleBinding. */
+  /** The service account, Role and RoleBinding. */
   readonly account: string
   readonly config: string
-  /** ConfigMap that the running server writes its report to. */
+  /** The ConfigMap that the running server writes its report to. */
   readonly report: string
 }
 

@@ -10,7 +10,7 @@
 import { own } from '../../schemas/index.ts'
 import { type Fields, fieldsOf, isFields } from '../base/kube.ts'
 
-/** Merge keys for each list, by list name. Here, `ports` only occurs in containers, so its other keys are not needed. */
+/** Merge keys for each list, by list name. Here, `ports` occurs only in containers, so other keys are not needed. */
 const mergeKeys: Readonly<Record<string, readonly string[]>> = {
   containers: ['name'],
   initContainers: ['name'],

@@ -13,7 +13,7 @@ export type HookCall =
   | {
       readonly hook: 'sync' | 'customize'
       readonly plural: string
-      /** True when the caller needs the events of a sync. */
+      /** True when the caller needs the events that result from a sync. */
       readonly events: boolean
     }
 

@@ -6,8 +6,8 @@ export interface QueueRequester {
 }
 
 /**
- * A fair queue. Addresses take turns, and the users of an address take turns within it. Regardless of how many tasks or
- * users an address has, it delays another address's first task by at most one task.
+ * A fair queue. Addresses take turns, and the users of an address take turns within it. An address delays another
+ * address's first task by at most one task, regardless of how many tasks or users it has.
  */
 export class FairQueue<T> {
   readonly #addresses = new Turns<Turns<T[]>>()

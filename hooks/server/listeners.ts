@@ -37,7 +37,7 @@ export interface HookPortsOptions {
 }
 
 export interface HookPorts {
-  /** The bound ports, in the given order. */
+  /** The ports that are bound, in the given order. */
   readonly ports: readonly number[]
   /** Finishes open requests, and closes all connections after the grace period. */
   close(graceMs: number): Promise<void>

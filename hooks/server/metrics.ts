@@ -60,7 +60,7 @@ export class HookMetrics {
     increment(this.#requests, { kind, hook, code: status })
   }
 
-  /** Adds policy engine failures from a worker thread. */
+  /** Adds the number of policy engine failures from a worker thread. */
   addEngineFailures(count: number): void {
     this.#workerFailures += count
   }

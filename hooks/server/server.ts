@@ -1,5 +1,5 @@
 /**
- * HTTP routes in front of the registry and of admission. Only this file depends on Express.
+ * HTTP routes in front of the registry and admission. Only this file depends on Express.
  *
  *   POST /hooks/<plural>/sync, /hooks/<plural>/customize   Metacontroller (hooks v2)
  *   POST /validate                                         AdmissionReview v1, all kinds
@@ -8,7 +8,7 @@
  * Bodies contain Secrets, so they are never logged and never quoted in errors. Callers of /hooks present a bearer token
  * when one is configured; callers of /validate present a client certificate when a CA is configured. With two ports,
  * each serves one group of callers. A NetworkPolicy can then admit Metacontroller to one port; the API server, which no
- * policy can select, uses the other.
+ * policy can select, uses the other port.
  * Source: Metacontroller hook HTTP contract; Kubernetes admission.k8s.io/v1; RFC 9457 for errors.
  */
 import { timingSafeEqual } from 'node:crypto'
@@ -39,7 +39,7 @@ export interface ServerOptions {
   readonly notReady: () => string | undefined
   /** Groups that are served; both by default. */
   readonly serves?: readonly HookService[]
-  /** Returns the accepted bearer tokens of /hooks. An empty list rejects every caller. */
+  /** Returns the bearer tokens that /hooks accepts. An empty list rejects every caller. */
   readonly tokens?: () => readonly string[]
   /** On /validate, requires a client certificate that the listener's CA signed. */
   readonly clientCertificate?: boolean
@@ -47,7 +47,7 @@ export interface ServerOptions {
    * Workers that evaluate large bodies, one per group of callers. Without them, the main thread evaluates these bodies.
    */
   readonly workers?: { readonly hooks: EvaluationWorker; readonly reviews: EvaluationWorker }
-  /** Receives the events of a sync; never awaited. */
+  /** Receives the events that result from a sync; never awaited. */
   readonly events?: EventSink
 }
 

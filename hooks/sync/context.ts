@@ -63,7 +63,7 @@ export class SyncContext<K extends KindName> {
     this.parent = filledCopy(request.parent, kind)
   }
 
-  /** The parent's spec with defaults. Empty when the manifest has no spec, which is also a violation. */
+  /** The parent's spec with defaults. It is empty when the manifest has no spec, which is also a violation. */
   get spec(): Kinds[K]['spec'] {
     const spec: Kinds[K]['spec'] | null | undefined = this.parent.spec
     return spec ?? {}
@@ -153,7 +153,7 @@ export class SyncContext<K extends KindName> {
   }
 }
 
-/** A context of any kind, for functions that do not use the parent. */
+/** A context for any kind, for functions that do not use the parent. */
 export type AnyContext = Omit<SyncContext<KindName>, 'parent' | 'spec'>
 
 /** Returns `observedGeneration` and `conditions`. Metacontroller injects the same generation. */

@@ -33,7 +33,10 @@ interface RelatedResource {
 
 export interface NamespaceRule extends RelatedResource {
   readonly namespace: string
-  /** Omit to select every object in the namespace. Never empty, because an empty list would select everything. */
+  /**
+   * Omit to select every object in the namespace. The list is never empty, because an empty list would select
+   * everything.
+   */
   readonly names?: readonly string[]
   readonly labelSelector?: never
 }

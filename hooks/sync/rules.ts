@@ -17,9 +17,9 @@ export interface RelatedKind {
 }
 
 export interface WantedObjects {
-  /** Gatehouse kinds for which every object in the namespace is needed. */
+  /** Gatehouse kinds of which every object in the namespace is needed. */
   readonly kinds?: readonly string[]
-  /** Names of needed objects, for kinds of which only some objects are needed. */
+  /** Names of the needed objects, for kinds of which only some objects are needed. */
   readonly named?: Readonly<Record<string, readonly string[]>>
   /** Names of Secrets. */
   readonly secrets?: Iterable<string | undefined>

@@ -12,7 +12,7 @@ import { build } from 'esbuild'
 const budgets = { entry: 30 * 1024, scripts: 60 * 1024, styles: 8 * 1024, page: 2 * 1024 }
 
 export interface ConsoleSizes {
-  /** Files that are loaded before the first page is shown. */
+  /** The files that are loaded before the first page is shown. */
   readonly entry: number
   readonly scripts: number
   readonly styles: number

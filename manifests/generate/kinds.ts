@@ -19,7 +19,7 @@ export interface Child extends WatchedResource {
   readonly integration?: string
 }
 
-/** A kind of the API, with or without hooks. */
+/** A kind in the API, with or without hooks. */
 export interface ManifestKind {
   readonly kind: string
   readonly plural: string

@@ -1,4 +1,4 @@
-/** Reads the exports of other modules: the kinds of the API, and the hooks' registry. */
+/** Reads exports from other modules: the kinds in the API, and the hooks' registry. */
 import { defaultSettings, makeHooks } from '../../hooks/index.ts'
 import { kinds } from '../../schemas/index.ts'
 import type { HookedKind, ManifestKind } from './kinds.ts'
@@ -6,7 +6,7 @@ import type { HookedKind, ManifestKind } from './kinds.ts'
 /** Status fields that list the objects that use this object or, for a group, its members. */
 const countsOfUse: ReadonlySet<string> = new Set(['.status.referenceCount', '.status.serverCount'])
 
-/** Returns every kind of the API, sorted by name. */
+/** Returns every kind in the API, sorted by name. */
 export function allKinds(): readonly ManifestKind[] {
   return kinds.map(({ kind, plural, description, columns }) => ({
     kind,

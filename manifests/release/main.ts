@@ -1,7 +1,7 @@
 /**
  * Release checks and notes, for .github/workflows/release.yml:
  *
- *   node manifests/release/main.ts check v1.2.3    fails unless package, chart and changelog have that version
+ *   node manifests/release/main.ts check v1.2.3    fails unless the package, chart and changelog have that version
  *   node manifests/release/main.ts notes v1.2.3    prints that version's section of the changelog
  */
 import { readFileSync } from 'node:fs'

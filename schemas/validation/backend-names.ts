@@ -87,7 +87,7 @@ function suggestions(names: readonly string[]): (name: string) => string | undef
   }
 }
 
-/** A backend name and its location. */
+/** A backend name and the location where it occurs. */
 export interface NamedPlace {
   readonly path: string
   readonly name: string

@@ -25,7 +25,7 @@ export const maxArgumentDepth = 20
 /** Maximum depth at which nested output properties are checked. */
 const maxDepth = 10
 
-/** Root names in templates. `forEach` exists only in inner steps. */
+/** Root names that templates can use. `forEach` exists only in inner steps. */
 const roots: ReadonlySet<string> = new Set(['params', 'steps', 'vars', 'workflow'])
 
 export function templateReads(tool: CompositeTool, path: string): TemplateReads {
@@ -60,7 +60,7 @@ interface Text {
   readonly at: string
   readonly text: string
   readonly reader: string | undefined
-  /** True for the inner step of a forEach. */
+  /** True for the inner step of a `forEach`. */
   readonly isInner: boolean
 }
 

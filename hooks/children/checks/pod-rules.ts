@@ -9,12 +9,14 @@ import { type Fields, fieldsOf, isFields, listOf } from '../../base/kube.ts'
 
 const probes = ['livenessProbe', 'readinessProbe', 'startupProbe'] as const
 const handlers = ['exec', 'httpGet', 'tcpSocket', 'grpc'] as const
-/** Volume fields that are not sources. */
+/** Volume fields that are not volume sources. */
 const nonSourceFields = new Set(['name'])
 
 /** The scope of a check. */
 export interface RuleScope {
-  /** Names of the generated containers that the template is merged with later. They may also add volumes. */
+  /**
+   * Names of the generated containers that the template is merged with later. These containers may also add volumes.
+   */
   readonly generated?: readonly string[]
   /**
    * Set for a merged template: the generated template and the user's. Errors use the list indexes of the user's
@@ -84,7 +86,7 @@ function restartPolicyErrors(policy: unknown, path: string): string[] {
 interface ContainerContext {
   readonly scope: RuleScope
   readonly volumes: ReadonlySet<unknown> | undefined
-  /** Generated container with the same name. */
+  /** The generated container with the same name. */
   readonly before: Fields
   /** The user's container with the same name. */
   readonly given: Fields

@@ -29,7 +29,7 @@ export function mostReplicas({ replicas, autoscaling }: DesiredReplicas, observe
 export interface Scaled extends DesiredReplicas {
   readonly kind: 'Deployment' | 'StatefulSet'
   readonly selector: StringMap
-  /** The container whose CPU usage is measured, without sidecars that users add. */
+  /** The container whose CPU usage is measured; sidecars that users add are excluded. */
   readonly container: string
   readonly observed: KubeObject | undefined
 }
@@ -131,7 +131,7 @@ export const terminationSeconds = 60
 /** Requests keep arriving until every node has removed the pod from its endpoints. */
 const endpointRemovalSeconds = 5
 
-/** Hook for containers of the runtime image. The rest of the grace period is for requests in flight. */
+/** Hook for containers that use the runtime image. The rest of the grace period is for requests in flight. */
 export const preStopDelay = { preStop: { sleep: { seconds: endpointRemovalSeconds } } } as const
 export const shutdownGrace = `${terminationSeconds - 2 * endpointRemovalSeconds}s`
 

@@ -1,5 +1,6 @@
 /**
- * MCPServerEntry: declares a remote MCP endpoint as a member of a group. Its sync only checks and creates nothing.
+ * MCPServerEntry: declares a remote MCP endpoint as a member of a group. Its sync only performs checks; it does not
+ * create anything.
  *
  * The entry's sync checks all references, so that a virtual server only needs to read the entry's phase.
  */

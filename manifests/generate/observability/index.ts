@@ -1,5 +1,5 @@
 /**
- * Monitoring of an installation: alert rules, dashboards and scraping of the servers, all derived from the metrics
+ * Monitoring for an installation: alert rules, dashboards and scraping of the servers, all derived from the metrics
  * table.
  */
 import { jsonFile, yamlFile } from '../yaml.ts'

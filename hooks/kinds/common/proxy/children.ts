@@ -48,14 +48,14 @@ export interface ProxyWorkload {
   /** Kind in lowercase, for labels. */
   readonly app: string
   readonly names: { readonly proxy: string; readonly proxyConfig: string }
-  /** Set when the resource has another workload in addition to the proxy. */
+  /** Set if the resource has another workload in addition to the proxy. */
   readonly component?: string
   readonly replicas: number | undefined
   /** Name of an existing service account to use. */
   readonly serviceAccount?: string | undefined
   readonly resources?: ResourceRequirements | undefined
   readonly podTemplateSpec?: unknown
-  /** Pod annotations in addition to the generated ones. */
+  /** Pod annotations to add to the generated ones. */
   readonly annotations?: StringMap
   /** Container that runs in the proxy's pod. If possible, a rollout runs only one such pod at a time. */
   readonly sidecar?:

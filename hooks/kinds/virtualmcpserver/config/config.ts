@@ -16,7 +16,7 @@ import { toolLocks } from './tool-locks.ts'
 import { definedFields } from '../../../base/kube.ts'
 
 interface ConfigParts {
-  /** Values resolved from references. */
+  /** The values that are resolved from references. */
   readonly values: ResolvedReferences<typeof virtualServerReferences>['values']
   readonly auth: IncomingAuthFile
   readonly backends: readonly ResolvedBackend[]
@@ -70,7 +70,7 @@ export function configOf(
   })
 }
 
-/** Settings that the running server reloads without a restart. */
+/** The settings that the running server reloads without a restart. */
 const hotReloadable = [
   'aggregation',
   'backends',
