@@ -11,7 +11,7 @@ const unseen = '\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}\\p{Variation_Selector}\\p{Default_I
 
 /**
  * Characters next to which a joiner has a visible effect: letters of scripts that use joiners, and emoji. Excludes
- * invisible characters such as fillers and selectors, although Unicode classifies them as letters and marks; otherwise
+ * invisible characters such as fillers and selectors, although Unicode classifies them as letters and marks. Otherwise,
  * they would make hidden joiners acceptable.
  */
 const joinable =

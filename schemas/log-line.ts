@@ -33,8 +33,8 @@ export function isColoured(stream: Stream, env: Readonly<Record<string, string |
 const levelColours: Readonly<Record<string, string>> = { debug: '2', info: '36', warn: '33', error: '31' }
 
 /**
- * Formats a JSON line as text: time of day, level, message, then the other members as `name=value`. Any other line is
- * returned unchanged, except that control characters are escaped.
+ * Formats a JSON line as text: the time of day, the level and the message, then the other members as `name=value`. Any
+ * other line is returned unchanged, except that control characters are escaped.
  */
 export function textLine(line: string, { colour }: { readonly colour: boolean }): string {
   let read: unknown

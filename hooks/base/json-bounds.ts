@@ -102,7 +102,7 @@ export function parseEmbeddedJson(text: string): unknown {
       return JSON.parse(text)
     }
   } catch {
-    // Not JSON, or too large.
+    // The text is not JSON, or it is too large.
   }
   return undefined
 }

@@ -2,9 +2,9 @@
  * Reads and writes the Kubernetes objects that hold certificates, by name.
  *
  * Loads the official Kubernetes client on demand. Needs get and update on one Secret, and get and patch on one
- * ValidatingWebhookConfiguration and on named CompositeControllers. Never lists, watches or creates objects: the
- * manifests contain an empty Secret, so that the permissions can be limited to its name. Errors contain the object's
- * name and the HTTP status but never a body, because a response may echo the Secret.
+ * ValidatingWebhookConfiguration and on named CompositeControllers. Never lists, watches or creates objects. The
+ * manifests contain an empty Secret, so the permissions can be limited to its name. Errors contain the object's name
+ * and the HTTP status but never a body, because a response may echo the Secret.
  */
 import { GatehouseError } from '../../schemas/index.ts'
 import type { ClusterResponse, ClusterRequest, ResourcePath, ApiServer } from '../base/api-server.ts'

@@ -173,9 +173,10 @@ function caBundleName(configMap: string, key: string | undefined): string {
  * Returns true when the CA bundle of a related object must be mounted. The ConfigMap is not part of the request, so the
  * status of the object decides.
  *
- * With the reason CABundleRefAbsent but without a list, all optional bundles are treated as absent. An MCPServerEntry
- * has only one bundle, so it needs no list. An older version wrote no list for a configuration, so pods use the default
- * trust anchors until its next sync. The alternative is worse: pods that mount a missing ConfigMap cannot start.
+ * If the reason is CABundleRefAbsent but there is no list, all optional bundles are treated as absent. An
+ * MCPServerEntry has only one bundle, so it needs no list. An older version wrote no list for a configuration, so pods
+ * use the default trust anchors until its next sync. The alternative is worse: pods that mount a missing ConfigMap
+ * cannot start.
  */
 export function hasCaBundle(object: KubeObject, source: unknown): boolean {
   const { name, key, optional } = fieldsOf(fieldsOf(source)['configMapRef'])

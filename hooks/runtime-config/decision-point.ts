@@ -1,7 +1,7 @@
 /**
  * Reads the settings of an external decision point in two formats and converts them to the runtime format.
  *
- * A resource's own authzConfig uses camelCase and is validated by the schema. MCPAuthzConfig and ConfigMaps contain the
+ * A resource's own authzConfig uses camelCase, and the schema validates it. MCPAuthzConfig and ConfigMaps contain the
  * object `pdp` in the format of other gateways: snake_case, with the timeout in seconds. The object is converted to the
  * first format and validated with the same schema. Secrets and certificates are mounted, and the file contains their
  * paths.

@@ -18,7 +18,7 @@ export interface EventSink {
   readonly emit: (event: HookEvent) => void
 }
 
-/** Writes one Event object. Also resolves when it already exists. */
+/** Writes one Event object. Also resolves when the Event already exists. */
 export type EventWriter = (event: KubeObject) => Promise<void>
 
 /** Maximum number of remembered event names. After a restart, each known event costs one rejected create. */

@@ -44,7 +44,7 @@ export class SyncContext<K extends KindName> {
   readonly conditions: Conditions
   /** The parent as stored. */
   readonly stored: KubeObject
-  /** Errors in the parent's own manifest. `parent` is only trustworthy when there are none. */
+  /** Errors in the parent's own manifest. `parent` is trustworthy only if there are none. */
   readonly violations: readonly Violation[]
   /** The parent with its defaults. */
   readonly parent: Kinds[K]

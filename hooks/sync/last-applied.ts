@@ -17,7 +17,10 @@ export function lastApplied(child: KubeObject): KubeObject | undefined {
   return appliedByAnnotation(child) ?? ownedFields(child)
 }
 
-/** Like `lastApplied`, but only reads the annotation of dynamic apply, which contains the applied object literally. */
+/**
+ * Like `lastApplied`, but reads only the annotation that dynamic apply sets, which contains the applied object
+ * verbatim.
+ */
 export function appliedByAnnotation(child: KubeObject): KubeObject | undefined {
   const text = child.metadata.annotations?.[lastAppliedAnnotation]
   const applied = text === undefined ? undefined : parse(text)

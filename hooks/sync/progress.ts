@@ -1,6 +1,7 @@
 /**
- * Sets the conditions Reconciling and Stalled, each present only while it is True. With observedGeneration, they show
- * tools that wait for an object (kubectl, Flux) whether it is done, in progress, or needs manual action.
+ * Sets the conditions Reconciling and Stalled, each present only while it is True. Together with observedGeneration,
+ * they show tools that wait for an object (kubectl, Flux) whether it is ready, in progress, or in need of manual
+ * action.
  *
  * Stalled means that the resource will not recover on its own: the manifest or the cause of the stuck rollout must be
  * fixed. A resource that waits for other objects is Reconciling, because one apply may create a reference before its
@@ -84,7 +85,7 @@ export function stuckMessage(why: string): string {
 
 /**
  * Returns Warning events for problems that need manual action: the reason for a stall, and missing objects that the
- * user must create. Empty while pods are just starting.
+ * user must create. Returns none while pods are still starting.
  */
 export function progressEvents(parent: KubeObject, status: Fields): readonly HookEvent[] {
   if (isTerminating(parent)) return []

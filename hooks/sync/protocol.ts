@@ -89,7 +89,7 @@ export function readSyncRequest(body: unknown, kind: string): SyncRequest {
   }
 }
 
-/** Returns an object from a group by name. */
+/** Returns the object with this name from a group. */
 export function findByName(groups: ObjectGroups, group: string, name: string): KubeObject | undefined {
   const objects = groups.get(group)
   if (!objects) return undefined
@@ -101,7 +101,7 @@ export function findByName(groups: ObjectGroups, group: string, name: string): K
   return byName.get(name)
 }
 
-/** Lazily created index of each group by name. If several objects have the same name, the first one wins. */
+/** A lazily created index of each group, by name. If several objects have the same name, the first one wins. */
 const indexes = new WeakMap<readonly KubeObject[], ReadonlyMap<string, KubeObject>>()
 
 /** Returns `Kind.group/version`, or `Kind.version` for core kinds. */

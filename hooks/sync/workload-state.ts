@@ -23,7 +23,7 @@ export interface WorkloadState {
  * Returns the state of a Deployment or StatefulSet; undefined while it does not exist. `desired` is the object to
  * apply: if a different object was applied last, the status belongs to an older template. While the controller has not
  * observed the current generation, the pods in the status keep `parent` ready but do not make it ready. Without
- * `parent`, they always count.
+ * `parent`, these pods always count.
  */
 export function workloadState(
   object: KubeObject | undefined,

@@ -82,7 +82,7 @@ export const leftOut: Plugin = {
     build.onLoad({ filter: /\/undici\/lib\/web\/(?:fetch\/(?:body|formdata)|webidl\/index)\.js$/ }, () => ({
       contents: noForms,
     }))
-    // Only WebSocket clients are used (`runtime/kube/attachment.ts`).
+    // Only the WebSocket client is used (`runtime/kube/attachment.ts`).
     build.onLoad({ filter: /\/ws\/lib\/(?:stream|websocket-server)\.js$/ }, () => ({ contents: '' }))
     build.onLoad({ filter: /\/pino\/lib\/transport\.js$/ }, () => ({ contents: noTransport }))
     build.onLoad({ filter: /./, namespace }, ({ path }) => ({

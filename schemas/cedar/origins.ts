@@ -10,7 +10,7 @@ import { policyJson, readPolicies } from './policies.ts'
 import { toUid } from './uid.ts'
 
 export interface NamedOrigin {
-  /** Location of the policy, such as `policies[3]`, or `entitiesJson`. */
+  /** Location of the policy, such as `policies[3]` or `entitiesJson`. */
   readonly path: string
   readonly name: string
   /** Original name of the tool; undefined when the policy names the whole backend, or an item that is not a tool. */

@@ -39,7 +39,7 @@ interface Pair {
 
 /** Some mounts send no change notifications. */
 const pollMs = 60_000
-/** Delay before the files are read, so that two files written one after the other are read together. */
+/** Delay before the files are read, so that two files that are written one after the other are read together. */
 const settleMs = 200
 /** Stands in for the content when a file is missing. */
 const missing = 'missing'

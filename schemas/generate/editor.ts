@@ -38,7 +38,7 @@ export function editorSchemas(bundle: Bundle): Map<string, string> {
   )
 }
 
-/** Documents of other API groups, such as Secrets, are accepted in the same file. */
+/** Documents from other API groups, such as Secrets, are accepted in the same file. */
 function anyKind(kinds: readonly string[]): Json {
   return {
     type: 'object',

@@ -1,6 +1,6 @@
 /**
  * Finds the JSON types that a JSON Schema accepts for a value or for a part of it. Follows `$ref`, `allOf`, `anyOf` and
- * `oneOf`, because generators such as Pydantic often write no `type` directly below the name of an argument.
+ * `oneOf`, because generators such as Pydantic often do not write a `type` directly below an argument's name.
  * Source: JSON Schema 2020-12, core, "Applying Subschemas".
  */
 import { type Fields, fieldsOf, isFields, listOf, own } from '../validation/fields.ts'
@@ -153,7 +153,7 @@ function memberSchema(schema: Fields, name: string): unknown {
   return own(fieldsOf(schema['properties']), name) ?? schema['additionalProperties']
 }
 
-/** In JSON Schema before 2020-12, `items` can be a list of schemas by position. */
+/** Before JSON Schema 2020-12, `items` could be a list of schemas by position. */
 function itemSchema({ prefixItems, items, additionalItems }: Fields, index: number): unknown {
   const byPosition = Array.isArray(items) ? items : listOf(prefixItems)
   return byPosition[index] ?? (Array.isArray(items) ? additionalItems : items)

@@ -35,7 +35,7 @@ export interface WebhookDefinition {
 export interface WorkflowDefinition {
   /** Path to the reference. */
   readonly path: string
-  /** Name of the other document in messages. */
+  /** Name of the other document, for messages. */
   readonly title: string
   readonly steps: unknown
 }

@@ -122,7 +122,7 @@ export function matches(text: unknown, pattern: RegExp): boolean {
   return pattern.test(string(text))
 }
 
-/** Converts a string such as `1h30m`, or whole seconds. */
+/** Converts a string such as `1h30m` or a number of whole seconds. */
 export function duration(value: unknown): Duration {
   if (typeof value === 'bigint') return new Duration(Number(value) * 1_000)
   const [, sign, text = ''] = /^([+-]?)([^]*)$/.exec(string(value)) ?? []

@@ -48,7 +48,7 @@ export function compilePattern(source: string): Pattern {
 
 /**
  * Returns the program of a pattern, for searches that need match positions. With `checksOnly`, small classes replace
- * Unicode classes; the program is then only valid for checks. Throws PatternError.
+ * Unicode classes, and the program is valid only for checks. Throws PatternError.
  */
 export function compileProgram(
   source: string,

@@ -43,7 +43,7 @@ export function customize({ parent }: CustomizeRequest, settings: HookSettings):
   const names = virtualServerNames(parent.metadata.name)
   // A user-supplied account has its own permissions.
   const access = spec['serviceAccount'] === undefined ? [names.account] : []
-  // Locks are only read when pinning is on.
+  // Locks are read only when pinning is on.
   const pinned = fieldsOf(spec['config'])['pinning'] === undefined ? [] : [locks]
   const { MCPExternalAuthConfig: _, ...named } = namesByKind(virtualServerReferences, parent)
   return relatedRules(parent, {

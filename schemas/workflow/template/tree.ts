@@ -43,7 +43,7 @@ export type Operand =
   | { readonly kind: 'variable'; readonly name: string; readonly names: readonly string[] }
   | { readonly kind: 'function'; readonly name: FunctionName }
   | { readonly kind: 'pipe'; readonly pipe: Pipe }
-  /** Fields of the result of a parenthesis or a function. */
+  /** Fields of the value that a parenthesis or a function returns. */
   | { readonly kind: 'chain'; readonly of: Operand; readonly names: readonly string[] }
 
 export interface Template {

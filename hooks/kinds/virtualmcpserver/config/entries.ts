@@ -65,7 +65,7 @@ function addNeeds(context: Context, needs: PodNeeds, { name, member }: ResolvedB
     needs.secretFiles(`ca-bundle-${name}`, `${caBundleDirectory}/${name}`, authority.name, items)
   }
   if (member?.kind !== 'MCPServerEntry') return undefined
-  // `backend` is only set when the headers are valid.
+  // `backend` is set only when the headers are valid.
   const hasHeaders = fieldsOf(member.object['spec'])['headerForward'] !== undefined
   const headersEnv = hasHeaders
     ? addHeaderForward(needs, name, context.filled('MCPServerEntry', name)?.spec.headerForward)

@@ -59,7 +59,7 @@ export function readReports(report: KubeObject | undefined, checksum: string): R
   }
 }
 
-/** Returns the reports of all pods about any configuration, sorted by pod name. */
+/** Returns the reports from all pods on any configuration, sorted by pod name. */
 export function podReports(report: KubeObject | undefined): readonly Fields[] {
   return Object.entries(fieldsOf(report?.['data']))
     .sort(([a], [b]) => byText(a, b))
@@ -119,7 +119,7 @@ function worseOf(a: DiscoveredBackend, b: DiscoveredBackend): DiscoveredBackend 
   return statusOrder.indexOf(b.status ?? 'unknown') < statusOrder.indexOf(a.status ?? 'unknown') ? b : a
 }
 
-/** Returns the previous status entries by backend name. */
+/** Returns the previous status entries, keyed by backend name. */
 export function previousEntries(discoveredBackends: unknown): ReadonlyMap<unknown, Fields> {
   return new Map(
     listOf(discoveredBackends)
