@@ -159,12 +159,12 @@ export class GatehouseError extends Error {
     this.headers = options.headers ?? {}
   }
 
-  /** The HTTP status of the row. */
+  /** The row's HTTP status. */
   get status(): number {
     return errors[this.code].status
   }
 
-  /** The JSON-RPC error code of the row; -32603 when the row has none. */
+  /** The row's JSON-RPC error code; -32603 when the row has none. */
   get rpcCode(): number {
     const row: ErrorRow = errors[this.code]
     return row.rpc ?? -32603

@@ -31,7 +31,7 @@ export interface Schema {
   readonly 'x-kubernetes-preserve-unknown-fields'?: boolean
   /** Describes the values that a pattern accepts; completes the sentence "expected …". */
   readonly 'x-expects'?: string
-  /** True for the address of a service: metadata and link-local addresses are rejected (addresses.ts). */
+  /** True for a service's address: metadata and link-local addresses are rejected (addresses.ts). */
   readonly 'x-address'?: boolean
 }
 

@@ -26,7 +26,7 @@ export interface HookSettings {
   readonly gatewayApi: boolean
   /** Allows proxies to attach to stdio servers that have no command (GATEHOUSE_STDIO_ATTACH). */
   readonly stdioAttach: boolean
-  /** DNS suffix of the cluster. */
+  /** The cluster's DNS suffix. */
   readonly clusterDomain: string
 }
 
@@ -36,7 +36,7 @@ export type CheckSettings = Pick<HookSettings, 'enableObo'> & Partial<Pick<HookS
 export interface DefaultRedis {
   /** host:port. */
   readonly address: string
-  /** Name of a Secret in the namespace of each resource. Omit it for a store without a password. */
+  /** Name of a Secret in each resource's namespace. Omit it for a store without a password. */
   readonly secretName?: string
   /** Key in that Secret. */
   readonly secretKey?: string

@@ -17,7 +17,7 @@ export interface CertificateClusterOptions {
   readonly secret: string
   readonly webhookConfigurations: readonly string[]
   readonly compositeControllers: readonly string[]
-  /** Path of a kubeconfig. Defaults to the pod's service account or the user's own configuration. */
+  /** Path to a kubeconfig. Defaults to the pod's service account or the user's own configuration. */
   readonly kubeconfig?: string | undefined
 }
 

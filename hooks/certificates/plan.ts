@@ -1,9 +1,9 @@
 /**
- * Decides the next step in the lifecycle of the serving certificate. This is a pure function: it takes the state and
- * the time, and returns one step.
+ * Decides the next step in the serving certificate's lifecycle. This is a pure function: it takes the state and the
+ * time, and returns one step.
  *
- * The order of a rotation matters. Every client trusts the new authority before any server presents its leaf, and
- * trusts the old authority until no server presents the old leaf.
+ * The order of the steps in a rotation matters. Every client trusts the new authority before any server presents its
+ * leaf, and trusts the old authority until no server presents the old leaf.
  *
  *   steady --(renewal due)--> stage: next pair stored, old and new authority trusted
  *   staged --(settled, and trusted everywhere)--> promote: the next pair is served, both authorities still trusted
@@ -14,7 +14,7 @@
  */
 import { currentCertificates, checkFitness, joinBundle, type Pair } from './inspect.ts'
 
-/** Content of the Secret. Absent keys are empty strings. */
+/** Contents of the Secret. Absent keys are empty strings. */
 export interface Stored {
   /** The pair that servers present: `tls.crt`, `tls.key`. */
   readonly serving: Pair

@@ -8,7 +8,7 @@ export interface ObjectLabels {
   readonly [label: string]: string
 }
 
-/** Returns the labels of all objects of one resource. `app` is the kind in lowercase. */
+/** Returns the labels that all of a resource's objects have. `app` is the kind in lowercase. */
 export function ownLabels(app: string, name: string, component?: string): ObjectLabels {
   return { ...selectorLabels(app, name, component), 'app.kubernetes.io/managed-by': 'gatehouse' }
 }

@@ -16,7 +16,7 @@ export function podSecurity(settings: Pick<HookSettings, 'openshift'>): Readonly
   }
 }
 
-/** Returns the context for containers of the runtime image, which may write only to /tmp. */
+/** Returns the context for containers that use the runtime image, which may write only to /tmp. */
 export function runtimeContainerSecurity(
   settings: Pick<HookSettings, 'openshift'>,
 ): Readonly<Record<string, unknown>> {

@@ -9,7 +9,7 @@ import type { StrategyTarget } from './module.ts'
 /** Distinguishes the clients of one configuration; only the type `xaa` has two. */
 type ClientName = 'client' | 'idp' | 'target'
 
-/** Converts the settings and mounts the key or the token. `audience` is the default audience of the token. */
+/** Converts the settings and mounts the key or the token. `audience` is the token's default audience. */
 export function clientAuthPart(
   auth: ClientAuth | undefined,
   client: ClientName,

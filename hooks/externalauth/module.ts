@@ -1,8 +1,8 @@
 /**
  * The interface that each type of MCPExternalAuthConfig implements.
  *
- * `validate` checks the settings on their own. `toRuntime` builds the outgoing strategy of one consumer. It requests
- * secrets from the pod and refers to them by the names of their variables.
+ * `validate` checks the settings on their own. `toRuntime` builds one consumer's outgoing strategy. It requests secrets
+ * from the pod and refers to them by the names of their variables.
  */
 import type { input, MCPExternalAuthConfigSpec, Violation, SecretRef } from '../../schemas/index.ts'
 import type { PodNeeds } from '../runtime-config/needs.ts'

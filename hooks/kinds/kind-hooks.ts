@@ -10,7 +10,7 @@ import type { KubeObject } from '../base/kube.ts'
 import type { SyncContext } from '../sync/context.ts'
 import type { CheckSettings, HookSettings } from '../base/settings.ts'
 
-/** The checks and hooks of a kind, as pure functions of the request and the settings. */
+/** A kind's checks and hooks, as pure functions of the request and the settings. */
 export interface KindHooks<K extends KindName> {
   readonly kind: K
   readonly childKinds: readonly ChildKind[]

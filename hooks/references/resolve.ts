@@ -171,7 +171,7 @@ function caBundleName(configMap: string, key: string | undefined): string {
 
 /**
  * Returns true when the CA bundle of a related object must be mounted. The ConfigMap is not part of the request, so the
- * status of the object decides.
+ * object's status decides.
  *
  * If the reason is CABundleRefAbsent but there is no list, all optional bundles are treated as absent. An
  * MCPServerEntry has only one bundle, so it needs no list. An older version wrote no list for a configuration, so pods

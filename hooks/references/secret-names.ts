@@ -1,5 +1,5 @@
 /**
- * Finds the names of Secrets and of CA bundle ConfigMaps in an unvalidated part of a spec, by field names. `customize`
+ * Finds the names of Secrets and CA bundle ConfigMaps in an unvalidated part of a spec, by field name. `customize`
  * needs them before any validation.
  */
 import { isFields, fieldsOf, filledTextOf } from '../base/kube.ts'

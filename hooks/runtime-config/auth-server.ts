@@ -262,7 +262,7 @@ export function restartSecrets(config: EmbeddedAuthServerConfig): readonly Secre
   return all.filter((ref) => ref !== undefined)
 }
 
-/** Lists the CA bundles of the upstream providers. */
+/** Lists the upstream providers' CA bundles. */
 export function authServerBundles(config: EmbeddedAuthServerConfig): readonly CABundleSource[] {
   return config.upstreamProviders.flatMap(({ caBundleRef }) => caBundleRef ?? [])
 }

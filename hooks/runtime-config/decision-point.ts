@@ -94,7 +94,7 @@ export function decisionPointSecrets({ point: { http } }: TypedPoint): readonly 
   ]
 }
 
-/** Returns its trust anchors; undefined when it uses only the system's. */
+/** Returns the decision point's trust anchors; undefined when it uses only the system's. */
 export function decisionPointBundle({ point: { http } }: TypedPoint): CABundleSource | undefined {
   return http.caBundleRef && { configMapRef: http.caBundleRef }
 }
@@ -121,7 +121,7 @@ export type ReadDecisionPoint =
   | { readonly value: TypedPoint; readonly violations: readonly [] }
   | { readonly value?: undefined; readonly violations: readonly Violation[] }
 
-/** Reads the object `pdp`. Paths of violations use snake_case and start with a field of the object. */
+/** Reads the object `pdp`. The paths in violations use snake_case and start with a field of the object. */
 export function readDecisionPoint(type: PointType, pdp: Fields): ReadDecisionPoint {
   const foreign = camelCaseKeys(pdp, '')
   if (foreign.length > 0) return { violations: foreign }

@@ -49,8 +49,8 @@ function freeIdentifier(needs: PodNeeds, header: string, owner: string): string 
 }
 
 /**
- * Adds the variables of one backend of a virtual server, whose variable name must be unique. Returns the name for the
- * file, because a pod reads a changed file before a pod with the new environment replaces it.
+ * Adds the variables for one of a virtual server's backends, whose variable name must be unique. Returns the name for
+ * the file, because a pod reads a changed file before a pod with the new environment replaces it.
  */
 export function addHeaderForward(
   needs: PodNeeds,

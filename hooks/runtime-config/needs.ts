@@ -56,7 +56,7 @@ export class PodNeeds {
     }))
   }
 
-  /** Mounts a token of the pod's ServiceAccount, which the kubelet renews. */
+  /** Mounts a token for the pod's ServiceAccount, which the kubelet renews. */
   accountToken(
     volume: string,
     mountPath: string,

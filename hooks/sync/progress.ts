@@ -32,7 +32,7 @@ const ownReasons: ReadonlySet<string> = new Set([
 export interface SyncProgress {
   /** Failures that prevent applying the children; empty when they are applied. */
   readonly failures: readonly SyncFailure[]
-  /** One entry per workload of the resource; undefined while it does not exist. */
+  /** One entry for each of the resource's workloads; undefined while the workload does not exist. */
   readonly workloads?: readonly (WorkloadState | undefined)[]
   /** A rollout failure that is not visible in the status of the workloads. */
   readonly broken?: SyncFailure | undefined

@@ -62,7 +62,7 @@ export interface SyncResponse {
   readonly children: readonly KubeObject[]
 }
 
-/** A Kubernetes Event that the state of a parent requires. */
+/** A Kubernetes Event that a parent's state requires. */
 export interface HookEvent {
   readonly parent: KubeObject
   readonly type: 'Warning' | 'Normal'

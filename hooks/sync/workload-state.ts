@@ -15,7 +15,7 @@ export interface WorkloadState {
   readonly isComplete: boolean
   /** The manual action that is needed if this state persists. */
   readonly hint: string | undefined
-  /** For a StatefulSet: its revision of the current template. */
+  /** For a StatefulSet, the revision of its current template. */
   readonly revision: string | undefined
 }
 

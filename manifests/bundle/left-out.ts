@@ -1,6 +1,6 @@
 /**
  * Parts of large packages that no program uses but that the bundler cannot detect: 3 MB in each of the two programs. If
- * a part is needed after all, the build ("No matching export") or the tests of the bundles fail.
+ * a part is needed after all, the build ("No matching export") or the bundle tests fail.
  */
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'

@@ -46,7 +46,7 @@ export function selfSigned(kinds: readonly HookedKind[], defaults: Defaults): re
   ]
 }
 
-/** Objects of the cert-manager variant, except for the annotation from `certManagerAnnotation`. */
+/** The objects in the cert-manager variant, except for the annotation from `certManagerAnnotation`. */
 export function certManager(kinds: readonly HookedKind[], defaults: Defaults): readonly GeneratedManifest[] {
   const object = (kind: string, name: string, spec: object): GeneratedManifest => ({
     apiVersion: 'cert-manager.io/v1',

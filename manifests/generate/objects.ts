@@ -33,8 +33,8 @@ export const names = {
 
 /**
  * The hooks server's ports: one for the API server, which no NetworkPolicy can select, and one for Metacontroller. The
- * Service listens on the first of each pair. The API server uses the older port, so that an upgrade causes no gap in
- * admission; Metacontroller retries automatically.
+ * Service listens on the first port in each pair. The API server uses the older port, so that an upgrade causes no gap
+ * in admission; Metacontroller retries automatically.
  */
 export const servicePorts = {
   admission: { name: 'https', port: 443, containerPort: 8743 },

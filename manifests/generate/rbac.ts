@@ -15,13 +15,13 @@ const rbac = 'rbac.authorization.k8s.io/v1'
 const read = ['get', 'list', 'watch'] as const
 const own = [...read, 'create', 'update', 'patch', 'delete'] as const
 
-/** Permissions of the hooks server, which writes Events because a hook cannot return them. */
+/** Permissions for the hooks server, which writes Events because a hook cannot return them. */
 export function hooksRbac(defaults: Defaults): readonly GeneratedManifest[] {
   const role = [{ apiGroups: [''], resources: ['events'], verbs: ['create'] }]
   return clusterRole('hooks', names.hooks, role, defaults)
 }
 
-/** Permissions of a private Metacontroller, including those for stdio servers without a command. */
+/** Permissions for a private Metacontroller, including those for stdio servers without a command. */
 export function metacontrollerRbac(
   kinds: readonly HookedKind[],
   defaults: Defaults,

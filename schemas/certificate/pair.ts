@@ -25,7 +25,9 @@ const anyUsage = '2.5.29.37.0'
 const minRsaBits = 2048
 const certificateForm = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g
 
-/** Returns all reasons why the pair cannot be used; empty when it is valid. Messages contain no part of the key. */
+/**
+ * Returns all reasons why the pair cannot be used; empty when it is valid. Messages never contain any part of the key.
+ */
 export function pairViolations({ cert, key }: PemPair, names: PairNames): readonly Violation[] {
   const chain = certificatesIn(cert)
   const own = keyOf(key)

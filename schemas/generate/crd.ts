@@ -1,5 +1,5 @@
 /**
- * Writes the CustomResourceDefinition of a kind: a structural schema, without `$ref`.
+ * Writes a kind's CustomResourceDefinition: a structural schema, without `$ref`.
  *
  * Omits what the API server does not support: titles, message wording, and closed objects (the API server always prunes
  * or rejects unknown fields). The API server validates object metadata itself.

@@ -93,7 +93,7 @@ function slim(schema: Schema): unknown {
   return JSON.parse(JSON.stringify(schema, (key, value: unknown) => (isText(key, value) ? undefined : value)))
 }
 
-/** True for a description of a schema, but not for a field called `description`. */
+/** True for a schema's description, but not for a field called `description`. */
 function isText(key: string, value: unknown): boolean {
   return key === 'description' && typeof value === 'string'
 }

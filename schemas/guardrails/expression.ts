@@ -11,7 +11,7 @@ import { compileProgram, PatternError, type PatternProgram } from '../workflow/p
 /** Maximum number of instructions in one expression. Each may be active at each character. */
 const maxInstructions = 500
 
-/** Instruction codes of the engine. */
+/** The engine's instruction codes. */
 const op = { alt: 1, altMatch: 2, capture: 3, emptyWidth: 4, fail: 5, match: 6, nop: 7 } as const
 const empty = { beginLine: 1, endLine: 2, beginText: 4, endText: 8, boundary: 16, noBoundary: 32 } as const
 const anyContext = 63

@@ -18,7 +18,7 @@ export interface Alert {
   readonly summary: string
   /** Impact on users. */
   readonly meaning: string
-  /** Steps to take, in order. */
+  /** The steps to take, in order. */
   readonly steps: readonly string[]
 }
 

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 
 export type PartName = 'cel-library' | 'pattern-library' | 'schema-library'
 
-/** Returns the exports of the part. */
+/** Returns the part's exports. */
 export function loadPart(name: PartName): unknown {
   const here = import.meta.url
   return createRequire(here)(`./${name}${extname(fileURLToPath(here))}`)

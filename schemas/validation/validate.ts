@@ -101,7 +101,7 @@ function isOfKind(document: unknown): document is Kinds[KindName] {
   return isFields(document) && isKindName(document.kind)
 }
 
-/** Removes the fields that only the API server and the hooks write, whose size is not limited. */
+/** Removes the fields that only the API server and the hooks write, because their size is not limited. */
 function withoutSystemFields({ status: _, metadata, ...rest }: Readonly<Record<string, unknown>>): unknown {
   if (!isFields(metadata)) return { ...rest, metadata }
   const { managedFields: _managed, ...own } = metadata
@@ -114,7 +114,7 @@ function withoutStatus(doc: unknown): unknown {
   return rest
 }
 
-/** Returns the kind of a document, or why it cannot be validated. */
+/** Returns a document's kind, or the reason why the document cannot be validated. */
 function kindIn(doc: unknown): KindName | readonly Violation[] {
   if (!isFields(doc)) return [{ path: '', message: `expected an object, found ${shapeOf(doc)}` }]
   const names = kinds.map(({ kind }) => kind)

@@ -10,7 +10,7 @@ export interface Violation {
   readonly rule?: 'cycle' | 'template' | 'schema'
 }
 
-/** Returns one line per problem, `path: message`; '' when there are none. */
+/** Returns one line per problem, in the form `path: message`; '' when there are none. */
 export function formatViolations(violations: readonly Violation[]): string {
   return violations.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`)).join('\n')
 }
@@ -26,7 +26,7 @@ function clip(text: string): string {
   return text.length > 80 ? `${text.slice(0, 77)}...` : text
 }
 
-/** Describes the shape of a value. */
+/** Describes a value's shape. */
 export function shapeOf(value: unknown): string {
   if (value === undefined) return 'nothing'
   if (value === null) return 'null'

@@ -1,5 +1,5 @@
 /**
- * Limits the total cost of checking all workflows of one object. A single valid workflow is cheap; a hundred of them
+ * Limits the total cost of checking all workflows in one object. A single valid workflow is cheap; a hundred of them
  * with full schemas are not.
  */
 import type { Fields } from '../validation/fields.ts'

@@ -11,7 +11,7 @@ import { patternsOf, schemaCheck } from './schema-check.ts'
 import { countSchemas, schemasIn } from './schema-parts.ts'
 import { referenceError } from './schema-references.ts'
 
-/** Limit on the size of a schema, because a shared server compiles and evaluates it. */
+/** Limits a schema's size, because a shared server compiles and evaluates it. */
 const maxBytes = 100 * 1024
 const maxSchemas = 500
 const maxDepth = 100

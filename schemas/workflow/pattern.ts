@@ -47,8 +47,8 @@ export function compilePattern(source: string): Pattern {
 }
 
 /**
- * Returns the program of a pattern, for searches that need match positions. With `checksOnly`, small classes replace
- * Unicode classes, and the program is valid only for checks. Throws PatternError.
+ * Returns a pattern's program, for searches that need match positions. With `checksOnly`, small classes replace Unicode
+ * classes, and the program is valid only for checks. Throws PatternError.
  */
 export function compileProgram(
   source: string,

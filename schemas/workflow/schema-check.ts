@@ -189,7 +189,7 @@ function hasHeavyPattern(schema: Fields): boolean {
   return found
 }
 
-/** Returns the regular expressions of one schema. */
+/** Returns the regular expressions in one schema. */
 export function patternsOf({ pattern, patternProperties }: Fields): readonly string[] {
   return [...(typeof pattern === 'string' ? [pattern] : []), ...Object.keys(fieldsOf(patternProperties))]
 }

@@ -1,4 +1,4 @@
-/** Finds every template of a workflow, parses it, and determines what it reads. */
+/** Finds every template in a workflow, parses it, and determines what it reads. */
 import { fieldsOf, isFields } from '../validation/fields.ts'
 import type { CompositeTool, OutputProperty, WorkflowStep } from '../generated/types.ts'
 import { below, type Violation } from '../validation/violations.ts'

@@ -23,11 +23,11 @@ export interface RuleScope {
    * template.
    */
   readonly merged?: { readonly base: unknown; readonly user: unknown }
-  /** Volume claims of the StatefulSet. Set for a complete template, to which no volumes are added later. */
+  /** The StatefulSet's volume claims. Set for a complete template, to which no volumes are added later. */
   readonly claims?: readonly string[] | undefined
 }
 
-/** Returns one line per violated rule, `path message`. */
+/** Returns one line per violated rule, in the form `path message`. */
 export function podRuleErrors(template: unknown, path: string, scope: RuleScope): readonly string[] {
   const spec = specOf(template)
   const at = `${path}.spec`

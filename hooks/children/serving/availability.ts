@@ -34,7 +34,7 @@ export interface Scaled extends DesiredReplicas {
   readonly observed: KubeObject | undefined
 }
 
-/** Returns the disruption budget and autoscaler of one workload, under its name. */
+/** Returns one workload's disruption budget and autoscaler, which have the workload's name. */
 export function availability(meta: ChildMeta, workload: Scaled): KubeObject[] {
   const { autoscaling, observed, selector } = workload
   return [

@@ -33,7 +33,7 @@ export function exposureOf({ settings, spec }: Context): Exposure | undefined {
   return settings.allowLoopback ? undefined : spec.exposure
 }
 
-/** Returns the public URL with the path of the in-cluster URL. */
+/** Returns the public URL, with the path from the in-cluster URL. */
 export function externalUrl(context: Context, url: string): string | undefined {
   const own = exposureOf(context)
   return own && `${publicOrigin(own)}${new URL(url).pathname}`

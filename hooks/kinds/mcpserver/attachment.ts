@@ -20,7 +20,7 @@ interface ReportedAttachment {
   readonly message: string
   /** True when the failure requires manual action. */
   readonly needsAction: boolean
-  /** Template revision of the reported pod; undefined when the report is not about a pod. */
+  /** The reported pod's template revision; undefined when the report is not about a pod. */
   readonly revision: string | undefined
 }
 

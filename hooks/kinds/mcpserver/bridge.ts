@@ -44,7 +44,7 @@ const runtimeCommand = [
   `${runtimeDirectory}/gatehouse.js`,
 ] as const
 
-/** Builds the bridge of a stdio server. `own` is the server's container in podTemplateSpec; it has a command. */
+/** Builds the bridge for a stdio server. `own` is the server's container in podTemplateSpec; it has a command. */
 export function bridgeOf(context: SyncContext<'MCPServer'>, own: Fields): ConfigPart<Bridge> {
   const { parent } = context
   const [program = '', ...fixed] = wordsOf(own['command'])

@@ -1,5 +1,5 @@
 /**
- * Builds the desired children of a virtual server, or returns the errors that prevent it.
+ * Builds a virtual server's desired children, or returns the errors that prevent it.
  *
  * All checks run before the build stops, so that all errors are reported at once.
  */

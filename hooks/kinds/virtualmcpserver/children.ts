@@ -100,7 +100,7 @@ export function podTemplate(context: Context, needs: PodNeeds, restartHash: stri
   })
 }
 
-/** Adds the environment and volumes of every virtual server. */
+/** Adds the environment and volumes that every virtual server has. */
 export function commonNeeds(context: Context, needs: PodNeeds): void {
   const names = virtualServerNames(context.name)
   needs.literal('VMCP_NAME', context.name)

@@ -1,6 +1,6 @@
 /**
- * A virtual server's references. Each entry defines the field, the kind of the object, the condition that reports it,
- * and how it is converted to configuration.
+ * A virtual server's references. Each entry defines the field, the object's kind, the condition that reports the
+ * object, and how the object is converted to configuration.
  */
 import {
   type Aggregation,
@@ -175,7 +175,7 @@ function sumViolation(tools: readonly CompositeTool[], inline: number): string |
   return undefined
 }
 
-/** Returns the optimizer's settings with the address of the embedding server; undefined without an optimizer. */
+/** Returns the optimizer's settings with the embedding server's address; undefined without an optimizer. */
 function optimizer({ context }: VirtualServerTarget): ConfigPart<Optimizer | undefined> {
   const { config, embeddingServerRef } = context.parent.spec
   const own = config?.optimizer

@@ -1,5 +1,5 @@
 /**
- * The syntax tree of a template, which the parser creates, the checks inspect and the runtime evaluates.
+ * A template's syntax tree, which the parser creates, the checks inspect and the runtime evaluates.
  *
  * The language is that of Go text/template. Integers are of type bigint; other numbers are of type number.
  * Source: Go text/template, "Actions", "Arguments", "Pipelines".
@@ -37,7 +37,7 @@ export type Operand =
   | { readonly kind: 'int'; readonly value: bigint }
   | { readonly kind: 'float'; readonly value: number }
   | { readonly kind: 'string'; readonly value: string }
-  /** Fields of the dot. */
+  /** The dot's fields. */
   | { readonly kind: 'field'; readonly names: readonly string[] }
   /** A variable with its `$`, and fields of it; `$` is the root. */
   | { readonly kind: 'variable'; readonly name: string; readonly names: readonly string[] }
@@ -80,5 +80,5 @@ export const functionNames = [
 
 export type FunctionName = (typeof functionNames)[number]
 
-/** An error in the text of a template. The parser throws no other error. */
+/** An error in a template's text. The parser throws no other error. */
 export class TemplateError extends ModuleError {}

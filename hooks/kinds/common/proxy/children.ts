@@ -1,5 +1,5 @@
 /**
- * Builds the children of a proxy: service account, configuration, Deployment and Service. The pods have no Kubernetes
+ * Builds a proxy's children: the service account, configuration, Deployment and Service. The pods have no Kubernetes
  * API access, with one exception. A proxy that validates service account tokens gets its own account's token to read
  * the cluster's keys.
  */
@@ -141,7 +141,7 @@ function filesOf({ file, authServer }: BuiltProxyConfig): StringMap {
   }
 }
 
-/** Adds the environment and volumes of every proxy. */
+/** Adds the environment and volumes that every proxy has. */
 function commonNeeds(needs: PodNeeds): void {
   needs.scratch('tmp', '/tmp')
   needs.literal('GATEHOUSE_SHUTDOWN_GRACE', shutdownGrace)

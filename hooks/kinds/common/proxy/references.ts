@@ -1,6 +1,6 @@
 /**
- * The references in MCPServer and MCPRemoteProxy. Each entry defines the field, the kind of the object, the condition
- * that reports it, and how it is converted to proxy configuration.
+ * The references in MCPServer and MCPRemoteProxy. Each entry defines the field, the object's kind, the condition that
+ * reports the object, and how the object is converted to proxy configuration.
  */
 import type {
   MCPExternalAuthConfig,
