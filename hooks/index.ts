@@ -15,7 +15,7 @@ export { type HookEntry, type HookRegistry, makeHooks } from './registry/hook-re
 export { type DefaultRedis, defaultSettings, type HookSettings, hookSettings } from './base/settings.ts'
 export type { ClusterResponse, ResourcePath, ApiServer } from './base/api-server.ts'
 
-/** Loads the client for the API server of a kubeconfig. Only call it when a cluster is needed. */
+/** Loads the client for a kubeconfig's API server. Call it only if you need a cluster. */
 export function loadApiServer(): Promise<typeof import('./base/api-server.ts')> {
   return import('./base/api-server.ts')
 }

@@ -2,21 +2,21 @@
  * Decides which network addresses a URL may point to. Admission applies the rules to the URL text; the connector
  * applies them to the address that it dials.
  *
- * No host name is resolved here. The address behind an accepted name is checked again when it is dialled.
+ * No host names are resolved here. The address behind an accepted name is checked again when the connector dials it.
  * Source: RFC 6890 special-purpose registries; RFC 6052 and RFC 3056 for embedded IPv4; metadata services of clouds.
  */
 import { BlockList, isIP, isIPv4 } from 'node:net'
 
 /**
  * `any` includes loopback and private networks. `private` excludes loopback. `public` excludes all special-purpose
- * ranges. All three reject link-local, multicast, unspecified and metadata addresses.
+ * ranges. These policies reject link-local, multicast, unspecified and metadata addresses.
  */
 export type AddressPolicy = 'any' | 'private' | 'public'
 
 /** `operator` allows everything except link-local and metadata addresses, for addresses that an operator configured. */
 export type DialPolicy = AddressPolicy | 'operator'
 
-/** Returns the address policy that `allowPrivateEndpoint` of an MCPServerEntry or MCPRemoteProxy selects. */
+/** Returns the address policy that the `allowPrivateEndpoint` field of an MCPServerEntry or MCPRemoteProxy selects. */
 export function endpointPolicy(allowPrivateEndpoint: boolean): AddressPolicy {
   return allowPrivateEndpoint ? 'private' : 'public'
 }
@@ -94,8 +94,8 @@ const refusedBy: Readonly<Record<DialPolicy, readonly Level[]>> = {
 }
 
 /**
- * True when the policy forbids connections to this IP address (text form, zone allowed). Also true when the text is not
- * an IP address.
+ * True when the policy forbids connections to this IP address (in text form; a zone is allowed). Also true when the
+ * text is not an IP address.
  */
 export function isRefusedAddress(address: string, policy: DialPolicy = 'public'): boolean {
   const level = levelOf(address)
@@ -127,7 +127,7 @@ const metadataNames = [
   'metadata.azure.internal',
   'instance-data.ec2.internal',
 ] as const
-/** Names of the cluster's API server. An operator may use it as an issuer, but not as an MCP server. */
+/** Names for the cluster's API server. An operator may use it as an issuer, but not as an MCP server. */
 const apiServerNames = ['kubernetes', 'kubernetes.default'] as const
 const clusterSuffixes = ['.svc', '.cluster.local'] as const
 /** A Service under any cluster domain: `name.namespace.svc.example`. */
@@ -144,7 +144,7 @@ export function isLocalName(hostname: string): boolean {
   return !host.includes('.') || servicePattern.test(host) || localSuffixes.some((end) => host.endsWith(end))
 }
 
-/** Returns why the policy forbids the URL, as the end of a sentence, or undefined when it is allowed. */
+/** Returns the reason why the policy forbids the URL, as the end of a sentence, or undefined when it is allowed. */
 export function addressViolation(url: string, policy: DialPolicy): string | undefined {
   const parsed = URL.parse(url)
   if (!parsed) return 'is not a URL'
@@ -166,8 +166,9 @@ function hostViolation(hostname: string, policy: DialPolicy): string | undefined
 }
 
 /**
- * Returns why an operator's service (a token endpoint, a collector) may not be at this URL or `host:port`, or undefined
- * when it may. Rejects only metadata and link-local addresses, and malformed URLs (such as a port of 99999).
+ * Returns the reason why an operator's service (a token endpoint, a collector) may not be at this URL or `host:port`,
+ * or undefined when it may. Rejects only metadata and link-local addresses, and malformed URLs (such as a port of
+ * 99999).
  */
 export function serviceViolation(endpoint: string): string | undefined {
   const url = /^[a-z][a-z0-9+.-]*:\/\//i.test(endpoint) ? endpoint : `https://${endpoint}`
@@ -210,7 +211,7 @@ function blockList(v4: readonly Range[], v6: readonly Range[]): BlockList {
   return list
 }
 
-/** Returns the IPv4 address inside a mapped, compatible, translated, NAT64 (both prefixes) or 6to4 address. */
+/** Returns the IPv4 address that a mapped, compatible, translated, NAT64 (both prefixes) or 6to4 address contains. */
 function embeddedIPv4(address: string): string | undefined {
   const words = expand(address)
   const [first = 0, second = 0, third = 0] = words

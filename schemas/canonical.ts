@@ -1,6 +1,6 @@
 /**
- * Canonical JSON, independent of key order, and a hash of it for change detection. Hooks and runtime must produce the
- * same text. Follows the key order of RFC 8785 (UTF-16 code units).
+ * Canonical JSON, independent of key order, and a hash of it for change detection. The hooks and the runtime must
+ * produce the same text. Follows the key order of RFC 8785 (UTF-16 code units).
  */
 import { createHash } from 'node:crypto'
 import { isRawJson } from './json/exact-json.ts'
@@ -43,7 +43,7 @@ export function hashOf(value: unknown): string {
   return createHash('sha256').update(canonicalJson(value)).digest('hex')
 }
 
-/** Compares two strings by code unit, independent of the locale. Returns 0 for equal strings. */
+/** Compares two strings by code unit, independently of the locale. Returns 0 for equal strings. */
 export function byText(a: string, b: string): number {
   if (a === b) return 0
   return a < b ? -1 : 1

@@ -1,6 +1,6 @@
 /**
- * Splits the console settings into those that a running server reloads and those that need a restart. Hooks do not roll
- * pods when only reloadable settings change.
+ * Splits the console settings into those that a running server reloads and those that require a restart. Hooks do not
+ * restart pods when only reloadable settings change.
  */
 
 interface ConsoleRoles {
@@ -8,7 +8,7 @@ interface ConsoleRoles {
   readonly authz?: unknown
 }
 
-/** Returns the settings that need a restart: all except roles and policies. */
+/** Returns the settings that require a restart: all except roles and policies. */
 export function consoleStartSettings<T extends ConsoleRoles>(
   console: T | undefined,
 ): Omit<T, keyof ConsoleRoles> | undefined {

@@ -7,7 +7,7 @@ import { GatehouseError } from './errors.ts'
 
 const group = /([0-9]+(?:\.[0-9]+)?)(ns|us|µs|ms|s|m|h)/gy
 
-/** Milliseconds per unit, or for small units the number of units per millisecond (division is exact there). */
+/** Milliseconds per unit or, for small units, the number of units per millisecond (where division is exact). */
 const units: Readonly<Record<string, { readonly ms: number } | { readonly perMs: number }>> = {
   ns: { perMs: 1e6 },
   us: { perMs: 1e3 },
@@ -18,7 +18,7 @@ const units: Readonly<Record<string, { readonly ms: number } | { readonly perMs:
   h: { ms: 3_600_000 },
 }
 
-/** Longest accepted duration, in milliseconds: a signed 64-bit count of nanoseconds (about 292 years). */
+/** The longest accepted duration, in milliseconds: a signed 64-bit count of nanoseconds (about 292 years). */
 const longestMs = 9_223_372_036_854
 
 /**
@@ -40,12 +40,12 @@ export function parseDuration(text: string): number {
   return milliseconds
 }
 
-/** The longest delay of a timer. Node runs a timer with a longer delay after 1 ms. */
+/** The longest delay that a timer supports. Node runs a timer with a longer delay after 1 ms. */
 const longestTimerMs = 2 ** 31 - 1
 
 /**
- * Returns a duration for a timer: whole milliseconds, at least 1 and at most about 24 days, so that very short and very
- * long durations do not fire immediately. Zero stays zero. Throws like parseDuration.
+ * Returns a duration for a timer, in whole milliseconds. The result is at least 1 and at most about 24 days, so that
+ * very short and very long durations do not fire immediately. Zero stays zero. Throws like parseDuration.
  */
 export function timerMs(text: string): number {
   const milliseconds = parseDuration(text)

@@ -135,11 +135,11 @@ export const errors = {
 export type ErrorCode = keyof typeof errors
 
 export interface ErrorOptions {
-  /** Replaces the row's text. Must be safe for clients. */
+  /** Replaces the row's text. It must be safe for clients. */
   readonly detail?: string
-  /** Structured data for JSON-RPC `error.data`. Must be safe for clients. */
+  /** Structured data for JSON-RPC `error.data`. It must be safe for clients. */
   readonly data?: unknown
-  /** Extra response headers, for instance `retry-after`. */
+  /** Extra response headers, for example `retry-after`. */
   readonly headers?: Readonly<Record<string, string>>
   /** The underlying error, for the log only. */
   readonly cause?: unknown
@@ -159,12 +159,12 @@ export class GatehouseError extends Error {
     this.headers = options.headers ?? {}
   }
 
-  /** The HTTP status of the row. */
+  /** The row's HTTP status. */
   get status(): number {
     return errors[this.code].status
   }
 
-  /** The JSON-RPC error code of the row; -32603 when the row has none. */
+  /** The row's JSON-RPC error code; -32603 when the row has none. */
   get rpcCode(): number {
     const row: ErrorRow = errors[this.code]
     return row.rpc ?? -32603

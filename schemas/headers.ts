@@ -1,8 +1,8 @@
 /**
  * Lists the header names that configuration may not set, and defines valid header names and values.
  *
- * Hooks, runtime and the generated schemas (CEL rules, patterns) all use this module, so the running server accepts
- * what admission accepts. Names are case-insensitive.
+ * The hooks, the runtime and the generated schemas (CEL rules, patterns) all use this module, so the running server
+ * accepts the same headers as admission. Names are case-insensitive.
  * Source: RFC 9110, sections 5.1, 5.5 and 7.6.1; MCP 2025-11-25 and 2026-07-28, streamable HTTP;
  * docs/reference/specification/proxy-command.md (--remote-forward-headers), docs/reference/specification/virtual-server.md
  * (passthroughHeaders).
@@ -25,16 +25,16 @@ const connectionHeaders = [
   'Upgrade',
 ] as const
 
-/** Headers with which proxies describe the client. Values from the client are never trusted. */
+/** Headers that proxies use to describe the client. Values from the client are never trusted. */
 const forwardingHeaders = ['Forwarded', 'X-Forwarded-For', 'X-Forwarded-Host', 'X-Forwarded-Proto'] as const
 
-/** Lower-case names of hop-by-hop headers. */
+/** Lowercase names of hop-by-hop headers. */
 export const hopByHop: ReadonlySet<string> = lowerCase(connectionHeaders)
 
-/** Lower-case names of the headers with which proxies describe the client. */
+/** Lowercase names of the headers that proxies use to describe the client. */
 export const forwarded: ReadonlySet<string> = lowerCase(forwardingHeaders)
 
-/** Purpose of a configured header. */
+/** The purpose of a configured header. */
 export type HeaderUse =
   /** Added to every request to a target or backend. */
   | 'injected'
@@ -116,7 +116,7 @@ export const maxHeaderValueLength = 8192
 
 /** A token as defined by RFC 9110. */
 export const headerNamePattern = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"
-/** Tab, printable ASCII and Latin-1: the characters that are sent unchanged. */
+/** Tab, printable ASCII and Latin-1, the characters that are sent unchanged. */
 export const headerValuePattern = '^[\\t\\x20-\\x7e\\x80-\\xff]*$'
 
 const headerName = new RegExp(headerNamePattern)
@@ -132,7 +132,10 @@ export function isHeaderValue(value: string): boolean {
   return headerValue.test(value)
 }
 
-/** Returns why a header of this name may not be set, as a sentence that quotes the name, or undefined when it may. */
+/**
+ * Returns the reason why a header with this name may not be set, as a sentence that quotes the name, or undefined when
+ * it may be set.
+ */
 export function headerNameViolation(name: string, use: HeaderUse): string | undefined {
   if (name === '') return 'is required'
   if (!isHeaderName(name)) {
@@ -143,7 +146,10 @@ export function headerNameViolation(name: string, use: HeaderUse): string | unde
   return undefined
 }
 
-/** Returns why a value cannot be sent, as the end of a sentence, or undefined when it can. The empty value is valid. */
+/**
+ * Returns the reason why a value cannot be sent, as the end of a sentence, or undefined when it can be sent. An empty
+ * value is valid.
+ */
 export function headerValueViolation(value: string): string | undefined {
   if (!isHeaderValue(value)) return 'must not contain control characters or characters beyond Latin-1'
   if (value.length > maxHeaderValueLength) return `must not be longer than ${maxHeaderValueLength} bytes`

@@ -1,6 +1,6 @@
 /**
  * Patterns for characters that are invisible or change the order of text: control and format characters, bidirectional
- * marks, zero-width and tag characters, fillers, variation selectors. In untrusted text they can hide content from a
+ * marks, zero-width and tag characters, fillers and variation selectors. In untrusted text they can hide content from a
  * user.
  *
  * All patterns are global: use them with replaceAll, matchAll and search. The file imports nothing, because the console
@@ -10,15 +10,15 @@
 const unseen = '\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}\\p{Variation_Selector}\\p{Default_Ignorable_Code_Point}'
 
 /**
- * Characters next to which a joiner is visible: letters of scripts that use joiners, and emoji. Excludes invisible
- * characters such as fillers and selectors, although Unicode classifies them as letters and marks; otherwise they would
- * make hidden joiners acceptable.
+ * Characters next to which a joiner has a visible effect: letters of scripts that use joiners, and emoji. Excludes
+ * invisible characters such as fillers and selectors, although Unicode classifies them as letters and marks. Otherwise,
+ * they would make hidden joiners acceptable.
  */
 const joinable =
   '[[\\p{L}\\p{M}]--[\\p{Script=Latin}\\p{Script=Greek}\\p{Script=Cyrillic}\\p{Variation_Selector}\\p{Default_Ignorable_Code_Point}]]|[\\p{Extended_Pictographic}\\p{Emoji_Modifier}]'
 /**
- * Legitimate uses: the zero-width non-joiner of Persian and Indic scripts, the zero-width joiner of these scripts and
- * of composed emoji, and the emoji selector. Anywhere else, they would make two different texts look the same.
+ * Legitimate uses: the zero-width non-joiner in Persian and Indic scripts, the zero-width joiner in these scripts and
+ * in composed emoji, and the emoji selector. Anywhere else, they would make two different texts look the same.
  */
 const needed = `(?<=${joinable}|\\p{Extended_Pictographic}\\ufe0f)[\\u200c\\u200d](?=${joinable})|(?<=\\p{Emoji})\\ufe0f`
 
@@ -28,7 +28,9 @@ export const hiddenInLine = new RegExp(`(?!${needed})[${unseen}]`, 'gv')
 /** For multi-line text. */
 export const hiddenInText = new RegExp(`(?!${needed}|\\r\\n)[[${unseen}]--[\\t\\n]]`, 'gv')
 
-/** Without exceptions, for comparing text. Includes lone surrogates, and unassigned and private-use characters. */
+/**
+ * Matches without exceptions, for comparing text. Includes lone surrogates, and unassigned and private-use characters.
+ */
 export const hiddenAnywhere = new RegExp(`[${unseen}\\p{Cs}\\p{Co}\\p{Cn}]`, 'gv')
 
 /** Matches everything except printable ASCII and JSON white space. Text without a match needs no escapes. */
@@ -40,7 +42,7 @@ export function visibleJson(json: string): string {
   return json.replaceAll(hiddenInText, (character) => (character === '\r' ? ' ' : unicodeEscape(character)))
 }
 
-/** Escapes each UTF-16 code unit of `character` as in JSON. */
+/** Escapes each UTF-16 code unit of `character`, as in JSON. */
 export function unicodeEscape(character: string): string {
   return character
     .split('')

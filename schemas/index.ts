@@ -1,4 +1,4 @@
-/** Public API of the contract module, for hooks and runtime. */
+/** Public API of the contract module, for the hooks and the runtime. */
 export { acceptedTypes, isOfType, type SchemaType, type ValuePath } from './json/accepted-types.ts'
 export {
   type AddressPolicy,

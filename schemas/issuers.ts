@@ -1,9 +1,10 @@
 /**
- * Rules for the issuers that one server accepts. Hooks check them before they write a file, the runtime when it starts.
+ * Rules for the issuers that a server accepts. Hooks check them before they write a file; the runtime checks them when
+ * it starts.
  * Source: docs/guides/oidc.md, "Several issuers".
  */
 
-/** The settings of one issuer that affect the others. */
+/** The settings of one issuer that affect the other issuers. */
 export interface IssuerSettings {
   readonly issuer?: string | undefined
   readonly introspectionUrl?: string | undefined
@@ -23,14 +24,14 @@ export function subjectPrefixOf({ issuer, subjectPrefix }: IssuerSettings): stri
   return subjectPrefix ?? `${issuer}#`
 }
 
-/** Returns the prefix of an issuer's groups and roles. Empty: they are the same groups as those of the first issuer. */
+/** Returns the prefix of an issuer's groups and roles. If empty, they are the same groups as the first issuer's. */
 export function groupPrefixOf({ issuer, groupPrefix }: IssuerSettings): string {
   return groupPrefix ?? `${issuer}#`
 }
 
 /**
- * Returns the conflicts between several issuers; none for a single one. No prefix may be the beginning of another, so
- * that users of different issuers never have equal subjects.
+ * Returns the conflicts between several issuers; empty for a single issuer. No prefix may be the beginning of another,
+ * so that users of different issuers never have equal subjects.
  */
 export function issuerViolations(issuers: readonly IssuerSettings[]): readonly IssuerViolation[] {
   if (issuers.length < 2) return []
@@ -78,7 +79,7 @@ function prefixViolations(own: IssuerSettings, before: readonly IssuerSettings[]
     : [`conflicts with the prefix ${other}: neither prefix may be the beginning of the other`]
 }
 
-/** Two issuers can share their groups deliberately: with equal prefixes, or without one. */
+/** Two issuers can deliberately share their groups, with equal prefixes or without prefixes. */
 function groupPrefixViolations(own: IssuerSettings, before: readonly IssuerSettings[]): readonly string[] {
   const prefix = groupPrefixOf(own)
   const other = before

@@ -9,7 +9,7 @@ export interface Kind extends KindInfo {
   readonly kind: KindName
 }
 
-/** All kinds of gatehouse.dev/v1beta1, sorted by name. */
+/** All kinds in gatehouse.dev/v1beta1, sorted by name. */
 export const kinds: readonly Kind[] = bundle.kinds.filter(isKind)
 
 /** The types are generated from the same list. */

@@ -1,6 +1,6 @@
 /**
- * Names that hooks and runtime must derive identically: environment variables, DNS labels, shortened names, the
- * server's own tools.
+ * Names that the hooks and the runtime must derive identically: environment variables, DNS labels, shortened names, and
+ * the server's own tools.
  */
 import { createHash } from 'node:crypto'
 
@@ -13,29 +13,32 @@ export const lastAppliedAnnotation = 'metacontroller.k8s.io/last-applied-configu
 /** File name of an embedded authorization server's configuration, in the folder of its host's file. */
 export const authServerFile = 'authserver-config.yaml'
 
-/** Variable with the client secret for the console login. */
+/** Variable that contains the client secret for the console login. */
 export const consoleSecretVariable = 'GATEHOUSE_CONSOLE_CLIENT_SECRET'
 
 /** Prefix of the running server's message about an excluded backend. */
 export const excludedPrefix = 'Excluded: '
 
 /**
- * Converts `name` to a part of an environment variable's name: upper-cased, with `_` for every character other than A-Z
- * and 0-9. Different names can produce the same result (`a-b`, `a_b`); callers that combine several must check for
+ * Converts `name` to a part of an environment variable's name: uppercase, with `_` in place of every character except
+ * A-Z and 0-9. Different names can produce the same result (`a-b`, `a_b`); callers that combine several must check for
  * collisions.
  */
 export function envName(name: string): string {
   return name.toUpperCase().replaceAll(/[^A-Z0-9]/g, '_')
 }
 
-/** True for a DNS label of RFC 1123: 1 to 63 lowercase letters, digits and hyphens, no hyphen at either end. */
+/**
+ * True for a DNS label as defined by RFC 1123: 1 to 63 lowercase letters, digits and hyphens, with no hyphen at either
+ * end.
+ */
 export function isDnsLabel(name: string): boolean {
   return name.length <= 63 && /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(name)
 }
 
 /**
- * True for a DNS subdomain of RFC 1123, as Kubernetes requires for object names: labels joined by dots, up to 253
- * characters.
+ * True for a DNS subdomain as defined by RFC 1123, which Kubernetes requires for object names: labels joined by dots,
+ * up to 253 characters.
  */
 export function isDnsSubdomain(name: string): boolean {
   return name.length <= 253 && /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/.test(name)
@@ -43,8 +46,9 @@ export function isDnsSubdomain(name: string): boolean {
 
 /**
  * Returns `base` when it has at most `max` characters, otherwise its beginning, a hyphen and 8 hex digits of its
- * SHA-256. Deterministic, and never ends in a hyphen or dot. `max` is at least 10. 32 bits are enough, because only the
- * few names of one owner can collide, and hooks report two resources that claim the same object.
+ * SHA-256. The result is deterministic and never ends with a hyphen or dot. `max` is at least 10. 32 bits are enough,
+ * because only the few names that belong to one owner can collide. Hooks also report two resources that claim the same
+ * object.
  */
 export function shortName(base: string, max: number): string {
   if (base.length <= max) return base

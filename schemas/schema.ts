@@ -29,9 +29,9 @@ export interface Schema {
   readonly 'x-kubernetes-list-map-keys'?: readonly string[]
   readonly 'x-kubernetes-map-type'?: 'atomic' | 'granular'
   readonly 'x-kubernetes-preserve-unknown-fields'?: boolean
-  /** Describes what a pattern accepts; completes the sentence "expected …". */
+  /** Describes the values that a pattern accepts; completes the sentence "expected …". */
   readonly 'x-expects'?: string
-  /** True for the address of a service: metadata and link-local addresses are rejected (addresses.ts). */
+  /** True for a service's address: metadata and link-local addresses are rejected (addresses.ts). */
   readonly 'x-address'?: boolean
 }
 
@@ -40,7 +40,7 @@ export interface CelRule {
   readonly rule: string
   readonly message: string
   readonly reason?: 'FieldValueInvalid' | 'FieldValueForbidden' | 'FieldValueRequired' | 'FieldValueDuplicate'
-  /** The field that the message is about, as a path such as `.a.b` below the object with the rule. */
+  /** The field that the message concerns, as a path such as `.a.b` below the object with the rule. */
   readonly fieldPath?: string
 }
 
@@ -63,7 +63,7 @@ export interface KindInfo {
   /** True when the kind has a scale subresource on spec.replicas. */
   readonly scale: boolean
   readonly columns: readonly PrinterColumn[]
-  /** Example specs by name, for the reference page and tests. Not present in running programs. */
+  /** Example specs by name, for the reference page and tests. They are not present in running programs. */
   readonly examples?: Readonly<Record<string, unknown>>
 }
 

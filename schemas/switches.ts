@@ -1,6 +1,6 @@
 /**
- * Parses environment variables that switch a feature on or off. All accept the same words and nothing else, because a
- * misread word could leave a protection off that the operator meant to turn on.
+ * Parses environment variables that switch a feature on or off. All of them accept the same words and nothing else,
+ * because a misread word could disable a protection that the operator meant to enable.
  */
 import { GatehouseError } from './errors.ts'
 
@@ -26,7 +26,7 @@ export function switchViolation(env: Environment, name: string): string | undefi
   return `${name}: must be true or false (or 1, 0, yes, no, on, off), found ${shown}`
 }
 
-/** Returns the variable's value, ignoring case; `fallback` when it is empty or unset. Throws INVALID_CONFIG. */
+/** Returns the variable's value, ignoring case, or `fallback` when it is empty or unset. Throws INVALID_CONFIG. */
 export function isSwitchedOn(
   env: Environment,
   name: string,

@@ -1,4 +1,4 @@
-/** Converts the specification of an MCPToolLock to the lock that the runtime reads. */
+/** Converts an MCPToolLock's spec to the lock that the runtime reads. */
 import { canonicalJson } from './canonical.ts'
 import type { RuntimeLockedItem, RuntimeToolLock } from './generated/input.ts'
 import type { ToolLockSpec } from './generated/types.ts'

@@ -1,7 +1,7 @@
 /**
- * Checks the references in manifests offline: to other Gatehouse objects in the same namespace, and to the backends of
- * a virtual server. The check only sees the given manifests. A dangling reference is an error when they contain other
- * objects of that kind. Otherwise it is a warning, because the object may already be on the cluster.
+ * Checks references in manifests offline: references to other Gatehouse objects in the same namespace, and to a virtual
+ * server's backends. The check sees only the given manifests. A dangling reference is an error when the manifests
+ * contain other objects of that kind. Otherwise it is a warning, because the object may already be on the cluster.
  *
  * Documents do not have to be valid.
  */
@@ -19,14 +19,14 @@ import { groupMembers } from '../references/members.ts'
 export interface ReferenceFindings {
   readonly violations: readonly Violation[]
   readonly warnings: readonly string[]
-  /** Secrets and ConfigMaps that are missing from the given manifests. */
+  /** Referenced Secrets and ConfigMaps that are missing from the given manifests. */
   readonly unchecked: readonly Unchecked[]
 }
 
-/** Maximum search depth; references are nested at most five levels deep. */
+/** Maximum search depth. References are nested at most five levels deep. */
 const maxDepth = 10
 
-/** Returns a function that checks one document against all given ones. */
+/** Returns a function that checks one document against all given documents. */
 export function referenceCheck(docs: readonly unknown[]): (doc: unknown) => ReferenceFindings {
   const objects = docs.map(fieldsOf).filter(isNamed)
   const inNamespace = (namespace: string) => (kind: string) =>
@@ -146,7 +146,7 @@ function webhookWarnings(server: Fields, given: (kind: string) => readonly KubeO
   return unknown.map((violation) => formatViolations([violation]))
 }
 
-/** Returns warnings instead of errors, because a policy may refer to a backend that is added later. */
+/** Returns warnings instead of errors, because a policy may refer to a backend that will be added later. */
 function policyWarnings(server: Fields, given: (kind: string) => readonly KubeObject[]): readonly string[] {
   const known = server['kind'] === 'VirtualMCPServer' ? knownBackends(server, given) : []
   if (known.length === 0) return []
@@ -155,7 +155,7 @@ function policyWarnings(server: Fields, given: (kind: string) => readonly KubeOb
   )
 }
 
-/** Returns an empty list when no member of the group is given, because all of them may be on the cluster. */
+/** Returns an empty list when none of the group's members are given, because they may all be on the cluster. */
 function knownBackends(server: Fields, given: (kind: string) => readonly KubeObject[]): readonly string[] {
   const spec = fieldsOf(server['spec'])
   const group = fieldsOf(spec['groupRef'])['name']

@@ -1,9 +1,9 @@
 /**
- * Handles AdmissionReview v1. Reports all errors in an object at once. References to other objects are not checked,
+ * Handles AdmissionReview v1. Reports all errors in an object at once. Does not check references to other objects,
  * because an object may be created after the objects that refer to it.
  *
- * Accepts an update when the object is being deleted or its spec has not changed, so that finalizers can be removed
- * from an object that newer rules would reject.
+ * Accepts an update when the object is being deleted or its spec has not changed. Otherwise, finalizers could not be
+ * removed from an object that newer rules would reject.
  * Source: Kubernetes admission.k8s.io/v1.
  */
 import { formatViolations, GatehouseError, isKindName, type Violation } from '../../schemas/index.ts'
@@ -77,7 +77,7 @@ function reviewDeletion(old: unknown): AdmissionVerdict {
 }
 
 /**
- * Allows the deletion of a group with a warning. A group holds no data, and is often deleted together with its members.
+ * Allows the deletion of a group with a warning. A group holds no data and is often deleted together with its members.
  * The objects that refer to it keep running, report a condition, and recover when the group returns.
  */
 function groupWarnings({ kind, status }: Readonly<Record<string, unknown>>): string[] {

@@ -1,6 +1,7 @@
 /**
  * Checks references to Secrets and ConfigMaps against the given manifests. Secrets usually exist only on the cluster,
- * so a missing one is listed as unchecked. It becomes a warning when a given object has a similar name.
+ * so a missing one is listed as unchecked. If a given object has a similar name, the missing one is reported as a
+ * warning.
  */
 import { below, formatViolations, nearest, type Violation } from '../../schemas/index.ts'
 import { fieldsOf, type KubeObject } from '../base/kube.ts'
@@ -17,10 +18,10 @@ export interface SecretFindings {
   readonly unchecked: readonly Unchecked[]
 }
 
-/** Fields that hold the `name` of a ConfigMap, and usually a `key`. */
+/** Fields that contain the `name` of a ConfigMap, and usually a `key`. */
 const configMapField = /^configMap(Ref)?$/
 const secretField = /^(secrets|imagePullSecrets|.*[sS]ecret(Key)?Refs?|passwordRef|initialAccessTokenRef)$/
-/** Fields with content that is not covered by Gatehouse's schemas. */
+/** Fields whose content is not covered by Gatehouse's schemas. */
 export const foreignFields: ReadonlySet<string> = new Set(['podTemplateSpec', 'arguments', 'metadata'])
 const maxDepth = 12
 
@@ -81,7 +82,7 @@ function referencesIn(value: unknown, path: string, field: string, depth: number
 
 const members = ['data', 'stringData', 'binaryData']
 
-/** Returns true for an object with no data members, because a generator or a controller will fill it. */
+/** Returns true for an object without data members, because a generator or a controller will fill it. */
 function mayHaveKey(object: KubeObject, key: string): boolean {
   if (!members.some((member) => object[member] !== undefined)) return true
   return members.some((member) => Object.hasOwn(fieldsOf(object[member]), key))

@@ -1,8 +1,8 @@
 /**
- * Sends requests to the API server from a kubeconfig, or to that of the pod's own cluster.
+ * Sends requests to the API server that a kubeconfig specifies, or to the API server of the pod's own cluster.
  *
  * The official client resolves the cluster and its credentials. This module sends the requests itself, because the
- * client's typed API bundles every Kubernetes type (1.8 MB of code). Import this module only when a cluster is needed.
+ * client's typed API bundles every Kubernetes type (1.8 MB of code). Import this module only if you need a cluster.
  * Requests are not retried and redirects are not followed.
  * Source: Kubernetes API concepts, "Resource URIs"; API conventions, "Patch operations".
  */
@@ -26,7 +26,7 @@ export interface ClusterRequest {
   /** Includes the query. */
   readonly path: string
   readonly body?: unknown
-  /** Media type of the body, default application/json. A patch sets its patch type here. */
+  /** Media type of the body; application/json by default. A patch sets its patch type here. */
   readonly contentType?: string
   /** Requests only the metadata, so that a Secret, for example, is read without its values. */
   readonly only?: 'metadata'
@@ -42,15 +42,15 @@ export interface ResourcePath {
   readonly plural: string
   /** Omit for cluster-scoped objects or for all namespaces. */
   readonly namespace?: string | undefined
-  /** Omit to address the list. */
+  /** Omit to address the whole list. */
   readonly name?: string | undefined
 }
 
 const timeoutMs = 60_000
-/** Has no fallback type. Source: Kubernetes API concepts, "Metadata-only fetches". */
+/** There is no fallback type. Source: Kubernetes API concepts, "Metadata-only fetches". */
 const metadataType = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1'
 
-/** Connects to the API server of the current context. Throws INVALID_CONFIG when the kubeconfig has no cluster. */
+/** Connects to the current context's API server. Throws INVALID_CONFIG when the kubeconfig has no cluster. */
 export function apiServer(config: KubeConfig): ApiServer {
   const cluster = config.getCurrentCluster()
   if (!cluster) throw invalidConfig('the Kubernetes configuration has no cluster for its current context')
@@ -59,8 +59,8 @@ export function apiServer(config: KubeConfig): ApiServer {
     const headers: Record<string, string> = {}
     const options: RequestOptions = { method, headers, signal: AbortSignal.timeout(timeoutMs) }
     await config.applyToHTTPSOptions(options)
-    // The client pins its agent to the CA and certificate of the first request. Node's default agent uses those set on
-    // each request.
+    // The client pins its agent to the CA and certificate from the first request. Node's default agent uses those set
+    // on each request.
     if (!cluster.proxyUrl) delete options.agent
     const sent = body === undefined ? undefined : Buffer.from(JSON.stringify(body))
     headers['accept'] = only === 'metadata' ? metadataType : 'application/json'

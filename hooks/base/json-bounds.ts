@@ -1,8 +1,8 @@
 /**
- * Limits JSON while it arrives, before it is parsed: 60 MiB of `[],[],…` would become 1 GiB of arrays.
+ * Limits JSON as it arrives, before it is parsed: 60 MiB of `[],[],…` would become 1 GiB of arrays.
  *
- * Counts the tokens that create values (commas, colons and opening brackets outside strings; each costs at most 70
- * bytes after parsing) and tracks the nesting depth. Does not check the syntax; the parser does that.
+ * Counts the tokens that create values: commas, colons and opening brackets outside strings. Each costs at most 70
+ * bytes after parsing. Also tracks the nesting depth. Does not check the syntax; the parser does that.
  */
 import { GatehouseError } from '../../schemas/index.ts'
 
@@ -14,7 +14,7 @@ export interface JsonLimits {
 
 const [plain, quote, backslash, opener, closer, separator] = [0, 1, 2, 3, 4, 5] as const
 
-/** Token kind of each byte. Bytes of multi-byte characters are plain. */
+/** The token kind of each byte. Bytes of multi-byte characters are plain. */
 const kinds = new Uint8Array(256)
 for (const [characters, kind] of [
   ['"', quote],
@@ -42,7 +42,7 @@ export class JsonBounds {
     return this.#values
   }
 
-  /** Scans the next chunk. Throws REQUEST_TOO_LARGE or BAD_REQUEST naming the exceeded limit. */
+  /** Scans the next chunk. Throws REQUEST_TOO_LARGE or BAD_REQUEST; the error names the exceeded limit. */
   scan(chunk: Uint8Array): void {
     const { bytes, values, depth } = this.#limits
     this.#bytes += chunk.length
@@ -56,7 +56,7 @@ export class JsonBounds {
     }
   }
 
-  /** Stops at the byte that exceeds the depth. The value limit is only checked at the end of a chunk. */
+  /** Stops at the byte that exceeds the depth limit. The value limit is checked only at the end of a chunk. */
   #scan(chunk: Uint8Array): void {
     let values = this.#values
     let depth = this.#depth
@@ -92,8 +92,8 @@ function tooLarge(detail: string): GatehouseError {
 const textLimits: JsonLimits = { bytes: 1024 * 1024, values: 200_000, depth: 128 }
 
 /**
- * Parses JSON embedded in an object, such as an annotation or a ConfigMap. Returns undefined if the text is not JSON or
- * exceeds the limits.
+ * Parses JSON that is embedded in an object, for example in an annotation or a ConfigMap. Returns undefined if the text
+ * is not valid JSON or exceeds the limits.
  */
 export function parseEmbeddedJson(text: string): unknown {
   try {
@@ -102,7 +102,7 @@ export function parseEmbeddedJson(text: string): unknown {
       return JSON.parse(text)
     }
   } catch {
-    // Not JSON, or too large.
+    // The text is not JSON, or it is too large.
   }
   return undefined
 }

@@ -1,8 +1,8 @@
 /**
  * Shapes of the Kubernetes objects that hooks read and write.
  *
- * Only the fields that a hook needs are typed. All others stay `unknown` and are read through type guards, because a
- * hook request is untrusted.
+ * Only the fields that a hook needs are typed. All other fields stay `unknown` and are read through type guards,
+ * because hook requests are untrusted.
  */
 export { type Fields, fieldsOf, isFields, listOf } from '../../schemas/index.ts'
 
@@ -51,12 +51,12 @@ export function filledTextOf(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
 }
 
-/** `T` without fields whose value is undefined. */
+/** `T` without the fields whose value is undefined. */
 export type Defined<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {
   [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined>
 }
 
-/** Drops undefined fields, so that the object equals the one that the API server stores. */
+/** Drops undefined fields so that the object equals the one stored by the API server. */
 export function definedFields<T extends object>(fields: T): Defined<T>
 export function definedFields(fields: object): object {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))

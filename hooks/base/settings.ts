@@ -1,32 +1,32 @@
 /**
- * Settings of an installation, shared by all hooks. They are passed in and never read from the environment, so that the
+ * Settings for an installation, shared by all hooks. They are passed in and never read from the environment, so the
  * same hooks run in the server, in `gatehouse render` and in `gatehouse dev`.
  */
 export interface HookSettings {
-  /** Image for virtual servers, proxies and the stdio bridge. */
+  /** The image for virtual servers, proxies and the stdio bridge. */
   readonly runtimeImage: string
   /** Version of this build, for telemetry only. */
   readonly version: string
   /**
-   * Enables the on-behalf-of handler (GATEHOUSE_ENABLE_OBO). Otherwise the type `obo` is Valid=False,
-   * EnterpriseRequired.
+   * Enables the on-behalf-of handler (GATEHOUSE_ENABLE_OBO). Otherwise, objects of type `obo` get Valid=False with
+   * reason EnterpriseRequired.
    */
   readonly enableObo: boolean
-  /** Session store for resources that do not configure one. An explicit `memory` in the resource wins. */
+  /** Session store for resources that do not configure one. An explicit `memory` in the resource takes precedence. */
   readonly defaultRedis?: DefaultRedis
   /** Added to every generated pod and service account, after the resource's own secrets. */
   readonly imagePullSecrets: readonly string[]
-  /** Lets the platform assign numeric user ids. */
+  /** Lets the platform assign numeric user IDs. */
   readonly openshift: boolean
-  /** Servers run local commands instead of images (`gatehouse dev`), so images are not inspected. */
+  /** True when servers run local commands instead of images (`gatehouse dev`), so images are not inspected. */
   readonly localCommands: boolean
   /** Allows an MCPServerEntry on the loopback interface (`gatehouse dev`), which a pod could never reach. */
   readonly allowLoopback: boolean
-  /** The Gateway API is installed, and Metacontroller manages HTTPRoutes (GATEHOUSE_GATEWAY_API). */
+  /** True when the Gateway API is installed and Metacontroller manages HTTPRoutes (GATEHOUSE_GATEWAY_API). */
   readonly gatewayApi: boolean
-  /** Proxies may attach to stdio servers that have no command (GATEHOUSE_STDIO_ATTACH). */
+  /** Allows proxies to attach to stdio servers that have no command (GATEHOUSE_STDIO_ATTACH). */
   readonly stdioAttach: boolean
-  /** DNS suffix of the cluster. */
+  /** The cluster's DNS suffix. */
   readonly clusterDomain: string
 }
 
@@ -36,7 +36,7 @@ export type CheckSettings = Pick<HookSettings, 'enableObo'> & Partial<Pick<HookS
 export interface DefaultRedis {
   /** host:port. */
   readonly address: string
-  /** Name of a Secret in the namespace of each resource. Omit it for a store without a password. */
+  /** Name of a Secret in each resource's namespace. Omit it for a store without a password. */
   readonly secretName?: string
   /** Key in that Secret. */
   readonly secretKey?: string
@@ -59,7 +59,7 @@ export function hookSettings(
   }
 }
 
-/** Settings for the command line: defaults, with local commands and the Gateway API enabled. */
+/** Settings for the command line: the defaults, with local commands and the Gateway API enabled. */
 export const defaultSettings: HookSettings = hookSettings({
   runtimeImage: 'ghcr.io/gatehouse-dev/gatehouse:latest',
   version: 'dev',

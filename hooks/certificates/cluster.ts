@@ -1,10 +1,10 @@
 /**
  * Reads and writes the Kubernetes objects that hold certificates, by name.
  *
- * Loads the official client on demand. Needs get and update on one Secret, and get and patch on one
- * ValidatingWebhookConfiguration and on named CompositeControllers. Never lists, watches or creates objects: the
- * manifests contain an empty Secret, so that the permissions can be limited to its name. Errors contain the object's
- * name and the HTTP status but never a body, because a response may echo the Secret.
+ * Loads the official Kubernetes client on demand. Needs get and update on one Secret, and get and patch on one
+ * ValidatingWebhookConfiguration and on named CompositeControllers. Never lists, watches or creates objects. The
+ * manifests contain an empty Secret, so the permissions can be limited to its name. Errors contain the object's name
+ * and the HTTP status but never a body, because a response may echo the Secret.
  */
 import { GatehouseError } from '../../schemas/index.ts'
 import type { ClusterResponse, ClusterRequest, ResourcePath, ApiServer } from '../base/api-server.ts'
@@ -17,7 +17,7 @@ export interface CertificateClusterOptions {
   readonly secret: string
   readonly webhookConfigurations: readonly string[]
   readonly compositeControllers: readonly string[]
-  /** Path of a kubeconfig. Default: the pod's service account or the user's own configuration. */
+  /** Path to a kubeconfig. Defaults to the pod's service account or the user's own configuration. */
   readonly kubeconfig?: string | undefined
 }
 
@@ -25,7 +25,7 @@ const sinceAnnotation = 'gatehouse.dev/certificates-since'
 const managedKeys = ['tls.crt', 'tls.key', 'next.crt', 'next.key', 'ca.crt'] as const
 
 /**
- * Returns a lazy connection; the first read sends the first request. Throws INVALID_CONFIG when no cluster is
+ * Returns a lazy connection that sends its first request on the first read. Throws INVALID_CONFIG when no cluster is
  * configured.
  */
 export async function connect(options: CertificateClusterOptions): Promise<Cluster> {
@@ -71,8 +71,8 @@ const compositeControllers = {
 }
 
 /**
- * One object in the cluster. Errors thrown by its methods contain the label and the HTTP status; `data` holds the
- * status as well.
+ * One object in the cluster. Errors thrown by its methods contain the label and the HTTP status, which is also
+ * available in `data`.
  */
 interface StoredObject {
   readonly label: string

@@ -1,10 +1,10 @@
 /**
- * The `certificates` commands of the hooks program, run by a Job at install and by a CronJob for rotation.
+ * The hooks program's `certificates` commands, which a Job runs at installation and a CronJob runs for rotation.
  *
- *   certificates issue    issues, distributes and rotates the serving certificate of the hooks server
+ *   certificates issue    issues, distributes and rotates the hooks server's serving certificate
  *   certificates publish  distributes the authority of an externally managed certificate, such as cert-manager's
  *
- * Prints one line per step to standard output. Exits with code 1 when this run could not finish its work.
+ * Prints one line per step to standard output. Exits with code 1 if this run could not finish its work.
  */
 import type { Command } from 'commander'
 import { GatehouseError, parseDuration } from '../../schemas/index.ts'
@@ -103,7 +103,7 @@ function clusterOf(flags: TargetFlags) {
   }
 }
 
-/** Lists the names of a Service inside its cluster, starting with the name that API servers use. */
+/** Lists the in-cluster DNS names of a Service, starting with the name that API servers use. */
 export function serviceNames(flags: {
   readonly service: string
   readonly namespace: string

@@ -1,8 +1,8 @@
 /**
  * Inspects stored certificates: splits bundles, checks whether a pair is fit to serve, and finds the issuer.
  *
- * All input is untrusted: text that does not parse is treated as absent and never throws. Uses neither the cluster nor
- * the clock; `now` is passed in.
+ * All input is untrusted: text that cannot be parsed is treated as absent and never causes an error. Accesses neither
+ * the cluster nor the clock; `now` is passed in.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 
@@ -23,7 +23,7 @@ export function joinBundle(certificates: readonly string[]): string {
   return splitBundle(certificates.join('\n')).join('')
 }
 
-/** True when both bundles contain the same certificates in any order. */
+/** True when both bundles contain the same certificates, in any order. */
 export function sameBundle(a: string, b: string): boolean {
   const left = new Set(splitBundle(a))
   const right = new Set(splitBundle(b))
@@ -38,7 +38,7 @@ export function currentCertificates(bundle: string, now: Date): readonly string[
   })
 }
 
-/** A certificate and its key, both PEM. */
+/** A certificate and its key, both in PEM format. */
 export interface Pair {
   readonly certificate: string
   readonly key: string
@@ -48,7 +48,10 @@ export type Fitness =
   | { readonly fit: true; readonly issuer: string; readonly notAfter: Date }
   | { readonly fit: false; readonly why: string }
 
-/** Checks whether `pair` can serve `names` to clients that trust `bundle`. `issuer` is the authority that signed it. */
+/**
+ * Checks whether `pair` can serve `names` to clients that trust `bundle`. `issuer` is the authority that signed the
+ * certificate.
+ */
 export function checkFitness(pair: Pair, bundle: string, names: readonly string[], now: Date): Fitness {
   if (!pair.certificate || !pair.key) return { fit: false, why: 'there is no certificate yet' }
   const leaf = parse(pair.certificate)

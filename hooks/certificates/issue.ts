@@ -1,5 +1,5 @@
 /**
- * Issues the serving certificate of the hooks server: a new certificate authority and one leaf signed by it.
+ * Issues the hooks server's serving certificate: a new certificate authority, and one leaf that it signs.
  *
  * The authority's private key never leaves this function. Each authority signs exactly one leaf and is then discarded,
  * so no stored key can sign for another name. Rotation creates a new authority.
@@ -11,7 +11,7 @@ import { provideReflectMetadata } from './reflect.ts'
 export interface IssuedCertificate {
   /** PEM, one certificate. */
   readonly ca: string
-  /** PEM, one certificate, signed by `ca`. */
+  /** A single PEM certificate, signed by `ca`. */
   readonly certificate: string
   /** PEM, PKCS#8. */
   readonly key: string
@@ -27,7 +27,7 @@ export interface IssueRequest {
 
 const keys = { name: 'ECDSA', namedCurve: 'P-256' } as const
 const signing = { name: 'ECDSA', hash: 'SHA-256' } as const
-/** Backdates certificates, because clocks on a cluster's nodes differ slightly. */
+/** Backdates certificates, because the clocks of a cluster's nodes differ slightly. */
 const skewMs = 5 * 60_000
 /** Maximum length of a common name (RFC 5280, appendix A.1). */
 const commonNameMax = 64
@@ -45,7 +45,8 @@ export async function issueCertificate(request: IssueRequest): Promise<IssuedCer
     notAfter: new Date(request.now.getTime() + request.lifetimeMs),
     signingAlgorithm: signing,
   }
-  // With distinct subjects, a client can trust the old and the new authority at once without confusing them.
+  // Because the subjects are distinct, a client can trust the old and the new authority at the same time without
+  // confusing them.
   const authorityName = [{ CN: [`gatehouse-hooks-ca-${randomBytes(6).toString('hex')}`] }]
   const ca = await x509.X509CertificateGenerator.createSelfSigned({
     ...validity,

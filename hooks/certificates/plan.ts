@@ -1,20 +1,20 @@
 /**
- * Decides the next step in the lifecycle of the serving certificate. Pure: takes the state and the time, returns one
- * step.
+ * Decides the next step in the serving certificate's lifecycle. This is a pure function: it takes the state and the
+ * time, and returns one step.
  *
- * The order of a rotation matters. Every client trusts the new authority before any server presents its leaf, and
- * trusts the old authority until no server presents the old leaf.
+ * The order of the steps in a rotation matters. Every client trusts the new authority before any server presents its
+ * leaf, and trusts the old authority until no server presents the old leaf.
  *
  *   steady --(renewal due)--> stage: next pair stored, old and new authority trusted
  *   staged --(settled, and trusted everywhere)--> promote: the next pair is served, both authorities still trusted
  *   promoted --(settled)--> retire: only the new authority is trusted
  *   unfit (first run, expired, other names) --> issue: trust the new authority at once, then serve its leaf
  *
- * All state is in one Secret, so a run may stop anywhere and the next run continues from the stored state.
+ * All state is in one Secret, so a run may stop at any point, and the next run continues from the stored state.
  */
 import { currentCertificates, checkFitness, joinBundle, type Pair } from './inspect.ts'
 
-/** Content of the Secret. Absent keys are empty strings. */
+/** Contents of the Secret. Absent keys are empty strings. */
 export interface Stored {
   /** The pair that servers present: `tls.crt`, `tls.key`. */
   readonly serving: Pair
@@ -22,7 +22,7 @@ export interface Stored {
   readonly next: Pair
   /** The authorities that clients should trust: `ca.crt`. */
   readonly bundle: string
-  /** Time of the last step. Undefined if unknown, which is treated as long ago. */
+  /** Time of the last step. If unknown, it is undefined and treated as long ago. */
   readonly since: Date | undefined
 }
 

@@ -1,5 +1,5 @@
 /**
- * Polyfills the three functions of the metadata reflection proposal that the X.509 library needs while it loads.
+ * Polyfills the three functions from the metadata reflection proposal that the X.509 library needs while it loads.
  *
  * The library's dependency container stores constructor metadata on `Reflect`. Property metadata is not implemented,
  * because nothing here uses it.
@@ -10,7 +10,10 @@ interface MetadataReflect {
   defineMetadata?: (key: unknown, value: unknown, target: object) => void
 }
 
-/** Adds the missing functions to the global `Reflect`. Does nothing when they exist; safe to call more than once. */
+/**
+ * Adds the missing functions to the global `Reflect`. Does nothing if they already exist, so it is safe to call more
+ * than once.
+ */
 export function provideReflectMetadata(): void {
   const reflect: typeof Reflect & MetadataReflect = Reflect
   if (reflect.getMetadata) return

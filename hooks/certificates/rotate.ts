@@ -1,25 +1,25 @@
 /**
- * Executes rotation steps against a cluster until no step is left.
+ * Executes rotation steps against a cluster until no steps are left.
  *
- * Concurrent runs are safe: the Secret is written with its resource version, the losing run reads it again, and every
- * run ends by syncing the clients' configurations to the Secret. Needs permissions on named objects only.
+ * Concurrent runs are safe. The Secret is written with its resource version, and the losing run reads it again. Every
+ * run ends by syncing the clients' configurations to the Secret. Requires permissions on named objects only.
  */
 import { GatehouseError } from '../../schemas/index.ts'
 import { currentCertificates, joinBundle, sameBundle } from './inspect.ts'
 import { issueCertificate } from './issue.ts'
 import { nextStep, type RotationStep, type Stored } from './plan.ts'
 
-/** An object that stores the authorities a client trusts: a webhook configuration or a CompositeController. */
+/** An object that stores the authorities that a client trusts: a webhook configuration or a CompositeController. */
 export interface TrustTarget {
   /** Label used in messages, such as `compositecontroller/gatehouse-mcpservers`. */
   readonly name: string
-  /** PEM bundles of every client entry in the object; '' for an entry that has none. */
+  /** PEM bundle of each client entry in the object; '' for an entry that has none. */
   read(): Promise<readonly string[]>
-  /** Sets the bundle of every client entry. */
+  /** Sets the bundle in every client entry. */
   write(bundle: string): Promise<void>
 }
 
-/** The Secret as read, with the resource version required for writing it back. */
+/** The Secret as read, with the resource version that is required to write it back. */
 export interface HeldCertificate {
   readonly stored: Stored
   readonly version: string
@@ -43,7 +43,7 @@ export interface RotateOptions {
   readonly report: (line: string) => void
 }
 
-/** A healthy run takes at most these steps: issue or stage, promote, retire, wait, plus retries after lost races. */
+/** A healthy run takes at most these steps: issue or stage, promote, retire and wait, plus retries after lost races. */
 const stepsMax = 12
 
 /**
@@ -89,7 +89,7 @@ async function executeStep(
   return cluster.writeSecret(version, { serving: pair, next, bundle, since: now })
 }
 
-/** Writes the bundle to targets where it differs. Returns true when every target is up to date. */
+/** Writes the bundle to the targets whose bundle differs. Returns true when every target is up to date. */
 async function distributeBundle(
   targets: readonly TrustTarget[],
   bundle: string,

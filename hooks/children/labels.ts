@@ -1,6 +1,6 @@
 /**
- * Labels of generated objects. A label value has at most 63 characters, so longer resource names are truncated and
- * hashed.
+ * Labels of generated objects. A label value has at most 63 characters, so longer resource names are truncated and get
+ * a hash.
  */
 import { shortName } from '../../schemas/index.ts'
 
@@ -8,7 +8,7 @@ export interface ObjectLabels {
   readonly [label: string]: string
 }
 
-/** Returns the labels of all objects of one resource. `app` is the kind in lower case. */
+/** Returns the labels that all of a resource's objects have. `app` is the kind in lowercase. */
 export function ownLabels(app: string, name: string, component?: string): ObjectLabels {
   return { ...selectorLabels(app, name, component), 'app.kubernetes.io/managed-by': 'gatehouse' }
 }

@@ -1,5 +1,5 @@
 /**
- * Escapes what the hooks write into a pod, so that it arrives literally.
+ * Escapes values that the hooks write into a pod, so that they arrive unchanged.
  *
  * In environment values, commands and arguments, Kubernetes replaces `$(NAME)` with a variable and `$$` with `$`.
  * Values in a resource are literal: a `$` in a password must survive, and `$(NAME)` must not read another backend's
@@ -35,7 +35,7 @@ function literalVariable(variable: ContainerEnvVar): ContainerEnvVar {
   return variable.value === undefined ? variable : { ...variable, value: escapeVariables(variable.value) }
 }
 
-/** Escapes text for the kubelet and anything else that expands variables the same way. */
+/** Escapes text for the kubelet and for other programs that expand variables in the same way. */
 export function escapeVariables(text: string): string {
   return text.replaceAll('$', '$$$$')
 }

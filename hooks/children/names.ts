@@ -1,9 +1,9 @@
 /**
  * Names of generated objects, unique across kinds and resources.
  *
- * A resource name may contain dots and up to 253 characters; a Service name has no dots and at most 63 characters.
- * Names that do not fit get a hash of the full name. Each kind has its own prefix or suffix, so that an MCPServer, an
- * MCPRemoteProxy and a VirtualMCPServer with the same name never claim the same object.
+ * A resource name may contain dots and be up to 253 characters long; a Service name has no dots and at most 63
+ * characters. Names that do not fit get a hash of the full name. Each kind has its own prefix or suffix, so an
+ * MCPServer, an MCPRemoteProxy and a VirtualMCPServer with the same name never claim the same object.
  */
 import { hashOf, shortName } from '../../schemas/index.ts'
 
@@ -13,7 +13,7 @@ function label(prefix: string, name: string, suffix: string, max = 63): string {
   return shortName(`${prefix}${plain}`, max - suffix.length) + suffix
 }
 
-/** Appends 32 bits of hash, like `shortName`. hooks/sync/conflicts.ts reports two resources that claim one object. */
+/** Appends 32 bits of a hash, like `shortName`. hooks/sync/conflicts.ts reports two resources that claim one object. */
 function withHash(text: string, source: string): string {
   return `${text}-${hashOf(source).slice(0, 8)}`
 }
@@ -22,14 +22,14 @@ function withHash(text: string, source: string): string {
 const maxStatefulSet = 52
 
 export interface ServerNames {
-  /** Deployment, Service and service account of the proxy. */
+  /** The proxy's Deployment, Service and service account. */
   readonly proxy: string
   readonly proxyConfig: string
-  /** StatefulSet, Service and service account of the server itself. */
+  /** The StatefulSet, Service and service account of the server itself. */
   readonly server: string
-  /** ConfigMap of the stdio bridge. */
+  /** The stdio bridge's ConfigMap. */
   readonly serverConfig: string
-  /** ConfigMap that an attached proxy writes its report to. */
+  /** The ConfigMap that an attached proxy writes its report to. */
   readonly report: string
   readonly headless: string
 }
@@ -59,10 +59,10 @@ export function remoteProxyNames(name: string): { readonly proxy: string; readon
 export interface VirtualServerNames {
   /** Deployment and Service. */
   readonly server: string
-  /** Service account, Role and RoleBinding. */
+  /** The service account, Role and RoleBinding. */
   readonly account: string
   readonly config: string
-  /** ConfigMap that the running server writes its report to. */
+  /** The ConfigMap that the running server writes its report to. */
   readonly report: string
 }
 

@@ -1,6 +1,6 @@
 /**
- * Normalizes a pod template to the form that the API server stores, so that a literal comparison finds no difference:
- * canonical quantities, with no empty environment values, empty lists or nulls.
+ * Normalizes a pod template to the form that the API server stores, so that a literal comparison finds no difference.
+ * Quantities become canonical, and empty environment values, empty lists and nulls are dropped.
  */
 import { type Fields, fieldsOf, isFields } from '../base/kube.ts'
 import { canonicalQuantity } from './quantity.ts'

@@ -1,8 +1,8 @@
 /**
- * Builders for small children: ConfigMap, ServiceAccount, Role, RoleBinding, Service.
+ * Builders for small child objects: ConfigMap, ServiceAccount, Role, RoleBinding and Service.
  *
- * Builders omit nulls and empty collections. Fields that the API server drops or defaults would differ from the stored
- * object and cause a write at every sync.
+ * Builders omit nulls and empty collections. Otherwise, fields that the API server drops or defaults would differ from
+ * the stored object and cause a write at every sync.
  */
 import type { KubeObject, StringMap } from '../base/kube.ts'
 import { unlessEmpty } from './pod.ts'
@@ -20,7 +20,7 @@ export function childMeta(meta: ChildMeta): ChildMeta {
   return annotations && Object.keys(annotations).length > 0 ? meta : rest
 }
 
-/** Omit `data` for a map that a running pod fills; the hooks then never change its content. */
+/** Omit `data` for a ConfigMap that a running pod fills; the hooks then never change its content. */
 export function configMap(meta: ChildMeta, data?: StringMap): KubeObject {
   return { apiVersion: 'v1', kind: 'ConfigMap', metadata: childMeta(meta), ...(data && { data }) }
 }
@@ -63,7 +63,7 @@ export interface ServiceOptions {
   readonly selector: StringMap
   readonly port: number
   readonly targetPort: string | number
-  /** Additional ports. Each targets the container port with the same name. */
+  /** Additional ports. Each port targets the container port with the same name. */
   readonly ports?: readonly { readonly name: string; readonly port: number }[]
   readonly type?: 'ClusterIP' | 'NodePort' | 'LoadBalancer'
   readonly sessionAffinity?: 'ClientIP' | 'None'

@@ -1,9 +1,10 @@
 /**
  * Merges a user's podTemplateSpec into a generated pod template, and rejects changes that would break the pod.
  *
- * The user's fields win as long as the pod still works: resources, scheduling, extra containers, environment, security.
- * They must not remove the main container or its mounts and volumes, or change the labels that select the pod. Types
- * are checked here, because the API server would reject the whole Deployment without a trace on the resource.
+ * The user's fields take precedence as long as the pod still works: resources, scheduling, extra containers,
+ * environment and security settings. They must not remove the main container or its mounts and volumes, or change the
+ * labels that select the pod. Types are checked here, because the API server would reject the whole Deployment without
+ * leaving a trace on the resource.
  */
 import type { Violation } from '../../schemas/index.ts'
 import { type Fields, fieldsOf, isFields, listOf, type StringMap } from '../base/kube.ts'
@@ -19,7 +20,7 @@ export type PodTemplateResult =
   | { readonly template?: undefined; readonly violations: readonly string[] }
 
 interface TemplateMerge {
-  /** The `spec.podTemplateSpec` of the resource. */
+  /** The resource's `spec.podTemplateSpec`. */
   readonly user: unknown
   /** Name of the main container. */
   readonly container: string
@@ -75,7 +76,7 @@ function mergeErrors(
 }
 
 /**
- * Drops generated topology spread constraints and `preStop` hooks that the user's template replaces. Both sets of
+ * Drops the generated topology spread constraints and `preStop` hooks that the user's template replaces. Both sets of
  * constraints would apply at once, and a container has only one `preStop` hook.
  */
 function withoutReplaced(generated: PodTemplateSpec, user: unknown): PodTemplateSpec {
@@ -121,8 +122,8 @@ function named(list: unknown, name: string): Fields | undefined {
 }
 
 /**
- * Validates a user's podTemplateSpec on its own. `generated` lists the containers that it is merged into; `owner` is
- * the path of the object that contains it.
+ * Validates a user's podTemplateSpec on its own. `generated` lists the containers that the template is merged into;
+ * `owner` is the path of the object that contains the template.
  */
 function podTemplateViolations(user: unknown, generated: readonly string[], owner = 'spec'): Violation[] {
   if (user === undefined || user === null) return []
@@ -151,7 +152,7 @@ export interface TemplateCheck {
 
 /**
  * Like `podTemplateViolations`, but also returns errors from merging with the generated template. Reconciliation checks
- * the parts of the pod that only references add.
+ * the parts of the pod that only references add to it.
  */
 export function mergedTemplateViolations({ user, generated, container, owner }: TemplateCheck): Violation[] {
   const own = podTemplateViolations(user, [container], owner)

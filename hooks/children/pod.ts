@@ -1,5 +1,5 @@
 /**
- * Types for the parts of a pod that hooks generate.
+ * Types for the parts of a pod that the hooks generate.
  * Source: Kubernetes core/v1.
  */
 export interface SecretKeySelector {
@@ -155,7 +155,7 @@ export function unlessEmpty<K extends string, T>(
   return (list.length > 0 ? { [key]: list } : {}) as { readonly [P in K]?: readonly T[] }
 }
 
-/** Returns the image pull Secrets of the resource followed by those of the installation, without duplicates. */
+/** Returns the resource's image pull Secrets, followed by the installation's, without duplicates. */
 export function pullSecrets(
   own: readonly { readonly name: string }[] | undefined,
   installation: readonly string[],

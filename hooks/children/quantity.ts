@@ -1,6 +1,6 @@
 /**
  * Converts Kubernetes quantities to the canonical form that the API server stores: `1000m` is `1`, `1024Mi` is `1Gi`,
- * `0.5` is `500m`. A child in another form would differ at every sync.
+ * `0.5` is `500m`. A child that used another form would differ at every sync.
  *
  * Returns a value unchanged if conversion would lose precision (exponents, more than nine decimals).
  * Source: k8s.io/apimachinery resource.Quantity, "canonical form".
@@ -20,7 +20,7 @@ export function canonicalQuantity(value: string | number): string {
   return suffix.endsWith('i') ? minus + formatBinary(digits, suffix) : minus + formatDecimal(digits, suffix)
 }
 
-/** Formats `nano`, the number times 10^9 in the suffix's unit. */
+/** Formats `nano`, which is the number times 10^9, in the suffix's unit. */
 function formatDecimal(nano: bigint, suffix: string): string {
   let index = decimalSuffixes.indexOf(suffix) - 3
   let amount = nano
@@ -52,8 +52,8 @@ function formatBinary(nano: bigint, suffix: string): string {
 }
 
 /**
- * Returns a negative number when `a` is smaller, positive when it is larger, and zero when both are equal or one is not
- * a quantity.
+ * Returns a negative number when `a` is smaller, a positive number when it is larger, and zero when both are equal or
+ * one is not a quantity.
  */
 export function compareQuantities(a: string, b: string): number {
   const difference = amountOf(a) - amountOf(b)

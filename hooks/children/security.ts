@@ -1,7 +1,7 @@
 /**
  * Security contexts for generated pods, which follow the "restricted" Pod Security Standard.
  *
- * OpenShift assigns numeric ids from the namespace's range, so they are omitted there.
+ * OpenShift assigns numeric IDs from the namespace's range, so they are omitted there.
  */
 import type { HookSettings } from '../base/settings.ts'
 
@@ -16,7 +16,7 @@ export function podSecurity(settings: Pick<HookSettings, 'openshift'>): Readonly
   }
 }
 
-/** Returns the context for containers of the runtime image, which may write only to /tmp. */
+/** Returns the context for containers that use the runtime image, which may write only to /tmp. */
 export function runtimeContainerSecurity(
   settings: Pick<HookSettings, 'openshift'>,
 ): Readonly<Record<string, unknown>> {

@@ -2,15 +2,18 @@ import type { Violation } from '../../schemas/index.ts'
 import type { SyncFailure } from '../sync/conditions.ts'
 import type { KubeObject } from '../base/kube.ts'
 
-/** A child is repeated in its last-applied annotation, and an object's annotations are limited to 256 KiB in total. */
+/**
+ * Each child object is repeated in its last-applied annotation, and an object's annotations are limited to 256 KiB in
+ * total.
+ */
 export const maxBytes = 240 * 1024
 
 /**
- * Checks, at admission, how much a resource's own spec contributes to a child's size. References and members are
- * unknown at that point, so the child may still become too large.
+ * At admission, checks how much a resource's own spec contributes to a child's size. References and members are unknown
+ * at that point, so the child may still become too large.
  */
 export function sizeViolations(path: string, what: string, content: unknown): Violation[] {
-  // The text of a ConfigMap is quoted a second time.
+  // A ConfigMap's text is quoted a second time.
   const bytes = Buffer.byteLength(JSON.stringify(typeof content === 'string' ? content : (content ?? null)))
   if (bytes <= maxBytes) return []
   return [{ path, message: `would result in ${what} of at least ${bytes} bytes; the maximum is ${maxBytes}` }]

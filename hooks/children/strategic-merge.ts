@@ -10,7 +10,7 @@
 import { own } from '../../schemas/index.ts'
 import { type Fields, fieldsOf, isFields } from '../base/kube.ts'
 
-/** Merge keys by list name. `ports` only occurs in containers here, so its other keys are not needed. */
+/** Merge keys for each list, by list name. Here, `ports` occurs only in containers, so other keys are not needed. */
 const mergeKeys: Readonly<Record<string, readonly string[]>> = {
   containers: ['name'],
   initContainers: ['name'],
@@ -31,7 +31,7 @@ const defaults: Readonly<Record<string, unknown>> = { protocol: 'TCP' }
 
 const directive = '$patch'
 
-/** Maximum nesting; a real pod template is about twelve levels deep. */
+/** Maximum nesting depth. A real pod template is about twelve levels deep. */
 const maxDepth = 40
 
 /** Merges `patch` into a copy of `base`. */

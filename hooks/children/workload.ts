@@ -2,7 +2,7 @@
  * Builders for Deployments and StatefulSets, and the rule for their replica count.
  *
  * An unset replica count leaves scaling to an autoscaler. But if a field was applied once and is then omitted, the API
- * server removes it and defaults to 1. So once a count has been applied, the hooks return the observed one.
+ * server removes it and defaults to 1. Therefore, once a count has been applied, the hooks return the observed count.
  */
 import { lastApplied } from '../sync/last-applied.ts'
 import { type Fields, fieldsOf, type KubeObject, type StringMap } from '../base/kube.ts'
@@ -56,7 +56,7 @@ export function statefulSet(
   }
 }
 
-/** Returns the replica count to apply, or undefined to leave it unmanaged. An autoscaler starts at its minimum. */
+/** Returns the replica count to apply, or undefined to leave it unmanaged. An autoscaler starts with its minimum. */
 export function replicasToApply(
   { replicas, autoscaling }: DesiredReplicas,
   observed: KubeObject | undefined,

@@ -1,4 +1,4 @@
-/** Type `clientCredentials`: a token that the gateway gets for itself. */
+/** Type `clientCredentials`: a token that the gateway obtains for itself. */
 import type { ClientAuth, ClientCredentialsConfig } from '../../schemas/index.ts'
 import { definedFields } from '../base/kube.ts'
 import { clientAuthPart, secretPath } from './client.ts'

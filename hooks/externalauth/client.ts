@@ -1,15 +1,15 @@
 /**
- * The client authentication that several types share. Private keys, tokens and the client secrets of type
+ * Client authentication that several types share. Private keys, tokens and the client secrets of type
  * `clientCredentials` are mounted as files, which the runtime reads again when they change.
  */
 import type { ClientAuth, input, SecretRef, ServiceAccountToken } from '../../schemas/index.ts'
 import { definedFields } from '../base/kube.ts'
 import type { StrategyTarget } from './module.ts'
 
-/** Distinguishes the clients of one configuration; only type `xaa` has two. */
+/** Distinguishes the clients of one configuration; only the type `xaa` has two. */
 type ClientName = 'client' | 'idp' | 'target'
 
-/** Converts the settings and mounts the key or the token. `audience` is the default audience of the token. */
+/** Converts the settings and mounts the key or the token. `audience` is the token's default audience. */
 export function clientAuthPart(
   auth: ClientAuth | undefined,
   client: ClientName,

@@ -1,4 +1,4 @@
-/** Type `cloudSts`: temporary role credentials for the caller's identity, with requests signed using SigV4. */
+/** Type `cloudSts`: temporary role credentials for the caller's identity. Requests are signed with SigV4. */
 import { compileBoundedCel, GatehouseError, type Violation, type RoleMapping } from '../../schemas/index.ts'
 import { type ExternalAuthModule, subjectProvider } from './module.ts'
 import { definedFields } from '../base/kube.ts'

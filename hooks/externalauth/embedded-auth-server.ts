@@ -1,5 +1,5 @@
 /**
- * Type `embeddedAuthServer`. It does not authenticate to a backend but configures an authorization server. A
+ * Type `embeddedAuthServer`. This type does not authenticate to a backend; it configures an authorization server. A
  * VirtualMCPServer's spec.authServerConfig uses the same checks.
  */
 import {
@@ -66,7 +66,7 @@ function reservedName({ upstreamProviders }: EmbeddedAuthServerConfig, path: str
   )
 }
 
-/** Returns admission warnings for valid settings. `where` is the path of the settings. */
+/** Returns admission warnings for valid settings. `where` is the path to the settings. */
 export function authServerWarnings(config: EmbeddedAuthServerConfig, where: string): string[] {
   const found: string[] = []
   if (issuerFailure(config) !== undefined) {
@@ -87,7 +87,7 @@ export function authServerWarnings(config: EmbeddedAuthServerConfig, where: stri
   return found
 }
 
-/** Returns an error for an http issuer on a host that is not local, unless insecureAllowHTTP is set. */
+/** Returns an error for an http issuer on a non-local host, unless insecureAllowHTTP is set. */
 export function issuerFailure(config: EmbeddedAuthServerConfig): string | undefined {
   const insecure = [config.issuer, config.authorizationEndpointBaseUrl].find(
     (url) => url !== undefined && url.startsWith('http://') && !isLocal(url),

@@ -35,7 +35,7 @@ const modules: Readonly<Record<MCPExternalAuthConfigSpec['type'], ExternalAuthMo
   headerInjection,
   obo,
   tokenExchange,
-  /** Sends no credentials to the backend. Admission warns about it. */
+  /** Sends no credentials to the backend. Admission warns about this type. */
   unauthenticated: {
     validate: () => [],
     secrets: () => [],

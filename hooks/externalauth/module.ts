@@ -1,8 +1,8 @@
 /**
- * Interface of each type of MCPExternalAuthConfig.
+ * The interface that each type of MCPExternalAuthConfig implements.
  *
- * `validate` checks the settings on their own. `toRuntime` builds the outgoing strategy of one consumer. It requests
- * secrets from the pod and refers to them by variable name.
+ * `validate` checks the settings on their own. `toRuntime` builds one consumer's outgoing strategy. It requests secrets
+ * from the pod and refers to them by the names of their variables.
  */
 import type { input, MCPExternalAuthConfigSpec, Violation, SecretRef } from '../../schemas/index.ts'
 import type { PodNeeds } from '../runtime-config/needs.ts'
@@ -15,7 +15,7 @@ export interface StrategyTarget {
   /** Identifies the MCPExternalAuthConfig in variable names. */
   readonly variable: string
   readonly needs: PodNeeds
-  /** Upstream names of the consumer's embedded authorization server in order; undefined without a server. */
+  /** The upstream names of the consumer's embedded authorization server, in order; undefined without such a server. */
   readonly upstreams: readonly string[] | undefined
   readonly enableObo: boolean
 }

@@ -1,5 +1,5 @@
 /**
- * Type `obo`: on-behalf-of exchange with a directory provider.
+ * Type `obo`: on-behalf-of token exchange with a directory provider.
  *
  * Every field is optional in the schema, so the rules are enforced here. A build without the handler rejects the type
  * before any other check.

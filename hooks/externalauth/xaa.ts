@@ -1,5 +1,5 @@
 /**
- * Type `xaa`: cross-application access. Requires an explicit provider for the id token when there are several
+ * Type `xaa`: cross-application access. Requires an explicit provider for the ID token when there are several
  * upstreams.
  */
 import { failed } from '../sync/conditions.ts'

@@ -1,9 +1,9 @@
 /**
- * Hooks for configuration kinds. They validate the object, resolve its Secrets and ConfigMaps, and write a hash and the
+ * Hooks for configuration kinds. They validate the object, resolve its Secrets and ConfigMaps, and write a hash and a
  * list of referrers to the status. Configuration kinds have no children.
  *
- * The hash covers the resource versions of referenced objects, so that rotating a Secret changes the hash and rolls
- * every consumer's pods, except for Secrets that pods reread. An invalid object keeps its last hash.
+ * The hash covers the resource versions of referenced objects, so rotating a Secret changes the hash and restarts every
+ * consumer's pods. Secrets that pods reread are not covered. An invalid object keeps its previous hash.
  */
 import {
   type CABundleSource,

@@ -10,7 +10,7 @@ import type { KubeObject } from '../base/kube.ts'
 import type { SyncContext } from '../sync/context.ts'
 import type { CheckSettings, HookSettings } from '../base/settings.ts'
 
-/** The checks and hooks of a kind, as pure functions of the request and the settings. */
+/** A kind's checks and hooks, as pure functions of the request and the settings. */
 export interface KindHooks<K extends KindName> {
   readonly kind: K
   readonly childKinds: readonly ChildKind[]
@@ -21,15 +21,15 @@ export interface KindHooks<K extends KindName> {
    * Used by the webhook, the command line and the syncs; does not look at other objects.
    */
   readonly validate: ResourceCheck<K>
-  /** Returns warnings for a valid resource. kubectl displays at most 120 characters of each. */
+  /** Returns warnings for a valid resource. kubectl displays at most 120 characters of each one. */
   readonly warnings?: (resource: Kinds[K]) => readonly string[]
   readonly customize: (request: CustomizeRequest, settings: HookSettings) => CustomizeResponse
   readonly sync: (context: SyncContext<K>) => SyncResponse
-  /** Returns the Kubernetes Events for the parent's current state. */
+  /** Returns the Kubernetes Events that the parent's current state requires. */
   readonly events?: (parent: KubeObject, violationsOf: CheckObject) => readonly HookEvent[]
 }
 
 type ResourceCheck<K extends KindName> = (resource: Kinds[K], settings: CheckSettings) => readonly Violation[]
 
-/** Returns all violations found in a stored object of any kind, by its schema and its kind's `validate`. */
+/** Returns all violations that the schema and the kind's `validate` find in a stored object of any kind. */
 export type CheckObject = (object: unknown) => readonly Violation[]

@@ -2,7 +2,7 @@
  * Reverse references: finds the resources in the namespace that refer to an object.
  *
  * Specs are read through type guards, because referrers may be invalid. Referrers that are being deleted are ignored.
- * Entries are counted but not listed, because the status supports three kinds of workloads.
+ * MCPServerEntries are counted but not listed, because the status supports only three kinds of workloads.
  * Source: docs/reference/specification/external-auth.md#status, "status", "Incoming references".
  */
 import { byText, type KindName, type WorkloadReference } from '../../schemas/index.ts'
@@ -19,7 +19,7 @@ const tables = {
   VirtualMCPServer: virtualServerReferences,
 } as const satisfies Partial<Record<KindName, ReferenceTable<never>>>
 
-/** The referenced kind, by reference field name. */
+/** The referenced kind, by the name of the reference field. */
 export const kindOfField: ReadonlyMap<string, KindName> = new Map(
   Object.values(tables)
     .flatMap((table: ReferenceTable<never>) => Object.values(table))

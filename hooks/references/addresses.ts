@@ -1,9 +1,9 @@
-/** Applies the address rules of schemas/addresses.ts using the settings from a remote server's resource. */
+/** Applies the address rules from schemas/addresses.ts with the settings in a remote server's resource. */
 import { type AddressPolicy, addressViolation, endpointPolicy } from '../../schemas/index.ts'
 
 export interface AllowedAddresses {
   readonly allowPrivateEndpoint: boolean
-  /** Allows servers on this machine, which replaces the cluster in `gatehouse dev`. */
+  /** Allows servers on the local machine, which takes the place of the cluster in `gatehouse dev`. */
   readonly allowLoopback?: boolean | undefined
 }
 

@@ -1,4 +1,4 @@
-/** Checks the backend names in the spec of a virtual server and in the workflows that it refers to. */
+/** Checks the backend names in a virtual server's spec and in the workflows that it refers to. */
 import {
   below,
   formatViolations,
@@ -18,7 +18,7 @@ type NamingConfig = Pick<
   readonly compositeToolRefs?: unknown
 }
 
-/** The parts of the spec that contain backend names. They may be invalid. */
+/** The parts of the spec that contain backend names. These parts may be invalid. */
 interface NamingSpec {
   readonly outgoingAuth?: unknown
   readonly incomingAuth?: unknown

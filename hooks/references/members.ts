@@ -1,7 +1,7 @@
 /**
- * Finds the members of a group, which are the backends of a virtual server.
+ * Finds a group's members, which are the backends of a virtual server.
  *
- * A backend is named after its resource, so resources of different kinds can collide. The first in the order of
+ * A backend is named after its resource, so resources of different kinds can collide. The first one in the order of
  * `memberKinds` wins. Members that are being deleted are skipped. Objects are read through type guards, because members
  * may have been admitted under older rules.
  */
@@ -13,7 +13,7 @@ export type MemberKind = (typeof memberKinds)[number]
 export interface GroupMember {
   readonly kind: MemberKind
   readonly name: string
-  /** Undefined while the member has no address, and for an invalid entry. */
+  /** Undefined while the member has no address, and undefined for an invalid entry. */
   readonly url: string | undefined
   readonly transport: 'sse' | 'streamable-http'
   readonly phase: string | undefined
@@ -67,7 +67,7 @@ function entryTransport(spec: Fields): GroupMember['transport'] {
   return spec['transport'] === 'sse' ? 'sse' : 'streamable-http'
 }
 
-/** Derives the transport from the path of a status URL: `/sse`, otherwise streamable HTTP. */
+/** Derives the transport from the path of a status URL: SSE for `/sse`, otherwise streamable HTTP. */
 function transportOf(url: string | undefined): GroupMember['transport'] {
   return url?.endsWith('/sse') ? 'sse' : 'streamable-http'
 }

@@ -1,6 +1,6 @@
 /**
- * References as data. A kind declares in one table the fields that refer to other objects in its namespace, the
- * condition that reports each object, and its conversion to runtime configuration.
+ * References as data. Each kind has one table of the fields that refer to other objects in its namespace. The table
+ * declares the condition that reports each object, and the object's conversion to runtime configuration.
  *
  * `resolveReferences` reads the whole table before anything is built, so that all failures are reported at once. The
  * same table determines which objects `customize` requests and which resources refer to an object.
@@ -11,7 +11,7 @@ import type { ConfigPart, SyncFailure } from '../sync/conditions.ts'
 import type { AnyContext } from '../sync/context.ts'
 import { type ConfigCondition, configCalled, configHashOf, groupFailure } from './resolve.ts'
 
-/** Input for resolving any reference. Kinds with pods add what their configuration needs. */
+/** Input for resolving any reference. Kinds with pods add the objects that their configuration needs. */
 export interface ReferenceTarget {
   readonly context: AnyContext & { readonly spec: unknown }
 }
@@ -25,7 +25,7 @@ export interface KindReference<Target, Value> {
   readonly hash?: string | undefined
   /** True when a failure is reported but does not stop the sync. */
   readonly isAdvisory?: boolean
-  /** Sets the condition. Returns the part of the configuration or the failure. */
+  /** Sets the condition. Returns the part of the configuration, or the failure. */
   readonly resolve: (target: Target) => ConfigPart<Value>
 }
 
@@ -38,11 +38,11 @@ export interface ResolvedReferences<Table> {
   readonly values: { readonly [Name in keyof Table]: ValueOf<Table[Name]> | undefined }
   /** Failures that stop the sync, in the order of the table. */
   readonly failures: { readonly [Name in keyof Table]?: SyncFailure }
-  /** Hashes of the referenced configurations, by status field. */
+  /** Hashes of the referenced configurations, keyed by status field. */
   readonly hashes: Readonly<Record<string, string | undefined>>
 }
 
-/** Resolves every reference of a table and sets their conditions. */
+/** Resolves every reference in a table and sets the references' conditions. */
 export function resolveReferences<Target extends ReferenceTarget, const Table extends ReferenceTable<Target>>(
   table: Table,
   target: Target,
@@ -59,7 +59,7 @@ export function resolveReferences<Target extends ReferenceTarget, const Table ex
     hashes[reference.hash] =
       named === undefined ? undefined : configHashOf(target.context, reference.kind, named)
   }
-  // The loop adds an entry for each name of the table.
+  // The loop adds an entry for each name in the table.
   return { values, failures, hashes } as unknown as ResolvedReferences<Table>
 }
 
@@ -77,7 +77,7 @@ interface ConfigReference<Target extends ReferenceTarget, Field extends string, 
   readonly kind: K
   readonly condition: ConfigCondition
   readonly hash?: string
-  /** Builds the part of the configuration. The field may contain settings next to the name. */
+  /** Builds the part of the configuration. The field may contain settings in addition to the name. */
   readonly toConfig: (
     config: Kinds[K],
     field: FieldAt<Target['context'], Field>,
@@ -118,7 +118,7 @@ export function configReferences<Target extends ReferenceTarget>() {
 }
 
 interface GroupReference {
-  /** Reason and message while the group is ready. */
+  /** The reason and message while the group is ready. */
   readonly valid: string
   readonly message: string
   readonly isAdvisory?: boolean
@@ -145,12 +145,12 @@ export function groupReference({
   }
 }
 
-/** Lists the kinds that the references of a table refer to, without duplicates. */
+/** Lists the kinds that a table's references refer to, without duplicates. */
 export function kindsNamedBy(table: ReferenceTable<never>): readonly KindName[] {
   return [...new Set(Object.values(table).map(({ kind }) => kind))]
 }
 
-/** Returns the referenced names of an object by kind. The spec may be invalid. */
+/** Returns the names that an object refers to, by kind. The spec may be invalid. */
 export function namesByKind(
   table: ReferenceTable<never>,
   object: KubeObject,

@@ -1,7 +1,7 @@
 /**
- * Errors in references between resources in a namespace: absent, invalid, not ready.
+ * Finds errors in references between resources in a namespace: the object is absent, invalid or not ready.
  *
- * A configuration is validated with the code that admission uses. The findings of its own sync (such as missing
+ * A configuration is validated with the code that admission uses. The findings from its own sync (such as missing
  * Secrets) are added. A consumer therefore neither waits for the other object's status nor trusts an outdated one.
  */
 import {
@@ -57,7 +57,7 @@ export function configCalled<K extends KindName>(
 export interface ConfigCondition extends ConfigReasons {
   readonly type: string
   readonly valid: string
-  /** Message while the object is valid. Default: `The <kind> is valid`. */
+  /** Message while the object is valid. Defaults to `The <kind> is valid`. */
   readonly message?: string
 }
 
@@ -131,12 +131,12 @@ const caBundleAbsent = 'CABundleRefAbsent'
 
 export interface CaBundleCheck {
   readonly failure?: SyncFailure | undefined
-  /** Optional bundles that do not exist, for the status; undefined when there are none. */
+  /** Optional bundles that do not exist, listed for the status; undefined when there are none. */
   readonly absent?: readonly string[] | undefined
 }
 
 /**
- * Sets the condition of an object's own CA bundles, if it has any. The condition lists every absent one. A missing
+ * Sets the condition of an object's own CA bundles, if it has any. The condition lists every absent bundle. A missing
  * optional bundle is not a failure, because the default trust anchors apply.
  */
 export function checkCaBundles(context: Context, sources: readonly CABundleSource[]): CaBundleCheck {
@@ -171,11 +171,12 @@ function caBundleName(configMap: string, key: string | undefined): string {
 
 /**
  * Returns true when the CA bundle of a related object must be mounted. The ConfigMap is not part of the request, so the
- * status of the object decides.
+ * object's status decides.
  *
- * With the reason CABundleRefAbsent but without a list, all optional bundles are treated as absent. An MCPServerEntry
- * has only one bundle, so it needs no list. An older version wrote no list for a configuration, so pods use the default
- * trust anchors until its next sync. The alternative is worse: pods that mount a missing ConfigMap cannot start.
+ * If the reason is CABundleRefAbsent but there is no list, all optional bundles are treated as absent. An
+ * MCPServerEntry has only one bundle, so it needs no list. An older version wrote no list for a configuration, so pods
+ * use the default trust anchors until its next sync. The alternative is worse: pods that mount a missing ConfigMap
+ * cannot start.
  */
 export function hasCaBundle(object: KubeObject, source: unknown): boolean {
   const { name, key, optional } = fieldsOf(fieldsOf(source)['configMapRef'])
@@ -201,7 +202,7 @@ function withoutAbsentIn(stored: KubeObject, value: unknown): unknown {
   return Object.fromEntries(present.map(([key, item]) => [key, withoutAbsentIn(stored, item)]))
 }
 
-/** Returns the key of a CA bundle. The default is `ca.crt`. */
+/** Returns the key of a CA bundle. Defaults to `ca.crt`. */
 export function caKey(key: string | undefined): string {
   return key === undefined || key === '' ? 'ca.crt' : key
 }

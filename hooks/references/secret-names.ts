@@ -1,5 +1,5 @@
 /**
- * Finds the names of Secrets and of CA bundle ConfigMaps in an unvalidated part of a spec, by field names. `customize`
+ * Finds the names of Secrets and CA bundle ConfigMaps in an unvalidated part of a spec, by field name. `customize`
  * needs them before any validation.
  */
 import { isFields, fieldsOf, filledTextOf } from '../base/kube.ts'
@@ -17,7 +17,7 @@ export function secretNamesIn(value: unknown): string[] {
   return [...names].sort()
 }
 
-/** `member` is the name of the value, or of the list that contains it. */
+/** `member` is the name of the value or of the list that contains it. */
 function collect(value: unknown, member: string, names: Set<string>, depth: number): void {
   if (depth > maxDepth) return
   if (Array.isArray(value)) {

@@ -1,14 +1,14 @@
 /**
- * Validates one resource on its own: the schema with its CEL rules, and the checks of its kind.
+ * Validates one resource on its own: against the schema with its CEL rules, and with the checks of its kind.
  *
- * The webhook, the command line and the syncs share this function, because an object may have been admitted before a
- * rule existed or while the webhook was down. It does not look at other objects.
+ * The webhook, the command line and the syncs share this function. A sync needs it because an object may have been
+ * admitted before a rule existed or while the webhook was down. The function does not look at other objects.
  */
 import { type Violation, validManifest, byText } from '../../schemas/index.ts'
 import { kindHooks } from './registry.ts'
 import type { CheckSettings } from '../base/settings.ts'
 
-/** Returns all violations of a resource, or only the schema's when it violates the schema. */
+/** Returns all violations in a resource, or only the schema violations if it violates the schema. */
 export function resourceViolations(object: unknown, settings: CheckSettings): readonly Violation[] {
   const { resource, violations } = validManifest(object)
   if (!resource) return sorted(violations)

@@ -1,9 +1,9 @@
 /**
- * Builds the file of an embedded authorization server from the resource's settings block. Paths and variable names
+ * Builds the file for an embedded authorization server from the resource's settings block. Paths and variable names
  * replace Secret references.
  *
- * Each Secret with keys is mounted as a directory, so that the kubelet updates it. Each server has its own storage
- * prefix.
+ * Each Secret that contains keys is mounted as a directory, so that the kubelet updates it. Each server has its own
+ * storage prefix.
  * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, "spec.embeddedAuthServer".
  */
 import {
@@ -29,7 +29,7 @@ export interface AuthServerTarget {
   readonly name: string
   /** Resource (audience) of the issued tokens. */
   readonly resource: string
-  /** Scopes that the incoming OIDC reference advertises. Empty means the server's default set. */
+  /** Scopes that the incoming OIDC reference advertises. If empty, the server uses its default set. */
   readonly scopes: readonly string[]
   readonly primaryUpstreamProvider: string | undefined
   readonly clusterDomain: string
@@ -40,7 +40,10 @@ export interface AuthServerTarget {
 
 const directory = '/etc/gatehouse/authserver'
 
-/** Networks of a cluster's proxies, which the server trusts to report the client address that login limits use. */
+/**
+ * Networks of the cluster's proxies. The server trusts these proxies to report the client address, which the login
+ * limits use.
+ */
 const privateNetworks = '10.0.0.0/8,100.64.0.0/10,172.16.0.0/12,192.168.0.0/16,fc00::/7'
 
 export function authServerPart(
@@ -92,8 +95,8 @@ function keyFiles(
 }
 
 /**
- * Builds the declared clients. The path of a secret depends only on its Secret and key: a running server rereads the
- * list of clients before its pod is replaced, and must not find another client's secret at a path.
+ * Builds the declared clients. A secret's path depends only on its Secret and key: a running server rereads the list of
+ * clients before its pod is replaced, and must not find another client's secret at that path.
  */
 function clientsPart(
   clients: readonly DeclaredClient[] | undefined,
@@ -203,7 +206,9 @@ function redisPart(redis: AuthServerRedis, target: AuthServerTarget) {
   })
 }
 
-/** Returns the key prefix. In a Redis Cluster it is a hash tag, so that all keys of one server share a slot. */
+/**
+ * Returns the key prefix. In a Redis Cluster, the prefix is a hash tag, so that all keys of one server share a slot.
+ */
 function keyPrefix({ clusterMode }: AuthServerRedis, { kind, namespace, name }: AuthServerTarget): string {
   const prefix = `gatehouse:authserver:${kind.toLowerCase()}:${namespace}:${name}:`
   return clusterMode ? `{${prefix}}` : prefix
@@ -235,8 +240,8 @@ export function authServerSecrets(config: EmbeddedAuthServerConfig): readonly Se
 }
 
 /**
- * Lists the Secrets that replace the pods when they change. The running server rereads the secrets of declared clients,
- * so rotating a job's secret ends no session.
+ * Lists the Secrets that replace the pods when they change. The running server rereads declared clients' secrets, so
+ * rotating a job's secret does not end any sessions.
  */
 export function restartSecrets(config: EmbeddedAuthServerConfig): readonly SecretRef[] {
   const redis = config.storage?.redis
@@ -257,7 +262,7 @@ export function restartSecrets(config: EmbeddedAuthServerConfig): readonly Secre
   return all.filter((ref) => ref !== undefined)
 }
 
-/** Lists the CA bundles of the upstream providers. */
+/** Lists the upstream providers' CA bundles. */
 export function authServerBundles(config: EmbeddedAuthServerConfig): readonly CABundleSource[] {
   return config.upstreamProviders.flatMap(({ caBundleRef }) => caBundleRef ?? [])
 }
@@ -274,7 +279,10 @@ export function resourceFailure(
   return `clients can only have the resource ${served}, because this server issues no other tokens; found ${foreign.join(', ')}`
 }
 
-/** Returns a failure when replicas would not share grants or keys; undefined when they do or there is only one. */
+/**
+ * Returns a failure when replicas would not share grants or keys; undefined when they share them or there is only one
+ * replica.
+ */
 export function replicaFailure(
   { storage, signingKeySecretRefs, hmacSecretRefs }: EmbeddedAuthServerConfig,
   replicas: number | undefined,

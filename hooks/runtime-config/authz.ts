@@ -1,7 +1,7 @@
 /**
  * Reads authorization policies or a decision point from an inline block, a ConfigMap or an MCPAuthzConfig.
  *
- * The formats differ in spelling. The resource uses camelCase. The others use the runtime envelope
+ * The formats differ in spelling. The resource uses camelCase. The other two use the runtime envelope
  * `{"version":"1.0","type":"cedarv1","cedar":{policies, entities_json, …}}` in snake_case. The types httpv1 and
  * authzenv1, with `pdp`, are external decision points. Every policy is parsed, so that a server never starts with an
  * invalid one.
@@ -39,7 +39,7 @@ export function sharedAuthz(config: MCPAuthzConfig, needs: PodNeeds): ConfigPart
   })
 }
 
-/** Reads the policies of an MCPAuthzConfig. Fails for any type other than cedarv1. */
+/** Reads the policies of an MCPAuthzConfig. Fails unless the type is cedarv1. */
 export function sharedPolicies(config: MCPAuthzConfig): ConfigPart<RuntimeAuthz> {
   if (config.spec.type !== 'cedarv1') {
     return failed(

@@ -26,7 +26,7 @@ export function mountClientCertificate(needs: PodNeeds, owner: string, secret: s
   needs.secretFiles(`client-certificate-${owner}`, `${directory}/${owner}`, secret, items)
 }
 
-/** Returns the failure when the Secret or one of its keys does not exist. */
+/** Returns the failure if the Secret or one of its keys does not exist. */
 export function clientCertificateFailure(
   context: AnyContext,
   { name }: { readonly name: string },

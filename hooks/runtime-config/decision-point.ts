@@ -1,9 +1,10 @@
 /**
  * Reads the settings of an external decision point in two formats and converts them to the runtime format.
  *
- * A resource's own authzConfig uses camelCase and is validated by the schema. MCPAuthzConfig and ConfigMaps contain the
- * object `pdp` in the format of other gateways: snake_case, with the timeout in seconds. It is converted to the first
- * format and validated by the same schema. Secrets and certificates are mounted, and the file contains their paths.
+ * A resource's own authzConfig uses camelCase, and the schema validates it. MCPAuthzConfig and ConfigMaps contain the
+ * object `pdp` in the format of other gateways: snake_case, with the timeout in seconds. The object is converted to the
+ * first format and validated with the same schema. Secrets and certificates are mounted, and the file contains their
+ * paths.
  * Source: docs/guides/decision-point.md.
  */
 import {
@@ -30,12 +31,12 @@ const directory = '/config/decision-point'
 const pointTypes = ['httpv1', 'authzenv1'] as const
 export type PointType = (typeof pointTypes)[number]
 
-/** A decision point with the type of its protocol. */
+/** A decision point with its protocol type. */
 export type TypedPoint =
   | { readonly type: 'httpv1'; readonly point: DecisionPoint }
   | { readonly type: 'authzenv1'; readonly point: AuthzenPoint }
 
-/** True for the type of a decision point. */
+/** True for a type that denotes a decision point. */
 export function isPointType(type: unknown): type is PointType {
   return pointTypes.some((known) => known === type)
 }
@@ -93,7 +94,7 @@ export function decisionPointSecrets({ point: { http } }: TypedPoint): readonly 
   ]
 }
 
-/** Returns its trust anchors; undefined when it uses only the system's. */
+/** Returns the decision point's trust anchors; undefined when it uses only the system's. */
 export function decisionPointBundle({ point: { http } }: TypedPoint): CABundleSource | undefined {
   return http.caBundleRef && { configMapRef: http.caBundleRef }
 }
@@ -120,7 +121,7 @@ export type ReadDecisionPoint =
   | { readonly value: TypedPoint; readonly violations: readonly [] }
   | { readonly value?: undefined; readonly violations: readonly Violation[] }
 
-/** Reads the object `pdp`. Paths of violations use snake_case and start with a field of the object. */
+/** Reads the object `pdp`. The paths in violations use snake_case and start with a field of the object. */
 export function readDecisionPoint(type: PointType, pdp: Fields): ReadDecisionPoint {
   const foreign = camelCaseKeys(pdp, '')
   if (foreign.length > 0) return { violations: foreign }

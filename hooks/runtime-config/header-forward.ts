@@ -16,8 +16,8 @@ import {
 import type { PodNeeds } from './needs.ts'
 
 /**
- * Returns plain headers and the identifiers of secret ones, and adds their variables to the pod. Returns undefined if
- * there are no headers.
+ * Returns the plain headers and the identifiers of the secret headers, and adds their variables to the pod. Returns
+ * undefined if there are no headers.
  */
 export function headerIdentifiers(
   needs: PodNeeds,
@@ -49,8 +49,8 @@ function freeIdentifier(needs: PodNeeds, header: string, owner: string): string 
 }
 
 /**
- * Adds the variables of one backend of a virtual server, whose variable name must be unique. Returns the name for the
- * file, because a pod reads a changed file before it is replaced by one with the new environment.
+ * Adds the variables for one of a virtual server's backends, whose variable name must be unique. Returns the name for
+ * the file, because a pod reads a changed file before a pod with the new environment replaces it.
  */
 export function addHeaderForward(
   needs: PodNeeds,
@@ -65,8 +65,8 @@ export function addHeaderForward(
 }
 
 /**
- * Returns the part of a variable name for an object. Hyphens and dots both become `_`, so a name with a dot gets a hash
- * to keep `a-b` and `a.b` distinct.
+ * Returns the part of a variable name that identifies an object. Hyphens and dots both become `_`, so a name with a dot
+ * gets a hash to keep `a-b` and `a.b` distinct.
  */
 export function variablePart(name: string): string {
   return name.includes('.') ? `${envName(name)}_${hashOf(name).slice(0, 8).toUpperCase()}` : envName(name)

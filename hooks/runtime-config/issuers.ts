@@ -1,8 +1,8 @@
 /**
- * `oidcConfigRefs`: the issuers whose tokens a server accepts.
+ * Handles `oidcConfigRefs`, the issuers whose tokens a server accepts.
  *
- * The first issuer is the server's own: it has the resource URL and the scopes, and its subjects stay unchanged. With an
- * embedded authorization server, it is that server.
+ * The first issuer is the server's own: it has the resource URL and the scopes, and its subjects stay unchanged. If
+ * there is an embedded authorization server, it is the first issuer.
  */
 import {
   type IssuerReference,
@@ -65,7 +65,7 @@ function issuersOf(
   return { value: { oidc, issuers, configs } }
 }
 
-/** Returns the reference of the server's own issuer. */
+/** Returns the reference to the server's own issuer. */
 export function ownIssuerReference(fields: {
   readonly oidcConfigRef?: IssuerReference
   readonly oidcConfigRefs?: readonly IssuerReference[]
@@ -73,7 +73,7 @@ export function ownIssuerReference(fields: {
   return fields.oidcConfigRef ?? fields.oidcConfigRefs?.[0]
 }
 
-/** Checks rules for `oidcConfigRefs` that the schema cannot express. */
+/** Checks `oidcConfigRefs` against rules that the schema cannot express. */
 export function issuerReferenceViolations(
   references: readonly IssuerReference[] | undefined,
   path: string,

@@ -2,11 +2,11 @@
  * Collects what a runtime configuration needs from its pod: environment variables from Secrets, mounted Secrets and
  * ConfigMaps, and their revisions. Secrets are never written to the configuration file.
  *
- * Objects that only one of several backends needs are optional: a missing Secret does not keep a pod from starting, and
- * the runtime excludes the backend. All others are required.
+ * Objects that only one of several backends needs are optional: if a Secret is missing, the pod still starts, and the
+ * runtime excludes the backend. All other objects are required.
  *
- * Whole directories are mounted, never single files by subPath, because the kubelet does not update those. The
- * revisions end up in one annotation of the pod template, so that a rotated Secret rolls the pods.
+ * Whole directories are mounted, never single files with subPath, because the kubelet does not update such files. The
+ * revisions are combined in one annotation of the pod template, so a rotated Secret restarts the pods.
  */
 import { hashOf, type SecretRef, shortName, byText } from '../../schemas/index.ts'
 import type { ContainerEnvVar, KeyToPath, VolumeSpec, VolumeMount } from '../children/pod.ts'
@@ -56,7 +56,7 @@ export class PodNeeds {
     }))
   }
 
-  /** Mounts a token of the pod's ServiceAccount, which the kubelet renews. */
+  /** Mounts a token for the pod's ServiceAccount, which the kubelet renews. */
   accountToken(
     volume: string,
     mountPath: string,
@@ -110,7 +110,7 @@ export class PodNeeds {
     return [...this.#mounts.values()].sort((a, b) => byText(a.mountPath, b.mountPath))
   }
 
-  /** Changes when any of the revisions changes; undefined if there are none. */
+  /** A value that changes when any revision changes; undefined if there are none. */
   get revisionHash(): string | undefined {
     return this.#revisions.size === 0 ? undefined : hashOf(Object.fromEntries(this.#revisions))
   }

@@ -1,8 +1,8 @@
 /**
- * Configures the validation of incoming tokens from an MCPOIDCConfig and the server's own values.
+ * Configures the validation of incoming tokens, from an MCPOIDCConfig and the server's own values.
  *
- * Secrets become environment variables and CA bundles mounted directories; the configuration only contains names and
- * paths. When the config specifies a service account, the token's subject is checked, so that not every pod in the
+ * Secrets become environment variables and CA bundles become mounted directories; the configuration contains only names
+ * and paths. When the config specifies a service account, the token's subject is checked, so that not every pod in the
  * cluster is accepted.
  * Source: docs/reference/specification/virtual-server.md#incomingAuth, "spec.incomingAuth".
  */
@@ -21,7 +21,7 @@ import { definedFields } from '../base/kube.ts'
 
 export interface OidcTarget {
   readonly namespace: string
-  /** Resource of the server, used when the reference does not set one. */
+  /** The server's resource, used when the reference does not set one. */
   readonly defaultResource: string
   /** Name of the environment variable for the client secret. */
   readonly clientSecretEnv: string
@@ -46,7 +46,7 @@ export function oidcPart(
     scopes: reference.scopes && reference.scopes.length > 0 ? reference.scopes : ['openid'],
   }
   const own = ownPart(config, target)
-  // The runtime requires a client id. The default is the audience, which identifies this server at the issuer.
+  // The runtime requires a client ID. The default is the audience, which identifies this server to the issuer.
   return definedFields({ ...own, ...common, clientId: own.clientId ?? reference.audience })
 }
 
@@ -85,7 +85,7 @@ function inlinePart(inline: InlineOidc, { needs, clientSecretEnv }: OidcTarget) 
   }
 }
 
-/** Settings of an empty block. */
+/** Settings for an empty block. */
 const accountDefaults: KubernetesServiceAccountOidc = {
   issuer: 'https://kubernetes.default.svc',
   useClusterAuth: true,

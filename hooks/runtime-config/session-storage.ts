@@ -1,5 +1,5 @@
 /**
- * Configures the session store: the resource's own, otherwise the installation's default, otherwise memory.
+ * Configures the session store: the resource's own store, otherwise the installation's default, otherwise memory.
  *
  * The password is set through the environment. Each server has its own key prefix, so that servers can share a Redis.
  * An explicit `memory` is respected.
@@ -23,7 +23,8 @@ export interface SessionOwner {
 }
 
 /**
- * Returns the Secret with the store's password: the resource's, or the installation's for resources without a store.
+ * Returns the Secret with the store's password: the resource's Secret, or the installation's if the resource has no
+ * store.
  */
 function sessionPassword(
   config: SessionStorageConfig | undefined,
@@ -34,7 +35,7 @@ function sessionPassword(
   return { name: defaultRedis.secretName, key: defaultRedis.secretKey ?? 'redis-password' }
 }
 
-/** Returns the Secrets of a spec's session store for `customize`. The spec may be invalid. */
+/** Returns the Secrets that a spec's session store uses, for `customize`. The spec may be invalid. */
 export function sessionSecretNames(
   sessionStorage: unknown,
   { defaultRedis }: Pick<HookSettings, 'defaultRedis'>,
@@ -42,7 +43,7 @@ export function sessionSecretNames(
   return isFields(sessionStorage) ? secretNamesIn(sessionStorage) : [defaultRedis?.secretName]
 }
 
-/** Rolls the pods when the password changes, and reports a missing password. */
+/** Restarts the pods when the password changes, and reports a missing password. */
 export function checkSessionPassword(
   context: AnyContext,
   config: SessionStorageConfig | undefined,
@@ -55,7 +56,7 @@ export function checkSessionPassword(
   return context.missingSecretsFailure([password], 'SecretNotFound', field)
 }
 
-/** Returns undefined if nothing is configured; the runtime then keeps sessions in memory. */
+/** Returns undefined if no store is configured; the runtime then keeps sessions in memory. */
 export function sessionStoragePart(
   config: SessionStorageConfig | undefined,
   settings: Pick<HookSettings, 'defaultRedis'>,

@@ -2,7 +2,7 @@
  * Configures one server's telemetry from an MCPTelemetryConfig.
  *
  * Secret header values become environment variables, which the configuration refers to as `${VARIABLE}`. An endpoint
- * without a scheme gets one according to `insecure`.
+ * without a scheme gets one that depends on `insecure`.
  * Source: docs/reference/specification/virtual-server.md#telemetry, "telemetry".
  */
 import {
@@ -50,8 +50,8 @@ export function telemetryPart(
 }
 
 /**
- * Escapes `${NAME}` in a resource's headers, because the runtime would replace it with a variable of the pod. Values of
- * a resource are literal and must not read other secrets from the environment.
+ * Escapes `${NAME}` in a resource's headers, because the runtime would replace it with a variable from the pod's
+ * environment. Values in a resource are literal and must not read other secrets from the environment.
  */
 export function literalHeaders(
   headers: Readonly<Record<string, string>> | undefined,

@@ -23,7 +23,7 @@ export function webhooksPart({ spec }: MCPWebhookConfig, needs: PodNeeds): Runti
 }
 
 function runtimeWebhook({ tlsConfig, hmacSecretRef, ...rest }: Webhook, needs: PodNeeds): RuntimeWebhook {
-  /** Returns the path of the file. Each file has its own directory, because they may come from different Secrets. */
+  /** Returns the path to the file. Each file has its own directory, because they may come from different Secrets. */
   function file(what: string, ref: SecretRef | undefined): string | undefined {
     if (!ref) return undefined
     const at = `${directory}/${rest.name}/${what}`

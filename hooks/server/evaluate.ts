@@ -1,6 +1,6 @@
 /**
- * Evaluates one call of a hook or of admission, from request text to response text. Pure; shared by the main thread and
- * the worker.
+ * Evaluates one call of a hook or of admission, from request text to response text. The function is pure; the main
+ * thread and the worker share it.
  */
 import { exactJson, GatehouseError } from '../../schemas/index.ts'
 import { reviewAdmission } from '../admission/review.ts'
@@ -13,14 +13,14 @@ export type HookCall =
   | {
       readonly hook: 'sync' | 'customize'
       readonly plural: string
-      /** True when the caller needs the events of a sync. */
+      /** True when the caller needs the events that result from a sync. */
       readonly events: boolean
     }
 
 export interface EvaluatedCall {
   /** Response body, JSON. */
   readonly text: string
-  /** Called or reviewed kind, for metrics; `unknown` for other kinds. */
+  /** The called or reviewed kind, for metrics; `unknown` for other kinds. */
   readonly kind: string
   /** True when admission rejects the object. */
   readonly denied: boolean

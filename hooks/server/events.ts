@@ -1,10 +1,10 @@
 /**
- * Writes the Kubernetes Events of a sync. A hook cannot return an Event, so the server writes it through the API after
- * the response. Writes are best effort and deduplicated.
+ * Writes the Kubernetes Events that result from a sync. A hook cannot return an Event, so the server writes it through
+ * the API after the response. Writes are best effort and deduplicated.
  *
- * The name is derived from parent, reason, message and generation, so a replay gets "already exists", which is treated
- * as success. The API server deletes an Event after an hour. A condition that persists or recurs with the same text is
- * then written again.
+ * The name is derived from the parent, reason, message and generation, so a replay gets "already exists", which is
+ * treated as success. The API server deletes an Event after an hour. After that, a condition that persists or recurs
+ * with the same text is written again.
  * Source: docs/reference/specification/virtual-server.md#events, "Events".
  */
 import { createHash } from 'node:crypto'
@@ -18,13 +18,13 @@ export interface EventSink {
   readonly emit: (event: HookEvent) => void
 }
 
-/** Writes one Event object. Also resolves when it already exists. */
+/** Writes one Event object. Also resolves when the Event already exists. */
 export type EventWriter = (event: KubeObject) => Promise<void>
 
 /** Maximum number of remembered event names. After a restart, each known event costs one rejected create. */
 const maxRemembered = 10_000
 /**
- * Slightly longer than the hour of `--event-ttl`, because an earlier attempt would find the old Event just before it
+ * Slightly longer than `--event-ttl` (one hour), because an earlier attempt would find the old Event just before it
  * expires.
  */
 const rememberedMs = 65 * 60_000
@@ -42,7 +42,7 @@ class Events {
   readonly #write: EventWriter
   readonly #log: HookLog
   readonly #now: () => Date
-  /** Time of the write by event key. */
+  /** Time of the last write, by event key. */
   readonly #written = new Map<string, number>()
   #waiting: KubeObject[] = []
   #writing = 0
@@ -100,7 +100,7 @@ function keyOf({ metadata }: KubeObject): string {
   return `${metadata.namespace}/${metadata.name}`
 }
 
-/** Returns the message of our own errors only, because other messages might repeat request data. */
+/** Returns the message only for our own errors, because other messages might repeat request data. */
 function reasonOf(error: unknown): string {
   if (error instanceof GatehouseError) return error.message
   return error instanceof Error ? error.name : 'unknown'
@@ -135,7 +135,10 @@ export function eventObject({ parent, type, reason, message }: HookEvent, now: (
   }
 }
 
-/** Returns a writer for the API server of the pod's cluster or of a kubeconfig. Throws when neither is configured. */
+/**
+ * Returns a writer for the API server of the pod's cluster or for the one in a kubeconfig. Throws if neither is
+ * configured.
+ */
 export async function clusterEventWriter(kubeconfig?: string): Promise<EventWriter> {
   const { KubeConfig, apiPath, apiServer } = await import('../base/api-server.ts')
   const config = new KubeConfig()

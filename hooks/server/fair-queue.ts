@@ -1,13 +1,13 @@
 /** Identifies a requester by connection and user. */
 export interface QueueRequester {
   readonly address: string
-  /** Only as trustworthy as the client at `address`. */
+  /** The user is only as trustworthy as the client at `address`. */
   readonly user: string
 }
 
 /**
- * A fair queue. Addresses take turns, and the users of an address take turns within it. No address can delay the first
- * task of another address by more than one task, regardless of how many tasks or users it has.
+ * A fair queue. Addresses take turns, and the users of an address take turns within it. An address delays another
+ * address's first task by at most one task, regardless of how many tasks or users it has.
  */
 export class FairQueue<T> {
   readonly #addresses = new Turns<Turns<T[]>>()
@@ -23,7 +23,7 @@ export class FairQueue<T> {
     users.getOrAdd(user, () => []).push(task)
   }
 
-  /** Removes and returns the next task. Its user and its address then move behind all others. */
+  /** Removes and returns the next task. Its user and its address then move to the end of their queues. */
   shift(): T | undefined {
     const users = this.#addresses.next()
     const tasks = users?.next()

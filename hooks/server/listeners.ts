@@ -1,6 +1,6 @@
 /**
- * The ports of the hooks server: one for all callers, or one each for Metacontroller and the API server. They use TLS
- * when a certificate is configured. All ports reload it without a restart.
+ * The hooks server's ports: one for all callers, or one each for Metacontroller and the API server. They use TLS when a
+ * certificate is configured. All ports reload the certificate without a restart.
  */
 import { once } from 'node:events'
 import { createServer as createHttpServer, type RequestListener, type Server } from 'node:http'
@@ -21,7 +21,7 @@ const timeouts = { headersTimeout: 5_000, requestTimeout: 15_000, connectionsChe
 const keepAliveMs = 120_000
 
 export interface Port {
-  /** 0 lets the system choose. */
+  /** With 0, the system chooses a port. */
   readonly port: number
   readonly app: RequestListener
 }
@@ -32,18 +32,18 @@ export interface HookPortsOptions {
   readonly files?: CertificateFiles | undefined
   /** Called when a new certificate is served. */
   readonly onReloaded: () => void
-  /** Called when a new certificate is invalid; the old one stays in use. */
+  /** Called when a new certificate is invalid; the old certificate stays in use. */
   readonly onUnusable: (reason: string) => void
 }
 
 export interface HookPorts {
-  /** The bound ports, in the given order. */
+  /** The ports that are bound, in the given order. */
   readonly ports: readonly number[]
   /** Finishes open requests, and closes all connections after the grace period. */
   close(graceMs: number): Promise<void>
 }
 
-/** Throws when a port is in use or the certificate is invalid. No port stays open in that case. */
+/** Throws when a port is in use or the certificate is invalid. No port is left open in that case. */
 export async function listen({
   host,
   ports,

@@ -31,7 +31,7 @@ export function makeLog(
   }
 }
 
-/** Returns the source location of an unexpected error. Its message could repeat request data and is omitted. */
+/** Returns the source location of an unexpected error. Omits its message, which could repeat request data. */
 export function placeOf(error: unknown): string {
   const line =
     error instanceof Error ? error.stack?.split('\n').find((text) => /^\s+at /.test(text)) : undefined

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 /**
- * The `gatehouse-hooks` command: reads flags and environment, and serves the hooks until a signal stops it.
+ * The `gatehouse-hooks` command: reads the flags and the environment, and serves the hooks until a signal stops it.
  *
- * Only this file of the hooks half reads the environment. Exit codes: 0 stopped by a signal, 1 failed, 2 invalid usage
+ * In the hooks half, only this file reads the environment. Exit codes: 0 stopped by a signal, 1 failed, 2 invalid usage
  * or settings.
  */
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
@@ -34,9 +34,9 @@ import { EvaluationWorker } from './workers.ts'
 import { tokenReader } from './tokens.ts'
 
 /**
- * Limits for the threads that evaluate large bodies. A heap fits the largest accepted body and its result (the process
- * option --max-old-space-size, which the image sets, overrides them). The deadline matches the 10 s timeout of
- * Metacontroller and the API server.
+ * Limits for the threads that evaluate large bodies. The heap limit is large enough for the largest accepted body and
+ * its result. The process option --max-old-space-size, which the image sets, overrides it. The deadline matches the 10
+ * s timeout of Metacontroller and the API server.
  */
 const workerLimits = {
   hooks: { heapMb: 192, deadlineMs: 10_000 },
@@ -56,7 +56,7 @@ interface Flags {
   readonly logLevel?: LogLevelName
 }
 
-/** All environment variables of this program. */
+/** All environment variables that this program reads. */
 const variables = {
   GATEHOUSE_RUNTIME_IMAGE: 'image for generated pods',
   GATEHOUSE_VERSION: 'version of this build',
@@ -286,7 +286,7 @@ function certificateFiles({ tlsCertFile, tlsKeyFile, clientCaFile }: Flags): Cer
   return undefined
 }
 
-/** Outside a cluster, there is no API server to store events. */
+/** Outside a cluster, there is no API server to store events in. */
 async function eventsOrNone(): Promise<EventSink | undefined> {
   if (process.env['KUBERNETES_SERVICE_HOST'] === undefined) return undefined
   try {

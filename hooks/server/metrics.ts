@@ -1,6 +1,6 @@
 /**
- * Counters and latencies of the hooks server, in Prometheus text format. Label values come from the registry and from
- * fixed words only, so an unmanaged object cannot add series. Names come from the metrics table.
+ * The hooks server's counters and latencies, in Prometheus text format. Label values come only from the registry and
+ * from fixed words, so an unmanaged object cannot add series. Names come from the metrics table.
  */
 import { engineFailures } from '../../schemas/cedar/index.ts'
 import {
@@ -60,7 +60,7 @@ export class HookMetrics {
     increment(this.#requests, { kind, hook, code: status })
   }
 
-  /** Adds policy engine failures from a worker thread. */
+  /** Adds the number of policy engine failures from a worker thread. */
   addEngineFailures(count: number): void {
     this.#workerFailures += count
   }

@@ -5,7 +5,7 @@
 import type { GatehouseError } from '../../schemas/index.ts'
 import type { HookLog } from './log.ts'
 
-/** The called hook. Both values come from fixed sets, because they become labels. */
+/** The called hook. Both values come from fixed sets, because they are used as labels. */
 export interface CalledHook {
   readonly kind: string
   readonly hook: string
@@ -21,7 +21,7 @@ const quietSeconds = 60
 
 export class RejectionLog {
   readonly #options: RejectionLogOptions
-  /** Last log entry by kind, hook and code; there are few combinations. */
+  /** The last log entry by kind, hook and code; there are only a few combinations. */
   readonly #lastLogged = new Map<string, { at: number; since: number }>()
 
   constructor(options: RejectionLogOptions) {

@@ -1,11 +1,12 @@
 /**
- * Reads request bodies with limits on bytes, values and depth while they arrive, and on the total bytes across all
- * requests.
+ * Reads request bodies. Limits the bytes, values and depth of each body while it arrives, and the total bytes across
+ * all requests.
  *
- * A request only occupies a slot of its group after its body has arrived, so slow senders occupy none. Their received
- * bytes do count. When the memory budget is exhausted, the body that has been arriving the longest is dropped. An
- * oversized body is released immediately but answered when the client can read the response: up to one more
- * maximum-size body is discarded unread. Compressed bodies are rejected, because no legitimate caller sends them.
+ * A request occupies one of its group's slots only after its body has arrived, so slow senders occupy none. However,
+ * their received bytes count. When the memory budget is exhausted, the body that has been arriving the longest is
+ * dropped. An oversized body is released immediately, but the response is sent only when the client can read it: up to
+ * one more maximum-size body is discarded unread. Compressed bodies are rejected, because no legitimate caller sends
+ * them.
  * Source: RFC 9110 sections 15.5.14 and 15.5.16, RFC 9112 section 9.6.
  */
 import type { NextFunction, Request, Response } from 'express'
@@ -13,7 +14,7 @@ import { GatehouseError } from '../../schemas/index.ts'
 import { JsonBounds, type JsonLimits } from '../base/json-bounds.ts'
 
 export interface BodyLimits extends JsonLimits {
-  /** Maximum number of concurrent requests with a complete body. */
+  /** Maximum number of concurrent requests whose body is complete. */
   readonly requests: number
   /** Maximum number of concurrent requests whose body is still arriving. */
   readonly arriving: number
@@ -24,7 +25,7 @@ export interface BodyLimits extends JsonLimits {
 /** A complete body, not yet parsed as JSON. */
 export interface Body {
   readonly bytes: Uint8Array<ArrayBuffer>
-  /** Used bytes, from the start. */
+  /** Number of used bytes, from the start. */
   readonly size: number
   /** Upper bound on the number of JSON values. */
   readonly values: number
@@ -57,7 +58,7 @@ function rejectCompressed(request: Request): void {
     throw new GatehouseError('UNSUPPORTED_MEDIA_TYPE', { detail: 'the request body must not be compressed' })
 }
 
-/** Legitimate callers send a body within this time. A slower one may be dropped. */
+/** Legitimate callers send a body within this time. A slower body may be dropped. */
 const maxWaitMs = 1_000
 
 interface Arrival {
@@ -65,7 +66,7 @@ interface Arrival {
   readonly drop: () => void
 }
 
-/** Memory and slots that the requests of one group use. */
+/** Memory and slots that one group's requests use. */
 class Budget {
   readonly #limits: BodyLimits
   readonly #now: () => number
@@ -105,7 +106,7 @@ class Budget {
     this.#arriving.delete(arrival)
   }
 
-  /** Occupies a slot for a complete body. Throws RATE_LIMITED when all are in use. */
+  /** Occupies a slot for a complete body. Throws RATE_LIMITED when all slots are in use. */
   enter(): void {
     if (this.#requests >= this.#limits.requests) throw overloadError()
     this.#requests += 1
@@ -200,7 +201,7 @@ function collect(request: Request, response: Response, limits: BodyLimits, budge
   })
 }
 
-/** Frees the memory now, because buffers that wait for garbage collection would exceed the budget. */
+/** Frees the memory immediately, because buffers that wait for garbage collection would exceed the budget. */
 function free({ buffer }: Uint8Array<ArrayBuffer>): void {
   if (!buffer.detached) buffer.transfer(0)
 }

@@ -1,14 +1,14 @@
 /**
- * HTTP routes in front of the registry and of admission. Only this file depends on Express.
+ * HTTP routes in front of the registry and admission. Only this file depends on Express.
  *
  *   POST /hooks/<plural>/sync, /hooks/<plural>/customize   Metacontroller (hooks v2)
  *   POST /validate                                         AdmissionReview v1, all kinds
  *   GET  /healthz, /readyz, /metrics
  *
  * Bodies contain Secrets, so they are never logged and never quoted in errors. Callers of /hooks present a bearer token
- * when one is configured, and callers of /validate a client certificate when a CA is configured. With two ports, each
- * serves one group of callers. A NetworkPolicy can then admit Metacontroller to one port; the API server, which no
- * policy can select, uses the other.
+ * when one is configured; callers of /validate present a client certificate when a CA is configured. With two ports,
+ * each serves one group of callers. A NetworkPolicy can then admit Metacontroller to one port; the API server, which no
+ * policy can select, uses the other port.
  * Source: Metacontroller hook HTTP contract; Kubernetes admission.k8s.io/v1; RFC 9457 for errors.
  */
 import { timingSafeEqual } from 'node:crypto'
@@ -37,23 +37,25 @@ export interface ServerOptions {
   readonly seconds: () => number
   /** Returns the reason why the server is not ready; undefined when it is. */
   readonly notReady: () => string | undefined
-  /** Served groups; default both. */
+  /** Groups that are served; both by default. */
   readonly serves?: readonly HookService[]
-  /** Returns the accepted bearer tokens of /hooks. An empty list rejects every caller. */
+  /** Returns the bearer tokens that /hooks accepts. An empty list rejects every caller. */
   readonly tokens?: () => readonly string[]
-  /** Requires a client certificate on /validate that the listener's CA signed. */
+  /** On /validate, requires a client certificate that the listener's CA signed. */
   readonly clientCertificate?: boolean
-  /** Evaluate large bodies, one worker per group of callers. Without them, the main thread does. */
+  /**
+   * Workers that evaluate large bodies, one per group of callers. Without them, the main thread evaluates these bodies.
+   */
   readonly workers?: { readonly hooks: EvaluationWorker; readonly reviews: EvaluationWorker }
-  /** Receives the events of a sync; never awaited. */
+  /** Receives the events that result from a sync; never awaited. */
   readonly events?: EventSink
 }
 
 const mebibyte = 1024 * 1024
 
 /**
- * A Metacontroller request contains every related object of a namespace. A review contains an object before and after
- * the change, each at most 3 MiB. The budgets are separate, so that untrusted clients, who can only cause reviews,
+ * A Metacontroller request contains every related object in a namespace. A review contains an object before and after
+ * the change, each of at most 3 MiB. The budgets are separate, so that untrusted clients, which can only cause reviews,
  * cannot block Metacontroller. The measured total stays below 512 MiB (test/security/hooks/memory.test.ts).
  */
 const hookLimits: BodyLimits = {

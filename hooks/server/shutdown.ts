@@ -23,7 +23,7 @@ export function shutdownOf(server: Server): (graceMs: number) => Promise<void> {
   return async (graceMs) => {
     const closed = once(server, 'close')
     server.close()
-    // A connection whose response is sent after close() stays open but is idle.
+    // A connection whose response is sent after close() stays open, but it is idle.
     const idle = setInterval(() => server.closeIdleConnections(), pollMs)
     // Node does not treat a connection without a request as idle.
     const closeUnused = setTimeout(() => {

@@ -1,5 +1,5 @@
 /**
- * The program of a worker thread, which evaluates calls one by one. Its `workerData` contains the installation's
+ * The program that a worker thread runs, which evaluates calls one by one. Its `workerData` contains the installation's
  * settings.
  */
 import { parentPort, workerData } from 'node:worker_threads'

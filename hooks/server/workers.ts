@@ -1,10 +1,10 @@
 /**
  * Evaluates large bodies in a worker thread, so that they do not block the event loop for probes and other callers.
  *
- * One thread runs one task at a time, and waiting tasks take turns by caller. Admission to the queue and the total body
- * size are limited beforehand. After a very large body, the thread is replaced to return its heap to the system. When a
- * thread ends (for example, because its heap is full) or exceeds the deadline, its task fails and the next task gets a
- * new thread.
+ * A thread runs one task at a time, and callers with waiting tasks take turns. Admission to the queue and the total
+ * body size are limited beforehand. After a very large body, the thread is replaced to return its heap to the system.
+ * When a thread exits (for example, because its heap is full) or exceeds the deadline, its task fails and the next task
+ * gets a new thread.
  */
 import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -17,7 +17,7 @@ import { type QueueRequester, FairQueue } from './fair-queue.ts'
 export interface WorkerTask {
   readonly call: HookCall
   readonly body: Uint8Array<ArrayBuffer>
-  /** Used bytes of the body, from the start. */
+  /** Number of used bytes of the body, from the start. */
   readonly size: number
 }
 
@@ -41,7 +41,7 @@ export interface WorkerOptions {
   readonly settings: HookSettings
   /** Limit on the thread's V8 heap. */
   readonly heapMb: number
-  /** Time limit for one task. Callers do not wait longer. */
+  /** Time limit for one task. Callers do not wait any longer than this. */
   readonly deadlineMs: number
   /** Called with the number of policy engine failures in the thread. */
   readonly onEngineFailures: (count: number) => void
@@ -60,7 +60,7 @@ const anyRequester: QueueRequester = { address: '', user: '' }
 
 /** A task did not finish. */
 export class WorkerFailure extends ModuleError {
-  /** A source location, or the event that ended the thread. */
+  /** A source location or the event that ended the thread. */
   readonly place: string
 
   constructor(name: string, place: string) {
@@ -84,8 +84,8 @@ export class EvaluationWorker {
 
   /**
    * Takes ownership of `body`. Rejects with GatehouseError for an invalid body, with WorkerFailure when the thread
-   * ends, and with RATE_LIMITED when too many tasks of `requester` are waiting (no limit without a requester). A task
-   * that is aborted before it starts is dropped.
+   * exits, and with RATE_LIMITED when too many of the `requester`'s tasks are waiting (without a requester, there is no
+   * limit). A task that is aborted before it starts is dropped.
    */
   run(task: WorkerTask, signal: AbortSignal, requester?: QueueRequester): Promise<EvaluatedCall> {
     return new Promise((resolve, reject) => {

@@ -1,4 +1,4 @@
-/** A kind of child. Metacontroller never updates a kind without an update strategy. */
+/** A kind of child object. Metacontroller never updates a kind without an update strategy. */
 export interface ChildKind {
   readonly apiVersion: string
   readonly kind: string
@@ -35,14 +35,14 @@ export const childKinds = {
 export type ChildName = keyof typeof childKinds
 
 /**
- * Possible child names of one parent by kind. Every kind that the parent's hooks create has an entry, and the compiler
+ * A parent's possible child names, by kind. Every kind that the parent's hooks create has an entry, and the compiler
  * requires one for each new kind.
  */
 export type ChildNames<Kind extends ChildName = ChildName> = Readonly<
   Record<Kind, readonly (string | undefined)[]>
 >
 
-/** Kinds that accompany the workload of a server that clients reach. */
+/** Kinds that accompany the workload of a server that clients connect to. */
 export const servedKinds = [
   'PodDisruptionBudget',
   'HorizontalPodAutoscaler',

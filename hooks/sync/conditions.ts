@@ -1,9 +1,9 @@
 /**
  * A status's conditions, set by type and stable between syncs.
  *
- * `lastTransitionTime` is copied from the parent's status while the condition's status is unchanged, so that a second
- * sync over the same facts writes nothing. A condition that is not set again is dropped, because the response replaces
- * the whole status. Limits of type, reason and message: docs/reference/specification/external-auth.md#status, "status".
+ * `lastTransitionTime` is copied from the parent's status while the condition's status is unchanged, so a second sync
+ * with the same input writes nothing. A condition that is not set again is dropped, because the response replaces the
+ * whole status. Limits on type, reason and message: docs/reference/specification/external-auth.md#status, "status".
  */
 import { byText } from '../../schemas/index.ts'
 import { fieldsOf, isFields, type KubeObject, listOf } from '../base/kube.ts'
@@ -33,7 +33,7 @@ export class Conditions {
   readonly #observedTime: () => string
   readonly #current = new Map<string, StatusCondition>()
 
-  /** `observedTime` is only called when a condition changes, because it scans the whole request. */
+  /** `observedTime` is called only when a condition changes, because it scans the whole request. */
   constructor(parent: KubeObject, observedTime: () => string) {
     const previous = listOf(fieldsOf(parent['status'])['conditions']).filter(isFields)
     this.#previous = new Map(previous.map((condition) => [condition['type'], condition]))
@@ -55,7 +55,10 @@ export class Conditions {
     })
   }
 
-  /** Sets the condition to True with the given reason, or to False with the failure's. Returns true if it is True. */
+  /**
+   * Sets the condition to True with the given reason, or to False with the failure's reason. Returns true if the
+   * condition is True.
+   */
   check(type: string, failure: SyncFailure | undefined, reason: string, message: string): boolean {
     if (failure) this.set(type, 'False', failure.reason, failure.message)
     else this.set(type, 'True', reason, message)
@@ -102,7 +105,7 @@ export function failed(reason: string, message: string): { readonly failure: Syn
   return { failure: { reason, message } }
 }
 
-/** Truncates a message that is too long, never inside a character. */
+/** Truncates a message that is too long, but never within a character. */
 function truncate(message: string): string {
   if (message.length <= maxMessage) return message
   // Half of a surrogate pair is not valid JSON for every parser.

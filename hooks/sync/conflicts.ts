@@ -1,8 +1,8 @@
 /**
- * Finds unmanaged objects under the names of desired children.
+ * Finds unmanaged objects that have the names of desired children.
  *
- * Metacontroller ignores "already exists", so such a child would silently be missing. The related rules of rules.ts
- * request the same names; an object there that this parent does not control is unmanaged.
+ * Metacontroller ignores "already exists", so such a child would silently be missing. The related rules in rules.ts
+ * request the same names; a returned object that this parent does not control is unmanaged.
  */
 import type { SyncFailure } from './conditions.ts'
 import type { AnyContext } from './context.ts'

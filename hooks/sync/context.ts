@@ -1,7 +1,8 @@
 /**
- * The context of a sync: the request, typed access to its objects with defaults, and the conditions that it builds.
+ * The context of a sync: the request, typed access to its objects with defaults, and the conditions that the sync
+ * builds.
  *
- * Derived from the request alone; no state is kept between calls.
+ * It is derived from the request alone, and no state is kept between calls.
  */
 import {
   apiVersion,
@@ -31,7 +32,7 @@ const coreGroups = {
   Ingress: 'Ingress.networking.k8s.io/v1',
 } as const
 
-/** Input of a sync in addition to its request. */
+/** Input for a sync in addition to its request. */
 export interface SyncOptions {
   readonly settings: HookSettings
   readonly violationsOf: (object: KubeObject) => readonly Violation[]
@@ -43,12 +44,12 @@ export class SyncContext<K extends KindName> {
   readonly conditions: Conditions
   /** The parent as stored. */
   readonly stored: KubeObject
-  /** Errors of the parent's own manifest. `parent` is only trustworthy when there are none. */
+  /** Errors in the parent's own manifest. `parent` is trustworthy only if there are none. */
   readonly violations: readonly Violation[]
   /** The parent with its defaults. */
   readonly parent: Kinds[K]
 
-  /** Returns the violations of a related object, from its schema and its kind's checks. */
+  /** Returns a related object's violations, from its schema and its kind's checks. */
   readonly violationsOf: (object: KubeObject) => readonly Violation[]
 
   constructor(request: SyncRequest, { settings, violationsOf }: SyncOptions, kind: K) {
@@ -62,7 +63,7 @@ export class SyncContext<K extends KindName> {
     this.parent = filledCopy(request.parent, kind)
   }
 
-  /** The parent's spec with defaults. Empty when the manifest has no spec, which is also a violation. */
+  /** The parent's spec with defaults. It is empty when the manifest has no spec, which is also a violation. */
   get spec(): Kinds[K]['spec'] {
     const spec: Kinds[K]['spec'] | null | undefined = this.parent.spec
     return spec ?? {}
@@ -142,7 +143,7 @@ export class SyncContext<K extends KindName> {
       const object = findByName(this.request.related, coreGroups[kind], name)
       return [name, object?.metadata.uid ?? '', object?.metadata.resourceVersion ?? '']
     })
-    // 64 bits are sufficient, because it is only compared with the previous revision.
+    // 64 bits are sufficient, because the hash is only compared with the previous revision.
     return hashOf(seen).slice(0, 16)
   }
 
@@ -152,7 +153,7 @@ export class SyncContext<K extends KindName> {
   }
 }
 
-/** A context of any kind, for functions that do not use the parent. */
+/** A context for any kind, for functions that do not use the parent. */
 export type AnyContext = Omit<SyncContext<KindName>, 'parent' | 'spec'>
 
 /** Returns `observedGeneration` and `conditions`. Metacontroller injects the same generation. */
@@ -170,7 +171,7 @@ function filledCopy<K extends KindName>(object: KubeObject, kind: K): Kinds[K] {
   return withDefaults(ofKind(rest, kind))
 }
 
-/** Narrows the object to its kind. Throws on another kind, which would be a programming error. */
+/** Narrows the object to its kind. Throws for any other kind, which would be a programming error. */
 function ofKind<K extends KindName>(object: KubeObject, kind: K): KubeObject & { readonly kind: K } {
   if (isOfKind(object, kind)) return object
   throw new TypeError(`expected a ${kind}`)

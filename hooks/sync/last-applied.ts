@@ -1,10 +1,10 @@
 /**
  * Returns children as they were last applied, for a sync that cannot compute new ones.
  *
- * Metacontroller deletes children that a response omits, so a broken reference must not result in an empty list. The
- * last-applied state is returned instead of the observed object, whose defaulted fields would become managed. Sources,
- * in order: the last-applied annotation (dynamic apply), the fields that Metacontroller owns (server-side apply), or
- * just the name, which changes nothing in a three-way merge.
+ * Metacontroller deletes any children that a response omits, so a broken reference must not result in an empty list.
+ * The last-applied state is returned instead of the observed object, whose defaulted fields would become managed.
+ * Sources, in order of preference: the last-applied annotation (dynamic apply), the fields that Metacontroller owns
+ * (server-side apply), or just the name, which changes nothing in a three-way merge.
  */
 import { parseEmbeddedJson } from '../base/json-bounds.ts'
 import { fieldsOf, isFields, isTerminating, type KubeObject } from '../base/kube.ts'
@@ -17,7 +17,10 @@ export function lastApplied(child: KubeObject): KubeObject | undefined {
   return appliedByAnnotation(child) ?? ownedFields(child)
 }
 
-/** Like `lastApplied`, but only reads the annotation of dynamic apply, which contains the applied object literally. */
+/**
+ * Like `lastApplied`, but reads only the annotation that dynamic apply sets, which contains the applied object
+ * verbatim.
+ */
 export function appliedByAnnotation(child: KubeObject): KubeObject | undefined {
   const text = child.metadata.annotations?.[lastAppliedAnnotation]
   const applied = text === undefined ? undefined : parse(text)

@@ -1,8 +1,8 @@
 /**
  * Reconstructs what a field manager applied from the object and its `metadata.managedFields` (server-side apply).
  *
- * In the `fieldsV1` tree, `f:<name>` is an owned field, `k:<json of its keys>` a list item, `v:<json>` a set member,
- * and `.` the item itself. The manager's name is Metacontroller's default.
+ * In the `fieldsV1` tree, `f:<name>` is an owned field, `k:<json of its keys>` is a list item, `v:<json>` is a set
+ * member, and `.` is the item itself. The manager has Metacontroller's default name.
  * Source: Kubernetes API conventions, "Field management".
  */
 import { parseEmbeddedJson } from '../base/json-bounds.ts'
@@ -50,10 +50,10 @@ interface Keyed {
   readonly subtrees: Map<string, unknown>
 }
 
-/** Items of a list use one set of keys. The API server never writes a tree with many sets. */
+/** All items of a list use one set of keys. The API server never writes a tree with many sets. */
 const maxKeySets = 8
 
-/** Looks each item up in maps, because a list and its tree may both be long. */
+/** Looks up each item in maps, because a list and its tree may both be long. */
 function pickItems(items: readonly unknown[], tree: Readonly<Record<string, unknown>>): unknown[] {
   const members = new Set<unknown>()
   const keySets = new Map<string, Keyed>()

@@ -1,9 +1,10 @@
 /**
  * Determines the time that a hook may use: the newest time in its own request.
  *
- * A hook has no clock, because the same request must give the same bytes. The API server stamps every write into
- * `metadata.managedFields`, so the newest stamp is the time of the change that caused the call, and therefore of a
- * changed condition. If there are no stamps (manifests rendered offline), the time is the epoch.
+ * A hook has no clock, because the same request must produce the same bytes. The API server records the time of every
+ * write in `metadata.managedFields`. The newest timestamp is therefore the time of the change that caused the call, and
+ * of any condition that changed as a result. If there are no timestamps (manifests rendered offline), the time is the
+ * epoch.
  */
 import { fieldsOf, isFields, type KubeObject, listOf } from '../base/kube.ts'
 import type { SyncRequest } from './protocol.ts'
@@ -16,7 +17,7 @@ export function isTimestamp(value: unknown): value is string {
   return typeof value === 'string' && timestampForm.test(value) && !Number.isNaN(Date.parse(value))
 }
 
-/** Returns the newest timestamp of the parent, its children and related objects: RFC 3339, UTC, whole seconds. */
+/** Returns the newest timestamp of the parent, its children and its related objects: RFC 3339, UTC, whole seconds. */
 export function observedTime(request: SyncRequest): string {
   let newest = Number.NEGATIVE_INFINITY
   const addTime = (value: unknown) => {

@@ -1,6 +1,7 @@
 /**
- * Sets the conditions Reconciling and Stalled, each present only while it is True. With observedGeneration, they show
- * tools that wait for an object (kubectl, Flux) whether it is done, in progress, or needs manual action.
+ * Sets the conditions Reconciling and Stalled, each present only while it is True. Together with observedGeneration,
+ * they show tools that wait for an object (kubectl, Flux) whether it is ready, in progress, or in need of manual
+ * action.
  *
  * Stalled means that the resource will not recover on its own: the manifest or the cause of the stuck rollout must be
  * fixed. A resource that waits for other objects is Reconciling, because one apply may create a reference before its
@@ -16,7 +17,7 @@ import type { AnyContext } from './context.ts'
 
 const rolloutInProgress = 'RolloutInProgress'
 
-/** Reasons caused by the manifest even though its checks passed. */
+/** Reasons that the manifest causes even though its checks passed. */
 const ownReasons: ReadonlySet<string> = new Set([
   'AttachDisabled',
   'ConfigInvalid',
@@ -31,9 +32,9 @@ const ownReasons: ReadonlySet<string> = new Set([
 export interface SyncProgress {
   /** Failures that prevent applying the children; empty when they are applied. */
   readonly failures: readonly SyncFailure[]
-  /** One entry per workload of the resource; undefined while it does not exist. */
+  /** One entry for each of the resource's workloads; undefined while the workload does not exist. */
   readonly workloads?: readonly (WorkloadState | undefined)[]
-  /** Failure of the rollout that is not visible in the status of its workloads. */
+  /** A rollout failure that is not visible in the status of the workloads. */
   readonly broken?: SyncFailure | undefined
 }
 
@@ -44,7 +45,9 @@ const transientReasons: ReadonlySet<string> = new Set([
   'GroupRefNotReady',
 ])
 
-/** Sets both conditions. Call it after Ready is set: during a rollout, Ready keeps the previous generation. */
+/**
+ * Sets both conditions. Call this function after Ready is set: during a rollout, Ready keeps the previous generation.
+ */
 export function reportProgress(
   context: AnyContext,
   { failures, workloads = [], broken }: SyncProgress,
@@ -82,7 +85,7 @@ export function stuckMessage(why: string): string {
 
 /**
  * Returns Warning events for problems that need manual action: the reason for a stall, and missing objects that the
- * user must create. Empty while pods are just starting.
+ * user must create. Returns none while pods are still starting.
  */
 export function progressEvents(parent: KubeObject, status: Fields): readonly HookEvent[] {
   if (isTerminating(parent)) return []

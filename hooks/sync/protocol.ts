@@ -1,8 +1,8 @@
 /**
  * The protocol between Metacontroller and the hooks (CompositeController, hooks v2): request and response types, and
- * the parser of untrusted request bodies.
+ * the parser for untrusted request bodies.
  *
- * Does not look into specs, which each kind validates.
+ * Does not inspect specs, which each kind validates.
  * Source: Metacontroller CompositeController API, `version: v2` (maps of related and children objects are keyed
  * `namespace/name`).
  */
@@ -27,18 +27,21 @@ export interface SyncRequest {
 
 interface RelatedResource {
   readonly apiVersion: string
-  /** Plural resource name, lower case. */
+  /** Plural resource name, in lowercase. */
   readonly resource: string
 }
 
 export interface NamespaceRule extends RelatedResource {
   readonly namespace: string
-  /** Omit to select every object in the namespace. Never empty, because an empty list would select everything. */
+  /**
+   * Omit to select every object in the namespace. The list is never empty, because an empty list would select
+   * everything.
+   */
   readonly names?: readonly string[]
   readonly labelSelector?: never
 }
 
-/** Objects in the result that are in other namespaces are skipped when the request is read. */
+/** Objects from other namespaces are skipped when the request is read. */
 interface LabelRule extends RelatedResource {
   readonly labelSelector: { readonly matchLabels: Readonly<Record<string, string>> }
   readonly namespace?: never
@@ -59,7 +62,7 @@ export interface SyncResponse {
   readonly children: readonly KubeObject[]
 }
 
-/** A Kubernetes Event that the state of a parent requires. */
+/** A Kubernetes Event that a parent's state requires. */
 export interface HookEvent {
   readonly parent: KubeObject
   readonly type: 'Warning' | 'Normal'
@@ -69,12 +72,12 @@ export interface HookEvent {
 
 const nameForm = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/
 
-/** Reads the body of a customize call. Throws GatehouseError BAD_REQUEST with the invalid field. */
+/** Reads the body of a customize call. Throws GatehouseError BAD_REQUEST, which names the invalid field. */
 export function readCustomizeRequest(body: unknown, kind: string): CustomizeRequest {
   return { parent: readParent(envelope(body)['parent'], kind) }
 }
 
-/** Reads the body of a sync call. Throws GatehouseError BAD_REQUEST with the invalid field. */
+/** Reads the body of a sync call. Throws GatehouseError BAD_REQUEST, which names the invalid field. */
 export function readSyncRequest(body: unknown, kind: string): SyncRequest {
   const fields = envelope(body)
   const parent = readParent(fields['parent'], kind)
@@ -86,7 +89,7 @@ export function readSyncRequest(body: unknown, kind: string): SyncRequest {
   }
 }
 
-/** Returns an object from a group by name. */
+/** Returns the object with this name from a group. */
 export function findByName(groups: ObjectGroups, group: string, name: string): KubeObject | undefined {
   const objects = groups.get(group)
   if (!objects) return undefined
@@ -98,7 +101,7 @@ export function findByName(groups: ObjectGroups, group: string, name: string): K
   return byName.get(name)
 }
 
-/** Lazily created index of each group by name. The first of several objects with one name wins. */
+/** A lazily created index of each group, by name. If several objects have the same name, the first one wins. */
 const indexes = new WeakMap<readonly KubeObject[], ReadonlyMap<string, KubeObject>>()
 
 /** Returns `Kind.group/version`, or `Kind.version` for core kinds. */

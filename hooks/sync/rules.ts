@@ -1,10 +1,10 @@
 /**
  * Builds `customize` responses: one related rule per kind, always with the parent's namespace.
  *
- * Metacontroller caches the response per generation of the parent, so it may only depend on name, namespace and spec.
- * Secrets and ConfigMaps are requested by name, because a rule without names would return every Secret in the
+ * Metacontroller caches the response for each generation of the parent, so it may depend only on the name, namespace
+ * and spec. Secrets and ConfigMaps are requested by name, because a rule without names would return every Secret in the
  * namespace. Children are requested by name as well, to detect unmanaged objects with those names. An optional kind is
- * only requested when a child of that kind exists, because a rule for an unknown kind stops every sync.
+ * requested only when a child of that kind exists, because a rule for an unknown kind stops every sync.
  */
 import { apiVersion, kinds, byText } from '../../schemas/index.ts'
 import type { KubeObject } from '../base/kube.ts'
@@ -17,9 +17,9 @@ export interface RelatedKind {
 }
 
 export interface WantedObjects {
-  /** Gatehouse kinds for which every object in the namespace is needed. */
+  /** Gatehouse kinds of which every object in the namespace is needed. */
   readonly kinds?: readonly string[]
-  /** Names of needed objects, for kinds of which only some objects are needed. */
+  /** Names of the needed objects, for kinds of which only some objects are needed. */
   readonly named?: Readonly<Record<string, readonly string[]>>
   /** Names of Secrets. */
   readonly secrets?: Iterable<string | undefined>

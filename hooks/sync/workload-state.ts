@@ -3,9 +3,9 @@ import { type Fields, fieldsOf, type KubeObject } from '../base/kube.ts'
 import { conditionOf } from './conditions.ts'
 import { appliedByAnnotation } from './last-applied.ts'
 
-/** State of a workload, derived from its status and never from its pods. */
+/** The state of a workload, derived from its status and never from its pods. */
 export interface WorkloadState {
-  /** Desired count as observed; 1 when the workload does not set it. */
+  /** The desired count as observed; 1 when the workload does not set it. */
   readonly replicas: number
   readonly readyReplicas: number
   readonly availableReplicas: number
@@ -13,9 +13,9 @@ export interface WorkloadState {
   readonly failure: string | undefined
   /** True when the status is for the current template and every pod is available and up to date. */
   readonly isComplete: boolean
-  /** Manual action needed if this state persists. */
+  /** The manual action that is needed if this state persists. */
   readonly hint: string | undefined
-  /** For a StatefulSet: its revision of the current template. */
+  /** For a StatefulSet, the revision of its current template. */
   readonly revision: string | undefined
 }
 
@@ -23,7 +23,7 @@ export interface WorkloadState {
  * Returns the state of a Deployment or StatefulSet; undefined while it does not exist. `desired` is the object to
  * apply: if a different object was applied last, the status belongs to an older template. While the controller has not
  * observed the current generation, the pods in the status keep `parent` ready but do not make it ready. Without
- * `parent`, they always count.
+ * `parent`, these pods always count.
  */
 export function workloadState(
   object: KubeObject | undefined,
@@ -49,8 +49,9 @@ export function workloadState(
 }
 
 /**
- * Detects a known StatefulSet limitation: it waits for an old pod to become ready before it replaces it, even when that
- * never happens (Kubernetes, StatefulSets, "Forced rollback"). A normal replacement briefly looks the same.
+ * Detects a known StatefulSet limitation: the controller waits for an old pod to become ready before it replaces the
+ * pod, even if that never happens (Kubernetes, StatefulSets, "Forced rollback"). A normal replacement briefly looks the
+ * same.
  */
 function hintOf({ metadata, status }: KubeObject, replicas: number): string | undefined {
   const state = fieldsOf(status)
@@ -67,7 +68,7 @@ function hintOf({ metadata, status }: KubeObject, replicas: number): string | un
   return `Kubernetes does not replace an old pod that never becomes ready. If this state lasts, delete the pod: ${pods}`
 }
 
-/** Returns a workload of the response by kind and name. */
+/** Returns the response's workload with this kind and name. */
 export function desiredWorkload(
   children: readonly KubeObject[] | undefined,
   kind: 'Deployment' | 'StatefulSet',
@@ -86,7 +87,7 @@ function isObserved({ metadata, status }: KubeObject): boolean {
   return metadata.generation === undefined || seen >= metadata.generation
 }
 
-/** True when the template to apply is the one that was applied last, or when the last one is unknown. */
+/** True when the template to apply is the one that was applied last, or when the last applied template is unknown. */
 function isApplied(object: KubeObject, desired: KubeObject): boolean {
   const applied = appliedByAnnotation(object)
   return !applied || canonicalJson(templateOf(applied)) === canonicalJson(templateOf(desired))

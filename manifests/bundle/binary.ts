@@ -24,7 +24,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join, relative, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 
-/** Marks where the program is inserted in Node; the same for all versions of Node. */
+/** Marks where the program is inserted in Node; it is the same for all versions of Node. */
 const fuse = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2'
 
 const root = resolve(import.meta.dirname, '../..')
@@ -59,7 +59,7 @@ try {
   rmSync(work, { recursive: true, force: true })
 }
 
-/** Files that the launcher needs next to it, including the licences; paths relative to dist. */
+/** Files that the launcher needs next to it, including the licences. Paths are relative to dist. */
 function programFiles(): string[] {
   const parts = ['gatehouse.js', 'package.json', 'gatehouse.NOTICES.txt']
   for (const folder of ['runtime', 'cedar', 'console']) {
@@ -68,7 +68,7 @@ function programFiles(): string[] {
   return parts
 }
 
-/** Returns the path of the prepared program. */
+/** Returns the path to the prepared program. */
 function blobOf(files: readonly string[]): string {
   // The main script of an executable is CommonJS and cannot import files, but it can require one.
   const start = join(work, 'start.cjs')
@@ -101,7 +101,7 @@ function blobOf(files: readonly string[]): string {
   return output
 }
 
-/** Runs a program and only shows its output when it fails. */
+/** Runs a program and shows its output only if it fails. */
 function quietly(program: string, args: readonly string[]): void {
   const { error, status, stderr } = spawnSync(program, [...args], { encoding: 'utf8' })
   if (error) throw error

@@ -1,7 +1,7 @@
 /**
- * Loads Node's own modules lazily. An `import` reads every property of the module once, which loads parts that are
- * rarely needed: `node:http` loads its copy of undici, and `node:fs` loads promises and readline. That costs a fifth of
- * a server's start-up time and 14 MB. This plugin reads only the names that are used, and delays modules that many
+ * Loads Node's own modules lazily. An `import` reads every property of the module once, which loads rarely needed
+ * parts: `node:http` loads its copy of undici, and `node:fs` loads promises and readline. That costs a fifth of a
+ * server's start-up time and 14 MB. This plugin reads only the names that are used, and delays modules that many
  * servers never need until a function is called.
  */
 import { builtinModules } from 'node:module'
@@ -9,7 +9,7 @@ import type { Plugin } from 'esbuild'
 
 const imported = 'builtin-import'
 const required = 'builtin-require'
-/** Loaded on first use. A server without TLS then needs 3 ms less CPU to start. */
+/** Loaded on first use. A server without TLS then needs 3 ms less CPU time to start. */
 const later: ReadonlySet<string> = new Set(['https', 'readline', 'tls'])
 const identifier = /^[A-Za-z_$][\w$]*$/
 

@@ -1,5 +1,5 @@
 /**
- * Bundles the pages of the console: index.html, app.js with its lazily loaded chunks, and app.css.
+ * Bundles the console's pages: index.html, app.js with its lazily loaded chunks, and app.css.
  *
  * Fails when the total size that browsers must download exceeds the budget.
  */
@@ -12,7 +12,7 @@ import { build } from 'esbuild'
 const budgets = { entry: 30 * 1024, scripts: 60 * 1024, styles: 8 * 1024, page: 2 * 1024 }
 
 export interface ConsoleSizes {
-  /** Files that are loaded before the first page is shown. */
+  /** The files that are loaded before the first page is shown. */
   readonly entry: number
   readonly scripts: number
   readonly styles: number
@@ -64,7 +64,7 @@ export async function bundleConsole(root: string, out: string): Promise<ConsoleB
   return { inputs: inputs.filter(([, one]) => one.bytesInOutput > 0).map(([path]) => path), sizes }
 }
 
-/** Preloads all of the entry's scripts at once instead of one after the other. */
+/** Preloads all of the entry's scripts at once instead of one after another. */
 function writePage(root: string, out: string, entry: readonly string[]): void {
   const page = readFileSync(join(root, 'runtime/console/web/index.html'), 'utf8')
   const names = entry.map((path) => basename(path)).filter((name) => name !== 'app.js')

@@ -16,7 +16,7 @@ export const errorNames: Plugin = {
         errorClass,
         "$1 static { Object.defineProperty(this, 'name', { value: '$2' }) }",
       )
-      // The bundler reads files without error classes itself.
+      // The bundler itself reads files that contain no error classes.
       return contents === text ? undefined : { contents, loader: 'ts' }
     })
   },

@@ -1,6 +1,6 @@
 /**
- * Parts of large packages that no program uses and that the bundler cannot detect: 3 MB in each of the two programs. If
- * a part is needed after all, the build ("No matching export") or the tests of the bundles fail.
+ * Parts of large packages that no program uses but that the bundler cannot detect: 3 MB in each of the two programs. If
+ * a part is needed after all, the build ("No matching export") or the bundle tests fail.
  */
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
@@ -10,7 +10,7 @@ import { type Plugin, transform } from 'esbuild'
 
 const undiciParts = resolve(import.meta.dirname, '../../runtime/net/outgoing/undici.ts')
 
-/** Replacement module by package. */
+/** Replacement modules, keyed by package. */
 const standIns: Readonly<Record<string, string>> = {
   // Express imports its body parsers with their character set tables; hooks/server/request-body.ts reads bodies
   // instead.
@@ -28,8 +28,8 @@ const standIns: Readonly<Record<string, string>> = {
 const noHttp2 = `module.exports = () => { throw new Error('HTTP/2 is not in this program') }`
 
 /**
- * Only form bodies need these parts of `fetch` (42 KB). A request with a form fails like one with any other unsupported
- * body.
+ * Only form bodies need these parts of `fetch` (42 KB). A request with a form fails like a request with any other
+ * unsupported body.
  */
 const noForms = `exports.webidl = { is: { FormData: () => false } }`
 
@@ -49,7 +49,10 @@ const redisCommands = `
     clusterSlots: require('./CLUSTER_SLOTS').default,
   }`
 
-/** The commands that `runtime/store` sends. The client has a 70 KB table of where a cluster executes each command. */
+/**
+ * The commands that `runtime/store` sends. The client has a 70 KB table that states where a cluster executes each
+ * command.
+ */
 export const redisWords: readonly string[] =
   'DEL EVAL EVALSHA EXPIRE GET GETDEL INFO PEXPIRE PING SCAN SET TIME XADD XRANGE'.split(' ')
 
@@ -61,7 +64,7 @@ function redisMetadata(path: string): string {
 
 const namespace = 'stand-in'
 
-/** undici's parser for the few processors without SIMD, a quarter of its 72 KB of text. */
+/** undici's parser for the few processors without SIMD, which is a quarter of its 72 KB of text. */
 function packedParser(path: string): string {
   const wasm = createRequire(path)(path) as Buffer
   const packed = brotliCompressSync(wasm).toString('base64')
@@ -79,7 +82,7 @@ export const leftOut: Plugin = {
     build.onLoad({ filter: /\/undici\/lib\/web\/(?:fetch\/(?:body|formdata)|webidl\/index)\.js$/ }, () => ({
       contents: noForms,
     }))
-    // Only WebSocket clients are used (`runtime/kube/attachment.ts`).
+    // Only the WebSocket client is used (`runtime/kube/attachment.ts`).
     build.onLoad({ filter: /\/ws\/lib\/(?:stream|websocket-server)\.js$/ }, () => ({ contents: '' }))
     build.onLoad({ filter: /\/pino\/lib\/transport\.js$/ }, () => ({ contents: noTransport }))
     build.onLoad({ filter: /./, namespace }, ({ path }) => ({

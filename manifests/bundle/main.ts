@@ -2,15 +2,15 @@
  * Builds the distribution: `node manifests/bundle/main.ts [--out dist]`.
  *
  *   gatehouse.js, gatehouse-hooks.js   launchers: check Node's version, then load the program
- *   kubectl-gatehouse.js               launcher of the kubectl plugin, which is part of gatehouse
+ *   kubectl-gatehouse.js               launcher for the kubectl plugin, which is part of gatehouse
  *   runtime/, hooks/                   the two programs, in chunks that load when a command needs them
  *   cedar/                             the policy engine: its script and its WebAssembly
- *   console/                           the pages of the web console, for browsers
- *   maps/                              source maps of the programs for manifests/bundle/trace.ts; not shipped
- *   schemas/                           JSON Schemas of manifests and configuration files, for editors
- *   *.cdx.json, *.NOTICES.txt          packages and licences of each program
+ *   console/                           the web console's pages, for browsers
+ *   maps/                              the programs' source maps for manifests/bundle/trace.ts; not shipped
+ *   schemas/                           JSON Schemas for manifests and configuration files, for editors
+ *   *.cdx.json, *.NOTICES.txt          the packages in each program, with their licences
  *
- * The folder can be copied anywhere and only needs Node.
+ * The folder can be copied anywhere and requires only Node.
  */
 import { chmodSync, copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'

@@ -1,4 +1,4 @@
-/** The esbuild options of every bundle, shared by the build and by tests of bundles. */
+/** The esbuild options for every bundle, shared by the build and the bundle tests. */
 import type { BuildOptions } from 'esbuild'
 import { builtins } from './builtins.ts'
 import { errorNames } from './error-names.ts'
@@ -12,14 +12,14 @@ export const bundleOptions = {
   // Short names make the loaded code a quarter smaller. `manifests/bundle/trace.ts` restores the names in a stack
   // trace.
   minify: true,
-  // Licences are shipped in one file instead.
+  // Licences are shipped in a single file instead.
   legalComments: 'none',
   // The policy engine reads its WebAssembly from its own folder; package.json contains the path.
   external: ['#cedar'],
   alias: {
     // Its main file is UMD, and bundlers do not follow its inner `require`.
     'jsonc-parser': 'jsonc-parser/lib/esm/main.js',
-    // CommonJS packages and their dependencies cannot be tree-shaken: 0.2 MB.
+    // CommonJS packages and their dependencies cannot be tree-shaken, which costs 0.2 MB.
     '@smithy/signature-v4': '@smithy/signature-v4/dist-es/index.js',
   },
   plugins: [leftOut, builtins, errorNames],
@@ -27,7 +27,10 @@ export const bundleOptions = {
   define: { esbuildDetection: 'true' },
 } as const satisfies BuildOptions
 
-/** Files next to every program that validates documents, with the names that `schemas/parts/load.ts` expects. */
+/**
+ * Files that are placed next to every program that validates documents, with the names that `schemas/parts/load.ts`
+ * expects.
+ */
 export const bundleParts = {
   'cel-library': 'schemas/parts/cel-library.ts',
   'pattern-library': 'schemas/parts/pattern-library.ts',

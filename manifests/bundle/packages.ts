@@ -1,5 +1,5 @@
 /**
- * Lists the npm packages inside a bundle with their licences, from esbuild's list of inputs, so that the list contains
+ * Lists the npm packages in a bundle with their licences. The list is derived from esbuild's inputs, so it contains
  * exactly the shipped packages.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
@@ -10,7 +10,7 @@ export interface ShippedPackage {
   readonly version: string
   /** SPDX expression from package.json. */
   readonly license: string
-  /** Texts of the package's licence and notice files. */
+  /** Contents of the package's licence and notice files. */
   readonly texts: readonly string[]
 }
 
@@ -44,7 +44,7 @@ function readPackage(folder: string): ShippedPackage {
   return { name, version, license: typeof license === 'string' ? license : license.type, texts }
 }
 
-/** Returns one text with the licence of every package, for the file that is shipped with a bundle. */
+/** Returns the text of the licence file that is shipped with a bundle: the licences of all packages. */
 export function noticesOf(program: string, packages: readonly ShippedPackage[]): string {
   const parts = packages.map(({ name, version, license, texts }) => {
     const head = `${name} ${version} (${license})`
@@ -57,7 +57,7 @@ export function noticesOf(program: string, packages: readonly ShippedPackage[]):
   return `${program} contains the following third-party packages.\n\n${parts.join('\n')}`
 }
 
-/** Returns a CycloneDX 1.6 list of the packages. Omits the date, so that the same inputs result in the same bytes. */
+/** Returns a CycloneDX 1.6 list of the packages. Omits the date, so that the same inputs produce the same bytes. */
 export function sbomOf(program: string, programVersion: string, packages: readonly ShippedPackage[]): string {
   const components = packages.map(({ name, version, license }) => ({
     type: 'library',

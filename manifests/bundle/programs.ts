@@ -6,11 +6,11 @@ export interface BuiltProgram {
   readonly name: string
   /** Folder for its chunks. */
   readonly folder: string
-  /** Sources by file name without extension: entries for the launchers, worker threads and parts. */
+  /** Sources, keyed by file name without extension: entries for the launchers, worker threads and parts. */
   readonly entries: Readonly<Record<string, string>>
-  /** Entry that each launcher loads, by launcher file name. */
+  /** The entry that each launcher loads, keyed by launcher file name. */
   readonly launchers: Readonly<Record<string, string>>
-  /** True when the program serves the pages of the console, in which case their packages are listed too. */
+  /** True when the program serves the console's pages, in which case their packages are listed too. */
   readonly servesConsole?: true
 }
 

@@ -1,9 +1,9 @@
 /**
- * The source of the serving certificate: a job (self-signed) or cert-manager.
+ * The source of the serving certificate: either a Job (self-signed) or cert-manager.
  *
- * Self-signed: the manifests contain an empty Secret, so that the job's permissions can be limited to names and it
- * creates nothing. cert-manager: it injects its CA into the webhook configuration. In `publish` mode, the same job sets
- * the CA in the CompositeControllers.
+ * Self-signed: the manifests contain an empty Secret, so the Job creates nothing and its permissions can be limited to
+ * names. cert-manager: it injects its CA into the webhook configuration. In `publish` mode, the same Job sets the CA in
+ * the CompositeControllers.
  */
 import type { HookedKind } from './kinds.ts'
 import {
@@ -46,7 +46,7 @@ export function selfSigned(kinds: readonly HookedKind[], defaults: Defaults): re
   ]
 }
 
-/** Objects of the cert-manager variant, except for the annotation from `certManagerAnnotation`. */
+/** The objects in the cert-manager variant, except for the annotation from `certManagerAnnotation`. */
 export function certManager(kinds: readonly HookedKind[], defaults: Defaults): readonly GeneratedManifest[] {
   const object = (kind: string, name: string, spec: object): GeneratedManifest => ({
     apiVersion: 'cert-manager.io/v1',
@@ -151,7 +151,7 @@ function rights(
 }
 
 /**
- * Returns a Job for the installation and a CronJob for rotation. A Job is immutable, so its name contains a revision; a
+ * Returns a Job for installation and a CronJob for rotation. A Job is immutable, so its name contains a revision; a
  * finished Job is deleted automatically.
  */
 function jobs(defaults: Defaults, args: readonly string[]): readonly GeneratedManifest[] {

@@ -10,10 +10,10 @@ import { yamlFile, yamlValue } from './yaml.ts'
 
 const home = 'https://github.com/gatehouse-dev/gatehouse'
 
-/** A subchart, because a value can disable it. Helm has no such option for a `crds/` folder. */
+/** This is a subchart, because a value can disable it. Helm has no such option for a `crds/` folder. */
 const subchart = 'metacontroller-definitions'
 
-/** Content by path relative to manifests/. */
+/** Contents, keyed by path relative to manifests/. */
 export function chartFiles(input: FilesInput, defaults: Defaults): [string, string][] {
   const { version } = input
   return [

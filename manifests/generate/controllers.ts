@@ -1,7 +1,7 @@
 /**
  * One CompositeController per kind: the objects that its hooks create, and how Metacontroller calls them.
  *
- * `?rev=<version>` makes each new version a change of the spec, after which Metacontroller calls every hook again.
+ * With `?rev=<version>`, each new version changes the spec, after which Metacontroller calls every hook again.
  * `caBundle` is omitted because the certificate job sets it, and applying the manifests again preserves it.
  * Source: Metacontroller CompositeController API.
  */
@@ -17,7 +17,7 @@ import {
 } from './objects.ts'
 import type { Defaults } from './defaults.ts'
 
-/** Hooks answer in milliseconds; ten seconds limits the wait for a pod that hangs. */
+/** Hooks answer within milliseconds; ten seconds limits the wait for a pod that hangs. */
 const timeout = '10s'
 
 export function controllers(kinds: readonly HookedKind[], defaults: Defaults): readonly GeneratedManifest[] {

@@ -1,7 +1,4 @@
-/**
- * The defaults of an installation, read from the chart's `values.yaml`, so that the plain manifests and the chart
- * agree.
- */
+/** An installation's defaults, read from the chart's `values.yaml` so that the plain manifests and the chart agree. */
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parse } from 'yaml'
@@ -19,7 +16,7 @@ export interface Defaults {
   text(path: string): string
 }
 
-/** Reads the defaults. `version` is the version of the project. */
+/** Reads the defaults. `version` is the project's version. */
 export function readDefaults(version: string): Defaults {
   const values: unknown = parse(readFileSync(valuesFile, 'utf8'))
   const value = (path: string): unknown => {

@@ -1,13 +1,13 @@
 /**
  * Maps every generated manifest to its file: the kustomization, its components and overlays, and parts of the chart.
  *
- *   manifests/kustomization.yaml        CRDs, base, self-signed certificate: `kubectl apply -k manifests/`
- *   manifests/base/                     objects of every installation
- *   manifests/certificates/<variant>/   components: the issuer of the certificate
+ *   manifests/kustomization.yaml        CRDs, the base, and a self-signed certificate: `kubectl apply -k manifests/`
+ *   manifests/base/                     objects that every installation has
+ *   manifests/certificates/<variant>/   components: the certificate issuer
  *   manifests/metacontroller/           component: a private Metacontroller with minimal permissions
  *   manifests/monitoring/               component: a ServiceMonitor
  *   manifests/gateway-api/              component: HTTPRoutes for spec.exposure
- *   manifests/observability/            alert rules, dashboards, a PodMonitor for the servers
+ *   manifests/observability/            alert rules, dashboards, and a PodMonitor for the servers
  *   manifests/overlays/<name>/          complete combinations; only `everything` has the CRDs
  *   manifests/chart/                    Chart.yaml, kinds.yaml and CRDs; templates and values are written by hand
  */
@@ -24,7 +24,7 @@ import { userRoles } from './rbac.ts'
 import { gatewayApiVariable, hooksServer, namespace } from './server.ts'
 import { yamlFile, yamlValue } from './yaml.ts'
 
-/** Content by path relative to manifests/. */
+/** Contents, keyed by path relative to manifests/. */
 export function files(input: FilesInput): Map<string, string> {
   const defaults = readDefaults(input.version)
   return new Map([...plainFiles(input, defaults), ...chartFiles(input, defaults)])
@@ -91,7 +91,7 @@ function plainFiles({ kinds, hooked, crds }: FilesInput, defaults: Defaults): [s
   ]
 }
 
-/** Returns what the chart setting integrations.gatewayAPI adds. */
+/** Returns the objects that the chart setting integrations.gatewayAPI adds. */
 function gatewayApiPatches(hooked: readonly HookedKind[]): readonly object[] {
   const add = (kind: string, name: string, path: string, value: object) => ({
     target: { kind, name },

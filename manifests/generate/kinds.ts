@@ -1,5 +1,5 @@
 /**
- * Facts about each kind that the manifests need: its plural and the objects that its hooks create or read.
+ * The data about each kind that the manifests need: its plural and the objects that its hooks create or read.
  *
  * Derived from the schemas and the hooks' registry, so that a new kind automatically gets its controller, admission
  * rule and permissions. Converts hook kinds to resources (plurals), which the API server and Metacontroller use.
@@ -9,17 +9,17 @@
 export interface WatchedResource {
   /** `apps/v1`, or `v1` for core resources. */
   readonly apiVersion: string
-  /** Plural in lower case. */
+  /** Plural, in lowercase. */
   readonly resource: string
 }
 
 export interface Child extends WatchedResource {
   readonly updateStrategy: 'InPlace' | 'OnDelete'
-  /** Setting below `integrations` that enables it. A controller fails if the cluster does not have the kind. */
+  /** The setting below `integrations` that enables it. A controller fails if the cluster does not have the kind. */
   readonly integration?: string
 }
 
-/** A kind of the API, with or without hooks. */
+/** A kind in the API, with or without hooks. */
 export interface ManifestKind {
   readonly kind: string
   readonly plural: string

@@ -11,7 +11,7 @@ import { files } from './files.ts'
 import { allKinds, hookedKinds } from './registry.ts'
 
 const root = resolve(import.meta.dirname, '..')
-/** Folders that only contain generated files. */
+/** Folders that contain only generated files. */
 const owned = [
   'base',
   'certificates/cert-manager',
@@ -27,7 +27,7 @@ const owned = [
   'overlays/private-metacontroller',
 ]
 
-/** Content by path below manifests/. */
+/** Contents, keyed by path below manifests/. */
 function wanted(): Map<string, string> {
   const crds = list('crds').filter((name) => name.endsWith('.yaml'))
   const { version }: { version: string } = JSON.parse(readFileSync(join(root, '../package.json'), 'utf8'))

@@ -1,8 +1,8 @@
 /**
- * The definitions (CRDs) of Metacontroller's kinds in our own words, for clusters that do not have them.
+ * The definitions (CRDs) of Metacontroller's kinds, written by us, for clusters that do not have them.
  *
  * They describe the fields that our CompositeControllers use and preserve all others, so that other controllers and
- * later Metacontroller versions lose no fields. Existing definitions from Metacontroller are not replaced.
+ * later Metacontroller versions lose no fields. Metacontroller's own definitions are not replaced if they exist.
  * Source: Metacontroller's API reference, CompositeController.
  */
 const open = { 'x-kubernetes-preserve-unknown-fields': true } as const
@@ -51,7 +51,7 @@ const compositeSpec = object(
   ['parentResource'],
 )
 
-/** In the order in which they are written. Metacontroller waits for all three; we only use the first. */
+/** In the order in which they are written. Metacontroller waits for all three; we use only the first. */
 export const metacontrollerDefinitions = [
   definition('CompositeController', 'Cluster', {
     type: 'object',

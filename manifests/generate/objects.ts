@@ -3,7 +3,7 @@ import { apiGroup } from '../../schemas/index.ts'
 import { groupOf, type WatchedResource } from './kinds.ts'
 import type { Defaults } from './defaults.ts'
 
-/** Component of an installation that an object belongs to. */
+/** The component of an installation that an object belongs to. */
 export type Component = 'hooks' | 'certificates' | 'metacontroller' | 'admission' | 'controllers'
 
 /** Labels for selectors, which must never change. */
@@ -32,9 +32,9 @@ export const names = {
 } as const
 
 /**
- * Ports of the hooks server: one for the API server, which no NetworkPolicy can select, and one for Metacontroller. The
- * Service listens on the first of each pair. The API server uses the older port, so that an upgrade causes no gap in
- * admission; Metacontroller retries on its own.
+ * The hooks server's ports: one for the API server, which no NetworkPolicy can select, and one for Metacontroller. The
+ * Service listens on the first port in each pair. The API server uses the older port, so that an upgrade causes no gap
+ * in admission; Metacontroller retries automatically.
  */
 export const servicePorts = {
   admission: { name: 'https', port: 443, containerPort: 8743 },
@@ -74,7 +74,7 @@ export function controllerName(plural: string): string {
   return `${plural}.${apiGroup}`
 }
 
-/** The restricted Pod Security Standard. Omits the user id: the image has one, and OpenShift assigns its own. */
+/** The restricted Pod Security Standard. Omits the user ID: the image has one, and OpenShift assigns its own. */
 export const podSecurity = { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } } as const
 export const containerSecurity = {
   allowPrivilegeEscalation: false,

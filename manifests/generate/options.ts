@@ -41,8 +41,8 @@ export function monitoring(defaults: Defaults): readonly GeneratedManifest[] {
 }
 
 /**
- * A private Metacontroller that only runs our CompositeControllers. Its CRDs come from Metacontroller's release. It has
- * one pod, because without leader election two would conflict.
+ * A private Metacontroller that runs only our CompositeControllers. Its CRDs come from Metacontroller's release. It has
+ * one pod, because without leader election two pods would conflict.
  */
 export function metacontroller(
   kinds: readonly HookedKind[],
@@ -82,7 +82,8 @@ export function metacontroller(
                 args: [
                   `--target-label-selector=${key}=${value}`,
                   '--zap-log-level=info',
-                  // One budget for all children and statuses. The defaults (5 and 10) suit only a handful of objects.
+                  // One request budget for all children and statuses. The defaults (5 and 10) suit only a handful of
+                  // objects.
                   '--client-go-qps=50',
                   '--client-go-burst=100',
                 ],

@@ -1,9 +1,9 @@
 /**
- * Permissions: almost none for the hooks server, and exactly those that the hooks registry requires for a private
- * Metacontroller.
+ * Permissions: almost none for the hooks server and, for a private Metacontroller, exactly those that the hooks
+ * registry requires.
  *
- * The Metacontroller role is derived from each kind's children and related objects. It has no `escalate` and no `bind`,
- * so these rules must already contain everything that a generated Role grants, such as attaching to a pod.
+ * The Metacontroller role is derived from each kind's children and related objects. It has neither `escalate` nor
+ * `bind`, so these rules must already contain everything that a generated Role grants, such as attaching to a pod.
  * Source: Metacontroller's needs per parent, child and related kind; Kubernetes RBAC.
  */
 import { apiVersion, apiGroup } from '../../schemas/index.ts'
@@ -15,13 +15,13 @@ const rbac = 'rbac.authorization.k8s.io/v1'
 const read = ['get', 'list', 'watch'] as const
 const own = [...read, 'create', 'update', 'patch', 'delete'] as const
 
-/** Permissions of the hooks server, which writes Events because a hook cannot return them. */
+/** Permissions for the hooks server, which writes Events because a hook cannot return them. */
 export function hooksRbac(defaults: Defaults): readonly GeneratedManifest[] {
   const role = [{ apiGroups: [''], resources: ['events'], verbs: ['create'] }]
   return clusterRole('hooks', names.hooks, role, defaults)
 }
 
-/** Permissions of a private Metacontroller, including those for stdio servers without a command. */
+/** Permissions for a private Metacontroller, including those for stdio servers without a command. */
 export function metacontrollerRbac(
   kinds: readonly HookedKind[],
   defaults: Defaults,
@@ -34,7 +34,7 @@ export function metacontrollerRbac(
   return clusterRole('metacontroller', names.metacontroller, role, defaults)
 }
 
-/** Derives rules from the parents, children and related objects of the kinds. */
+/** Derives rules from the kinds' parents, children and related objects. */
 export function metacontrollerRules(kinds: readonly HookedKind[]): readonly unknown[] {
   const parents = kinds.map((kind) => ({ apiVersion, resource: kind.plural }))
   const children = distinct(kinds.flatMap((kind) => kind.children))

@@ -1,12 +1,12 @@
-/** Reads the exports of other modules: the kinds of the API, and the hooks' registry. */
+/** Reads exports from other modules: the kinds in the API, and the hooks' registry. */
 import { defaultSettings, makeHooks } from '../../hooks/index.ts'
 import { kinds } from '../../schemas/index.ts'
 import type { HookedKind, ManifestKind } from './kinds.ts'
 
-/** Status fields that list the objects that use this one; for a group, its members. */
+/** Status fields that list the objects that use this object or, for a group, its members. */
 const countsOfUse: ReadonlySet<string> = new Set(['.status.referenceCount', '.status.serverCount'])
 
-/** Returns every kind of the API, sorted by name. */
+/** Returns every kind in the API, sorted by name. */
 export function allKinds(): readonly ManifestKind[] {
   return kinds.map(({ kind, plural, description, columns }) => ({
     kind,
@@ -16,7 +16,7 @@ export function allKinds(): readonly ManifestKind[] {
   }))
 }
 
-/** Returns every kind with hooks in the registry's order. An installation's settings do not affect the list. */
+/** Returns every kind that has hooks, in the registry's order. An installation's settings do not affect the list. */
 export function hookedKinds(): readonly HookedKind[] {
   return [...makeHooks(defaultSettings)].map(({ kind, plural, childKinds, relatedKinds }) => ({
     kind,

@@ -1,9 +1,9 @@
 /**
- * The hooks server: namespace, ServiceAccount, Deployment, Service, disruption budget, network policy.
+ * The hooks server: its namespace, ServiceAccount, Deployment, Service, disruption budget and network policy.
  *
- * Two pods run on different nodes, so that admission survives the loss of a node. The serving certificate is mounted
- * from a Secret with explicit keys: a pod waits for the certificate job instead of starting without a certificate, and
- * rotation needs no restart.
+ * The two pods run on different nodes, so that admission survives the loss of a node. The serving certificate is
+ * mounted from a Secret with explicit keys, so a pod waits for the certificate Job instead of starting without a
+ * certificate. Rotation does not require a restart.
  */
 import { hooksRbac } from './rbac.ts'
 import {
@@ -108,7 +108,7 @@ function pod(defaults: Defaults): object {
   })
   return {
     serviceAccountName: names.hooks,
-    // The server writes Events and uses the token for nothing else.
+    // The server uses the token only to write Events.
     automountServiceAccountToken: true,
     securityContext: podSecurity,
     terminationGracePeriodSeconds: 30,
@@ -166,7 +166,7 @@ const apiPorts = [443, 6443, 8443, 16443]
 
 /**
  * Allows the given ingress (none when empty), and egress only to DNS and the API server. The API server is not a pod,
- * so policies can only match its ports. Kubelets can always reach the pods of their node.
+ * so policies can only match its ports. Kubelets can always reach the pods on their node.
  */
 export function networkPolicy(
   defaults: Defaults,
@@ -186,7 +186,7 @@ export function networkPolicy(
     spec: {
       podSelector: { matchLabels: selector(component) },
       policyTypes: ['Ingress', 'Egress'],
-      // Omitted when empty, as the API server does. With the policy type, this blocks all ingress.
+      // Omitted when empty, as the API server does. Together with the policy type, this blocks all ingress.
       ...(ingress.length > 0 && { ingress }),
       egress: [{ ports: dns }, { ports: api }],
     },

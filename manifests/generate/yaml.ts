@@ -9,7 +9,7 @@ export function yamlFile(objects: readonly object[]): string {
   return header + objects.map(yamlObject).join('---\n')
 }
 
-/** Formats JSON with lists of plain values on one line, like the formatter of this project. */
+/** Formats JSON with lists of plain values on one line, as this project's formatter does. */
 export function jsonFile(value: object): string {
   const text = JSON.stringify(value, null, 2)
   return `${text.replaceAll(/\[\s+([^[\]{}]*?)\s+\]/g, (_list, items: string) => `[${items.replaceAll(/\s*\n\s*/g, ' ')}]`)}\n`

@@ -1,7 +1,7 @@
 /**
  * Release checks and notes, for .github/workflows/release.yml:
  *
- *   node manifests/release/main.ts check v1.2.3    fails unless package, chart and changelog have that version
+ *   node manifests/release/main.ts check v1.2.3    fails unless the package, chart and changelog have that version
  *   node manifests/release/main.ts notes v1.2.3    prints that version's section of the changelog
  */
 import { readFileSync } from 'node:fs'
@@ -16,7 +16,7 @@ export interface Versions {
   readonly changelog: string
 }
 
-/** Returns one sentence per mismatch with a tag; empty when everything matches. */
+/** Returns one sentence for each mismatch with a tag; empty when everything matches. */
 export function mismatches(tag: string, versions: Versions): readonly string[] {
   const version = /^v(\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?)$/.exec(tag)?.[1]
   if (version === undefined) return [`tag ${tag}: expected a version such as v1.2.3`]
@@ -35,7 +35,7 @@ export function mismatches(tag: string, versions: Versions): readonly string[] {
   ]
 }
 
-/** Returns the section of a version without its heading; undefined when it is missing or empty. */
+/** Returns a version's section without its heading; undefined when the section is missing or empty. */
 export function notesOf(changelog: string, version: string): string | undefined {
   const sections = changelog.split(/^## /m).slice(1)
   const section = sections.find((text) => /^\[?([^\s\]]+)/.exec(text)?.[1] === version)

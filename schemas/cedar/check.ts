@@ -1,12 +1,12 @@
-/** Finds all problems with policies and entities that would prevent a server from starting. */
+/** Finds all problems with policies and entities that would prevent a server from starting up. */
 import type { Violation } from '../validation/violations.ts'
 import { readEntities } from './entities.ts'
 import { boundsMessage, readPolicies } from './policies.ts'
 
 /**
- * Returns the policies that cannot be used, with paths such as `policies[3]`, then the shadow policies, then the
- * entities, with the path `entitiesJson`. Shadow policies that do not replace the policies are evaluated together with
- * them, so the limits apply to both lists combined.
+ * Returns problems with the policies first (with paths such as `policies[3]`), then with the shadow policies, then with
+ * the entities (with the path `entitiesJson`). Shadow policies that do not replace the policies are evaluated together
+ * with them, so the limits apply to both lists combined.
  */
 export function cedarViolations(
   policies: readonly string[],

@@ -2,9 +2,9 @@
  * Wraps the Cedar engine. No other file imports its package.
  *
  * The engine is WebAssembly. When it throws (a trap, stack exhaustion, invalid data), its stack stays as it was at that
- * moment, and every later call may fail. Therefore an instance that has thrown is dropped, and the next call loads a
- * new one. The engine is loaded by the first call, because it costs 30 ms and about 20 MB, which a process without
- * policies does not need.
+ * moment, and every later call may fail. Therefore, an instance that has thrown is dropped, and the next call loads a
+ * new one. The first call loads the engine, because loading costs 30 ms and about 20 MB, which a process without
+ * policies does not need to spend.
  */
 import { ModuleError } from '../errors.ts'
 import { createRequire } from 'node:module'
@@ -51,7 +51,7 @@ interface Loaded {
 let present: Loaded | undefined
 let failures = 0
 
-/** Calls the engine. Throws EngineFailure when it fails; `use` must not throw for any other reason. */
+/** Calls the engine. Throws EngineFailure when the engine fails; `use` must not throw for any other reason. */
 export function callEngine<T>(use: (engine: CedarEngine) => T): T {
   const loaded = (present ??= load())
   try {
@@ -81,7 +81,7 @@ export function engineAnswers(): boolean {
   return false
 }
 
-/** Alias from package.json. In a build, it resolves to another file in dist/. */
+/** Alias from package.json. In a build, it resolves to a different file in dist/. */
 const packageName = '#cedar'
 
 /** Loads the package, which creates an engine instance when its module is evaluated. */
@@ -102,7 +102,7 @@ function drop(): void {
   present = undefined
 }
 
-/** The engine never frees a prepared set, so it is replaced after this many. */
+/** The engine never frees a prepared set, so the engine is replaced after this many sets. */
 const maxPrepared = 100
 const prepared = new WeakMap<CedarEngine, Set<string>>()
 
@@ -125,7 +125,7 @@ export function prepare(
   return []
 }
 
-/** Returns the engine's parse errors in one line. */
+/** Returns the engine's parse errors on one line. */
 export function errorText(errors: readonly EngineError[]): string {
   const lines = errors.map(({ message, sourceLocations }) => {
     const place = sourceLocations?.[0]

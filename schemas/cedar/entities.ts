@@ -1,8 +1,8 @@
 /**
- * Parses the document of static entities: checks the limits first, then calls the engine.
+ * Parses the document that contains the static entities. Checks the limits first and then calls the engine.
  *
- * The engine recurses over nested values and chains of parents. It computes all ancestors of every entity; their number
- * can grow with the square of the document.
+ * The engine recurses over nested values and chains of parents. It computes all ancestors of every entity, and their
+ * number can grow with the square of the document's length.
  * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz.entitiesJson.
  */
 import { exactJson, isRawJson } from '../json/exact-json.ts'
@@ -18,7 +18,7 @@ const maxValues = 20_000
 const maxDepth = 32
 /** Maximum number of ancestor levels. */
 const maxLevels = 32
-/** Maximum number of steps from entities to ancestors, across all entities and paths. */
+/** Maximum number of steps from entities to their ancestors, across all entities and paths. */
 const maxSteps = 100_000
 
 /** Entity types for the origin of a tool, prompt or resource. Only the gateway may add entities below them. */
@@ -79,13 +79,13 @@ function valueViolation(document: readonly Fields[]): string | undefined {
   return undefined
 }
 
-/** The engine fails on an unpaired surrogate, in a value or a name. */
+/** The engine fails on an unpaired surrogate in a value or a name. */
 function isWellFormed(value: unknown): boolean {
   if (typeof value === 'string') return value.isWellFormed()
   return !isFields(value) || Object.keys(value).every((name) => name.isWellFormed())
 }
 
-/** Walks up from every entity, level by level. */
+/** Walks up the parents of every entity, level by level. */
 function hierarchyViolation(document: readonly Fields[]): string | undefined {
   const parents = new Map(
     document.map(({ uid, parents: list }) => [keyText(uid), Array.isArray(list) ? list.map(keyText) : []]),

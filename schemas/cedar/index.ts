@@ -1,6 +1,7 @@
 /**
- * Public API for Cedar: parses policies and entities within limits, and evaluates them. Hooks check at admission and in
- * syncs; the runtime checks at start and evaluates. A separate entry point, because it loads the engine.
+ * Public API for Cedar: parses policies and entities within limits, and evaluates them. Hooks check them at admission
+ * and in syncs; the runtime checks them at startup and evaluates them. This is a separate entry point, because it loads
+ * the engine.
  */
 export { cedarViolations } from './check.ts'
 export {

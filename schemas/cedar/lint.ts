@@ -1,5 +1,5 @@
 /**
- * Warns about entity types, actions and attributes in policies that do not exist. Such a policy is valid, but never
+ * Warns about entity types, actions and attributes in policies that do not exist. Such a policy is valid but never
  * matches or always fails.
  * Source: docs/guides/policies.md.
  */
@@ -9,10 +9,10 @@ import { originTypes, readEntities } from './entities.ts'
 import { policyJson, readPolicies } from './policies.ts'
 import { toUid, type Uid } from './uid.ts'
 
-/** Actions in policies for the web console, one for each role. */
+/** Actions in policies for the web console, one per role. */
 export const consoleActions = ['console:view', 'console:operate', 'console:audit'] as const
 
-/** What policies apply to: client requests, or the web console. */
+/** The target of the policies: client requests or the web console. */
 type PolicySubjectMatter = 'clients' | 'console'
 
 const actionsFor: Readonly<Record<PolicySubjectMatter, readonly string[]>> = {
@@ -26,7 +26,7 @@ const typesFor: Readonly<Record<PolicySubjectMatter, readonly string[]>> = {
 const commonTypes: readonly string[] = ['Action', 'Client', 'MCP']
 /** Attributes of the principal: facts about the caller's token. */
 export const principalFacts = ['kind', 'issuer', 'clientId', 'authMethod'] as const
-/** Attributes of resources and actions. Attributes of requests begin with a prefix. */
+/** Attributes of resources and actions. Request attributes start with a prefix. */
 const attributes: readonly string[] = [
   'name',
   'operation',
@@ -48,12 +48,12 @@ export interface PolicyTexts {
   readonly shadowPolicies?: readonly string[] | undefined
   readonly entitiesJson?: string | undefined
   readonly groupEntityType?: string | undefined
-  /** Name of the server whose console the policies are for. Default: the policies are for client requests. */
+  /** Name of the server whose console the policies apply to. By default, the policies apply to client requests. */
   readonly consoleOf?: string | undefined
 }
 
 /**
- * Returns one line for each unknown name, with the path of the policy. Never throws; skips policies that cannot be
+ * Returns one line for each unknown name, with the path to the policy. Never throws; skips policies that cannot be
  * parsed, because they are reported elsewhere.
  */
 export function cedarWarnings(texts: PolicyTexts): readonly string[] {
@@ -174,7 +174,7 @@ function addUid(
   if (type === 'Action') found.actions.add(id)
 }
 
-/** Names in the configured entities. */
+/** Names that occur in the configured entities. */
 function configuredNames(entitiesJson: string): Names {
   const entities = readEntities(entitiesJson).entities ?? []
   const uids = entities.flatMap(({ uid, parents }) => [uid, ...(Array.isArray(parents) ? parents : [])])

@@ -1,6 +1,6 @@
 /**
  * Finds the backends and tools that policies name: `Backend::"b"`, `BackendTool::"b/t"` and similar types, and
- * `resource.backend == "b"`. A misspelled name never matches, so a forbid with it has no effect.
+ * `resource.backend == "b"`. A misspelled name never matches, so a `forbid` policy that uses it has no effect.
  */
 import { isFields } from '../validation/fields.ts'
 import { below } from '../validation/violations.ts'
@@ -10,7 +10,7 @@ import { policyJson, readPolicies } from './policies.ts'
 import { toUid } from './uid.ts'
 
 export interface NamedOrigin {
-  /** Location of the policy, such as `policies[3]`, or `entitiesJson`. */
+  /** Location of the policy, such as `policies[3]` or `entitiesJson`. */
   readonly path: string
   readonly name: string
   /** Original name of the tool; undefined when the policy names the whole backend, or an item that is not a tool. */

@@ -1,5 +1,5 @@
 /**
- * Parses policy texts, each of which may contain several policies: checks the limits first, then calls the engine.
+ * Parses policy texts, each of which may contain several policies. Checks the limits first and then calls the engine.
  *
  * Admission, syncs and the running server all use this module, so they accept the same policies.
  * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz.policies.
@@ -12,7 +12,7 @@ import { notCedar, textViolation } from './scan.ts'
 export interface PoliciesRead {
   /** The individual policies of each text, in order; empty for invalid text. */
   readonly policies: readonly (readonly string[])[]
-  /** With paths such as `policies[3]`. */
+  /** Problems, with paths such as `policies[3]`. */
   readonly violations: readonly Violation[]
 }
 
@@ -49,7 +49,7 @@ export function readPolicies(texts: readonly string[]): PoliciesRead {
   return { policies, violations }
 }
 
-/** Returns which limit a list of texts exceeds, or undefined. */
+/** Returns the limit that a list of texts exceeds, or undefined. */
 export function boundsMessage(texts: readonly string[]): string | undefined {
   if (texts.length > maxTexts) return `holds more than ${maxTexts} texts`
   const total = texts.reduce((sum, text) => sum + text.length, 0)
@@ -59,7 +59,7 @@ export function boundsMessage(texts: readonly string[]): string | undefined {
 interface TextRead {
   readonly parts: readonly string[]
   readonly message?: string
-  /** Characters of text that the engine could not parse. */
+  /** Number of characters of text that the engine could not parse. */
   readonly wrong?: number
 }
 

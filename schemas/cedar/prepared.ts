@@ -1,4 +1,4 @@
-/** A set of policies that decides requests, in the current engine instance. */
+/** A set of policies that decides requests in the current engine instance. */
 import { hash } from 'node:crypto'
 import {
   type AuthorizationAnswer,
@@ -23,7 +23,7 @@ export class PreparedPolicies {
     this.#id = hash('sha256', JSON.stringify(policies), 'base64url')
   }
 
-  /** Returns what is wrong with the policies as a set, or undefined. Never throws. */
+  /** Returns the problem with the policies as a set, or undefined. Never throws. */
   check(): string | undefined {
     try {
       const errors = callEngine((engine) => prepare(engine, this.#id, this.#policies))

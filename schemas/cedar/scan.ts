@@ -1,13 +1,13 @@
 /**
- * Checks limits of Cedar policy texts in linear time, before the engine parses them.
+ * Checks Cedar policy texts against limits in linear time, before the engine parses them.
  *
  * The engine recurses over brackets while it parses, and over operators while it evaluates. When its stack overflows,
  * the instance is unusable. The limits are half of the measured capacity (engine 4.13, V8's standard stack: 76
- * brackets, 100 levels of operators). Each invalid token costs the engine about ten microseconds, hence the limit on
- * tokens.
+ * brackets, 100 levels of operators). Each invalid token costs the engine about ten microseconds, so the number of
+ * tokens is limited.
  *
- * The depth of an expression is estimated by precedence and never too low. Nothing else is checked, so a text that
- * passes may still be invalid.
+ * The depth of an expression is estimated from precedence; the estimate is never too low. Nothing else is checked, so a
+ * text that passes may still be invalid.
  * Source: Cedar policy grammar.
  */
 
@@ -26,7 +26,7 @@ const lexemes = /\/\/[^\n\r]*|"(?:\\[^\n]|[^"\\])*("?)|[A-Za-z_0-9]+|\|\||&&|\S/
 
 export const notCedar = 'is not a Cedar policy'
 
-/** Returns which limit a text exceeds, and where, or undefined. */
+/** Returns the limit that a text exceeds, and where, or undefined. */
 export function textViolation(text: string): string | undefined {
   if (text.length > maxText) return `is longer than ${maxText} characters`
   const scan = new Scan()
@@ -64,7 +64,7 @@ class Expression {
       case '||':
         this.#ors += 1
         break
-      // Conditions of a policy are joined like operands of &&.
+      // A policy's conditions are joined like operands of &&.
       case 'when':
       case 'unless':
       case '&&':
@@ -97,7 +97,7 @@ class Expression {
   }
 }
 
-/** Precedence of operators. Tighter levels restart after a looser operator. */
+/** Precedence of operators. Levels with higher precedence restart after an operator with lower precedence. */
 const levels: ReadonlyMap<string, number> = new Map(
   [
     ['if', 'then', 'else'],

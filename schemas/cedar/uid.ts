@@ -1,4 +1,4 @@
-/** Entity references, in either of their JSON forms. Source: Cedar, entity JSON format. */
+/** Entity references, in either of their two JSON forms. Source: Cedar, entity JSON format. */
 
 export interface Uid {
   readonly type: string

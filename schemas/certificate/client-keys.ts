@@ -1,5 +1,5 @@
 /**
- * Checks the public keys of a declared client of the authorization server (private_key_jwt).
+ * Checks the public keys of a client that is declared for the authorization server (private_key_jwt).
  * Source: RFC 7517 section 4; RFC 7518 section 6; RFC 8037 section 2; RFC 9864 (Ed25519 is another name for EdDSA).
  */
 import { createPublicKey, type KeyObject } from 'node:crypto'
@@ -40,7 +40,7 @@ export function hasPrivateMembers(key: Jwk): boolean {
   return privateMembers.some((member) => Object.hasOwn(key, member))
 }
 
-/** Returns why the key at `path` cannot verify assertions that are signed with `alg`; empty if it can. */
+/** Returns the reasons why the key at `path` cannot verify assertions that are signed with `alg`; empty if it can. */
 export function clientKeyViolations(key: Jwk, alg: Alg, path: string): readonly Violation[] {
   const secret = privateMembers.filter((member) => Object.hasOwn(key, member))
   if (secret.length > 0) {

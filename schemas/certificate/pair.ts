@@ -25,7 +25,9 @@ const anyUsage = '2.5.29.37.0'
 const minRsaBits = 2048
 const certificateForm = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g
 
-/** Returns all reasons why the pair cannot be used; empty when it is valid. Messages contain no part of the key. */
+/**
+ * Returns all reasons why the pair cannot be used; empty when it is valid. Messages never contain any part of the key.
+ */
 export function pairViolations({ cert, key }: PemPair, names: PairNames): readonly Violation[] {
   const chain = certificatesIn(cert)
   const own = keyOf(key)
@@ -79,7 +81,7 @@ function togetherViolations(
         : `is the key of certificate number ${other + 1} in ${names.cert}: the server's own certificate must come first`
     return [{ path: names.key, message }]
   }
-  // Node calls the extended key usage `keyUsage`. A certificate without it is valid for every use.
+  // Node calls the extended key usage `keyUsage`. A certificate without this extension is valid for every use.
   const usage = first.keyUsage as readonly string[] | undefined
   if (usage === undefined || usage.includes(forServers) || usage.includes(anyUsage)) return []
   return [

@@ -18,9 +18,9 @@ export interface CertificateFiles {
 }
 
 export interface CertificateObserver {
-  /** Called after a new pair was loaded. */
+  /** Called after a new pair has been loaded. */
   readonly onReloaded?: (certificate: ServedCertificate) => void
-  /** Called when the new files cannot be used; once per content. */
+  /** Called once for each new content of the files that cannot be used. */
   readonly onUnusable?: (reason: string) => void
   /** Called once a minute. */
   readonly onPoll?: (certificate: ServedCertificate) => void
@@ -33,13 +33,13 @@ interface SecureServer {
 
 interface Pair {
   readonly options: SecureContextOptions
-  /** Expiry time, milliseconds since the epoch. */
+  /** Expiry time, in milliseconds since the epoch. */
   readonly endsAt: number
 }
 
 /** Some mounts send no change notifications. */
 const pollMs = 60_000
-/** Delay before the files are read, so that two files written one after the other are read together. */
+/** Delay before the files are read, so that two files that are written one after the other are read together. */
 const settleMs = 200
 /** Stands in for the content when a file is missing. */
 const missing = 'missing'
@@ -72,7 +72,7 @@ export class ServedCertificate {
     return this.#pair.options
   }
 
-  /** Expiry time of the certificate in use, milliseconds since the epoch. */
+  /** Expiry time of the certificate in use, in milliseconds since the epoch. */
   get endsAt(): number {
     return this.#pair.endsAt
   }
@@ -106,7 +106,8 @@ export class ServedCertificate {
   }
 
   /**
-   * Runs once a minute. Files that are still missing are not part of an update, and the observer may check the expiry.
+   * Runs once a minute. Files that are still missing by now are not part of an update. The observer may also check the
+   * expiry.
    */
   checkFiles(): void {
     if (contentOf(this.#files) !== undefined) this.reload()
@@ -142,8 +143,8 @@ export function checkCertificate(files: CertificateFiles): void {
 }
 
 /**
- * Returns the expiry time of the certificate in the file, milliseconds since the epoch, or undefined when it cannot be
- * read.
+ * Returns the expiry time of the certificate in the file, in milliseconds since the epoch, or undefined when the file
+ * cannot be read.
  */
 export function certificateEndsAt({ certFile }: CertificateFiles): number | undefined {
   try {
@@ -208,7 +209,7 @@ function pathsOf({ certFile, keyFile, clientCaFile }: CertificateFiles): string[
   return [certFile, keyFile, ...(clientCaFile === undefined ? [] : [clientCaFile])]
 }
 
-/** Returns the combined content of the files, or undefined while one is missing, as during an update. */
+/** Returns the combined contents of the files, or undefined while one is missing, as happens during an update. */
 function contentOf(files: CertificateFiles): string | undefined {
   try {
     return pathsOf(files)

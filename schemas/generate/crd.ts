@@ -1,5 +1,5 @@
 /**
- * Writes the CustomResourceDefinition of a kind: a structural schema, without `$ref`.
+ * Writes a kind's CustomResourceDefinition: a structural schema, without `$ref`.
  *
  * Omits what the API server does not support: titles, message wording, and closed objects (the API server always prunes
  * or rejects unknown fields). The API server validates object metadata itself.
@@ -61,7 +61,7 @@ function subresources(kind: KindInfo): Record<string, unknown> {
 }
 
 /**
- * Status of an object that the hooks have not processed yet: `observedGeneration` is -1. Without a status, kstatus
+ * The status of an object that the hooks have not processed yet: `observedGeneration` is -1. Without a status, kstatus
  * treats the object as ready, so Flux would proceed before the first status is written.
  */
 const unseen = { default: { observedGeneration: -1 } }

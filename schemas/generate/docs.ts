@@ -1,6 +1,6 @@
 /**
- * Writes the reference page of a kind: every field with its type, default, limits and rules, and the columns of
- * `kubectl get`.
+ * Writes a kind's reference page: every field with its type, default, limits and rules, and the columns that `kubectl
+ * get` prints.
  */
 import { writeYaml } from '../yaml/index.ts'
 import { expected } from '../validation/messages.ts'
@@ -37,7 +37,7 @@ function examplesOf({ kind, examples = {} }: KindInfo): string[] {
   return manifests.length > 0 ? ['## Examples', '', ...manifests] : []
 }
 
-/** Returns the index page of all kinds. */
+/** Returns the index page for all kinds. */
 export function docsIndex(bundle: Bundle): string {
   const rows = bundle.kinds.map(
     ({ kind, shortNames, description }) =>
@@ -56,7 +56,7 @@ export function docsIndex(bundle: Bundle): string {
   ].join('\n')
 }
 
-/** An object with fields, at a path. Nested objects follow it. */
+/** An object with fields, at a path. Its nested objects follow it. */
 interface Part {
   readonly path: string
   readonly schema: Schema

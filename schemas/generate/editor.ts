@@ -1,7 +1,7 @@
 /**
  * Writes self-contained JSON Schemas for editors and other tools, in draft 7, which all of them support.
  *
- * JSON Schema cannot express rules between fields (CEL); `gatehouse validate` checks them.
+ * JSON Schema cannot express rules across fields (CEL); `gatehouse validate` checks them.
  */
 import type { Bundle, Schema } from '../schema.ts'
 import { apiVersion } from '../schema.ts'
@@ -12,8 +12,8 @@ type Json = Record<string, unknown>
 const draft = 'http://json-schema.org/draft-07/schema#'
 
 /**
- * Returns a map from file name to JSON text: one schema per kind, one for files with several kinds, one per runtime
- * file.
+ * Returns a map from file names to JSON text: one schema per kind, one for files with several kinds, and one per
+ * runtime file.
  */
 export function editorSchemas(bundle: Bundle): Map<string, string> {
   const kinds = bundle.kinds.map(({ kind }) => kind)
@@ -38,7 +38,7 @@ export function editorSchemas(bundle: Bundle): Map<string, string> {
   )
 }
 
-/** Documents of other API groups, such as Secrets, are accepted in the same file. */
+/** Documents from other API groups, such as Secrets, are accepted in the same file. */
 function anyKind(kinds: readonly string[]): Json {
   return {
     type: 'object',

@@ -1,7 +1,7 @@
 /**
  * Reads the schema sources and combines their definitions into one bundle.
  *
- * Definition names are global; a `$ref` in a source (`file.json#/$defs/Name`) becomes `#/$defs/Name`. Annotations next
+ * Definition names are global: a `$ref` in a source (`file.json#/$defs/Name`) becomes `#/$defs/Name`. Annotations next
  * to a `$ref` are kept; any other keyword extends the referenced object (properties are merged, `required` and rules
  * are added). An object with a title becomes a separate definition. Rejects objects that are not closed, duplicate
  * names and unresolved references.
@@ -135,7 +135,7 @@ export function inlined(reference: Schema, bundle: Bundle): Schema {
   return schema
 }
 
-/** Follows references in the sources to the definition, and applies the extensions of each reference. */
+/** Follows references in the sources to the definition, and applies each reference's extensions. */
 function target(schema: Schema, defs: ReadonlyMap<string, Schema>): Schema {
   let current = schema
   while (current.$ref !== undefined) {

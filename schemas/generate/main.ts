@@ -1,5 +1,5 @@
 /**
- * Generates everything that derives from the schema sources. `node schemas/generate/main.ts` writes the files;
+ * Generates everything that is derived from the schema sources. `node schemas/generate/main.ts` writes the files;
  * `--check` only lists stale files and exits with 1 when there are any.
  */
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -18,7 +18,7 @@ import { metaSchemaFiles } from './meta-schema.ts'
 import { validatorFiles } from './validators.ts'
 
 const root = resolve(import.meta.dirname, '../..')
-/** Pages written by hand except for some sections. */
+/** Pages that are written by hand except for some sections. */
 const authGuide = 'docs/guides/external-auth.md'
 const troubleshooting = 'docs/guides/troubleshooting.md'
 /** Folders that contain only generated files. */
@@ -93,7 +93,7 @@ function slim(schema: Schema): unknown {
   return JSON.parse(JSON.stringify(schema, (key, value: unknown) => (isText(key, value) ? undefined : value)))
 }
 
-/** True for a description of a schema, but not for a field called `description`. */
+/** True for a schema's description, but not for a field called `description`. */
 function isText(key: string, value: unknown): boolean {
   return key === 'description' && typeof value === 'string'
 }

@@ -1,5 +1,5 @@
 /**
- * Compiles the meta-schema of JSON Schema 2020-12, which validates schemas, into a module. Compiling it in a running
+ * Compiles the JSON Schema 2020-12 meta-schema, which validates schemas, into a module. Compiling it in a running
  * server would block all clients for a tenth of a second.
  */
 import { Ajv2020 } from 'ajv/dist/2020.js'

@@ -1,6 +1,6 @@
 /**
  * Compiles the CEL rules of the schemas (`x-kubernetes-validations`) to TypeScript, so that no program parses them at
- * start or loads the CEL library for them.
+ * startup or loads the CEL library for them.
  *
  * The library parses a rule; each node of its tree becomes a call into `schemas/validation/rule-functions.ts`.
  * Unsupported CEL features cause generation to fail. Regular expressions use RE2 syntax: constructs with a different
@@ -117,7 +117,10 @@ function operandsOf(name: string, expr: Expr): Expr[] {
 
 type Loop = Extract<Expr['exprKind'], { case: 'comprehensionExpr' }>['value']
 
-/** Compiles the macros `all` and `exists`: a loop that starts with true or false and combines results with && or ||. */
+/**
+ * Compiles the macros `all` and `exists` to a loop that starts with true or false and combines the results with && or
+ * ||.
+ */
 function loop({ iterVar, iterVar2, iterRange, accuInit, accuVar, loopStep, result }: Loop): string {
   const step = loopStep?.exprKind
   const joins = step?.case === 'callExpr' ? step.value.function : undefined
@@ -158,7 +161,7 @@ function regularExpression(pattern: string): string {
     return part === '.' ? String.raw`[^\n]` : part === '/' ? String.raw`\/` : part
   })
   const flags = insensitive ? 'iu' : 'u'
-  // Validates the pattern during generation instead of at program start.
+  // Validates the pattern during generation instead of at program startup.
   return String(new RegExp(source, flags))
 }
 

@@ -1,7 +1,7 @@
 /** Writes a page for each alert: its meaning, the steps, and the rule. */
 import { type Alert, alertRules, runbookPath } from '../metrics/index.ts'
 
-/** Returns pairs of a path below docs/ and a page in Markdown. */
+/** Returns pairs, each with a path below docs/ and a page in Markdown. */
 export function runbookPages(): readonly (readonly [string, string])[] {
   return [
     ['reference/runbooks/README.md', index()],

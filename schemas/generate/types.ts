@@ -18,7 +18,8 @@ export function typesFile(bundle: Bundle): string {
 }
 
 /**
- * Returns all types in `input` form: redefines those that defaulting changes, and re-exports the rest from types.ts.
+ * Returns all types in `input` form: redefines the types that defaulting changes, and re-exports the rest from
+ * types.ts.
  */
 export function inputFile(bundle: Bundle): string {
   const changed = changedByDefaults(bundle)

@@ -19,7 +19,7 @@ export async function validatorFiles(bundle: Bundle): Promise<readonly [path: st
   const kinds = bundle.kinds.map(({ kind }) => kind)
   return [
     ...(await moduleOf('validators', [...kinds, ...Object.values(bundle.runtime)], bundle)),
-    // A separate module, because programs do not validate the status. Only tests validate the status that hooks
+    // This is a separate module, because programs do not validate the status. Only tests validate the status that hooks
     // produce.
     ...(await moduleOf(
       'status-validators',
@@ -71,8 +71,8 @@ function functionOf(ajv: Ajv, name: string): string {
 }
 
 /**
- * ajv numbers its identifiers, so a new definition would change every line. Renames functions after their definition,
- * and constants after their content.
+ * ajv numbers its identifiers, so a new definition would change every line. Names functions after their definitions,
+ * and constants after their contents.
  */
 function stableNames(source: string, functions: ReadonlyMap<string, string>): string {
   const constants = source.matchAll(/^const ((schema|func|pattern|formats)\d+) = (.*);$/gm)
@@ -112,8 +112,8 @@ function oneDefinitionPerLine(text: string): string {
 }
 
 /**
- * Helpers for the generated functions: `addError` adds an error, `joinErrors` adds the errors of a part. ajv would copy
- * all previous errors for each part.
+ * Helpers for the generated functions: `addError` adds an error, and `joinErrors` adds the errors from a part. ajv
+ * would copy all previous errors for each part.
  */
 const helpers = `function addError(all,instancePath,keyword,detail){
   const one={instancePath,keyword,detail}
@@ -164,7 +164,7 @@ function short(source: string): string {
   return text
 }
 
-/** Returns the one parameter that a message contains. */
+/** Returns the single parameter that a message contains. */
 function detailOf(params: string): string {
   const [, value] = /^(?:missingProperty|additionalProperty|limit): ?(.*)$/s.exec(params.trim()) ?? []
   return value === undefined ? '' : `,${value}`

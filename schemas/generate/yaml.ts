@@ -1,6 +1,7 @@
 /**
- * Writes a CRD as compact YAML; in a deep schema, indentation is half the file. Flat values go on one line where they
- * fit, and lists are not indented below their key, as in Kubernetes' own files. The content is unchanged.
+ * Writes a CRD as compact YAML, because indentation makes up half the file in a deep schema. Flat values are written on
+ * one line where they fit, and lists are not indented below their keys, as in Kubernetes' own files. The content is
+ * unchanged.
  */
 import { Document, isScalar, isSeq, visit } from 'yaml'
 import { quotedForKubectl } from '../yaml/index.ts'

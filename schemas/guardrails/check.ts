@@ -6,8 +6,8 @@ import { below, type Violation } from '../validation/violations.ts'
 import { LinearExpression } from './expression.ts'
 
 /**
- * Maximum number of instructions in all expressions together. Each instruction takes time to check and compile, and
- * again for each character of the text.
+ * Maximum total number of instructions in all expressions. Each instruction takes time to check and compile, and again
+ * for each character of the text.
  */
 const maxTotalSize = 5_000
 
@@ -58,9 +58,8 @@ function checkOf(source: string): number | string {
 }
 
 /**
- * Warns about valid settings that have no effect: exceptions that exclude nothing, because the rule does not apply
- * there, and limits that no result can reach. `maxResultBytes` is the limit from `operational` in the same
- * configuration.
+ * Warns about valid settings that have no effect: limits that no result can reach, and exceptions that exclude nothing
+ * because the rule does not apply there. `maxResultBytes` is the limit from `operational` in the same configuration.
  */
 export function guardrailWarnings(
   guardrails: unknown,
@@ -113,7 +112,7 @@ function isApart(wanted: unknown, excepted: unknown): boolean {
   return !excepted.some((one) => wanted.includes(one))
 }
 
-/** True when the pointer names a member that only params have but the rule applies to results, or vice versa. */
+/** True when the pointer names a member that only params have although the rule applies to results, or vice versa. */
 function isElsewhere(pointer: string, direction: string): boolean {
   const [, first = ''] = pointer.split('/')
   if (direction === 'results') return first === 'arguments'

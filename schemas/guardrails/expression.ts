@@ -11,7 +11,7 @@ import { compileProgram, PatternError, type PatternProgram } from '../workflow/p
 /** Maximum number of instructions in one expression. Each may be active at each character. */
 const maxInstructions = 500
 
-/** Instruction codes of the engine. */
+/** The engine's instruction codes. */
 const op = { alt: 1, altMatch: 2, capture: 3, emptyWidth: 4, fail: 5, match: 6, nop: 7 } as const
 const empty = { beginLine: 1, endLine: 2, beginText: 4, endText: 8, boundary: 16, noBoundary: 32 } as const
 const anyContext = 63
@@ -24,7 +24,7 @@ export class LinearExpression {
   readonly kinds: Uint8Array
   readonly outs: Uint16Array
   readonly args: Uint16Array
-  /** 1 for ASCII characters that can start a match. */
+  /** 1 for each ASCII character that can start a match. */
   readonly firsts: Uint8Array = new Uint8Array(asciiSize)
   readonly #program: PatternProgram
   /** For each instruction, 1 for the ASCII characters that it accepts. */
@@ -58,11 +58,11 @@ export class LinearExpression {
   }
 }
 
-/** States that wait for a character, each with the start of its match, ordered by start. */
+/** States that are waiting for a character, each with the start of its match, ordered by start. */
 class States {
   readonly #expression: LinearExpression
   readonly pcs: Int32Array
-  /** Doubles, because texts may be long. */
+  /** Stored as doubles, because texts may be long. */
   readonly starts: Float64Array
   count = 0
   /** Start of the longest match that ends here, or -1. */
@@ -127,7 +127,7 @@ export class ExpressionSearch {
   /** Number of characters before `#text`. */
   #base = 0
   #before = -1
-  /** Start and end of each match, in characters from the beginning of the text, ascending and disjoint. */
+  /** Start and end of each match, in characters from the beginning of the text. Matches are ascending and disjoint. */
   readonly spans: number[] = []
 
   constructor(expression: LinearExpression) {
@@ -157,7 +157,7 @@ export class ExpressionSearch {
 
   /**
    * Continues for about this many steps and returns the number of steps taken. A smaller number means that the current
-   * piece is finished.
+   * piece has been searched completely.
    */
   advance(steps: number): number {
     const { start, firsts } = this.#expression

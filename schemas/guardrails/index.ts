@@ -1,3 +1,3 @@
-/** Public API of the guardrail checks that hooks and the runtime share. */
+/** Public API for the guardrail checks that the hooks and the runtime share. */
 export { guardrailViolations, guardrailWarnings } from './check.ts'
 export { LinearExpression, ExpressionSearch } from './expression.ts'

@@ -1,6 +1,6 @@
 /**
  * Finds the JSON types that a JSON Schema accepts for a value or for a part of it. Follows `$ref`, `allOf`, `anyOf` and
- * `oneOf`, because generators such as Pydantic often write no `type` directly below the name of an argument.
+ * `oneOf`, because generators such as Pydantic often do not write a `type` directly below an argument's name.
  * Source: JSON Schema 2020-12, core, "Applying Subschemas".
  */
 import { type Fields, fieldsOf, isFields, listOf, own } from '../validation/fields.ts'
@@ -14,15 +14,15 @@ export type ValuePath = readonly (string | number)[]
 /** The schema comes from a server and may refer to itself. */
 const maxVisited = 1_000
 /**
- * Number of list items and reference characters that one search reads. A cycle may visit the same long list again and
- * again.
+ * The maximum number of list items and reference characters that one search reads. A cycle may visit the same long list
+ * again and again.
  */
 const maxRead = 100_000
 
 /**
  * Returns the types that `root` accepts at `path`. Returns an empty list when the schema does not restrict the type
- * there, or when the search visits more than 1,000 schemas or reads more than 100,000 list items and reference
- * characters.
+ * there. Also returns an empty list when the search visits more than 1,000 schemas, or reads more than 100,000 list
+ * items and reference characters.
  */
 export function acceptedTypes(root: unknown, path: ValuePath = []): readonly SchemaType[] {
   const search = new TypeSearch(root)
@@ -105,7 +105,7 @@ class TypeSearch {
     return parts.reduce(intersection, undefined)
   }
 
-  /** Returns the types from the schema's own keywords. Empty when no accepted value can contain the path. */
+  /** Returns the types that the schema's own keywords accept. Empty when no accepted value can contain the path. */
   #own(schema: Fields, path: ValuePath): Types {
     const named = namedTypes(schema)
     const [step, ...rest] = path
@@ -153,7 +153,7 @@ function memberSchema(schema: Fields, name: string): unknown {
   return own(fieldsOf(schema['properties']), name) ?? schema['additionalProperties']
 }
 
-/** In JSON Schema before 2020-12, `items` can be a list of schemas by position. */
+/** Before JSON Schema 2020-12, `items` could be a list of schemas by position. */
 function itemSchema({ prefixItems, items, additionalItems }: Fields, index: number): unknown {
   const byPosition = Array.isArray(items) ? items : listOf(prefixItems)
   return byPosition[index] ?? (Array.isArray(items) ? additionalItems : items)

@@ -4,7 +4,7 @@
  * later code expects numbers.
  */
 
-/** Members of `JSON` that TypeScript does not declare yet. */
+/** Members of `JSON` that TypeScript does not yet declare. */
 interface ExactJson {
   parse(
     text: string,
@@ -41,7 +41,7 @@ export function isRawJson(value: unknown): value is RawJson {
   return json.isRawJSON(value)
 }
 
-/** Deep copy of a JSON value. Unlike `structuredClone`, which throws for them, it accepts raw JSON values. */
+/** Returns a deep copy of a JSON value. Unlike `structuredClone`, which throws for them, it accepts raw JSON values. */
 export function cloneJson<T>(value: T): T {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a copy has the type of the original
   return copy(value) as T

@@ -11,14 +11,14 @@ import { serverMetrics } from './server.ts'
 export interface Alert {
   readonly name: string
   readonly expr: string
-  /** How long the expression must be true. */
+  /** How long the expression must be true before the alert fires. */
   readonly for: string
   readonly severity: 'critical' | 'warning' | 'info'
   /** May contain Prometheus label templates. */
   readonly summary: string
   /** Impact on users. */
   readonly meaning: string
-  /** Steps to take, in order. */
+  /** The steps to take, in order. */
   readonly steps: readonly string[]
 }
 

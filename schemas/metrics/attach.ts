@@ -1,4 +1,4 @@
-/** Metrics of the container that attaches to a stdio server without a command. */
+/** Metrics for the container that attaches to a stdio server without a command. */
 import type { MetricRow } from './row.ts'
 
 const labels = ['server'] as const

@@ -1,4 +1,4 @@
-/** Metrics of quotas and guardrails. */
+/** Metrics for quotas and guardrails. */
 import type { MetricRow } from './row.ts'
 
 export const quotaMetrics = {

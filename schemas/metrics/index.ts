@@ -1,6 +1,6 @@
 /**
- * The table of metrics of all programs. Documentation, alert rules and dashboards are generated from it, and each
- * program takes its metric names from it.
+ * The table of all programs' metrics. Documentation, alert rules and dashboards are generated from it, and each program
+ * takes its metric names from it.
  */
 import { attachMetrics } from './attach.ts'
 import { hooksMetrics, processMetrics, proxyMetrics } from './programs.ts'
@@ -21,7 +21,7 @@ export type Program = 'vmcp' | 'proxy' | 'attach' | 'authserver' | 'hooks'
 /** Metric families that the authorization server adds to its host's page. */
 const authServerMetrics = ['authServerSecretUses', 'authServerEvents'] as const
 
-/** Metrics that each program serves. The embedded authorization server adds its own to its host's page. */
+/** Metrics that each program serves. The embedded authorization server adds its own metrics to its host's page. */
 export const programMetrics: Readonly<Record<Program, readonly MetricRow[]>> = {
   vmcp: [...Object.values(serverMetrics), ...Object.values(processMetrics)],
   proxy: [

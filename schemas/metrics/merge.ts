@@ -1,5 +1,5 @@
 /**
- * Merges the metrics of several processes of one server into one page. Counters and histograms are summed, including
+ * Merges the metrics from several processes of one server into one page. Counters and histograms are summed, including
  * the last values of exited processes, because a counter must not decrease. Gauges that measure an amount are summed.
  * Other gauges use the maximum, except for times, which use the minimum.
  * Source: Prometheus exposition format 0.0.4.
@@ -15,7 +15,7 @@ interface Family {
   readonly isCounted: boolean
   /** The lines before the first value. */
   readonly head: string
-  /** Values by name and labels, in order of appearance. */
+  /** Values, keyed by name and labels, in order of appearance. */
   readonly series: Map<string, number>
 }
 
@@ -35,12 +35,12 @@ const gaugeRules: ReadonlyMap<string, Rule> = new Map<string, Rule>([
 
 export class MergedPages {
   #last: ReadonlyMap<string, Page> = new Map()
-  /** Counts of exited processes. */
+  /** Counts from exited processes. */
   readonly #gone: Page = new Map()
 
   /**
-   * Returns the merged page. `texts` are the pages by process; a process keeps its key across calls, and keys are never
-   * reused.
+   * Returns the merged page. `texts` contains the pages, keyed by process. A process keeps its key across calls, and
+   * keys are never reused.
    */
   render(texts: ReadonlyMap<string, string>): string {
     const pages = new Map([...texts].map(([id, text]) => [id, read(text)]))
@@ -75,7 +75,7 @@ function combined(rule: Rule, a: number, b: number): number {
   return rule === 'greatest' ? Math.max(a, b) : Math.min(a, b)
 }
 
-/** Parses a page. Skips lines that are neither a value nor a comment of a family. */
+/** Parses a page. Skips lines that are neither a value nor a comment about a metric family. */
 function read(page: string): Page {
   const families: Page = new Map()
   let head = ''

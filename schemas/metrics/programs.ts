@@ -1,7 +1,7 @@
-/** Metrics of the proxy and of the hooks server, and metrics that every program exports. */
+/** Metrics for the proxy and the hooks server, and metrics that every program exports. */
 import type { MetricRow } from './row.ts'
 
-/** Every program exports these. */
+/** Every program exports these metrics. */
 export const processMetrics = {
   processCpu: {
     name: 'process_cpu',
@@ -41,7 +41,7 @@ export const processMetrics = {
   },
 } as const satisfies Record<string, MetricRow>
 
-/** Upper bounds in seconds. */
+/** Upper bounds, in seconds. */
 const requestBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60] as const
 const hookBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10] as const
 

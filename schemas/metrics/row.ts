@@ -1,4 +1,4 @@
-/** A metric: name, meaning and labels. */
+/** A metric: its name, meaning and labels. */
 export interface MetricRow {
   /** Name for OTLP. See prometheusName for the name in a scrape. */
   readonly name: string
@@ -8,13 +8,13 @@ export interface MetricRow {
   readonly help: string
   readonly labels: readonly string[]
   readonly legacy?: readonly string[]
-  /** Upper bounds of the buckets. */
+  /** The buckets' upper bounds. */
   readonly bounds?: readonly number[]
-  /** Read from its owner at each scrape, instead of being updated by events. */
+  /** True when the value is read from its owner at each scrape, instead of being updated by events. */
   readonly observed?: boolean
 }
 
-/** Returns the name of the scraped series: dots become underscores, and seconds and counters get a suffix. */
+/** Returns the name of the scraped series: dots become underscores, and names for seconds and counters get a suffix. */
 export function prometheusName(row: MetricRow): string {
   const name = row.name.replaceAll('.', '_')
   const withUnit = row.unit === 's' ? `${name}_seconds` : name

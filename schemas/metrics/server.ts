@@ -1,10 +1,10 @@
 /**
- * Metrics of a virtual server and its embedded authorization server. docs/reference/metrics.md is generated from this
+ * Metrics for a virtual server and its embedded authorization server. docs/reference/metrics.md is generated from this
  * table.
  *
- * Labels have only a few possible values. A value that a client can choose freely is never a label, so client addresses
- * and resource URIs are recorded only on spans. Labels in `legacy` repeat other labels under older names, while
- * useLegacyAttributes is on.
+ * Each label has only a few possible values. A value that a client can choose freely is never a label, so client
+ * addresses and resource URIs are recorded only on spans. Labels in `legacy` repeat other labels under older names,
+ * while useLegacyAttributes is on.
  * Source: docs/reference/specification/virtual-server.md#telemetry, config.telemetry; OpenTelemetry semantic
  * conventions for MCP and generative AI.
  */

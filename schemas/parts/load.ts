@@ -1,7 +1,7 @@
 /**
  * Loads large libraries synchronously on first use, so that a server that does not need them saves the memory. When
- * running from source, they are the files in this folder. In a build, they are `<name>.js` (or `.mjs`) next to the
- * program (`manifests/bundle/options.ts` lists them).
+ * running from source, the libraries are the files in this folder. In a build, they are the files `<name>.js` (or
+ * `.mjs`) next to the program (`manifests/bundle/options.ts` lists them).
  */
 import { createRequire } from 'node:module'
 import { extname } from 'node:path'
@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 
 export type PartName = 'cel-library' | 'pattern-library' | 'schema-library'
 
-/** Returns the exports of the part. */
+/** Returns the part's exports. */
 export function loadPart(name: PartName): unknown {
   const here = import.meta.url
   return createRequire(here)(`./${name}${extname(fileURLToPath(here))}`)

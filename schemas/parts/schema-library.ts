@@ -1,5 +1,5 @@
 /**
- * The JSON Schema compiler. A program part that is loaded when the first schema is used
+ * The JSON Schema compiler. This program part is loaded when the first schema is used
  * (`schemas/workflow/schema-check.ts`).
  */
 import addFormats from 'ajv-formats'

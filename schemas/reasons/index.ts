@@ -20,7 +20,7 @@ const rows: ReadonlyMap<string, ReasonRow> = new Map(
   [...podReasons, ...conditionReasons].flatMap((row) => row.reasons.map((reason) => [reason, row])),
 )
 
-/** Returns the row of a reason, or undefined for a reason that is unknown or not a problem. */
+/** Returns the row for a reason, or undefined if the reason is unknown or not a problem. */
 export function reasonRow(reason: string): ReasonRow | undefined {
   return rows.get(reason)
 }

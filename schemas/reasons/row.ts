@@ -1,4 +1,4 @@
-/** A row of the table of reasons. */
+/** A row in the table of reasons. */
 export interface ReasonRow {
   readonly reasons: readonly string[]
   /** Description of the problem, in Markdown. */

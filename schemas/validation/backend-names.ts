@@ -24,18 +24,18 @@ export interface NamingSettings {
   readonly webhookConfig?: WebhookDefinition | undefined
 }
 
-/** Webhooks from another document. Problems are reported at the reference to it. */
+/** Webhooks from another document. Problems are reported at the reference to that document. */
 export interface WebhookDefinition {
   readonly path: string
   readonly title: string
   readonly webhooks: unknown
 }
 
-/** A workflow from another document. Problems in its steps are reported at the reference to it. */
+/** A workflow from another document. Problems in its steps are reported at the reference to that document. */
 export interface WorkflowDefinition {
-  /** Path of the reference. */
+  /** Path to the reference. */
   readonly path: string
-  /** Name of the other document in messages. */
+  /** Name of the other document, for messages. */
   readonly title: string
   readonly steps: unknown
 }
@@ -45,7 +45,7 @@ export interface UnknownBackend extends Violation {
   readonly similar?: string
 }
 
-/** Limits the time of the search for similar names. */
+/** Limits the time spent searching for similar names. */
 const maxSuggestions = 3
 const maxCompared = 100
 /** Limits the length of the result; the last line reports the number of omitted violations. */
@@ -65,7 +65,7 @@ export function unknownBackends(
   const suggest = suggestions([...names].slice(0, maxCompared))
   const violations = unknown.slice(0, maxViolations).map(({ path, name, within }): UnknownBackend => {
     const where = within === undefined ? '' : `${within}: `
-    // Only the tool of a step can equal the name of a backend here.
+    // Here, only a step's tool can equal the name of a backend.
     if (names.has(name))
       return { path, message: `${where}"${name}" is a backend, not a tool: write "${name}.TOOL"` }
     const message = `${where}unknown backend ${JSON.stringify(name)}`
@@ -87,14 +87,14 @@ function suggestions(names: readonly string[]): (name: string) => string | undef
   }
 }
 
-/** A backend name and its location. */
+/** A backend name and the location where it occurs. */
 export interface NamedPlace {
   readonly path: string
   readonly name: string
 }
 
 interface Named extends NamedPlace {
-  /** Location in another document. */
+  /** Its location in another document. */
   readonly within?: string
 }
 

@@ -14,12 +14,10 @@ export function definition(name: string): Schema {
   return schema
 }
 
-/** Cache of resolved references, by the schema with the `$ref`. Only contains schemas of the bundle. */
+/** Cache of resolved references, keyed by the schema with the `$ref`. Contains only schemas from the bundle. */
 const followed = new WeakMap<Schema, Schema>()
 
-/**
- * Follows references. Annotations next to a `$ref` (default, x-expects) take precedence over those of the definition.
- */
+/** Follows references. Annotations next to a `$ref` (default, x-expects) take precedence over the definition's. */
 export function resolved(schema: Schema): Schema {
   if (schema.$ref === undefined) return schema
   let target = followed.get(schema)

@@ -2,11 +2,11 @@
  * Estimates the cost of evaluating an expression from its syntax tree. CEL has no endless loops, but loops can be
  * nested.
  *
- * A list literal counts with its length; any other list is assumed to have a thousand items.
+ * A list literal counts with its actual length; any other list is assumed to have a thousand items.
  */
 const unknownLength = 1000
 
-/** Returns the estimated number of steps of one evaluation. `node` is a node of the tree, or any part of one. */
+/** Returns the estimated number of steps in one evaluation. `node` is a node of the tree, or any part of one. */
 export function costOf(node: unknown): number {
   if (typeof node !== 'object' || node === null) return 0
   const { case: kind, value }: { case?: unknown; value?: unknown } = node

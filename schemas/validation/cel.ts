@@ -2,8 +2,8 @@
  * Compiles CEL expressions and evaluates them on plain values. The only module that uses the CEL library.
  *
  * Numbers: a JavaScript number is a CEL double, a bigint is a CEL int. Supports `duration`, `matches` (RE2, linear
- * time) and the standard macros, but no extension functions, so that a rule means the same in the Kubernetes API
- * server. Does no I/O.
+ * time) and the standard macros, but no extension functions. A rule therefore has the same meaning in the Kubernetes
+ * API server. Does no I/O.
  * Source: cel-spec; CRD rules of Kubernetes (x-kubernetes-validations).
  */
 import type { CelInput } from '@bufbuild/cel'
@@ -37,12 +37,12 @@ export function compileCel(expression: string): CelProgram {
   return programOf(parsed(expression))
 }
 
-/** Far more than a search through a caller's groups takes, and at most a tenth of a second. */
+/** This is far more than a search through a caller's groups takes, and corresponds to at most a tenth of a second. */
 const maxCost = 200_000
 
 /**
- * Compiles a user's expression for untrusted data. Throws INVALID_CONFIG like compileCel, and when a single evaluation
- * may take too long.
+ * Compiles a user's expression for untrusted data. Throws INVALID_CONFIG like compileCel, and also when a single
+ * evaluation may take too long.
  */
 export function compileBoundedCel(expression: string): CelProgram {
   const tree = parsed(expression)

@@ -1,6 +1,6 @@
 /**
- * Applies schema defaults like the Kubernetes API server: only inside existing objects, recursively into default
- * objects, and null is treated as absent unless the field is nullable.
+ * Applies schema defaults like the Kubernetes API server: only inside existing objects, and recursively in default
+ * objects. Null is treated as absent unless the field is nullable.
  */
 import { childSchema, leadsTo, resolved } from './bundle.ts'
 import type { Schema } from '../schema.ts'
@@ -24,7 +24,7 @@ function copied(value: unknown, reference: Schema | undefined): unknown {
   return copy
 }
 
-/** Sets a member with any name, including `__proto__`. */
+/** Sets a member whose name may be anything, including `__proto__`. */
 function put(object: Record<string, unknown>, name: string, value: unknown): void {
   if (name !== '__proto__') object[name] = value
   else Object.defineProperty(object, name, { value, configurable: true, enumerable: true, writable: true })

@@ -1,7 +1,7 @@
 /**
- * Excludes invalid backends from the file of a virtual server, with all settings for them, and keeps the rest. The
- * hooks use this before they write the file, the runtime when it reads one. One invalid setting excludes the whole
- * backend, because a backend without its credentials, filter or timeout would not behave as configured.
+ * Excludes invalid backends, with all settings for them, from a virtual server's file, and keeps the rest. The hooks
+ * use this module before they write the file; the runtime uses it when it reads one. One invalid setting excludes the
+ * whole backend, because a backend without its credentials, filter or timeout would not behave as configured.
  */
 import { type Fields, fieldsOf, isFields } from './fields.ts'
 import { below, type Violation } from './violations.ts'
@@ -12,7 +12,7 @@ export interface ExcludedBackend {
   readonly name: string
   /** `field: rule` lines, without values that could be secrets. */
   readonly problems: readonly string[]
-  /** True when the document has settings for this backend, but does not declare it. */
+  /** True when the document contains settings for this backend but does not declare it. */
   readonly isUnknown?: true
 }
 

@@ -26,7 +26,7 @@ export function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : []
 }
 
-/** Returns the own entry of a table by an untrusted name. Ignores inherited members such as `constructor`. */
+/** Returns a table's own entry for an untrusted name. Ignores inherited members such as `constructor`. */
 export function own<T>(table: Readonly<Record<string, T>>, name: string): T | undefined {
   return Object.hasOwn(table, name) ? table[name] : undefined
 }

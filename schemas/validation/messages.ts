@@ -1,6 +1,7 @@
 /**
- * Converts the errors from the compiled validators to violations that a user can act on: one per error, with the path,
- * the shape of the value and what is allowed. Values are quoted only in fields that cannot contain a secret.
+ * Converts errors from the compiled validators to violations that a user can act on. There is one violation per error,
+ * with the path, the shape of the value and the allowed values. Values are quoted only in fields that cannot contain a
+ * secret.
  */
 import { isFields } from './fields.ts'
 import { childSchema, resolved } from './bundle.ts'
@@ -13,7 +14,7 @@ interface Place {
   readonly value: unknown
 }
 
-/** Limit on reported errors. */
+/** Maximum number of reported errors. */
 const most = 1000
 
 /** Returns the violations for the validator's errors on `document`, whose schema is `root`. */
@@ -172,7 +173,7 @@ function range({ minimum, maximum, format }: Schema): string {
 
 const secretField = /secret|password|token|key|credential|header|value|env|param|claim|statement|polic/i
 
-/** Returns the quoted value when it is short, plain and in a field that holds no secret; otherwise its shape. */
+/** Returns the quoted value when it is short, plain and in a field that cannot hold a secret; otherwise its shape. */
 function found(value: unknown, path: string): string {
   if (typeof value !== 'string' || value === '' || secretField.test(path)) return shapeOf(value)
   const plain = /^[A-Za-z0-9][A-Za-z0-9 _./:-]{0,47}$/.test(value)

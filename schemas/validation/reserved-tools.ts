@@ -1,6 +1,6 @@
 /**
  * Names of the server's own tools, which are reserved while their feature is on. A backend's tool with such a name
- * would hide the feature, or never be reachable.
+ * would either hide the feature or never be reachable.
  */
 import { serverTools } from '../names.ts'
 import { fieldsOf } from './fields.ts'
@@ -20,7 +20,7 @@ export function reservedTools({ optimizer, codeMode }: ToolFeatures): ReadonlySe
   ])
 }
 
-/** Returns a tool's name prefixed for its workload. */
+/** Returns a tool's name with the prefix for its workload. */
 export function prefixedName(format: string, workload: string, name: string): string {
   return format.replaceAll('{workload}', workload) + name
 }

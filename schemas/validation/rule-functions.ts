@@ -2,8 +2,8 @@
  * Runtime functions of the compiled CEL rules (`schemas/generated/rules.ts`): the CEL operators and functions that the
  * rules use, on plain values.
  *
- * A number is a CEL double, a bigint an int, a Map a map, an array a list. CEL errors are thrown. As in CEL, `&&`,
- * `||`, `all` and `exists` can return a result despite an error in an operand.
+ * A number is a CEL double, a bigint is an int, a Map is a map, and an array is a list. CEL errors are thrown. As in
+ * CEL, `&&`, `||`, `all` and `exists` can return a result despite an error in an operand.
  * Source: cel-spec, "Evaluation"; test/property/compiled-rules compares them with the CEL library.
  */
 import { parseDuration } from '../duration.ts'
@@ -65,7 +65,7 @@ export function has(map: unknown, field: string): boolean {
   return map instanceof Map && map.has(field)
 }
 
-/** Numbers are compared across types; values of different types are not equal. */
+/** Numbers are compared across types; other values of different types are not equal. */
 export function equal(a: unknown, b: unknown): boolean {
   if (isNumber(a) && isNumber(b)) return compareNumbers(a, b) === 0
   if (a instanceof Duration && b instanceof Duration) return a.ms === b.ms
@@ -122,7 +122,7 @@ export function matches(text: unknown, pattern: RegExp): boolean {
   return pattern.test(string(text))
 }
 
-/** Converts a string such as `1h30m`, or whole seconds. */
+/** Converts a string such as `1h30m` or a number of whole seconds. */
 export function duration(value: unknown): Duration {
   if (typeof value === 'bigint') return new Duration(Number(value) * 1_000)
   const [, sign, text = ''] = /^([+-]?)([^]*)$/.exec(string(value)) ?? []

@@ -84,7 +84,8 @@ function check(
   try {
     return rules[rule.rule]?.(self) === true ? undefined : problem
   } catch {
-    // Fails closed: a rule that cannot be evaluated is violated. Reported only when the value has no other problem.
+    // Fails closed: a rule that cannot be evaluated counts as violated. Reported only when the value has no other
+    // problem.
     return known.length > 0 ? undefined : problem
   }
 }
@@ -99,12 +100,14 @@ function concerns(rule: CelRule, path: string, problem: string): boolean {
   return new RegExp(`\\bself\\.${field}\\b`).test(rule.rule)
 }
 
-/** Converted objects and lists from a document. Rules on an object also read nested objects that have rules. */
+/**
+ * Cache of converted objects and lists from a document. Rules on an object also read nested objects that have rules.
+ */
 type Converted = Map<object, unknown>
 
 /**
- * Converts a value to CEL: integers become int, null members are absent, and names of declared fields are escaped as in
- * Kubernetes, because CEL reserves some words (`namespace` is `self.__namespace__`).
+ * Converts a value to CEL: integers become int, and null members are absent. Names of declared fields are escaped as in
+ * Kubernetes, because CEL reserves some words (`namespace` becomes `self.__namespace__`).
  */
 function toCel(reference: Schema, value: unknown, converted: Converted): unknown {
   const before = typeof value === 'object' && value !== null ? converted.get(value) : undefined

@@ -2,8 +2,8 @@
  * Limits the size of documents before validation, because validators visit every value and report every error. Rejects
  * numbers that would be rounded.
  *
- * The limits are far above real documents (a rendered configuration is 240 KiB) and far below sizes that take too long
- * or overflow the stack.
+ * The limits are far above the size of real documents (a rendered configuration is 240 KiB) and far below sizes that
+ * take too long or overflow the stack.
  */
 import { isRawJson, roundedNumber } from '../json/exact-json.ts'
 import { isFields } from './fields.ts'
@@ -20,7 +20,7 @@ export interface SizeLimits {
 
 /** The API server stores at most 1.5 MiB per object. */
 export const manifestSize: SizeLimits = { values: 20_000, members: 2_000, characters: 1_500_000 }
-/** Files are trusted: they are written by hooks or by the operator. */
+/** Files are trusted, because hooks or the operator write them. */
 export const runtimeSize: SizeLimits = { values: 100_000, members: 5_000, characters: 8_000_000 }
 
 const maxDepth = 200
@@ -36,7 +36,7 @@ export function boundsViolations(document: unknown, limits: SizeLimits): readonl
   let characters = 0
   const path: (string | number)[] = []
 
-  /** Returns the violation, if any. `path` then points to the value, if the violation concerns a single value. */
+  /** Returns the violation, if any. If it concerns a single value, `path` then points to that value. */
   function visit(value: unknown): Violation | undefined {
     values += 1
     if (values > limits.values) return { path: '', message: `holds more than ${limits.values} values` }

@@ -8,7 +8,7 @@ import type { Violation } from './violations.ts'
 
 const check = checker(compiled)
 
-/** Returns the problems with a status that hooks produced for `kind`. Paths begin with `status`. */
+/** Returns the problems with a status that the hooks produced for `kind`. Paths start with `status`. */
 export function validateStatus(kind: KindName, status: unknown): readonly Violation[] {
   return check(`${kind}Status`, filled(definition(`${kind}Status`), status)).map(({ path, message }) => ({
     path: path === '' ? 'status' : path.startsWith('[') ? `status${path}` : `status.${path}`,

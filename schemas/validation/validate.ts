@@ -1,7 +1,7 @@
 /**
  * Validates documents: manifests of every kind, and the files that the runtime reads.
  *
- * The order matches that of the API server: defaults, then the schema, then rules. Returns all errors at once. The
+ * The order is the same as in the API server: defaults, then the schema, then rules. Returns all errors at once. The
  * admission webhook, the command line and the tests share this code. Does no I/O and does not look at other objects.
  */
 import { isFields } from './fields.ts'
@@ -23,8 +23,8 @@ const check = checker(compiled)
 type Validator = ((data: unknown) => boolean) & { errors?: readonly SchemaError[] | null }
 
 /**
- * Returns a function that validates documents that have their defaults, using the compiled validators. The function
- * throws for an unknown definition.
+ * Returns a function that uses the compiled validators to validate documents that already have their defaults. The
+ * function throws for an unknown definition.
  */
 export function checker(validators: Readonly<Record<string, Validator>>) {
   return (name: string, document: unknown): Violation[] => {
@@ -58,8 +58,8 @@ export function validManifest(doc: unknown): ManifestResult {
 }
 
 /**
- * Returns a deep copy of a manifest with schema defaults, like an object from the API server. Throws TypeError for an
- * unknown kind; an otherwise invalid document gets defaults where possible.
+ * Returns a deep copy of a manifest with schema defaults applied, like an object from the API server. Throws TypeError
+ * for an unknown kind; an otherwise invalid document gets defaults where possible.
  */
 export function withDefaults<K extends KindName>(doc: { readonly kind: K }): Kinds[K]
 export function withDefaults(doc: unknown): Kinds[KindName]
@@ -101,7 +101,7 @@ function isOfKind(document: unknown): document is Kinds[KindName] {
   return isFields(document) && isKindName(document.kind)
 }
 
-/** Removes the fields that only the API server and the hooks write, whose size is not limited. */
+/** Removes the fields that only the API server and the hooks write, because their size is not limited. */
 function withoutSystemFields({ status: _, metadata, ...rest }: Readonly<Record<string, unknown>>): unknown {
   if (!isFields(metadata)) return { ...rest, metadata }
   const { managedFields: _managed, ...own } = metadata
@@ -114,7 +114,7 @@ function withoutStatus(doc: unknown): unknown {
   return rest
 }
 
-/** Returns the kind of a document, or why it cannot be validated. */
+/** Returns a document's kind, or the reason why the document cannot be validated. */
 function kindIn(doc: unknown): KindName | readonly Violation[] {
   if (!isFields(doc)) return [{ path: '', message: `expected an object, found ${shapeOf(doc)}` }]
   const names = kinds.map(({ kind }) => kind)

@@ -1,16 +1,16 @@
 /**
- * A problem in a document: the path of the field and a message with the shape of the value (never a value that could be
- * a secret) and what is allowed.
+ * A problem in a document: the path to the field, and a message that states the shape of the value and the allowed
+ * values. The message never contains a value that could be a secret.
  */
 export interface Violation {
   /** As in `spec.upstreamProviders[0].oidcConfig.issuerUrl`; '' for the document itself. */
   readonly path: string
   readonly message: string
-  /** The violated rule, which decides the reason of a workflow's condition. Never part of any output. */
+  /** The violated rule, which determines the reason in a workflow's condition. It is never part of any output. */
   readonly rule?: 'cycle' | 'template' | 'schema'
 }
 
-/** Returns one line per problem, `path: message`; '' when there are none. */
+/** Returns one line per problem, in the form `path: message`; '' when there are none. */
 export function formatViolations(violations: readonly Violation[]): string {
   return violations.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`)).join('\n')
 }
@@ -26,7 +26,7 @@ function clip(text: string): string {
   return text.length > 80 ? `${text.slice(0, 77)}...` : text
 }
 
-/** Describes the shape of a value. */
+/** Describes a value's shape. */
 export function shapeOf(value: unknown): string {
   if (value === undefined) return 'nothing'
   if (value === null) return 'null'
@@ -67,7 +67,8 @@ export function nearest(word: string, known: readonly string[]): string | undefi
 }
 
 /**
- * Edit distance in which a swap of two adjacent characters counts as one; `limit` when the distance is `limit` or more.
+ * Returns the edit distance, where a swap of two adjacent characters counts as one edit; `limit` when the distance is
+ * `limit` or more.
  */
 function editDistance(a: string, b: string, limit: number): number {
   if (Math.abs(a.length - b.length) >= limit || a.length > 64 || b.length > 64) return limit

@@ -1,5 +1,5 @@
 /**
- * Limits the total cost of checking all workflows of one object. A single valid workflow is cheap; a hundred of them
+ * Limits the total cost of checking all workflows in one object. A single valid workflow is cheap; a hundred of them
  * with full schemas are not.
  */
 import type { Fields } from '../validation/fields.ts'
@@ -15,8 +15,8 @@ export class CheckBudget {
   #isReported = false
 
   /**
-   * Checks one workflow. Returns false when it exceeds the budget. In that case, its schemas are not charged to the
-   * following workflows, but its work on defaults is.
+   * Checks one workflow. Returns false when the check exceeds the budget. In that case, its schemas are not charged to
+   * the following workflows, but its work on defaults is.
    */
   attempt(check: () => void): boolean {
     const schemas = this.#schemas
@@ -26,7 +26,7 @@ export class CheckBudget {
     return !this.#isReported
   }
 
-  /** Charges for a schema. Returns true when it may be checked. */
+  /** Charges for a schema. Returns true when the schema may be checked. */
   takeSchema(schema: Fields): boolean {
     if (this.#schemas >= 0) this.#schemas -= countSchemas(schema)
     return this.#schemas >= 0

@@ -86,7 +86,7 @@ function readViolations(tool: CompositeTool, path: string, reads: readonly Templ
   ]
 }
 
-/** Fields in the output of a step, for types whose output does not depend on a tool. */
+/** Fields in a step's output, for types whose output does not depend on a tool. */
 const partsOf: Readonly<Partial<Record<WorkflowStep['type'], readonly string[]>>> = {
   elicitation: ['action', 'content', 'skipped'],
   forEach: ['iterations', 'count', 'completed', 'failed'],

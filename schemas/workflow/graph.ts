@@ -21,7 +21,7 @@ export function stepGraphViolations(steps: readonly WorkflowStep[], path: string
     : unknown
 }
 
-/** Returns the ids of one cycle, with the first one repeated at the end, or undefined. */
+/** Returns the IDs in one cycle, with the first ID repeated at the end, or undefined. */
 function circleIn(steps: readonly WorkflowStep[]): readonly string[] | undefined {
   const byId = new Map(steps.map((step) => [step.id, step]))
   const done = new Set<string>()
@@ -49,7 +49,7 @@ function circleIn(steps: readonly WorkflowStep[]): readonly string[] | undefined
   return undefined
 }
 
-/** Returns a function from the id of a step to all steps that depend on it, directly or indirectly. */
+/** Returns a function that maps a step's ID to all steps that depend on it, directly or indirectly. */
 export function successorsOf(steps: readonly WorkflowStep[]): (id: string) => ReadonlySet<string> {
   const direct = new Map<string, string[]>()
   for (const { id, dependsOn = [] } of steps) {

@@ -1,6 +1,6 @@
 /**
  * Public API for composite tools (workflows): the template language, and validation of what the schema cannot express.
- * A separate entry point, because it loads a JSON Schema compiler.
+ * This is a separate entry point, because it loads a JSON Schema compiler.
  */
 export { CheckBudget } from './check-budget.ts'
 export { workflowViolations } from './checks.ts'

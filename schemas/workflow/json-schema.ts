@@ -11,7 +11,7 @@ import { patternsOf, schemaCheck } from './schema-check.ts'
 import { countSchemas, schemasIn } from './schema-parts.ts'
 import { referenceError } from './schema-references.ts'
 
-/** Limit on the size of a schema, because a shared server compiles and evaluates it. */
+/** Limits a schema's size, because a shared server compiles and evaluates it. */
 const maxBytes = 100 * 1024
 const maxSchemas = 500
 const maxDepth = 100
@@ -37,9 +37,7 @@ function isTooDeep(value: unknown, depth: number): boolean {
   return depth > maxDepth || Object.values(value).some((inner) => isTooDeep(inner, depth + 1))
 }
 
-/**
- * Finds errors that the meta-schema does not find, but compilation would: unresolved references and invalid patterns.
- */
+/** Finds errors that the meta-schema cannot find but compilation would: unresolved references and invalid patterns. */
 function partError(root: Fields): string | undefined {
   for (const schema of schemasIn(root)) {
     const failure = patternError(schema)
@@ -84,7 +82,7 @@ function budgetViolations(path: string, budget: CheckBudget): Violation[] {
   return message === undefined ? [] : [{ path, message }]
 }
 
-/** Budget for the check of one default. */
+/** Budget for checking one default. */
 const maxUnits = 20_000
 
 /** First-level defaults must match their schemas; otherwise, a call that omits those arguments would be rejected. */

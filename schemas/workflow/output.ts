@@ -1,5 +1,5 @@
 /**
- * Validates a workflow's output: its properties, including nested ones, and their defaults.
+ * Validates a workflow's output: its properties, including nested properties, and their defaults.
  * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools, output.
  */
 import { fieldsOf, isFields } from '../validation/fields.ts'

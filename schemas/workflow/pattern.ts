@@ -2,15 +2,15 @@
  * Regular expressions from users: `pattern` in the JSON Schemas of workflows. Matching takes linear time, so that no
  * pattern or text can block the server.
  *
- * The syntax is that of RE2, plus `\uXXXX`: no lookaround and no backreferences, which cannot be matched in linear
- * time, and no repetition count above 1000. Portable JSON Schemas should use even less.
+ * The syntax is that of RE2, plus `\uXXXX`. It excludes lookaround and backreferences, which cannot be matched in
+ * linear time, and repetition counts above 1000. Portable JSON Schemas should use an even smaller subset.
  * Source: RE2 syntax; JSON Schema 2020-12, core, section 6.4.
  */
 import type { RE2JS } from '@bufbuild/re2'
 import { ModuleError } from '../errors.ts'
 import { loadPart } from '../parts/load.ts'
 
-/** A compiled pattern of the engine. */
+/** A pattern that the engine has compiled. */
 export type PatternProgram = ReturnType<RE2JS['re2']>['prog']
 
 export class PatternError extends ModuleError {}
@@ -20,7 +20,7 @@ export interface Pattern {
   test(text: string): boolean
   /** Returns the cost of testing one text, in the unit of the workflow budgets (about 100 ns). */
   cost(text: string): number
-  /** True when the first test is expensive, because the engine computes a Unicode class. */
+  /** True when the first test is expensive because the engine computes a Unicode class. */
   readonly isHeavy: boolean
 }
 
@@ -47,8 +47,8 @@ export function compilePattern(source: string): Pattern {
 }
 
 /**
- * Returns the program of a pattern, for searches that need match positions. With `checksOnly`, small classes replace
- * Unicode classes; the program is then only valid for checks. Throws PatternError.
+ * Returns a pattern's program, for searches that need match positions. With `checksOnly`, small classes replace Unicode
+ * classes, and the program is valid only for checks. Throws PatternError.
  */
 export function compileProgram(
   source: string,

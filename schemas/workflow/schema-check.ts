@@ -1,9 +1,9 @@
 /**
  * Checks values against the JSON Schemas in workflows. No other file compiles or evaluates these schemas.
  *
- * A check spends units of work (about 100 ns each) from the caller's budget: at least one for each schema that is
- * applied to each part of the value, which limits recursion, long lists and long strings. Patterns are matched in
- * linear time; `uniqueItems` is linear too.
+ * A check spends units of work (about 100 ns each) from the caller's budget. It spends at least one unit for each
+ * schema applied to each part of the value, which limits recursion, long lists and long strings. Patterns are matched
+ * in linear time; `uniqueItems` is linear too.
  * Source: JSON Schema 2020-12; Ajv, user-defined keywords.
  */
 import type { Ajv2020, ErrorObject, ValidateFunction } from 'ajv/dist/2020.js'
@@ -13,7 +13,7 @@ import { type Fields, fieldsOf, isFields } from '../validation/fields.ts'
 import { compilePattern } from './pattern.ts'
 import { mapSchemas } from './schema-parts.ts'
 
-/** Spends units from a budget. Throws when the budget is used up. */
+/** Spends units from a budget. Throws when the budget has been used up. */
 export type Spend = (units: number) => void
 
 const maxCached = 200
@@ -31,7 +31,7 @@ export function schemaCheck(schema: Fields): SchemaCheck {
   return made
 }
 
-/** Collects all errors up to this many units. A check that takes longer stops at its first error. */
+/** Number of units within which a check collects all errors. A check that takes longer stops at its first error. */
 const allErrorsUnits = 50_000
 
 /** Stops the collection of errors. */
@@ -133,7 +133,7 @@ function makeAjv(meter: Meter, errors: Errors): Ajv2020 {
     code: { regExp: regExpFor(meter) },
   })
   library.addAllFormats(ajv)
-  // The package's own expression takes quadratic time.
+  // The package's own regular expression takes quadratic time.
   ajv.addFormat('url', (text) => text.length <= 2048 && URL.canParse(text))
   ajv.addKeyword({ keyword: weightKey, compile: (weight: number) => (data) => spendOn(data, weight, meter) })
   ajv.removeKeyword('uniqueItems')
@@ -189,7 +189,7 @@ function hasHeavyPattern(schema: Fields): boolean {
   return found
 }
 
-/** Returns the regular expressions of one schema. */
+/** Returns the regular expressions in one schema. */
 export function patternsOf({ pattern, patternProperties }: Fields): readonly string[] {
   return [...(typeof pattern === 'string' ? [pattern] : []), ...Object.keys(fieldsOf(patternProperties))]
 }

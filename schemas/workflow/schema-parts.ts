@@ -41,7 +41,7 @@ const inPlace: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Returns a schema with `change` applied to each subschema, innermost first. `own` are the members that contain no
+ * Returns a schema with `change` applied to each subschema, innermost first. `own` contains the members that contain no
  * schema.
  */
 export function mapSchemas(schema: unknown, change: (schema: Fields, own: Fields) => Fields): unknown {
@@ -60,7 +60,7 @@ export function mapSchemas(schema: unknown, change: (schema: Fields, own: Fields
   return change(Object.fromEntries([...own, ...made]), Object.fromEntries(own))
 }
 
-/** Yields a schema and all its subschemas. */
+/** Yields a schema and all of its subschemas. */
 export function* schemasIn(schema: unknown): Generator<Fields> {
   if (!isFields(schema)) return
   yield schema

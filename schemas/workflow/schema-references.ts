@@ -33,7 +33,7 @@ function shown(reference: string): string {
 
 class Search {
   readonly #root: Fields
-  /** Schemas between the first one and the current position. */
+  /** The schemas between the first one and the current position. */
   readonly #open = new Set<unknown>()
   readonly #ended = new Set<unknown>()
 
@@ -68,7 +68,7 @@ function referencesIn(schema: Fields): string[] {
   return referenceKeywords.map((keyword) => schema[keyword]).filter((value) => typeof value === 'string')
 }
 
-/** Resolves a JSON pointer or the name of an anchor. */
+/** Resolves a JSON pointer or an anchor name. */
 function targetOf(root: Fields, reference: string): unknown {
   if (reference === '#' || reference.startsWith('#/')) return pointedSchema(root, reference)
   return reference.startsWith('#') ? anchor(root, reference.slice(1), 0) : undefined

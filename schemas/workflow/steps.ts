@@ -1,5 +1,5 @@
 /**
- * Validates single steps: required fields for each type, and no fields of other types.
+ * Validates single steps: a step must have the fields that its type requires, and no fields of other types.
  * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools, "Step item".
  */
 import type { CompositeTool, WorkflowStep } from '../generated/types.ts'
@@ -58,7 +58,7 @@ function foreignViolations(step: WorkflowStep, path: string): Violation[] {
 
 let blank: WorkflowStep | undefined
 
-/** Returns a step that contains only the schema's defaults. */
+/** Returns a step that contains nothing but the schema's defaults. */
 function blankStep(): WorkflowStep {
   const kind = 'VirtualMCPCompositeToolDefinition' as const
   const spec: Pick<CompositeTool, 'name'> & { steps: object[] } = { name: 'w', steps: [{ id: 'a' }] }

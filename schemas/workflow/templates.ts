@@ -1,4 +1,4 @@
-/** Finds every template of a workflow, parses it, and determines what it reads. */
+/** Finds every template in a workflow, parses it, and determines what it reads. */
 import { fieldsOf, isFields } from '../validation/fields.ts'
 import type { CompositeTool, OutputProperty, WorkflowStep } from '../generated/types.ts'
 import { below, type Violation } from '../validation/violations.ts'
@@ -7,9 +7,9 @@ import { type Path, pathsRead } from './template/reads.ts'
 import { TemplateError } from './template/tree.ts'
 
 export interface TemplateRead {
-  /** Path of the template in the document. */
+  /** The template's path in the document. */
   readonly at: string
-  /** Step that contains the template; undefined for the output, which comes last. */
+  /** The step that contains the template; undefined for the output, which comes last. */
   readonly reader: string | undefined
   /** The path that the template reads, from the root of its data. */
   readonly path: Path
@@ -25,7 +25,7 @@ export const maxArgumentDepth = 20
 /** Maximum depth at which nested output properties are checked. */
 const maxDepth = 10
 
-/** Root names in templates. `forEach` exists only in inner steps. */
+/** Root names that templates can use. `forEach` exists only in inner steps. */
 const roots: ReadonlySet<string> = new Set(['params', 'steps', 'vars', 'workflow'])
 
 export function templateReads(tool: CompositeTool, path: string): TemplateReads {
@@ -60,7 +60,7 @@ interface Text {
   readonly at: string
   readonly text: string
   readonly reader: string | undefined
-  /** True for the inner step of a forEach. */
+  /** True for the inner step of a `forEach`. */
   readonly isInner: boolean
 }
 
@@ -85,7 +85,7 @@ function* stepTexts(step: WorkflowStep, path: string, depth: number): Iterable<T
 }
 
 /**
- * Yields the strings of the first level, which are templates, and the strings of `depth` levels below it. Source:
+ * Yields the strings at the first level, which are templates, and the strings at `depth` levels below it. Source:
  * docs/reference/specification/virtual-server.md#steps, steps, arguments.
  */
 function* argumentTexts(

@@ -1,9 +1,9 @@
 /**
- * Converts text to JSON types, because templates produce text and tools and outputs often need another type.
+ * Converts text to JSON types, because templates produce text, but tools and outputs often need another type.
  * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools (output property types).
  */
 
-/** Types of output properties. */
+/** The types of output properties. */
 export const jsonTypes = ['string', 'integer', 'number', 'boolean', 'object', 'array'] as const
 export type JsonType = (typeof jsonTypes)[number]
 

@@ -3,10 +3,10 @@ import { fieldsOf } from '../validation/fields.ts'
 import type { CompositeTool } from '../generated/types.ts'
 import { conditionIn } from './typed-text.ts'
 
-/** Maximum nesting that is checked. */
+/** Maximum nesting depth that is checked. */
 const maxDepth = 20
 
-/** Returns one line for each warning. kubectl shows 120 characters of each. */
+/** Returns one line for each warning. kubectl shows 120 characters of each line. */
 export function workflowWarnings({ name, steps, nestedTemplates }: CompositeTool): string[] {
   return steps.flatMap(({ id, arguments: own, condition, step, defaultResults }) => {
     const nested = [own, step?.arguments].flatMap((values) =>

@@ -18,7 +18,7 @@ export const otherIntegers: ScalarTag = {
   },
 }
 
-/** Options for a document that is built node by node. */
+/** Options for documents that are built node by node. */
 export const quotedForKubectl = { compat: [...new Schema({ schema: 'yaml-1.1' }).tags, otherIntegers] }
 
 /** Returns one document with a trailing newline. Hidden characters, which a terminal may interpret, are escaped. */
@@ -31,7 +31,7 @@ function hasHiddenCharacters(text: string): boolean {
   return text.search(hiddenInText) >= 0
 }
 
-/** YAML supports escapes only in double-quoted scalars, so every string with a hidden character becomes one. */
+/** YAML supports escapes only in double-quoted scalars, so every string with a hidden character is written as one. */
 function withEscapes(document: Document): string {
   visit(document, {
     Scalar(_key, node) {

@@ -7,10 +7,10 @@ import type { MetadataOverrides, Violation } from '../../../schemas/index.ts'
 const nameForm = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/
 const prefixForm = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/
 const maxPrefix = 253
-/** The API server allows 256 KiB, which must also fit the last-applied annotation. */
+/** The API server allows 256 KiB, which must also have room for the last-applied annotation. */
 const maxAnnotationBytes = 64 * 1024
 
-/** True for a name of at most 63 characters with an optional DNS prefix and slash. */
+/** True for a name of at most 63 characters, optionally preceded by a DNS prefix and a slash. */
 function isQualifiedName(key: string): boolean {
   const slash = key.indexOf('/')
   if (slash === -1) return nameForm.test(key)

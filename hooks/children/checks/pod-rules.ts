@@ -1,7 +1,7 @@
 /**
- * Applies API server rules that go beyond types and that users often violate when merging a template into the generated
- * one. The API server would reject the whole workload without a trace on the resource, so the resource reports the same
- * error in the same words.
+ * Applies API server rules that go beyond types and that users' templates often violate once they are merged into the
+ * generated template. The API server would reject the whole workload without leaving a trace on the resource, so the
+ * resource reports the same error with the same wording.
  *
  * Source: Kubernetes, pkg/apis/core/validation (ValidatePodTemplateSpec).
  */
@@ -9,20 +9,25 @@ import { type Fields, fieldsOf, isFields, listOf } from '../../base/kube.ts'
 
 const probes = ['livenessProbe', 'readinessProbe', 'startupProbe'] as const
 const handlers = ['exec', 'httpGet', 'tcpSocket', 'grpc'] as const
-/** Volume fields that are not sources. */
+/** Volume fields that are not volume sources. */
 const nonSourceFields = new Set(['name'])
 
-/** Scope of a check. */
+/** The scope of a check. */
 export interface RuleScope {
-  /** Names of the generated containers that are merged with the template later. They may also add volumes. */
+  /**
+   * Names of the generated containers that the template is merged with later. These containers may also add volumes.
+   */
   readonly generated?: readonly string[]
-  /** Set for a merged template: the generated template and the user's. Errors use the latter's list indexes. */
+  /**
+   * Set for a merged template: the generated template and the user's. Errors use the list indexes of the user's
+   * template.
+   */
   readonly merged?: { readonly base: unknown; readonly user: unknown }
-  /** Volume claims of the StatefulSet. Set for a complete template, to which no volumes are added later. */
+  /** The StatefulSet's volume claims. Set for a complete template, to which no volumes are added later. */
   readonly claims?: readonly string[] | undefined
 }
 
-/** Returns one line per violated rule, `path message`. */
+/** Returns one line per violated rule, in the form `path message`. */
 export function podRuleErrors(template: unknown, path: string, scope: RuleScope): readonly string[] {
   const spec = specOf(template)
   const at = `${path}.spec`
@@ -81,7 +86,7 @@ function restartPolicyErrors(policy: unknown, path: string): string[] {
 interface ContainerContext {
   readonly scope: RuleScope
   readonly volumes: ReadonlySet<unknown> | undefined
-  /** Generated container with the same name. */
+  /** The generated container with the same name. */
   readonly before: Fields
   /** The user's container with the same name. */
   readonly given: Fields
@@ -108,7 +113,7 @@ function containerErrors(container: Fields, path: string, context: ContainerCont
 }
 
 /**
- * Finds conflicts between mutually exclusive fields. `added` lists the fields to report: those that the user added to a
+ * Finds conflicts among mutually exclusive fields. `added` lists the fields to report: those that the user added to a
  * generated field, or otherwise all but the first. `hint` names the generated field.
  */
 function moreThanOne(present: readonly string[], generated: unknown): { added: string[]; hint: string } {

@@ -1,5 +1,5 @@
 /**
- * Checks the JSON types of the commonly used fields of a pod template, as core/v1 defines them.
+ * Checks the JSON types of commonly used fields in a pod template, as defined by core/v1.
  *
  * This is not a full validation of PodSpec. The API server drops unknown fields, so they are ignored here. The check
  * finds values that the API server could not decode, and common mistakes with quantities, names and ports.

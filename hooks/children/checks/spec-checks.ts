@@ -1,12 +1,12 @@
 /**
- * Checks fields that a resource copies into its children unchanged. The API server would reject them there, where the
- * user does not look.
+ * Checks fields that a resource copies into its children unchanged. The API server would reject them in the children,
+ * where the user does not look.
  */
 import type { Violation, ResourceOverrides, ResourceRequirements } from '../../../schemas/index.ts'
 import { metadataViolations } from './metadata-shape.ts'
 import { compareQuantities } from '../quantity.ts'
 
-/** Reports resource requests that exceed their limit. */
+/** Reports resource requests that exceed their limits. */
 export function resourcesViolations(
   { requests, limits }: ResourceRequirements = {},
   path: string,

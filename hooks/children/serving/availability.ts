@@ -1,9 +1,9 @@
 /**
- * Keeps a server available when nodes are drained or load changes: disruption budget, topology spread, graceful
- * termination and autoscaler.
+ * Keeps a server available when nodes are drained or the load changes, with a disruption budget, topology spread,
+ * graceful termination and an autoscaler.
  *
- * Only the autoscaler is configurable; the others have one correct form. Lists contain every field that the API server
- * would default, because they are compared as a whole.
+ * Only the autoscaler is configurable; the other parts have a single correct form. Lists contain every field that the
+ * API server would default, because each list is compared as a whole.
  * Source: Kubernetes policy/v1, autoscaling/v2.
  */
 import type { Autoscaling, ServerAutoscaling } from '../../../schemas/index.ts'
@@ -11,7 +11,7 @@ import { fieldsOf, type KubeObject, type StringMap } from '../../base/kube.ts'
 import type { SyncContext } from '../../sync/context.ts'
 import { type ChildMeta, childMeta } from '../objects.ts'
 
-/** Settings for either kind of autoscaling. */
+/** Settings for both kinds of autoscaling. */
 export type Scaling = Pick<ServerAutoscaling, 'targetSessions'> & Autoscaling
 
 /** Desired number of pods. */
@@ -29,12 +29,12 @@ export function mostReplicas({ replicas, autoscaling }: DesiredReplicas, observe
 export interface Scaled extends DesiredReplicas {
   readonly kind: 'Deployment' | 'StatefulSet'
   readonly selector: StringMap
-  /** The container whose CPU usage is measured, without sidecars that users add. */
+  /** The container whose CPU usage is measured; sidecars that users add are excluded. */
   readonly container: string
   readonly observed: KubeObject | undefined
 }
 
-/** Returns the disruption budget and autoscaler of one workload, under its name. */
+/** Returns one workload's disruption budget and autoscaler, which have the workload's name. */
 export function availability(meta: ChildMeta, workload: Scaled): KubeObject[] {
   const { autoscaling, observed, selector } = workload
   return [
@@ -43,7 +43,10 @@ export function availability(meta: ChildMeta, workload: Scaled): KubeObject[] {
   ]
 }
 
-/** Allows eviction of one pod at a time, and always of pods that are not ready. Neither blocks a node drain. */
+/**
+ * Allows eviction of one pod at a time; pods that are not ready can always be evicted. Neither rule blocks a node
+ * drain.
+ */
 function disruptionBudget(meta: ChildMeta, selector: StringMap): KubeObject {
   return {
     apiVersion: 'policy/v1',
@@ -99,7 +102,7 @@ function autoscaler(meta: ChildMeta, { kind, container }: Scaled, scaling: Scali
       maxReplicas,
       metrics,
       behavior: {
-        // Sessions and streams end with their pod, so a short lull must not trigger a scale-down.
+        // Sessions and streams end when their pod does, so a short lull must not trigger a scale-down.
         scaleDown: {
           stabilizationWindowSeconds: 300,
           selectPolicy: 'Max',
@@ -111,8 +114,8 @@ function autoscaler(meta: ChildMeta, { kind, container }: Scaled, scaling: Scali
 }
 
 /**
- * Prefers different nodes and zones. Independent of the number of pods, because a changed template would replace all
- * pods whenever one is added.
+ * Prefers different nodes and zones. The constraints do not depend on the number of pods, because a changed template
+ * would replace all pods whenever one is added.
  */
 export function topologySpread(selector: StringMap): readonly object[] {
   return ['kubernetes.io/hostname', 'topology.kubernetes.io/zone'].map((topologyKey) => ({
@@ -128,7 +131,7 @@ export const terminationSeconds = 60
 /** Requests keep arriving until every node has removed the pod from its endpoints. */
 const endpointRemovalSeconds = 5
 
-/** Hook for containers of the runtime image. The rest of the grace period is for requests in flight. */
+/** Hook for containers that use the runtime image. The rest of the grace period is for requests in flight. */
 export const preStopDelay = { preStop: { sleep: { seconds: endpointRemovalSeconds } } } as const
 export const shutdownGrace = `${terminationSeconds - 2 * endpointRemovalSeconds}s`
 

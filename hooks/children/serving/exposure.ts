@@ -2,7 +2,7 @@
  * Exposes a Service to clients outside the cluster through an HTTPRoute or an Ingress. Both terminate TLS for the host
  * name.
  *
- * Lists contain every field that the API server would default, because they are compared as a whole.
+ * Lists contain every field that the API server would default, because each list is compared as a whole.
  * Source: Gateway API v1, Kubernetes networking/v1.
  */
 import type { Exposure } from '../../../schemas/index.ts'
@@ -47,7 +47,7 @@ function httpRoute(meta: ChildMeta, { hostname, gateway }: Exposure, port: numbe
 
 /**
  * By default, ingress-nginx buffers responses and ends them after 60 seconds without data. Other controllers ignore
- * these.
+ * these annotations.
  */
 const streamingAnnotations = {
   'nginx.ingress.kubernetes.io/proxy-buffering': 'off',

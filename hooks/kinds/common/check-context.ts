@@ -5,7 +5,7 @@ import { type CheckSettings, defaultSettings } from '../../base/settings.ts'
 import { SyncContext } from '../../sync/context.ts'
 
 /**
- * Creates the context for a resource that matches its schema. Always generates the pods of a cluster, even in
+ * Creates the context for a resource that matches its schema. Always generates the pods for a cluster, even in
  * `gatehouse dev`.
  */
 export function checkContext<K extends KindName>(

@@ -1,7 +1,7 @@
 /**
  * `spec.exposure`: checks whether a server may use its host name, and reports the state of its route.
  *
- * A host name belongs to one server. Within a namespace, the oldest server has it. Between namespaces, the Gateway or
+ * A host name belongs to one server. Within a namespace, the oldest server owns it. Across namespaces, the Gateway or
  * the Ingress controller decides.
  */
 import { byText, type Exposure } from '../../../schemas/index.ts'
@@ -28,27 +28,30 @@ export function exposureRelated(spec: Fields): {
   }
 }
 
-/** Returns the effective exposure. `gatehouse dev` exposes nothing, because it serves on the loopback interface. */
+/** Returns the effective exposure. `gatehouse dev` exposes nothing, because it listens on the loopback interface. */
 export function exposureOf({ settings, spec }: Context): Exposure | undefined {
   return settings.allowLoopback ? undefined : spec.exposure
 }
 
-/** Returns the public URL with the path of the in-cluster URL. */
+/** Returns the public URL, with the path from the in-cluster URL. */
 export function externalUrl(context: Context, url: string): string | undefined {
   const own = exposureOf(context)
   return own && `${publicOrigin(own)}${new URL(url).pathname}`
 }
 
-/** Builds the route. Returns none when another server owns the host name or the cluster does not support the route. */
+/**
+ * Builds the route. Returns no objects when another server owns the host name or the cluster does not support the
+ * route.
+ */
 export function exposureChildren(context: Context, meta: ChildMeta, target: RouteTarget): KubeObject[] {
   const own = exposureOf(context)
   return own && !exposureFailure(context, own) ? [route(meta, own, target)] : []
 }
 
-/** URLs that clients see and that must use the host name, by description. */
+/** URLs that clients see and that must use the host name, keyed by description. */
 export type ClientUrls = Readonly<Record<string, string | undefined>>
 
-/** Sets ExposureReady; leaves it absent when nothing is exposed. */
+/** Sets the condition ExposureReady; leaves it absent when nothing is exposed. */
 export function checkExposure(context: Context, name: string, urls: ClientUrls): void {
   const own = exposureOf(context)
   if (!own) return

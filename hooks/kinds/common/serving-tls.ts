@@ -1,6 +1,6 @@
 /**
  * `spec.tls`: the certificate that a server presents on its own port. The pods mount the Secret and reload it, so a new
- * certificate changes no child. Switching TLS on or off rolls the pods.
+ * certificate changes no child. Turning TLS on or off restarts the pods.
  */
 import { pairViolations, serverName } from '../../../schemas/certificate/index.ts'
 import { type Exposure, formatViolations, type SecretRef, type ServingTLS } from '../../../schemas/index.ts'
@@ -24,8 +24,8 @@ export function tlsSecretName(spec: unknown): string | undefined {
 }
 
 /**
- * Returns the effective field. `gatehouse dev` ignores it, because it serves on loopback addresses that no certificate
- * covers.
+ * Returns the field if it is in effect. `gatehouse dev` ignores it, because it serves on loopback addresses that no
+ * certificate covers.
  */
 function tlsOf({ settings, spec }: Context): ServingTLS | undefined {
   return settings.allowLoopback ? undefined : spec.tls
@@ -94,7 +94,9 @@ function valueOf(context: Context, name: string, key: string): string {
   return typeof data === 'string' ? Buffer.from(data, 'base64').toString() : ''
 }
 
-/** Mounts the certificate and the key. The pods reload the files, so their revision does not affect the template. */
+/**
+ * Mounts the certificate and the key. The pods reload the files, so the Secret's revision does not affect the template.
+ */
 export function addTlsFiles(context: Context, needs: PodNeeds): void {
   const tls = tlsOf(context)
   if (!tls) return
@@ -102,7 +104,7 @@ export function addTlsFiles(context: Context, needs: PodNeeds): void {
   needs.secretFiles('serving-tls', directory, tls.secretName, items)
 }
 
-/** Changes to the children that TLS requires. */
+/** Changes to the children that are required for TLS. */
 export interface Serving {
   readonly secure: boolean
   /** Configures the main container. */

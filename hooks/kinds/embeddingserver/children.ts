@@ -22,7 +22,7 @@ const app = 'embeddingserver'
 const component = 'embedding-server'
 export const container = 'embedding'
 const dataDirectory = '/data'
-/** Name of the volume and prefix of its claim. */
+/** Name of the volume, and prefix of its claim's name. */
 const modelCache = 'model-cache'
 
 export function generatedTemplate(context: Context): PodTemplateSpec {

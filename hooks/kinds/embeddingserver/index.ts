@@ -1,8 +1,8 @@
 /**
  * EmbeddingServer: runs a text embedding server for the optimizer.
  *
- * Volume claim templates of a StatefulSet are immutable. When the requested model cache differs from the running one,
- * the old template stays and a condition asks the user to recreate the object.
+ * Volume claim templates of a StatefulSet are immutable. If the requested model cache differs from the running one, the
+ * old template stays in place, and a condition asks the user to recreate the object.
  */
 import { childKindsOf, type ChildNames } from '../../sync/child-kinds.ts'
 import { desiredWorkload, workloadState } from '../../sync/workload-state.ts'

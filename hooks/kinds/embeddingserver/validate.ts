@@ -1,4 +1,4 @@
-/** Checks rules for an EmbeddingServer that its schema cannot express. */
+/** Checks an EmbeddingServer against rules that its schema cannot express. */
 import type { EmbeddingServer, Violation } from '../../../schemas/index.ts'
 import { metadataViolations } from '../../children/checks/metadata-shape.ts'
 import { mergedTemplateViolations } from '../../children/pod-template.ts'

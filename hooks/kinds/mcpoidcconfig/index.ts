@@ -1,4 +1,4 @@
-/** MCPOIDCConfig: validation of incoming tokens. */
+/** MCPOIDCConfig: settings that validate incoming tokens. */
 import { configKind } from '../config-kind.ts'
 import type { MCPOIDCConfig, Violation } from '../../../schemas/index.ts'
 

@@ -1,4 +1,4 @@
-/** Checks rules for an MCPRemoteProxy that its schema cannot express. */
+/** Checks an MCPRemoteProxy against rules that its schema cannot express. */
 import {
   addressViolation,
   endpointPolicy,

@@ -1,6 +1,6 @@
 /**
- * Runs a stdio server whose image has its own entrypoint. The image starts unchanged with an open standard input, and a
- * sidecar of the proxy attaches to its streams through the Kubernetes API.
+ * Runs a stdio server whose image has its own entrypoint. The image starts unchanged with an open standard input, and
+ * the proxy's sidecar attaches to its streams through the Kubernetes API.
  *
  * Only the sidecar has a token. Its Role allows it to read and attach to this one pod, and to write its report. The
  * proxy, which clients reach, has no token. One process serves all clients, so there is one pod and one proxy. During a
@@ -29,7 +29,7 @@ export interface Attach {
   /** Container that runs next to the proxy. */
   readonly sidecar: ContainerSpec
   readonly volumes: readonly VolumeSpec[]
-  /** Changes when the sidecar must restart. */
+  /** A value that changes when the sidecar must restart. */
   readonly revision: string
   /** Modifies the server's pod template so that its streams can be attached to. */
   readonly apply: (template: Fields) => Fields
@@ -40,7 +40,7 @@ const attachContainer = 'attach'
 const configVolume = 'gatehouse-attach'
 const configDirectory = '/etc/gatehouse/attach'
 const tokenVolume = 'gatehouse-attach-token'
-/** The standard path of every Kubernetes client. */
+/** The standard path that every Kubernetes client uses. */
 const tokenDirectory = '/var/run/secrets/kubernetes.io/serviceaccount'
 const tokenSeconds = 3_600
 /**
@@ -78,7 +78,7 @@ export function attachOf(context: Context): ConfigPart<Attach> {
         role({ name: names.proxy, namespace, labels }, rulesOf(pod, names.report)),
         roleBinding({ name: names.proxy, namespace, labels }, names.proxy),
         configMap({ name: names.serverConfig, namespace, labels }, files),
-        // Has no data: the pod fills it, and Metacontroller never removes fields that it has not applied.
+        // It has no data: the pod fills it, and Metacontroller never removes fields that it has not applied.
         configMap({ name: names.report, namespace, labels: { ...labels, ...attachReportLabels } }),
       ],
     },

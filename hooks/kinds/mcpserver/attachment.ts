@@ -18,9 +18,9 @@ interface ReportedAttachment {
   readonly attached: boolean
   readonly reason: string
   readonly message: string
-  /** True when the failure needs manual action. */
+  /** True when the failure requires manual action. */
   readonly needsAction: boolean
-  /** Template revision of the reported pod; undefined when the report is not about a pod. */
+  /** The reported pod's template revision; undefined when the report is not about a pod. */
   readonly revision: string | undefined
 }
 
@@ -61,7 +61,7 @@ function attachmentOf(context: Context): ReportedAttachment | undefined {
 
 /**
  * Returns the failure that needs manual action before the server can be attached. Returns undefined when the report is
- * about a pod of an earlier template, because the new template may fix it.
+ * about a pod with an earlier template, because the new template may fix the failure.
  */
 export function permanentFailure(
   context: Context,

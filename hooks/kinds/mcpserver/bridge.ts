@@ -1,9 +1,10 @@
 /**
  * Runs a stdio server with a given command. The runtime is copied into the server's own container and runs the command
- * behind HTTP. This way no pod attaches to another through the Kubernetes API, and each session has its own process.
+ * behind HTTP. This way, no pod attaches to another one through the Kubernetes API, and each session has its own
+ * process.
  *
- * An init container of the runtime image copies the runtime with its loader and libraries to a volume, so it does not
- * depend on the server's image.
+ * An init container with the runtime image copies the runtime, its loader and its libraries to a volume, so the runtime
+ * does not depend on the server's image.
  */
 import { fieldsOf, isFields, listOf, type Fields, type StringMap } from '../../base/kube.ts'
 import { validateRuntime, type MCPServer } from '../../../schemas/index.ts'
@@ -43,14 +44,14 @@ const runtimeCommand = [
   `${runtimeDirectory}/gatehouse.js`,
 ] as const
 
-/** Builds the bridge of a stdio server. `own` is the server's container in podTemplateSpec; it has a command. */
+/** Builds the bridge for a stdio server. `own` is the server's container in podTemplateSpec; it has a command. */
 export function bridgeOf(context: SyncContext<'MCPServer'>, own: Fields): ConfigPart<Bridge> {
   const { parent } = context
   const [program = '', ...fixed] = wordsOf(own['command'])
   const file = {
     name: context.name,
-    // The bridge expands variables like the kubelet does. Arguments from the podTemplateSpec follow pod rules; those
-    // from the resource are literal.
+    // The bridge expands variables as the kubelet does. Arguments from the podTemplateSpec follow pod rules; those from
+    // the resource are literal.
     stdio: {
       command: program,
       args: [

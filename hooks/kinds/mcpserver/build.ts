@@ -129,8 +129,8 @@ function checkSessions(context: Context): void {
 }
 
 /**
- * Caps the replicas of a stdio server's proxy at one: its sessions either have a process each and cannot move, or share
- * one process. An attached server is never autoscaled.
+ * Limits a stdio server's proxy to one replica: its sessions either have one process each and cannot move, or share one
+ * process. An attached server is never autoscaled.
  */
 function proxyReplicas(context: Context): number | undefined {
   const { replicas, transport } = context.parent.spec

@@ -1,5 +1,5 @@
 /**
- * Builds the server of an MCPServer: StatefulSet, two Services, service account, and a network policy that only admits
+ * Builds an MCPServer's server: a StatefulSet, two Services, a service account, and a network policy that admits only
  * the proxy. The pod has no Kubernetes API access unless the resource sets its own service account. An attached server
  * does not listen: it has no Services, and its policy admits no traffic.
  */
@@ -106,7 +106,9 @@ function serverEnvironment({ spec }: MCPServer): ContainerEnvVar[] {
   return [...byName.values()].sort((a, b) => byText(a.name, b.name))
 }
 
-/** Returns the server's replica count. Caps an attached server at one, because a proxy attaches to one pod. */
+/**
+ * Returns the server's replica count. Limits an attached server to one replica, because a proxy attaches to one pod.
+ */
 export function serverReplicas(context: Context): number | undefined {
   const { backendReplicas } = context.parent.spec
   return isAttached(context) ? Math.min(backendReplicas ?? 1, 1) : backendReplicas

@@ -1,7 +1,7 @@
 /**
  * MCPServer: runs an MCP server image behind a proxy.
  *
- * The server is a direct child, so garbage collection is automatic, and the proxy only needs Kubernetes API access to
+ * The server is a direct child, so garbage collection is automatic. The proxy needs Kubernetes API access only to
  * attach to a stdio server without a command. All references are checked at once. A broken reference leaves the running
  * children in place.
  */

@@ -3,7 +3,7 @@
  * connections.
  *
  * A NetworkPolicy supports ports and address ranges, but not host names or file system access. A condition lists the
- * parts of a profile that it cannot enforce.
+ * parts of a profile that the policy cannot enforce.
  */
 import { ownLabels, selectorLabels } from '../../children/labels.ts'
 import type { SyncFailure } from '../../sync/conditions.ts'

@@ -46,7 +46,7 @@ export function stdioOf(context: Context): Stdio {
   return stdio
 }
 
-/** Requires a local command, because without a cluster there is no container to run or to attach to. */
+/** Requires a local command, because there is no container to run or attach to without a cluster. */
 function withLocalCommand({ stored }: Context): Stdio {
   if (stored.metadata.annotations?.[localCommandAnnotation]) return {}
   return {
@@ -86,7 +86,7 @@ export function hasCommand(spec: StdioSpec): boolean {
   return listOf(ownContainer(spec)['command']).some((word) => typeof word === 'string')
 }
 
-/** True when the proxy attaches to the streams of the server. */
+/** True when the proxy attaches to the server's streams. */
 export function isAttached({ spec, settings }: Context): boolean {
   return attachesTo(spec, settings)
 }

@@ -1,4 +1,4 @@
-/** Checks rules for an MCPServer that its schema cannot express. */
+/** Checks an MCPServer against rules that its schema cannot express. */
 import type { MCPServer, Violation } from '../../../schemas/index.ts'
 import { authzViolations, policyNameWarnings, primaryProviderWarnings } from '../common/checks/policies.ts'
 import { issuerReferenceViolations } from '../../runtime-config/issuers.ts'

@@ -1,7 +1,8 @@
 /**
- * MCPServerEntry: declares a remote MCP endpoint as a member of a group. Its sync only checks and creates nothing.
+ * MCPServerEntry: declares a remote MCP endpoint as a member of a group. Its sync only performs checks; it does not
+ * create anything.
  *
- * The entry's sync checks all references, so that a virtual server only needs to read the entry's phase.
+ * The entry's sync checks all references, so a virtual server needs to read only the entry's phase.
  */
 import { addressFailure } from '../../references/addresses.ts'
 import type { SyncFailure } from '../../sync/conditions.ts'

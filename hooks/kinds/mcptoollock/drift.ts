@@ -33,7 +33,7 @@ export function observedDrift(context: SyncContext<'MCPToolLock'>): ObservedDrif
   )
 }
 
-/** Backends of two kinds may share a name, so the lock's name takes precedence if the report contains it. */
+/** Backends of two kinds may have the same name, so the lock's name takes precedence if the report contains it. */
 function isAbout(
   { backend, locks }: Fields,
   { metadata, spec }: SyncContext<'MCPToolLock'>['parent'],

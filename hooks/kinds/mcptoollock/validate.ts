@@ -1,4 +1,7 @@
-/** Checks an MCPToolLock for what its schema cannot express: each definition must contain the name of its item. */
+/**
+ * Checks an MCPToolLock against a rule that its schema cannot express: each definition must contain the name of its
+ * item.
+ */
 import { fieldsOf, isFields, type MCPToolLock, type Violation } from '../../../schemas/index.ts'
 import { parseEmbeddedJson } from '../../base/json-bounds.ts'
 
@@ -23,7 +26,7 @@ interface Form {
 
 interface Place {
   readonly name: string
-  /** Field of the definition that contains the name. */
+  /** The definition's field that contains the name. */
   readonly key: string
   readonly path: string
 }

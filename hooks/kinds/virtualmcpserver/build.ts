@@ -1,5 +1,5 @@
 /**
- * Builds the desired children of a virtual server, or returns the errors that prevent it.
+ * Builds a virtual server's desired children, or returns the errors that prevent it.
  *
  * All checks run before the build stops, so that all errors are reported at once.
  */
@@ -42,7 +42,7 @@ export interface BuiltVirtualServer {
   /** Undefined when a required part is broken; the running children then stay unchanged. */
   readonly children: readonly KubeObject[] | undefined
   readonly backends: readonly ResolvedBackend[]
-  /** Strategy for backends that do not have their own. */
+  /** Strategy for backends that do not have one of their own. */
   readonly defaultStrategy?: Strategy | undefined
   /** SHA-256 of config.yaml in hex; undefined when there is no file. */
   readonly checksum: string | undefined
@@ -103,7 +103,7 @@ export function build(context: Context): BuiltVirtualServer {
   return { children, backends, defaultStrategy, checksum, failures: [], hashes }
 }
 
-/** Sets the condition under the names that this kind uses. */
+/** Sets the condition with the names that this kind uses. */
 function checkTemplate({ conditions }: Context, failure: SyncFailure | undefined): void {
   conditions.check('PodTemplateSpecValid', failure, 'PodTemplateSpecValid', 'The pod template is valid')
 }
@@ -127,7 +127,7 @@ function configure(
   for (const [field, hash] of Object.entries(revisions)) needs.revision(field, hash)
   const backends = backendsWithNeeds(context, needs, values)
   const { group, compositeTools, optimizer, ...rest } = failures
-  // If the group is missing, its members are unknown.
+  // If the group does not exist, its members are unknown.
   if (group?.reason !== 'GroupRefNotFound') {
     const names = backends.map(({ name }) => name)
     checkNames(context, names)

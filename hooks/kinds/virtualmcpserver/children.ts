@@ -1,6 +1,6 @@
 /**
- * Builds the children of a virtual server: service account with its Role, configuration, report, Deployment and
- * Service.
+ * Builds a virtual server's children: the service account with its Role, the configuration, the report, the Deployment
+ * and the Service.
  *
  * The pods may only access their own report ConfigMap through the API. Secrets are mounted or set as environment
  * variables.
@@ -33,7 +33,10 @@ type Context = SyncContext<'VirtualMCPServer'>
 const checksumAnnotation = 'gatehouse.dev/content-checksum'
 const restartAnnotation = 'gatehouse.dev/runconfig-checksum'
 
-/** Returns the pod without the user's podTemplateSpec. `restartHash` changes when the server must restart. */
+/**
+ * Returns the pod without the user's podTemplateSpec. `restartHash` is a value that changes when the server must
+ * restart.
+ */
 export function generatedTemplate(context: Context, needs: PodNeeds, restartHash: string): PodTemplateSpec {
   const { parent, name, settings } = context
   const { spec } = parent
@@ -97,7 +100,7 @@ export function podTemplate(context: Context, needs: PodNeeds, restartHash: stri
   })
 }
 
-/** Adds the environment and volumes of every virtual server. */
+/** Adds the environment and volumes that every virtual server has. */
 export function commonNeeds(context: Context, needs: PodNeeds): void {
   const names = virtualServerNames(context.name)
   needs.literal('VMCP_NAME', context.name)
@@ -136,7 +139,7 @@ export function childrenOf(
       },
       files,
     ),
-    // Has no data: the pods fill it, and Metacontroller never removes fields that it has not applied.
+    // It has no data: the pods fill it, and Metacontroller never removes fields that it has not applied.
     configMap({
       name: names.report,
       namespace,
@@ -171,8 +174,8 @@ export function childrenOf(
 }
 
 /**
- * Returns the account and its permissions. Returns none when the user sets an account, in which case the user manages
- * its permissions.
+ * Returns the account and its permissions. Returns no objects when the user sets an account, because the user then
+ * manages its permissions.
  */
 function access(context: Context, labels: StringMap): KubeObject[] {
   const { name, namespace, parent, settings } = context

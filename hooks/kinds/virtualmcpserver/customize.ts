@@ -1,7 +1,7 @@
 /**
- * Requests the related objects of a virtual server: all possible group members in the namespace and their
- * configurations, and by name the objects that the resource refers to. The response is cached, so it depends only on
- * the spec and the name.
+ * Requests a virtual server's related objects: all possible group members in the namespace, with their configurations,
+ * and, by name, the objects that the resource refers to. The response is cached, so it depends only on the spec and the
+ * name.
  */
 import { fieldsOf, textOf } from '../../base/kube.ts'
 import { memberKinds } from '../../references/members.ts'
@@ -43,7 +43,7 @@ export function customize({ parent }: CustomizeRequest, settings: HookSettings):
   const names = virtualServerNames(parent.metadata.name)
   // A user-supplied account has its own permissions.
   const access = spec['serviceAccount'] === undefined ? [names.account] : []
-  // Locks are only read when pinning is on.
+  // Locks are read only when pinning is on.
   const pinned = fieldsOf(spec['config'])['pinning'] === undefined ? [] : [locks]
   const { MCPExternalAuthConfig: _, ...named } = namesByKind(virtualServerReferences, parent)
   return relatedRules(parent, {

@@ -1,5 +1,5 @@
 /**
- * VirtualMCPServer: resolves the members of a group to one running server.
+ * VirtualMCPServer: combines the members of a group into one running server.
  *
  * The sync checks every reference. It returns all desired children or, when a required part is broken, the running
  * children with the reasons in conditions.
@@ -33,7 +33,7 @@ export const virtualMcpServer: KindHooks<'VirtualMCPServer'> = {
   events,
 }
 
-/** Emits the deprecation warning once per generation, while the deprecated field still has an effect. */
+/** Emits the deprecation warning once per generation, as long as the deprecated field has an effect. */
 function events(parent: KubeObject, violationsOf: CheckObject): readonly HookEvent[] {
   if (deprecatedPrimary(parent) === undefined || violationsOf(parent).length > 0) return []
   return [{ parent, type: 'Warning', reason: deprecatedReason, message: deprecatedMessage }]

@@ -1,4 +1,4 @@
-/** Paths, names and the MCP port in the pod of a virtual server. */
+/** Paths, names and the MCP port in a virtual server's pod. */
 export const configDirectory = '/etc/vmcp-config'
 export const configFile = 'config.yaml'
 export const mcpPort = 4483

@@ -1,6 +1,6 @@
 /**
- * The references of a virtual server. Each entry defines the field, the kind of the object, the condition that reports
- * it, and how it is converted to configuration.
+ * A virtual server's references. Each entry defines the field, the object's kind, the condition that reports the
+ * object, and how the object is converted to configuration.
  */
 import {
   type Aggregation,
@@ -111,7 +111,7 @@ export const virtualServerReferences = {
     names: [
       'spec.outgoingAuth.default.externalAuthConfigRef.name',
       'spec.outgoingAuth.backends{}.externalAuthConfigRef.name',
-      // Configurations that members refer to.
+      // The configurations that members refer to.
       'status.discoveredBackends[].authConfigRef',
     ],
     kind: 'MCPExternalAuthConfig',
@@ -164,7 +164,7 @@ function withReferenced(
   return limitViolation === undefined ? { value: tools } : failed('CompositeToolRefInvalid', limitViolation)
 }
 
-/** Checks all workflows against the server's shared limits, which valid workflows may exceed together. */
+/** Checks all workflows against the server's shared limits, which individually valid workflows may exceed together. */
 function sumViolation(tools: readonly CompositeTool[], inline: number): string | undefined {
   const budget = new CheckBudget()
   for (const [index, tool] of tools.entries()) {
@@ -175,7 +175,7 @@ function sumViolation(tools: readonly CompositeTool[], inline: number): string |
   return undefined
 }
 
-/** Returns the optimizer's settings with the address of the embedding server; undefined without an optimizer. */
+/** Returns the optimizer's settings with the embedding server's address; undefined without an optimizer. */
 function optimizer({ context }: VirtualServerTarget): ConfigPart<Optimizer | undefined> {
   const { config, embeddingServerRef } = context.parent.spec
   const own = config?.optimizer
@@ -199,7 +199,7 @@ function optimizer({ context }: VirtualServerTarget): ConfigPart<Optimizer | und
   return { value: { ...(own ?? optimizerDefaults), embeddingService: part.value ?? '' } }
 }
 
-/** Settings of an optimizer that only a reference enables. */
+/** Settings for an optimizer that is enabled only by a reference. */
 const optimizerDefaults: Optimizer = {
   embeddingProvider: 'tei',
   embeddingServiceTimeout: '30s',
@@ -225,11 +225,11 @@ function embeddingUrl(context: Context, name: string): ConfigPart<string> {
 
 interface AggregationResult {
   readonly aggregation: Aggregation
-  /** Failures by backend name. Without its filter, such a backend would expose all of its tools. */
+  /** Failures, keyed by backend name. Without its filter, such a backend would expose all of its tools. */
   readonly failures: ReadonlyMap<string, SyncFailure>
 }
 
-/** Returns the aggregation with every MCPToolConfig resolved. A reference replaces filter and overrides. */
+/** Returns the aggregation with every MCPToolConfig resolved. A reference replaces the filter and the overrides. */
 function aggregation({ context }: VirtualServerTarget): ConfigPart<AggregationResult> {
   const own = context.parent.spec.config?.aggregation ?? aggregationDefaults
   const tools: NonNullable<Aggregation['tools']>[number][] = []

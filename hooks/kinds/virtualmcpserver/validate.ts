@@ -1,5 +1,5 @@
 /**
- * Checks rules for a VirtualMCPServer that its schema cannot express.
+ * Checks a VirtualMCPServer against rules that its schema cannot express.
  *
  * Reconciliation, not admission, checks other objects and the http issuer.
  * Source: docs/reference/specification/virtual-server.md#errors, Errors and Limits.
@@ -80,7 +80,7 @@ function tooLarge({
     console,
   })
   return [
-    // YAML can be half as long as JSON. Writing it takes time, so the size is first estimated from the JSON.
+    // YAML can be half as long as JSON. Writing YAML takes time, so the size is first estimated from the JSON.
     ...(JSON.stringify(file).length * 2 > maxBytes
       ? sizeViolations('spec', 'a ConfigMap', toYaml(file))
       : []),

@@ -71,8 +71,8 @@ function quotaWarnings(spec: VirtualMCPServer['spec']): string[] {
 }
 
 /**
- * Warns about unknown backend names. Group members are also backends but unknown here, so a name is only reported when
- * it is similar to a static backend's.
+ * Warns about unknown backend names. Group members are also backends but are unknown here, so a name is reported only
+ * if it is similar to a static backend's name.
  */
 function backendNames(spec: VirtualMCPServer['spec']): string[] {
   if (spec.outgoingAuth?.source !== 'inline') return []

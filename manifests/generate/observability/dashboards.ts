@@ -1,4 +1,4 @@
-/** Grafana dashboards, one per program. Queries refer to metrics by table row. */
+/** Grafana dashboards, one per program. Queries refer to metrics by their table row. */
 import {
   attachMetrics,
   hooksMetrics,
@@ -229,7 +229,7 @@ const datasourceRef = { type: 'prometheus', uid: '${datasource}' }
 const width = 8
 const height = 7
 
-/** Dashboard by file name. */
+/** Dashboards, keyed by file name. */
 export function dashboards(): readonly (readonly [string, object])[] {
   return (Object.keys(panelTable) as Program[]).map((program) => [
     `dashboard-${program}.json`,

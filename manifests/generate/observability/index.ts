@@ -1,5 +1,5 @@
 /**
- * Monitoring of an installation: alert rules, dashboards and scraping of the servers, all derived from the metrics
+ * Monitoring for an installation: alert rules, dashboards and scraping of the servers, all derived from the metrics
  * table.
  */
 import { jsonFile, yamlFile } from '../yaml.ts'
@@ -9,7 +9,7 @@ import { dashboards } from './dashboards.ts'
 
 const folder = 'observability'
 
-/** Content by path relative to manifests/. */
+/** Contents, keyed by path relative to manifests/. */
 export function observability(defaults: Defaults): [string, string][] {
   return [
     [`${folder}/alerts.yaml`, yamlFile([ruleFile()])],
@@ -20,8 +20,8 @@ export function observability(defaults: Defaults): [string, string][] {
 }
 
 /**
- * Scrapes every server that was created from a resource. It must be in the namespace of the resources, so it sets none.
- * Servers only serve the path when their telemetry enables it.
+ * Scrapes every server that was created from a resource. It must be in the resources' namespace, so it does not set
+ * one. Servers serve the path only when their telemetry enables it.
  */
 function podMonitor(): object {
   return {
@@ -49,7 +49,7 @@ function podMonitor(): object {
               targetLabel: '__scheme__',
             },
           ],
-          // Servers with spec.tls are reached by pod address, which no certificate covers.
+          // Prometheus connects to servers with spec.tls by pod address, which no certificate covers.
           tlsConfig: { insecureSkipVerify: true },
         },
         // Proxies that are attached to a stdio server; other pods do not have this port.

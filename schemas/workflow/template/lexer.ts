@@ -20,7 +20,7 @@ export interface TemplateToken {
     | 'pipe'
     | 'open'
     | 'close'
-  /** Name of a field (without its dot), a word, a variable with its `$`, or the value of a string. */
+  /** Name of a field (without its dot), a word, a variable with its `$`, or a string's value. */
   readonly text: string
   readonly number?: bigint | number
   /** True when the token follows white space. */

@@ -22,7 +22,7 @@ export function parseTemplate(text: string): Template {
   return new Parser().parse(text)
 }
 
-/** Maximum nesting of blocks and of parentheses. */
+/** Maximum nesting of blocks and parentheses. */
 const maxDepth = 100
 const maxVariables = 1000
 const functions: ReadonlySet<string> = new Set(functionNames)
@@ -36,14 +36,14 @@ type BlockWord = 'if' | 'with' | 'range' | 'define' | 'block'
 interface Block {
   readonly word: BlockWord
   readonly pipe: Pipe | undefined
-  /** Name in define and block. */
+  /** The name in `define` and `block`. */
   readonly name: string
   readonly body: Node[]
   readonly otherwise: Node[]
   hasElse: boolean
   /** Variables in scope after the block. */
   readonly outside: readonly string[]
-  /** Variables in scope at the beginning of the body, and again after else. */
+  /** Variables in scope at the beginning of the body, and again after `else`. */
   readonly inside: readonly string[]
   /** True for a block opened by `else if`, which ends together with the enclosing block. */
   readonly joined: boolean
@@ -174,7 +174,7 @@ class Parser {
     if (pipe) this.#put({ kind: word, pipe, body, otherwise })
   }
 
-  /** An empty definition is replaced by one that has content. */
+  /** An empty definition is replaced by a definition that has content. */
   #define(name: string, body: readonly Node[]): void {
     const before = this.#named.get(name)
     const isBlank = (nodes: readonly Node[]) =>
@@ -195,7 +195,8 @@ class Parser {
   }
 
   /**
-   * Parses `$x := …`, `$i, $x := …` (range only), `$x = …`, or commands joined by `|`, up to the end or a parenthesis.
+   * Parses `$x := …`, `$i, $x := …` (range only), `$x = …`, or commands joined by `|`. Stops at the end or at a
+   * parenthesis.
    */
   #pipe(word: string): Pipe {
     const { variables, assigns } = this.#declaration(word)

@@ -1,17 +1,17 @@
 /**
  * Finds the paths that a template reads, provided they do not depend on values.
  *
- * Follows `with`, variables, named templates and `index` with literal names. Does not follow list items and results of
- * other functions.
+ * Follows `with`, variables, named templates, and `index` with literal names. Does not follow list items or the results
+ * of other functions.
  */
 import type { Command, Node, Operand, Pipe, Template } from './tree.ts'
 
 /** Names from the root down. */
 export type Path = readonly string[]
 
-/** Maximum number of visits to named templates, one for each dot that a template is called with. */
+/** Maximum number of visits to named templates. A template is visited once for each dot that it is called with. */
 const maxVisits = 1000
-/** Number of names recorded per path; no check needs more. */
+/** Number of names that are recorded per path; no check needs more. */
 const maxNames = 8
 
 export function pathsRead(template: Template): readonly Path[] {

@@ -1,7 +1,7 @@
 /**
- * The syntax tree of a template, which the parser creates, the checks inspect and the runtime evaluates.
+ * A template's syntax tree, which the parser creates, the checks inspect and the runtime evaluates.
  *
- * The language is that of Go text/template. Integers are bigint, other numbers are number.
+ * The language is that of Go text/template. Integers are of type bigint; other numbers are of type number.
  * Source: Go text/template, "Actions", "Arguments", "Pipelines".
  */
 import { ModuleError } from '../../errors.ts'
@@ -20,7 +20,7 @@ export type Node =
   | { readonly kind: 'break' | 'continue' }
 
 export interface Pipe {
-  /** Variables that are set, with their `$`; up to two in a range. */
+  /** The variables that are set, with their `$`; up to two in a range. */
   readonly variables: readonly string[]
   /** True for `=`, which sets existing variables. */
   readonly assigns: boolean
@@ -37,22 +37,22 @@ export type Operand =
   | { readonly kind: 'int'; readonly value: bigint }
   | { readonly kind: 'float'; readonly value: number }
   | { readonly kind: 'string'; readonly value: string }
-  /** Fields of the dot. */
+  /** The dot's fields. */
   | { readonly kind: 'field'; readonly names: readonly string[] }
   /** A variable with its `$`, and fields of it; `$` is the root. */
   | { readonly kind: 'variable'; readonly name: string; readonly names: readonly string[] }
   | { readonly kind: 'function'; readonly name: FunctionName }
   | { readonly kind: 'pipe'; readonly pipe: Pipe }
-  /** Fields of the result of a parenthesis or a function. */
+  /** Fields of the value that a parenthesis or a function returns. */
   | { readonly kind: 'chain'; readonly of: Operand; readonly names: readonly string[] }
 
 export interface Template {
   readonly body: readonly Node[]
-  /** Templates named with `define` and `block`. */
+  /** Templates that `define` and `block` name. */
   readonly named: ReadonlyMap<string, readonly Node[]>
 }
 
-/** All functions of the language. The evaluator implements each of them. */
+/** All functions in the language. The evaluator implements each of them. */
 export const functionNames = [
   'and',
   'or',
@@ -80,5 +80,5 @@ export const functionNames = [
 
 export type FunctionName = (typeof functionNames)[number]
 
-/** An error in the text of a template. The parser throws no other error. */
+/** An error in a template's text. The parser throws no other error. */
 export class TemplateError extends ModuleError {}

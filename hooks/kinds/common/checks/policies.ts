@@ -28,7 +28,7 @@ export function primaryProviderWarnings(config: AuthzConfig | undefined): string
     : ['authzConfig.inline.primaryUpstreamProvider is ignored here; only a VirtualMCPServer uses it']
 }
 
-/** Warns about settings that let an attacker on the network replace the responses of a decision point. */
+/** Warns about settings that let an attacker on the network replace a decision point's responses. */
 export function decisionPointWarnings(typed: TypedPoint | undefined): string[] {
   const { url = '', insecureSkipVerify = false } = typed?.point.http ?? {}
   const isLocal = /^http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?(?:\/|$)/.test(url)

@@ -1,4 +1,4 @@
-/** Checks of tool settings that several kinds have. */
+/** Checks for tool settings that several kinds share. */
 import type { ToolOverride, Violation } from '../../../../schemas/index.ts'
 
 /** Checks tool overrides: final names must be unique, because a duplicate would make a tool unreachable. */

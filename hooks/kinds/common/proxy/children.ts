@@ -1,6 +1,6 @@
 /**
- * Builds the children of a proxy: service account, configuration, Deployment and Service. The pods have no Kubernetes
- * API access, with one exception: a proxy that validates service account tokens gets its own account's token to read
+ * Builds a proxy's children: the service account, configuration, Deployment and Service. The pods have no Kubernetes
+ * API access, with one exception. A proxy that validates service account tokens gets its own account's token to read
  * the cluster's keys.
  */
 import {
@@ -45,19 +45,19 @@ export const proxyContainer = 'gatehouse'
 /** The parts of a proxy's workload that each kind decides. */
 export interface ProxyWorkload {
   readonly context: ProxyContext
-  /** Kind in lower case, for labels. */
+  /** Kind in lowercase, for labels. */
   readonly app: string
   readonly names: { readonly proxy: string; readonly proxyConfig: string }
-  /** Set when the resource has another workload in addition to the proxy. */
+  /** Set if the resource has another workload in addition to the proxy. */
   readonly component?: string
   readonly replicas: number | undefined
-  /** Name of an existing service account. */
+  /** Name of an existing service account to use. */
   readonly serviceAccount?: string | undefined
   readonly resources?: ResourceRequirements | undefined
   readonly podTemplateSpec?: unknown
-  /** Pod annotations in addition to the generated ones. */
+  /** Pod annotations to add to the generated ones. */
   readonly annotations?: StringMap
-  /** Runs in the proxy's pod. If possible, a rollout runs only one such pod at a time. */
+  /** Container that runs in the proxy's pod. If possible, a rollout runs only one such pod at a time. */
   readonly sidecar?:
     | { readonly containers: readonly ContainerSpec[]; readonly volumes: readonly VolumeSpec[] }
     | undefined
@@ -141,7 +141,7 @@ function filesOf({ file, authServer }: BuiltProxyConfig): StringMap {
   }
 }
 
-/** Adds the environment and volumes of every proxy. */
+/** Adds the environment and volumes that every proxy has. */
 function commonNeeds(needs: PodNeeds): void {
   needs.scratch('tmp', '/tmp')
   needs.literal('GATEHOUSE_SHUTDOWN_GRACE', shutdownGrace)
@@ -168,7 +168,7 @@ function withOverrides(meta: ChildMeta, overrides: MetadataOverrides | undefined
 
 interface ProxyPodInput {
   readonly args: readonly string[]
-  /** Changes when the proxy must restart. */
+  /** A value that changes when the proxy must restart. */
   readonly restart: string
   readonly accountToken: boolean
 }

@@ -1,4 +1,7 @@
-/** Builds the configuration files of the proxy in front of one server and of its embedded authorization server. */
+/**
+ * Builds the configuration files for the proxy in front of one server and for the proxy's embedded authorization
+ * server.
+ */
 import {
   type EmbeddedAuthServerConfig,
   type input,
@@ -27,7 +30,7 @@ import { definedFields } from '../../../base/kube.ts'
 
 type Values = ResolvedReferences<typeof proxyReferences>['values']
 
-/** The target of the proxy. */
+/** The proxy's target. */
 export type ForwardTarget = Pick<
   input.ProxyFile,
   'targetUri' | 'targetTls' | 'transport' | 'proxyMode' | 'targetAddresses' | 'identifyCallers'
@@ -117,7 +120,7 @@ function checkWebhookBackends(context: ProxyContext): void {
   )
 }
 
-/** Lists the URLs by which clients know this server, for the host name check. */
+/** Lists the URLs under which clients reach this server, for the host name check. */
 export function clientUrls(context: ProxyContext): ClientUrls {
   const { authServerRef } = context.spec
   const server = authServerRef && context.filled('MCPExternalAuthConfig', authServerRef.name)
@@ -127,7 +130,7 @@ export function clientUrls(context: ProxyContext): ClientUrls {
   }
 }
 
-/** Returns the embedded authorization server. At most one of the two references may define one. */
+/** Returns the embedded authorization server. Only one of the two references may define it. */
 function embeddedServer(
   context: ProxyContext,
   { externalAuth: external, authServer: reference }: Values,
@@ -150,8 +153,8 @@ function embeddedServer(
 }
 
 /**
- * Checks that the incoming OIDC settings match the embedded server: same issuer, audience equal to the resource, and no
- * other resource in its clients.
+ * Checks that the incoming OIDC settings match the embedded server: the issuer is the same, the audience equals the
+ * resource, and the server's clients have no other resource.
  */
 function pairingFailure(
   server: EmbeddedAuthServerConfig,
@@ -166,7 +169,7 @@ function pairingFailure(
     : 'the audience of oidcConfigRef must equal its resourceUrl, the audience of issued tokens'
 }
 
-/** Rejects strategies that would add the credentials that the server is configured to strip. */
+/** Rejects strategies that would add credentials that the server is configured to strip. */
 function injectionFailure(
   server: EmbeddedAuthServerConfig,
   external: MCPExternalAuthConfig | undefined,

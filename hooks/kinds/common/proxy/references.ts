@@ -1,6 +1,6 @@
 /**
- * The references of MCPServer and MCPRemoteProxy. Each entry defines the field, the kind of the object, the condition
- * that reports it, and how it is converted to proxy configuration.
+ * The references in MCPServer and MCPRemoteProxy. Each entry defines the field, the object's kind, the condition that
+ * reports the object, and how the object is converted to proxy configuration.
  */
 import type {
   MCPExternalAuthConfig,
@@ -26,11 +26,11 @@ import { webhooksPart } from '../../../runtime-config/webhooks.ts'
 import { type ConfigPart, conditionOf, failed, statusOf } from '../../../sync/conditions.ts'
 import type { AnyContext } from '../../../sync/context.ts'
 
-/** Fields of both kinds, plus fields that affect the proxy of only one kind. */
+/** Fields of both kinds, plus fields that only one kind has and that affect its proxy. */
 type ProxySpec = Pick<MCPServerSpec, (keyof MCPServerSpec & keyof MCPRemoteProxySpec) | 'rateLimiting'> &
   Pick<MCPRemoteProxySpec, 'headerForward'>
 
-/** The context of a kind that has a proxy in front. */
+/** The context for a kind that has a proxy in front of it. */
 export type ProxyContext = AnyContext & { readonly spec: ProxySpec }
 
 export interface ProxyTarget {
@@ -41,7 +41,7 @@ export interface ProxyTarget {
   readonly resource: string
 }
 
-/** All issuers of a server, and whether its pod needs its account token to fetch keys. */
+/** All issuers that a server accepts, and whether its pod needs its service account token to fetch keys. */
 export interface ProxyIssuers extends Omit<ResolvedIssuers, 'configs'> {
   readonly accountToken: boolean
 }
@@ -148,7 +148,10 @@ export const proxyReferences = {
   }),
 } as const
 
-/** Copies the condition of the first MCPOIDCConfig with a broken CA bundle, or else of the first one with a bundle. */
+/**
+ * Copies the condition of the first MCPOIDCConfig with a broken CA bundle or, if there is none, of the first one with a
+ * bundle.
+ */
 function mirrorCaBundles(context: ProxyContext, configs: readonly MCPOIDCConfig[]): void {
   const stored = configs
     .filter(({ spec }) => spec.inline?.caBundleRef)

@@ -1,6 +1,6 @@
 /**
- * Builds the file of a virtual server's embedded authorization server, and checks it against incoming authentication
- * and policies.
+ * Builds the file for a virtual server's embedded authorization server, and checks it against the incoming
+ * authentication and the policies.
  * Source: docs/reference/specification/virtual-server.md, "spec.authServerConfig", Errors.
  */
 import {
@@ -154,7 +154,7 @@ function warnAboutImplicitUpstream(
   )
 }
 
-/** Returns the file next to config.yaml; undefined without an embedded server. */
+/** Returns the file that is stored next to config.yaml; undefined without an embedded server. */
 export function authServerFileOf(
   context: Context,
   auth: RuntimeIncomingAuth | undefined,

@@ -1,5 +1,5 @@
 /**
- * Resolves the group's members to backends of the running server, for both modes of outgoingAuth.
+ * Resolves the group's members to the running server's backends, for both modes of outgoingAuth.
  *
  * A member whose authentication cannot be resolved is excluded from the configuration but stays in the status. It must
  * never use the default strategy.
@@ -38,7 +38,7 @@ export interface ResolvedBackend {
   /** Undefined when the default strategy applies. */
   readonly strategy: Strategy | undefined
   readonly authConfigRef: string | undefined
-  /** True when the resource itself selects the configuration for this backend. */
+  /** True when the resource itself selects this backend's configuration. */
   readonly explicit: boolean
   readonly failure: SyncFailure | undefined
 }
@@ -127,8 +127,8 @@ function resolveMember(context: Context, member: GroupMember, resolver: Outgoing
 }
 
 /**
- * Reports an invalid entry with added headers. Headers are not read from it, because it may have been admitted under
- * other rules.
+ * Reports an invalid entry that adds headers. Its headers are not read, because it may have been admitted under other
+ * rules.
  */
 function headersFailure(context: Context, { kind, name, object }: GroupMember): SyncFailure | undefined {
   if (kind !== 'MCPServerEntry' || fieldsOf(object['spec'])['headerForward'] === undefined) return undefined
@@ -139,8 +139,8 @@ function headersFailure(context: Context, { kind, name, object }: GroupMember): 
 }
 
 /**
- * Returns the addresses that connections to an entry may use. Its host name may resolve to a different address than at
- * admission.
+ * Returns the addresses that connections to an entry may use. Its host name may resolve to a different address than it
+ * did at admission.
  */
 function addressesOf({ settings }: Context, { object, url }: GroupMember): AddressPolicy {
   const allowPrivateEndpoint = fieldsOf(object['spec'])['allowPrivateEndpoint'] === true
@@ -159,13 +159,13 @@ interface CaBundle {
   readonly failure: SyncFailure | undefined
 }
 
-/** Returns the trust anchors of an entry, or undefined when it has none. */
+/** Returns an entry's trust anchors, or undefined when it has none. */
 export function caBundleOf(context: Context, member: GroupMember): CaBundle | undefined {
   const bundle = fieldsOf(member.object['spec'])['caBundleRef']
   const { name, key } = fieldsOf(fieldsOf(bundle)['configMapRef'])
   if (typeof name !== 'string' || name === '' || !hasCaBundle(member.object, bundle)) return undefined
   const source = { configMapRef: { name, key: typeof key === 'string' ? key : '' } }
-  // This request rarely contains the ConfigMap, which is two hops away. The entry's own sync checks it.
+  // This request rarely contains the ConfigMap, which is two references away. The entry's own sync checks it.
   const failure = context.configMap(name) ? caBundleFailure(context, source) : undefined
   return { configMap: name, key: caKey(source.configMapRef.key), failure }
 }
@@ -180,8 +180,8 @@ const maxAnnotations = 32
 const maxAnnotation = 256
 
 /**
- * Returns the member's annotations outside the Kubernetes and Gatehouse domains, plus fixed metadata. Excludes the
- * phase, because every phase change would rewrite the file.
+ * Returns the member's annotations outside the Kubernetes and Gatehouse domains, plus fixed metadata. The phase is
+ * excluded, because every phase change would rewrite the file.
  */
 function metadataOf(member: GroupMember, group: string, namespace: string): StringMap {
   const annotations = Object.entries(member.object.metadata.annotations ?? {})

@@ -1,7 +1,7 @@
 /**
  * Builds a virtual server's config.yaml: spec.config with every reference resolved.
  *
- * Separates settings that the running server reloads from those that roll the pods when they change.
+ * Separates the settings that the running server reloads from the settings that restart the pods when they change.
  */
 import type { IncomingAuthFile, input } from '../../../../schemas/index.ts'
 import { consoleStartSettings, hashOf } from '../../../../schemas/index.ts'
@@ -16,11 +16,11 @@ import { toolLocks } from './tool-locks.ts'
 import { definedFields } from '../../../base/kube.ts'
 
 interface ConfigParts {
-  /** Values resolved from references. */
+  /** The values that are resolved from references. */
   readonly values: ResolvedReferences<typeof virtualServerReferences>['values']
   readonly auth: IncomingAuthFile
   readonly backends: readonly ResolvedBackend[]
-  /** Address that clients use. */
+  /** The address that clients use. */
   readonly address: string
 }
 
@@ -70,7 +70,7 @@ export function configOf(
   })
 }
 
-/** Settings that the running server reloads without a restart. */
+/** The settings that the running server reloads without a restart. */
 const hotReloadable = [
   'aggregation',
   'backends',
@@ -98,7 +98,7 @@ export function restartHash(
 ): string {
   const rest: Record<string, unknown> = { ...config, console: consoleStartSettings(config.console) }
   for (const key of hotReloadable) delete rest[key]
-  // The running server rereads its clients.
+  // The running server rereads its list of clients.
   const { clients: _, ...server } = authServer ?? {}
   return hashOf({ ...rest, authServer: authServer && server, revision })
 }

@@ -1,7 +1,4 @@
-/**
- * The console of a virtual server: its settings in the file, its client secret, and its port in the pod and the
- * Service.
- */
+/** A virtual server's console: its settings in the file, its client secret, and its port in the pod and the Service. */
 import { cedarViolations, cedarWarnings } from '../../../../schemas/cedar/index.ts'
 import {
   consoleSecretVariable,
@@ -27,7 +24,7 @@ export function consolePart(
   return console && { ...console, host: console.host ?? '0.0.0.0', mcpUrl: console.mcpUrl ?? address }
 }
 
-/** Adds the client secret to the environment, rolls the pods when it changes, and reports it when missing. */
+/** Adds the client secret to the environment, restarts the pods when it changes, and reports it when it is missing. */
 export function checkConsoleSecret(context: Context, needs: PodNeeds): SyncFailure | undefined {
   const { console } = context.parent.spec.config ?? {}
   const secret = console?.enabled ? console.auth?.clientSecretRef : undefined
@@ -42,7 +39,7 @@ export function consolePorts({ config }: VirtualMCPServerSpec): readonly { name:
   return config?.console?.enabled ? [{ name: 'console', port: config.console.port }] : []
 }
 
-/** Checks that the console's port is free and its policies parse. */
+/** Checks that the console's port is free and that its policies can be parsed. */
 export function consoleViolations(spec: VirtualMCPServerSpec): Violation[] {
   const { policies = [], entitiesJson = '[]' } = spec.config?.console?.authz ?? {}
   const policyViolations = cedarViolations(policies, entitiesJson).map(({ path, message }) => ({

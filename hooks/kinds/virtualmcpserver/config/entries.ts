@@ -39,7 +39,7 @@ export function backendsWithNeeds(
 
 function setCondition(context: Context, resolved: ResolvedBackend): void {
   const { name, failure, authConfigRef, strategy, explicit } = resolved
-  // The condition of the default covers backends that use it.
+  // The default's condition covers the backends that use it.
   if (authConfigRef === undefined || (!strategy && !failure)) return
   const type = `${explicit ? 'BackendAuthConfig' : 'DiscoveredAuthConfig'}-${name}`
   const spec = fieldsOf(context.find('MCPExternalAuthConfig', authConfigRef)?.['spec'])
@@ -65,7 +65,7 @@ function addNeeds(context: Context, needs: PodNeeds, { name, member }: ResolvedB
     needs.secretFiles(`ca-bundle-${name}`, `${caBundleDirectory}/${name}`, authority.name, items)
   }
   if (member?.kind !== 'MCPServerEntry') return undefined
-  // `backend` is only set when the headers are valid.
+  // `backend` is set only when the headers are valid.
   const hasHeaders = fieldsOf(member.object['spec'])['headerForward'] !== undefined
   const headersEnv = hasHeaders
     ? addHeaderForward(needs, name, context.filled('MCPServerEntry', name)?.spec.headerForward)
@@ -74,7 +74,7 @@ function addNeeds(context: Context, needs: PodNeeds, { name, member }: ResolvedB
   if (bundle) needs.configFiles(`ca-bundle-${name}`, `${caBundleDirectory}/${name}`, bundle.configMap)
   const certificate = clientCertificateOf(member)
   if (certificate !== undefined) mountClientCertificate(needs, name, certificate)
-  // The Secrets are two hops away. The entry's own sync puts their revision into this condition.
+  // The Secrets are two references away. The entry's own sync puts their revision into this condition.
   const message = conditionOf(member.object, 'HeaderSecretRefsValidated')?.['message']
   needs.revision(`entry ${name}`, typeof message === 'string' ? message : undefined)
   return headersEnv

@@ -1,6 +1,6 @@
 /**
- * Validates the files of a virtual server before they are written, because the runtime rejects a file that violates its
- * schema. An error inside one backend only excludes that backend, as in the runtime.
+ * Validates a virtual server's files before they are written, because the runtime rejects a file that violates its
+ * schema. An error in one backend excludes only that backend, as in the runtime.
  */
 import {
   formatViolations,
@@ -14,7 +14,7 @@ import type { SyncContext } from '../../../sync/context.ts'
 import { specFailure } from '../../../references/resolve.ts'
 import type { ResolvedBackend } from './backends.ts'
 
-/** Content of the ConfigMap before serialization. */
+/** Contents of the ConfigMap before serialization. */
 export interface Files {
   readonly config: input.VmcpFile
   readonly authServer: input.AuthServerFile | undefined

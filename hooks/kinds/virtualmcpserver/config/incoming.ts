@@ -11,7 +11,7 @@ export const deprecatedReason = 'AuthzPrimaryUpstreamProviderDeprecated'
 export const deprecatedMessage =
   'authzConfig.inline.primaryUpstreamProvider is deprecated; set spec.authServerConfig.primaryUpstreamProvider'
 
-/** Sets AuthConfigured, which summarizes the references. Returns undefined when one of them failed. */
+/** Sets the condition AuthConfigured, which summarizes the references. Returns undefined if one of them failed. */
 export function incomingAuth(
   context: Context,
   { values, failures }: ResolvedReferences<typeof virtualServerReferences>,
@@ -41,8 +41,8 @@ export function deprecatedPrimary(server: object): string | undefined {
 }
 
 /**
- * Sets the upstream whose claims are read by policies: from spec.authServerConfig, then the deprecated inline field,
- * then the first upstream. Undefined without an embedded server.
+ * Sets the upstream whose claims the policies read: from spec.authServerConfig, otherwise from the deprecated inline
+ * field, otherwise the first upstream. Undefined without an embedded server.
  */
 function withPrimary(context: Context, authz: RuntimeAuthz): RuntimeAuthz {
   if (deprecatedPrimary(context.parent) !== undefined) {

@@ -2,8 +2,8 @@
  * Resolves how the virtual server authenticates to each backend.
  *
  * Precedence: the backend's entry in spec.outgoingAuth.backends, the member's own reference, the default, none. With
- * source inline, a member's own reference only applies if the entry (or, without one, the default) has type
- * `discovered`. A broken configuration excludes the backend; the default never replaces it.
+ * source `inline`, a member's own reference only applies if the entry (or the default, if there is no entry) has the
+ * type `discovered`. A broken configuration excludes the backend; the default never replaces it.
  * Source: docs/reference/specification/virtual-server.md#outgoingAuth, "spec.outgoingAuth".
  */
 import type { BackendAuth, VirtualMCPServerSpec } from '../../../../schemas/index.ts'
@@ -68,7 +68,7 @@ export function outgoingAuth(context: Context, serverNeeds: PodNeeds): OutgoingC
   }
 }
 
-/** True when the member's own reference applies, given the entry of its backend. */
+/** True when the member's own reference applies, given the entry for its backend. */
 function usesOwnReference(
   outgoing: VirtualMCPServerSpec['outgoingAuth'],
   listed: BackendAuth | undefined,
@@ -76,7 +76,7 @@ function usesOwnReference(
   return outgoing?.source !== 'inline' || (listed ?? outgoing.default)?.type === 'discovered'
 }
 
-/** Returns the MCPExternalAuthConfig of an entry. A reference next to type `discovered` is ignored. */
+/** Returns the MCPExternalAuthConfig of an entry. A reference next to the type `discovered` is ignored. */
 function refOf(auth: BackendAuth | undefined): string | undefined {
   return auth?.type === 'externalAuthConfigRef' ? auth.externalAuthConfigRef?.name : undefined
 }

@@ -50,10 +50,7 @@ const settings = {
   onRemoved: ['observe', 'warn'],
 } as const
 
-/**
- * Keeps the enforcement settings of an invalid lock. Without them, a server that only observes would open up the
- * backend.
- */
+/** Keeps an invalid lock's enforcement settings. Without them, a server that only observes would expose the backend. */
 function legalSettings(lock: KubeObject): Pick<input.RuntimeToolLock, keyof typeof settings> {
   const spec = fieldsOf(lock['spec'])
   const legal = Object.entries(settings).filter(([name, values]) =>

@@ -1,9 +1,9 @@
 /**
- * Computes the phase, backend list and backend count of a virtual server's status.
+ * Computes the phase, the backend list and the backend count in a virtual server's status.
  *
- * Pods come first: without a ready pod, the last report is meaningless. Then the backends: Ready when all are routable
- * or the group is empty, Degraded when some or none are routable, Pending while all are unknown. A stuck rollout is
- * Degraded while older pods serve.
+ * Pods come first: without a ready pod, the last report is meaningless. The backends come next: the phase is Ready when
+ * all are routable or the group is empty, Degraded when some or none are routable, and Pending while all are unknown. A
+ * stuck rollout is Degraded while older pods serve.
  * Source: docs/reference/specification/virtual-server.md#status, "status" (backendCount is ready plus unauthenticated).
  */
 import { canonicalJson, type DiscoveredBackend } from '../../../../schemas/index.ts'
@@ -45,7 +45,7 @@ function knownHealth(
   return reports.fresh ? undefined : previousHealth(previous, backend?.url ?? '', authConfigRef)
 }
 
-/** Maximum age of `lastHealthCheck` while nothing else changes. */
+/** The maximum age of `lastHealthCheck` while nothing else changes. */
 const heartbeatMs = 5 * 60_000
 
 /**

@@ -9,8 +9,8 @@
  * Reports about another configuration are skipped. Meanwhile, an unchanged backend keeps its previous status, so a new
  * member does not clear the health of the other backends. Across reports, the worst status of a backend wins, so no pod
  * can hide a problem that another pod reports. Times are not compared, because pod clocks differ. A pod removes its own
- * report when it ends, and the other pods remove the report of a killed pod (runtime/vmcp/server/status/report.ts).
- * Reports are untrusted data from pods: every field is checked.
+ * report when it shuts down, and the other pods remove a killed pod's report (runtime/vmcp/server/status/report.ts).
+ * Reports are untrusted data from pods, so every field is checked.
  */
 import { byText, type DiscoveredBackend } from '../../../../schemas/index.ts'
 import { isExcluded } from './excluded.ts'
@@ -30,7 +30,7 @@ const statusOrder: readonly ReportedStatus[] = [
 ]
 
 export interface Reports {
-  /** Reports of pods that run the current configuration, by backend name. */
+  /** Reports from pods that run the current configuration, by backend name. */
   readonly current: ReadonlyMap<string, DiscoveredBackend>
   /** True when at least one pod reported on the current configuration. */
   readonly fresh: boolean
@@ -59,7 +59,7 @@ export function readReports(report: KubeObject | undefined, checksum: string): R
   }
 }
 
-/** Returns the reports of all pods about any configuration, sorted by pod name. */
+/** Returns the reports from all pods on any configuration, sorted by pod name. */
 export function podReports(report: KubeObject | undefined): readonly Fields[] {
   return Object.entries(fieldsOf(report?.['data']))
     .sort(([a], [b]) => byText(a, b))
@@ -119,7 +119,7 @@ function worseOf(a: DiscoveredBackend, b: DiscoveredBackend): DiscoveredBackend 
   return statusOrder.indexOf(b.status ?? 'unknown') < statusOrder.indexOf(a.status ?? 'unknown') ? b : a
 }
 
-/** Returns the previous status entries by backend name. */
+/** Returns the previous status entries, keyed by backend name. */
 export function previousEntries(discoveredBackends: unknown): ReadonlyMap<unknown, Fields> {
   return new Map(
     listOf(discoveredBackends)
@@ -128,7 +128,7 @@ export function previousEntries(discoveredBackends: unknown): ReadonlyMap<unknow
   )
 }
 
-/** Returns an unchanged backend's previous health while no pod has reported on the current configuration. */
+/** Returns an unchanged backend's previous health as long as no pod has reported on the current configuration. */
 export function previousHealth(
   entry: Fields | undefined,
   url: string,
