@@ -86,7 +86,7 @@ function reword(message: string, { reads }: Policy): string {
   const [, attribute] = /does not have the attribute `([^`]*)`/.exec(message) ?? []
   if (attribute !== undefined) {
     return reads.attributes.has(attribute)
-      ? `the attribute ${attribute} is absent; check for it with `has``
+      ? `the attribute ${attribute} is absent; check for it with has`
       : 'an attribute is absent'
   }
   const [mismatch] = /^type error: expected [a-z ,]+, got [a-z]+/.exec(message) ?? []

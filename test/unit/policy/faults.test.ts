@@ -66,7 +66,7 @@ t.test(
           {
             policy: 'policies[1]',
             effect: 'forbid',
-            reason: 'the attribute arg_n is absent; check for it with `has`',
+            reason: 'the attribute arg_n is absent; check for it with has',
           },
         ],
       ],
@@ -99,8 +99,8 @@ t.test('errors: nothing that a caller sent is repeated', async (t) => {
       'decimal does not accept this value',
       'integer overflow',
       'ipaddr does not accept this value',
-      'the attribute arg_big is absent; check for it with `has`',
-      'the attribute x is absent; check for it with `has`',
+      'the attribute arg_big is absent; check for it with has',
+      'the attribute x is absent; check for it with has',
       'the value of arg_big has no Cedar representation; the request is denied',
     ],
   )
