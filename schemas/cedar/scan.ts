@@ -172,7 +172,9 @@ class Scan {
     if (accessor) this.#frame.expression.accessor()
     this.#frames.push(this.#frame)
     this.#frame = { closer, deepest: 0, expression: new Expression() }
-    return this.#frames.length > maxBrackets ? `nests brackets more than ${maxBrackets} deep` : undefined
+    return this.#frames.length > maxBrackets
+      ? `nests brackets more than ${maxBrackets} levels deep`
+      : undefined
   }
 
   #close(lexeme: string): string | undefined {

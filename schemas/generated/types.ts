@@ -190,7 +190,7 @@ export type AuthzConfig = {
   readonly groupClaimName?: string
   /** Claim that holds roles; extracted separately and mapped to the group entity type. */
   readonly roleClaimName?: string
-  /** Entity type of the principal parents made from group and role claims; must be the type used in the static entities. Namespaced names are not supported. */
+  /** Entity type of the principal's parents, which are created from group and role claims; must be the type used in the static entities. Namespaced names are not supported. */
   readonly groupEntityType: string
 }
 
@@ -245,7 +245,7 @@ export type Autoscaling = {
   readonly minReplicas: number
   /** Maximum number of pods. */
   readonly maxReplicas: number
-  /** Target CPU utilization, in percent of what the container requests. When unset and without another target: 80. */
+  /** Target CPU utilization, as a percentage of what the container requests. When unset and without another target: 80. */
   readonly targetCPU?: number
 }
 
@@ -580,7 +580,7 @@ export type ConsoleAuthz = {
   readonly groupClaimName?: string
   /** Claim that holds roles; extracted separately and mapped to the group entity type. */
   readonly roleClaimName?: string
-  /** Entity type of the principal parents made from group and role claims; must be the type used in the static entities. Namespaced names are not supported. */
+  /** Entity type of the principal's parents, which are created from group and role claims; must be the type used in the static entities. Namespaced names are not supported. */
   readonly groupEntityType: string
 }
 
@@ -823,7 +823,7 @@ export type EmbeddingServerSpec = {
   readonly replicas: number
   /** Additional arguments of the server, literal: `$(NAME)` is not expanded. */
   readonly args?: readonly string[]
-  /** Additional environment variables of the server. */
+  /** Additional environment variables for the server. */
   readonly env?: readonly EnvVar[]
   /** Token of the Hugging Face hub, for gated models. */
   readonly hfTokenSecretRef?: SecretRef
@@ -1493,7 +1493,7 @@ export type MCPServerSpec = {
   readonly trustProxyHeaders: boolean
   /** Path prefix of SSE endpoint URLs behind a path-stripping ingress. */
   readonly endpointPrefix?: string
-  /** Session affinity of the Services of the proxy and of the server. With None, requests of a client may reach any replica, which requires a stateless server. */
+  /** Session affinity of the Services of the proxy and of the server. With None, a client's requests may reach any replica, which requires a stateless server. */
   readonly sessionAffinity: SessionAffinity
   /** Replicas of the proxy, at most 1 for transport stdio. When unset, an autoscaler sets the count. */
   readonly replicas?: number
@@ -2005,7 +2005,7 @@ export type Pinning = {
   readonly onNew: "observe" | "warn" | "block"
   /** How to report an approved item that the backend no longer offers. */
   readonly onRemoved: "observe" | "warn"
-  /** Action for a backend without a lock. allow: serve it without pinning; block: offer only its resources; pin: approve its definitions on first sight and write the lock to a local folder, so not available on a cluster. */
+  /** Action for a backend without a lock. allow: serve it without pinning; block: offer only its resources; pin: approve its definitions on first sight and write the lock to a local folder (not available on a cluster). */
   readonly noLock: "allow" | "block" | "pin"
 }
 
@@ -2125,7 +2125,7 @@ export type ProxyIssuer = {
   readonly caBundlePath?: string
   /** File with a bearer token for requests to the key set. */
   readonly jwksAuthTokenPath?: string
-  /** Accepts only tokens of this subject; any subject when unset. */
+  /** Accepts only tokens with this subject; any subject when unset. */
   readonly subject?: string
   /** Prefix for subjects from this issuer, in policies, sessions, quotas and the audit log. Default: the issuer followed by #. */
   readonly subjectPrefix?: string
@@ -2161,7 +2161,7 @@ export type ProxyOidc = {
   readonly caBundlePath?: string
   /** File with a bearer token for requests to the key set. */
   readonly jwksAuthTokenPath?: string
-  /** Accepts only tokens of this subject; any subject when unset. */
+  /** Accepts only tokens with this subject; any subject when unset. */
   readonly subject?: string
   /** Resource indicator (RFC 8707); default: the audience. */
   readonly resource?: string
@@ -2177,7 +2177,7 @@ export type ProxyOidc = {
 export type ProxyTools = {
   /** Names of the tools offered, after overrides; empty means all. */
   readonly filter?: readonly string[]
-  /** Overrides by the original tool name. */
+  /** Overrides, keyed by original tool name. */
   readonly overrides?: { readonly [name: string]: ToolOverride }
 }
 
@@ -2339,7 +2339,7 @@ export type RemoteAuth = {
   readonly callbackPort: number
   /** Resource indicator (RFC 8707); default: the target URI. */
   readonly resource?: string
-  /** Scopes to request; openid, profile and email when OIDC is used. */
+  /** Scopes to request; default with OIDC: openid, profile and email. */
   readonly scopes?: readonly string[]
   /** Query parameter that carries the scopes. */
   readonly scopeParamName?: string
@@ -2404,7 +2404,7 @@ export type RuntimeAuthz = {
   readonly groupClaimName?: string
   /** Claim that holds roles; extracted separately and mapped to the group entity type. */
   readonly roleClaimName?: string
-  /** Entity type of the principal parents made from group and role claims; must be the type used in the static entities. Namespaced names are not supported. */
+  /** Entity type of the principal's parents, which are created from group and role claims; must be the type used in the static entities. Namespaced names are not supported. */
   readonly groupEntityType: string
   /** Upstream whose access token supplies the claims. Empty: claims of the issued token. */
   readonly primaryUpstreamProvider?: string
@@ -2528,7 +2528,7 @@ export type RuntimeIssuer = {
   readonly caBundlePath?: string
   /** File with a bearer token for requests to the key set. */
   readonly jwksAuthTokenPath?: string
-  /** Accepts only tokens of this subject; any subject when unset. */
+  /** Accepts only tokens with this subject; any subject when unset. */
   readonly subject?: string
   /** Prefix for subjects from this issuer, in policies, sessions, quotas and the audit log. Default: the issuer followed by #. */
   readonly subjectPrefix?: string
@@ -2572,7 +2572,7 @@ export type RuntimeOidc = {
   readonly caBundlePath?: string
   /** File with a bearer token for requests to the key set. */
   readonly jwksAuthTokenPath?: string
-  /** Accepts only tokens of this subject; any subject when unset. */
+  /** Accepts only tokens with this subject; any subject when unset. */
   readonly subject?: string
   /** Resource indicator (RFC 8707); default: the audience. */
   readonly resource?: string
@@ -2695,7 +2695,7 @@ export type ServerAutoscaling = {
   readonly minReplicas: number
   /** Maximum number of pods. */
   readonly maxReplicas: number
-  /** Target CPU utilization, in percent of what the container requests. When unset and without another target: 80. */
+  /** Target CPU utilization, as a percentage of what the container requests. When unset and without another target: 80. */
   readonly targetCPU?: number
   /** Target number of client sessions per pod. Needs an adapter that provides the metric gatehouse_vmcp_sessions to autoscalers. */
   readonly targetSessions?: number
@@ -2986,7 +2986,7 @@ export type UpstreamProvider = {
   readonly oidcConfig?: OIDCUpstreamConfig
   /** Required when type is oauth2. */
   readonly oauth2Config?: OAuth2UpstreamConfig
-  /** Trust anchors of this provider's endpoints, in addition to the system's. Changes apply without a restart. */
+  /** Trust anchors for this provider's endpoints, in addition to the system's. Changes apply without a restart. */
   readonly caBundleRef?: CABundleSource
 }
 
@@ -3411,7 +3411,7 @@ export type XaaConfig = {
   readonly subjectTokenType?: "urn:ietf:params:oauth:token-type:id_token"
 }
 
-/** Cross-application access: id token, identity assertion grant at the provider, access token at the target. */
+/** Cross-application access: ID token, identity assertion grant at the provider, access token at the target. */
 export type XaaStrategy = {
   /** Token endpoint of the identity provider; https, or http on localhost. */
   readonly idpTokenUrl: string

@@ -283,7 +283,7 @@ export const serverMetrics = {
   listReadFailures: {
     name: 'gatehouse_vmcp_list_read_failures',
     kind: 'counter',
-    help: 'Failed reads of lists from backends; the previous lists stay in use',
+    help: 'Failed attempts to read lists from backends; the previous lists stay in use',
     labels: ['target.workload_name'],
   },
   workflowExecutions: {

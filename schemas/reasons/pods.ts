@@ -36,7 +36,7 @@ export const podReasons: readonly ReasonRow[] = [
   {
     reasons: ['FailedMount', 'FailedAttachVolume'],
     means: 'a volume cannot be mounted',
-    step: 'check the Secret, ConfigMap or claim in the message',
+    step: 'check the Secret, ConfigMap or claim named in the message',
   },
   {
     reasons: ['FailedCreate', 'ReplicaFailure'],

@@ -423,7 +423,7 @@ export const texts = {
       'Viewers see all calls and states, without payloads. Operators also see the policies and the configuration, and can take actions and approve definitions. Auditors see payloads.',
     signOut: 'Sign out of the console',
     connected: 'Connected accounts',
-    what: 'The authorization server has a page that lists the clients that act for you and your connected providers. You can connect, renew and disconnect them there.',
+    what: 'The authorization server has a page that lists your connected providers and the clients that act for you. You can connect, renew and disconnect them there.',
     open: 'Open connected accounts',
     none: 'This server has no embedded authorization server and stores no accounts. Sign in and out with the provider that your client uses.',
   },

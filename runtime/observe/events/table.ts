@@ -275,7 +275,7 @@ export const eventTable: EventTable = {
       id: 'config_refused',
       open: {
         message: 'the changed configuration cannot be used; the running one stays in use',
-        fix: 'run gatehouse vmcp validate --config on the file: it lists every error',
+        fix: 'run gatehouse vmcp validate --config with the file: it lists every error',
       },
     }),
   },

@@ -30,7 +30,7 @@ export function addImportToolhiveCommand(parent: Command): void {
     )
     .option(
       '--tool <name=backend.tool>',
-      'backend and tool to use for a tool name without a backend in workflow steps; repeatable',
+      'backend and tool to use when a workflow step names a tool without a backend; repeatable',
       collect,
       [],
     )

@@ -84,7 +84,10 @@ const nested = (open: string, inside: string, close: string, times: number): str
 
 /** Texts that used to overflow the engine's stack or to occupy it, and what is said of them. */
 const monsters: Readonly<Record<string, readonly [string, RegExp]>> = {
-  parentheses: [when(nested('(', 'true', ')', 200)), /nests brackets more than 32 deep \(character \d+\)/],
+  parentheses: [
+    when(nested('(', 'true', ')', 200)),
+    /nests brackets more than 32 levels deep \(character \d+\)/,
+  ],
   lists: [when(`${nested('[', '1', ']', 500)} == []`), /nests brackets/],
   records: [when(`${nested('{a: ', '1', '}', 200)} == {}`), /nests brackets/],
   'parentheses after a comment that ends with a return': [

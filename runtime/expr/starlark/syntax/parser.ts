@@ -73,7 +73,7 @@ function readSimple(tokens: TokenReader): StatementNode {
     case 'load':
       throw tokens.failure('load statement within a function')
     case 'while':
-      throw tokens.failure('dialect does not support while loops: use for with range(...) and break')
+      throw tokens.failure('dialect does not support while loops: use `for` with `range(...)` and `break`')
     case 'indent':
       throw tokens.failure('unexpected indentation')
     default:

@@ -106,7 +106,7 @@ export const loginCodes = {
   },
   'token.audience': {
     expected: 'the token’s aud contains the resource',
-    fix: 'Request the token with resource (or audience) set to the MCP server’s URL, or add it with a mapper in the provider.',
+    fix: 'Request the token with resource (or audience) set to the MCP server’s URL, or add the audience with a mapper in the provider.',
   },
   'token.encrypted': {
     expected: 'a signed or opaque token',
