@@ -39,16 +39,16 @@ export type AuthenticatedMachine = MachineClient & { readonly authMethod: TokenA
 export interface ClientDirectory {
   /**
    * Returns the client with the scopes that it may currently request, or undefined when it is unknown. Throws
-   * OAuthError invalid_client when its document is rejected, and 503 when it cannot be fetched. The limits for `caller`
+   * OAuthError invalid_client when its document is rejected, and 503 when it cannot be fetched. The limits of `caller`
    * apply.
    */
   find(clientId: string, caller?: string): Promise<RegisteredClient | undefined>
   /**
    * Returns the client that makes a token, revocation or introspection request. Throws OAuthError invalid_client, 429,
-   * and 503 when the client's keys or the store are unavailable. The limits for `caller` apply.
+   * and 503 when the client's keys or the store are unavailable. The limits of `caller` apply.
    */
   authenticate(credentials: ClientCredentials, caller: string): Promise<AuthenticatedClient>
-  /** Marks a registered client as used, so that it outlives the first day. */
+  /** Marks a registered client as used, so that its registration does not expire after the first day. */
   renew(client: RegisteredClient): Promise<void>
 }
 
@@ -76,7 +76,7 @@ export function makeClientDirectory(parts: ClientDirectoryParts): ClientDirector
     return client && { ...client, scopes: clientScopes(client.scopes, config) }
   }
 
-  // An unknown client, a wrong secret and a wrong method get the same response, which reveals nothing.
+  // An unknown client, a wrong secret and a wrong method all get the same response, so it reveals nothing.
   async function authenticate(given: ClientCredentials, caller: string): Promise<AuthenticatedClient> {
     const own = declared.get(given.id)
     if (own) return authenticateDeclared(own, given, { ...parts, caller })
@@ -145,7 +145,7 @@ async function authenticateDescribed(
   return makeUnverifiedClient(given.id, 'private_key_jwt')
 }
 
-/** Verifies the assertion and marks it as used. Call it last: no later check may reject the client. */
+/** Verifies the assertion and marks it as used. Call this last: no later check may reject the client. */
 async function checkAssertion(
   given: ClientCredentials,
   { keys, kind }: { readonly keys: AssertionKeys; readonly kind: AssertionKind },

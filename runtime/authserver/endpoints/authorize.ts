@@ -76,7 +76,7 @@ export async function authorize(exchange: Exchange, context: AuthServerContext):
 
 /**
  * True when the user must confirm the redirect. An untrusted client can register a web address and send users here with
- * a request that fails, which would redirect them to its site in the name of this server (RFC 9700 section 4.11.2).
+ * a request that fails. The error would then redirect them to its site in this server's name (RFC 9700 section 4.11.2).
  * Silent requests, clients without pages, and addresses on the user's own machine are redirected at once.
  */
 function needsConfirmation({ exchange, parameters }: Draft, redirectUri: string): boolean {
@@ -129,7 +129,7 @@ function refuseRepeated({ parameters }: Draft): void {
 }
 
 /**
- * Limits everything that is stored until the login ends, because any untrusted client can start a login. RFC 6749
+ * Limits the data that is stored until the login ends, because any untrusted client can start a login. RFC 6749
  * appendix A.5 allows visible ASCII in `state`; JSON would encode a control character as six characters.
  */
 function refuseOversized({ parameters }: Draft): void {
@@ -184,7 +184,7 @@ function checkPkce({ parameters }: Draft): void {
   }
 }
 
-/** Unsupported scopes are ignored (RFC 6749 section 3.3). The token response lists the granted ones. */
+/** Unsupported scopes are ignored (RFC 6749 section 3.3). The token response lists the granted scopes. */
 function checkScopes(draft: Draft, { config }: AuthServerContext): void {
   const registered = draft.client?.scopes ?? []
   const requested = supportedScopes(parseScope(draft.parameters.get('scope') ?? ''), config)

@@ -25,8 +25,8 @@ import {
 import { sendEmpty, sendPrivate } from './responses.ts'
 
 /**
- * POST /oauth/revoke: either kind of token ends its grant. The last grant ends the upstream tokens. A machine's token
- * has no grant, so only that token is revoked.
+ * POST /oauth/revoke: either kind of token ends its grant. When the last grant ends, the upstream tokens end too. A
+ * machine's token has no grant, so only the token itself is revoked.
  */
 export async function revokeToken(exchange: Exchange, context: AuthServerContext): Promise<void> {
   const form = await readUniqueForm(exchange)
@@ -117,7 +117,7 @@ async function authenticateRequester(
   const client = await authenticateClient(exchange, form, context)
   if (client.kind === 'declared') return { clientId: client.id, userId: machineSubject(client.id) }
   if (client.authMethod !== 'none') return { clientId: client.id, userId: undefined }
-  // A public client proves nothing: any client could send its id.
+  // A public client proves nothing, because any client could send its id.
   const text = 'introspection requires a client secret or a bearer access token'
   throw new OAuthError('invalid_client', text, { headers: { 'WWW-Authenticate': 'Bearer' } })
 }

@@ -1,8 +1,8 @@
 /**
  * The login pages: consent, a provider that could not be connected, and errors.
  *
- * A page marks what a client states about itself as a claim. It presents as fact only what this server has checked:
- * where the response goes, and who serves the description.
+ * A page marks everything that a client states about itself as a claim. Only facts that this server has checked are
+ * presented as such: where the response goes, and which host serves the description.
  * Source: MCP 2025-11-25 security best practices (consent page), client-id metadata documents section 6.
  */
 import { type Html, html, type HtmlPage, page } from '../../net/index.ts'
@@ -93,7 +93,9 @@ ${hiddenFields(form)}
   return page(`${failed} could not be connected`, body, formTargets(request, context))
 }
 
-/** Returns everything that a form may redirect to: the providers with their redirects, this server, and the client. */
+/**
+ * Returns every target that a form may redirect to: the providers with their redirects, this server, and the client.
+ */
 function formTargets({ redirectUri }: AuthRequest, context: AuthServerContext): readonly string[] {
   const { protocol, origin } = new URL(redirectUri)
   return [...providerTargets(context), /^https?:$/.test(protocol) ? origin : protocol]

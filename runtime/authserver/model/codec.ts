@@ -1,5 +1,5 @@
 /**
- * Reads stored JSON back into typed records: anything that does not match the record's shape is treated as absent.
+ * Reads stored JSON back into typed records. Anything that does not match the record's shape is treated as absent.
  *
  * A record written by another version of this server must never be partially interpreted, so there is no coercion.
  * Does no I/O.

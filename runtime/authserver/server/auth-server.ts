@@ -1,8 +1,8 @@
 /**
- * Assembles the authorization server. It has no listener: the host passes each path to `routes` before its own pipeline
- * (no bearer check, no Origin check), and uses `keys`, `isLive` and `upstreamTokens` in the pipeline.
+ * Assembles the authorization server. It has no listener. The host passes each path to `routes` before its own pipeline
+ * (no bearer check, no Origin check). In the pipeline, it uses `keys`, `isLive` and `upstreamTokens`.
  *
- * Any configuration error prevents startup, and all of them are reported together. A provider or store that does not
+ * Any configuration error prevents startup, and all errors are reported together. A provider or store that does not
  * respond affects only readiness. Keys and secrets are read again every few seconds, so rotated files take effect
  * without a restart.
  * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer;
@@ -76,8 +76,8 @@ export interface AuthServer extends Omit<EmbeddedAuthServer, 'config'> {
   readonly issuer: string
   readonly upstreamTokens: StoredUpstreamTokens
   /**
-   * Reads keys, secrets and declared clients again. Keeps the old ones, and throws INVALID_CONFIG, when the new ones are
-   * invalid.
+   * Reads keys, secrets and declared clients again. When the new ones are invalid, keeps the old ones and throws
+   * INVALID_CONFIG.
    */
   reload(): Promise<void>
   /** Ends a session with its tokens, including upstream tokens. Returns false when the session does not exist. */
@@ -199,7 +199,7 @@ interface ClientParts {
   readonly log: Log
 }
 
-/** Makes the directory of clients, with their metadata documents and keys. */
+/** Creates the directory of clients, with their metadata documents and keys. */
 function makeClients(
   config: AuthServerConfig,
   { store, state, declared, fetches, now, log }: ClientParts,
@@ -308,7 +308,7 @@ function warnAboutDevelopmentSettings(ring: KeyRing, config: AuthServerConfig, s
   }
 }
 
-/** Makes the fetch functions for providers and documents. `close` aborts all requests in progress. */
+/** Creates the fetch functions for providers and documents. `close` aborts all requests in progress. */
 function makeFetches(config: AuthServerConfig, parts: AuthServerParts, log: Log) {
   const closing = new AbortController()
   const plain = findHttpUpstreams(config)
@@ -340,7 +340,10 @@ function makeFetches(config: AuthServerConfig, parts: AuthServerParts, log: Log)
   }
 }
 
-/** Returns a guarded fetch for addresses that clients choose. With `allowLoopback`, it also dials this machine. */
+/**
+ * Returns a guarded fetch for addresses that clients choose. With `allowLoopback`, the function also dials this
+ * machine.
+ */
 function untrustedFetch(maxBytes: number, { cimd }: AuthServerConfig): ReturnType<typeof makeFetch> {
   const options = { timeoutMs: 5_000, maxBytes, maxRedirects: 0, keepAlive: false }
   const guarded = makeFetch({ ...options, guard: true })

@@ -4,8 +4,8 @@
  *
  * runtime/store reseals a record when it is read. This module handles all other records. It scans the store page by
  * page with a pause after each, on one replica at a time, and stores the result for all replicas. It starts some time
- * after a change, so that slower replicas do not find records that they cannot open. Refresh tokens are held by
- * clients, so this server can only wait until they are used or expire.
+ * after a change, so that slower replicas do not find records that they cannot open. Clients hold the refresh tokens,
+ * so this server can only wait until they are used or expire.
  * Source: docs/reference/specification/external-auth.md, hmacSecretRefs ("First entry is current, the rest only
  * verify").
  */
@@ -33,7 +33,7 @@ interface RotationParts {
 }
 
 export interface Rotation {
-  /** Returns the uses by the secret's position; undefined while they are not counted. */
+  /** Returns the number of uses by the secret's position; undefined until they have been counted. */
   uses(): readonly SecretUse[] | undefined
   close(): void
 }

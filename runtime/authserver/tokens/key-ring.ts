@@ -33,7 +33,7 @@ export interface SigningKey {
   readonly publicKey: KeyObject
 }
 
-/** Use of a MAC. Each use has its own key. */
+/** The purposes of a MAC, each with its own key. */
 type MacPurpose = 'code' | 'refresh' | 'browser' | 'csrf'
 
 export interface KeyRing {
@@ -136,8 +136,8 @@ function newPrivateKey(): KeyObject {
 const ephemeralName = 'ephemeral-keys'
 
 /**
- * Returns the ring that all processes of one server use for keys that are not configured, as `previous` of
- * `makeKeyRing`. The first process makes and stores it. Rejects with STORE_DOWN.
+ * Returns the ring that all processes of one server use for keys that are not configured. It is passed to `makeKeyRing`
+ * as `previous`. The first process creates and stores it. Rejects with STORE_DOWN.
  */
 export async function sharedRing(shared: Store): Promise<KeyRing> {
   let text = await shared.get(ephemeralName)
@@ -162,7 +162,10 @@ const curves: ReadonlyMap<string, string> = new Map([
   ['secp521r1', 'ES512'],
 ])
 
-/** Returns the key and its algorithm, or why it cannot be used. Accepts unencrypted PKCS#1, SEC 1 and PKCS#8 PEM. */
+/**
+ * Returns the key and its algorithm, or the reason why it cannot be used. Accepts unencrypted PKCS#1, SEC 1 and PKCS#8
+ * PEM.
+ */
 function parseKey(pem: string): { privateKey: KeyObject; alg: string } | string {
   let privateKey: KeyObject
   try {

@@ -19,7 +19,7 @@ export interface RingHolderParts {
   readonly config: Pick<AuthServerConfig, 'secrets'>
   readonly store: Store
   readonly now: () => number
-  /** How long a new secret only verifies and opens, in milliseconds. */
+  /** How long a new secret is used only to verify and open, in milliseconds. */
   readonly promoteAfterMs: number
   /** Supplies the keys and secrets that are not configured. */
   readonly lent?: KeyRing | undefined

@@ -23,9 +23,9 @@ const maxGrants = 20
 /** Each try succeeds for one of several simultaneous writers. Tries after `eagerTries` wait a little. */
 const maxTries = 32
 const eagerTries = 4
-/** Number of clients listed per user. Older clients are not listed, but keep their tokens. */
+/** Number of clients listed per user. Older clients are not listed, but they keep their tokens. */
 const maxConnectedClients = 100
-/** Minimum life of lists and links: longer than any session with default settings. */
+/** Minimum lifetime of lists and links: longer than any session with default settings. */
 const listedMs = 35 * 24 * 3_600_000
 /** How long another replica may accept tokens of an ended grant. */
 const livenessMs = 5_000
@@ -49,7 +49,7 @@ export class Sessions {
   readonly #now: () => number
   readonly #live = new LRUCache<string, number>({ max: 20_000 })
   readonly #isDeclared: (clientId: string) => boolean
-  /** Counts ended grants. A lookup that began before an end is not cached after it. */
+  /** Counts ended grants. A lookup that began before a session ended is not cached after it. */
   #ends = 0
 
   constructor({
@@ -121,7 +121,7 @@ export class Sessions {
       // A session that has ended in the meantime is not revived, because its end may still be in progress.
       const next = { id: randomId(), userId, clientId, name, email, providers, grants: [grant], endsAtMs }
       await this.#state.sessions.put(next.id, next, endsAtMs - this.#now())
-      // One of several simultaneous logins creates the session, and the others join it.
+      // One of several simultaneous logins creates the session, and the other logins join it.
       if (
         await this.#write(this.#state.links, {
           id: linkKey,
@@ -140,7 +140,7 @@ export class Sessions {
     return { sessionId: session.id, grantId: grant.id }
   }
 
-  /** Returns the running sessions of a user, one per client, the latest first. */
+  /** Returns the running sessions of a user, one per client, latest first. */
   async of(userId: string): Promise<readonly LoginSession[]> {
     const listed = await this.#state.connectedClients.get(userId)
     const found = await Promise.all((listed?.clients ?? []).map((clientId) => this.find(userId, clientId)))
@@ -222,7 +222,7 @@ export class Sessions {
     return Math.max(listedMs, endsAtMs - this.#now())
   }
 
-  /** Replaces the record that was read, or adds the first one. Returns false when another writer was faster. */
+  /** Replaces the record that was read, or adds the first one. Returns false when another writer changed it first. */
   async #write<T>(
     repository: Repository<T>,
     change: {
@@ -235,7 +235,7 @@ export class Sessions {
     const { id, seen, next, ttlMs } = change
     if (seen) return repository.swap(id, seen, next, ttlMs)
     if (await repository.add(id, next, ttlMs)) return true
-    // A record that no secret can open any longer is treated as absent.
+    // A record that no secret can open anymore is treated as absent.
     if ((await repository.get(id)) === undefined) await repository.delete(id)
     return false
   }
@@ -274,7 +274,7 @@ export class Sessions {
     return true
   }
 
-  /** True while a token's grant is alive and belongs to the token's user and client. */
+  /** True while a token's grant is live and belongs to the token's user and client. */
   async isLive(claims: IssuedClaims): Promise<boolean> {
     const name = `${claims.tsid} ${claims.gid} ${claims.sub} ${claims.client_id}`
     const until = this.#live.get(name)
@@ -301,7 +301,7 @@ export class Sessions {
   /** Ends one grant with its refresh and access tokens. The last grant ends the session. */
   async endGrant(sessionId: string, grantId: string): Promise<void> {
     await this.#state.families.delete(grantId)
-    // One of several simultaneous callers writes, and the others find no grant.
+    // One of several simultaneous callers writes the record, and the other callers find no grant.
     const left = await this.#change(sessionId, (old) => {
       const grants = old.grants.filter((grant) => grant.id !== grantId)
       return grants.length === old.grants.length ? undefined : { ...old, grants }

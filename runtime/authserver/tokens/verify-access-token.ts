@@ -48,7 +48,10 @@ function keySetOf(ring: KeyRing): JWTVerifyGetKey {
   return made
 }
 
-/** Returns the claims of a valid token, otherwise undefined. `evenExpired` ignores the expiry, for revocation. */
+/**
+ * Returns the claims of a valid token, otherwise undefined. If `evenExpired` is set, the expiry is ignored, for
+ * revocation.
+ */
 export async function verifyAccessToken(
   token: string,
   context: VerifierContext,

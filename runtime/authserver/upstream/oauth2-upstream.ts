@@ -3,8 +3,8 @@
  *
  * Identity comes from the token response (`identityFromToken`), otherwise from userinfo. Otherwise it is synthesized
  * from the access token: an opaque subject that changes with every login, without name or e-mail.
- * `tokenResponseMapping` reads non-standard responses. A 200 that contains an error (`error`, or `ok: false`) is a
- * rejection.
+ * `tokenResponseMapping` reads non-standard responses. A 200 response that contains an error (`error`, or `ok: false`)
+ * is treated as a rejection.
  * Source: docs/reference/specification/external-auth.md#oauth2Config, oauth2Config; RFC 6749 sections 4.1 and 6.
  */
 import {
@@ -72,7 +72,7 @@ export class OAuth2Upstream implements Upstream {
   readonly #endpoints: BackgroundLookup<Endpoints>
   /** Runs from the start, so that a rejected registration is reported before the first login. */
   readonly #registering: BackgroundLookup<UpstreamRegistration> | undefined
-  /** Converts token responses to standard ones. A configured mapping replaces the preset's. */
+  /** Converts token responses to standard ones. A configured mapping replaces the one from the preset. */
   readonly #mapOf: (grant: 'login' | 'refresh') => ((body: JsonRecord) => JsonRecord) | undefined
   #registered = false
   #rejected: { readonly error: unknown; readonly untilMs: number } | undefined

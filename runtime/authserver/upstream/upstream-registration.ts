@@ -23,9 +23,9 @@ import type { UpstreamRegistration } from '../model/records.ts'
 import type { State } from '../storage/state.ts'
 import type { ProviderParts } from './upstream.ts'
 
-/** A secret is replaced this long before it expires. */
+/** How long before its expiry a secret is replaced. */
 const renewBeforeMs = 5 * 60_000
-/** Maximum life of a stored registration. */
+/** Maximum lifetime of a stored registration. */
 const maxLifeMs = 400 * 24 * 3_600_000
 
 export interface RegistrationParts extends ProviderParts {

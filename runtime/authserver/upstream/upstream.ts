@@ -69,7 +69,7 @@ export interface Upstream {
 }
 
 /**
- * Makes a record from a token response. On a refresh, `old` supplies members that the response omits: refresh token
+ * Creates a record from a token response. On a refresh, `old` supplies members that the response omits: refresh token
  * (RFC 6749 section 6), ID token and scope.
  */
 export function toUpstreamTokens(
