@@ -87,7 +87,7 @@ export async function verifyJwt(token: string, rules: JwtRules): Promise<JWTPayl
   }
 }
 
-/** Tries each key: a token without `kid` may match several keys, for instance during a rotation. */
+/** Tries each key, because a token without `kid` may match several keys, for instance during a rotation. */
 async function verifyWithEachKey(
   token: string,
   candidates: errors.JWKSMultipleMatchingKeys,

@@ -1,9 +1,9 @@
 /**
  * An issuer's public keys: fetches, caches and renews the key set, and selects the key for a token.
  *
- * Sends one fetch at a time. A key set is renewed in the background after ten minutes, fetched again immediately for an
- * unknown key (at most every 30 s), and used for up to an hour while the issuer is down. jose selects the key: type,
- * curve, `kid`, `alg`, `use` and `key_ops` must all match, so a key cannot be used with another algorithm.
+ * Runs one fetch at a time. A key set is renewed in the background after ten minutes. It is fetched again immediately
+ * for an unknown key (at most every 30 s), and used for up to an hour while the issuer is down. jose selects the key:
+ * type, curve, `kid`, `alg`, `use` and `key_ops` must all match, so a key cannot be used with another algorithm.
  * Source: RFC 7517, OpenID Connect Core section 10.1.1 (rotation).
  */
 import { isFields } from '../../schemas/index.ts'
@@ -109,7 +109,7 @@ export class RemoteKeys implements Keys {
     return this.#renew()
   }
 
-  /** Returns keys newer than `seen`, or undefined during the cooldown. Rejects when the fetch fails. */
+  /** Returns keys that are newer than `seen`, or undefined during the cooldown. Rejects when the fetch fails. */
   async #afterUnknownKey(seen: JWTVerifyGetKey): Promise<JWTVerifyGetKey | undefined> {
     if (this.#set !== undefined && this.#set.local !== seen) return this.#set.local
     if (this.#flight !== undefined) return this.#flight

@@ -1,5 +1,5 @@
 /**
- * Nonstandard requirements of identity providers for a login. Contains only quirks that require code; quirks that are
+ * Nonstandard requirements of identity providers for a login. Contains only quirks that require code. Quirks that are
  * merely worth knowing are in runtime/tools/doctor/profiles.
  *
  * Used by the proxy (--remote-auth-provider) and by the authorization server's upstreams (provider). Documented in
@@ -29,7 +29,7 @@ export interface ProviderHint {
   readonly silentPkce?: true
   /**
    * Member of the token response that contains the user's tokens after a login. After a refresh they are top-level
-   * members. `token_type` names the kind of user, because all tokens are bearer tokens.
+   * members. There, `token_type` names the kind of user, because all tokens are bearer tokens.
    */
   readonly tokensIn?: string
 }

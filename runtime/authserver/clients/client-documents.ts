@@ -90,7 +90,7 @@ export function makeClientDocuments(parts: ClientDocumentParts): ClientDocuments
   ): Promise<DescribedClient | undefined> {
     const { host, hostname } = new URL(clientId)
     const stale = findStaleCopy(clientId)
-    // All ports of a host count as one host. On this machine, each port is a separate host.
+    // All ports of a host share one limit. On this machine, each port has its own limit.
     if (!(await parts.mayFetch(isLoopbackHost(hostname) ? host : hostname, caller))) {
       if (stale) return stale
       throw new GatehouseError('AUTH_UNAVAILABLE', { headers: { 'retry-after': '10' } })

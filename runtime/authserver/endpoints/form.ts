@@ -40,7 +40,7 @@ export class Parameters {
     return this.#values.has(name)
   }
 
-  /** Returns the first parameter that is repeated without permission. */
+  /** Returns the first repeated parameter, ignoring `resource`. */
   repeated(): string | undefined {
     for (const [name, values] of this.#values) if (values.length > 1 && name !== 'resource') return name
     return undefined

@@ -1,6 +1,6 @@
 /**
- * Completes the rotation of an HMAC secret: reseals records under older secrets with the current one in the background,
- * and counts what still needs an older secret, so that operators know when they can remove it.
+ * Completes the rotation of an HMAC secret: reseals records under older secrets with the current one in the background.
+ * It also counts what still needs an older secret, so that operators know when they can remove that secret.
  *
  * runtime/store reseals a record when it is read. This module handles all other records. It scans the store page by
  * page with a pause after each, on one replica at a time, and stores the result for all replicas. It starts some time

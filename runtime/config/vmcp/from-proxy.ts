@@ -2,8 +2,8 @@
  * Converts a proxy's file to a virtual server file with one backend, for proxies that must inspect every message:
  * policies, tool filters, rate limits, audit, telemetry, webhooks, tool locks.
  *
- * Names stay as the backend has them (priority with one entry never renames). Features that only the transparent proxy
- * has (its own login, a stdio target) are rejected here instead of being ignored.
+ * Names stay as they are in the backend (priority with one entry never renames). Features that only the transparent
+ * proxy supports (its own login, a stdio target) are rejected here instead of being ignored.
  * Source: `schemas/runtime/proxy.json`, `schemas/runtime/vmcp.json`.
  */
 import {
@@ -124,7 +124,7 @@ function issuerSecretVariable(index: number): string {
   return `${clientSecretVariable}_${index + 1}`
 }
 
-/** Returns the variables that replace members of a proxy's file. */
+/** Returns the variables that override members of a proxy's file. */
 function additionalVariables(file: ProxyFile, env: Environment): Environment {
   const { headerForward, oidc } = file
   const secret = oidc?.clientSecretFile

@@ -11,7 +11,7 @@ import type { CloudStsBlock } from '../config.ts'
 type Mapping = NonNullable<CloudStsBlock['roleMappings']>[number]
 type Claims = Readonly<Record<string, unknown>>
 
-/** Returns the role ARN for the claims, or undefined when no mapping matches and no fallback is configured. */
+/** Returns the role ARN for the claims, or undefined when no mapping matches and there is no fallback. */
 export type RoleChooser = (claims: Claims) => string | undefined
 
 /** Throws GatehouseError INVALID_CONFIG when a matcher does not compile. */
