@@ -1,7 +1,7 @@
 /**
  * Calls an OAuth endpoint or fetches a metadata document, and turns every failure into an OAuthClientError.
  *
- * The injected fetch (runtime/net) bounds time and size, follows GET redirects on the same authority, and rejects plain
+ * The injected fetch (runtime/net) limits time and size, follows GET redirects on the same authority, and rejects plain
  * http except for loopback. Nothing here retries. An abort rejects with the signal's reason.
  */
 import { jsonFields } from '../../schemas/index.ts'

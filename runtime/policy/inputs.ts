@@ -1,6 +1,6 @@
 /**
- * The policy inputs of a request, for the audit log (when configured). They suffice to evaluate other policies for the
- * same request later.
+ * The policy inputs of a request, for the audit log (when configured). They are sufficient to evaluate other policies
+ * for the same request later.
  *
  * Source: docs/reference/specification/virtual-server.md#audit; docs/guides/policies.md.
  */
@@ -24,8 +24,8 @@ export interface PolicyInputs {
    */
   readonly attributes?: Readonly<Record<string, unknown>>
   /**
-   * Facts about the caller's token; null for an absent one. With `read`: those that a policy reads. Undefined in lines
-   * from older versions.
+   * Facts about the caller's token; null for an absent fact. With `read`: only the facts that a policy reads. Undefined
+   * in lines from older versions.
    */
   readonly principal?: PrincipalFacts | undefined
   /** With `all`: the claims that the policies see. */

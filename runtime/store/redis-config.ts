@@ -8,7 +8,7 @@ export interface RedisTlsConfig {
 }
 
 export interface RedisConfig {
-  /** host:port; one of `addr` and `sentinel`. IPv6 hosts in brackets. */
+  /** host:port; exactly one of `addr` and `sentinel` is set. IPv6 hosts in brackets. */
   readonly addr?: string
   /** Uses the cluster protocol; requires `addr`. */
   readonly clusterMode?: boolean

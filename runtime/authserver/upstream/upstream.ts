@@ -69,8 +69,8 @@ export interface Upstream {
 }
 
 /**
- * Creates a record from a token response. On a refresh, `old` supplies members that the response omits: refresh token
- * (RFC 6749 section 6), ID token and scope.
+ * Creates a record from a token response. On a refresh, `old` supplies the members that the response omits: the refresh
+ * token (RFC 6749 section 6), the ID token and the scope.
  */
 export function toUpstreamTokens(
   account: Pick<UpstreamTokensRecord, 'provider' | 'subject' | 'obtainedAtMs'>,

@@ -13,7 +13,7 @@ import type { PolicySubject } from '../subject.ts'
 
 export interface RequestEntitiesOptions {
   readonly configured: StaticEntities
-  /** The server's name: the parent of everything it offers. */
+  /** The server's name, which is the parent of everything that the server offers. */
   readonly serverName: string
   /** Entities that policies read by name. */
   readonly named: readonly Uid[]
@@ -109,7 +109,8 @@ export class RequestEntities {
     ])
       all.set(keyOf(entity.uid), merged(entity, configured.get(entity.uid)))
     const principal = all.get(keyOf(subject.principal))
-    // Configured attributes take precedence over facts, which are newer than many configurations.
+    // Configured attributes take precedence over facts, because facts were introduced after many configurations were
+    // written.
     if (principal)
       all.set(keyOf(principal.uid), { ...principal, attrs: { ...subject.facts, ...principal.attrs } })
     // The engine treats an entity without attributes and parents as absent.

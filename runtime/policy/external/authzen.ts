@@ -45,7 +45,7 @@ const batch: BatchFormat = {
   },
   answers(body, count) {
     const answers = elementsOf(body).map(decisionIn)
-    // Responses match queries only by their order.
+    // Responses are matched to queries only by their order.
     if (answers.length > count)
       throw new DecisionFailure('malformed', 'the response from the decision point has too many evaluations')
     return Array.from({ length: count }, (_, at) => answers[at])

@@ -15,7 +15,7 @@ export type OutageEvent =
   | { readonly kind: 'store_up' }
 
 export interface OutageOptions {
-  /** What happens to calls during an outage, for `store_down`. */
+  /** Describes, for `store_down`, what happens to calls during an outage. */
   readonly calls: 'allowed' | 'refused'
   /** How long a call waits for the store. Default 1 s. */
   readonly timeoutMs?: number | undefined

@@ -2,7 +2,7 @@
  * Quotas on the use of tools per hour, day or month, in calls, result bytes or cost.
  *
  * Before it is sent, a call is counted against every matching quota and budget, or against none if one of them blocks
- * it. Bytes and reported costs are only known afterwards and are added without waiting. A call that was not sent is
+ * it. Bytes and reported costs are known only afterwards, and are added without waiting. A call that was not sent is
  * subtracted again. The counters are in the store, keyed by period, so they survive restarts, reloads and clock
  * changes. When the store is unavailable, calls are not counted, as with rate limits.
  * Source: docs/guides/quotas.md.
@@ -30,7 +30,7 @@ export interface QuotaOptions {
   readonly observe: (event: QuotaEvent) => void
 }
 
-/** Used share at which the budget's holder and operators are notified. */
+/** Used share of a budget at which its holder and the operators are notified. */
 export const nearShare = 0.8
 
 /** Counters outlive their period, because late calls may be subtracted again and clocks differ. */
@@ -173,7 +173,7 @@ function shareOf(
   }
 }
 
-/** Keeps the server-wide budgets, and replaces all others with one shared budget per quota. */
+/** Keeps the server-wide budgets, and replaces all other budgets with one shared budget per quota. */
 function sharedOnOverflow(shares: readonly Share[], nowMs: number): readonly Share[] {
   const shared = shares.map((share) => {
     const { quota, period, counter } = share

@@ -1,5 +1,5 @@
 /**
- * Queries a remote decision service: callers take turns, a circuit breaker stops queries to an unavailable service, and
+ * Queries a remote decision service. Callers take turns, a circuit breaker stops queries to an unavailable service, and
  * operators are notified of single and repeated failures.
  *
  * Only signs of an outage open the circuit. A failure that a caller can provoke with its query must not affect other
@@ -12,7 +12,7 @@ import { QuestionSlots } from './slots.ts'
 
 export type InquiryEvent =
   | { readonly kind: 'failure'; readonly reason: FailureReason; readonly error: unknown; readonly ms: number }
-  /** All queries have failed for some time, or one has succeeded again. */
+  /** All queries have failed for some time, or a query has succeeded again. */
   | { readonly kind: 'down'; readonly reason: FailureReason }
   | { readonly kind: 'up'; readonly replaced?: boolean }
 
@@ -53,7 +53,7 @@ export class Inquiry {
     })
   }
 
-  /** `caller` is the requester's key. Rejects with DecisionFailure, or with the signal's reason. */
+  /** `caller` is the caller's key. Rejects with DecisionFailure, or with the signal's reason. */
   async ask<T>(caller: string, signal: AbortSignal | undefined, work: () => Promise<T>): Promise<Asked<T>> {
     const waiting = new AbortController()
     const within = signal ? AbortSignal.any([signal, waiting.signal]) : waiting.signal

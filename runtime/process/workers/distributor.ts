@@ -1,9 +1,9 @@
 /**
- * Accepts connections for a port that several processes share, and passes them to the workers in turn.
+ * Accepts connections on a port that several processes share, and passes them to the workers in turn.
  *
  * A worker gets the next connection after it has accepted the previous one, so that no connection waits for a busy
- * worker while others are idle. If a worker dies before accepting a connection, another worker gets it. Connections
- * that no worker accepts wait in a bounded queue; further ones are closed.
+ * worker while other workers are idle. If a worker dies before accepting a connection, another worker gets it.
+ * Connections that no worker accepts wait in a bounded queue. When the queue is full, further connections are closed.
  */
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'

@@ -44,7 +44,7 @@ export interface Served {
 export async function serveAsWorker(start: (primary: PrimaryLink) => Promise<Served>): Promise<void> {
   const ended = Promise.withResolvers<void>()
   let served: Served | undefined
-  /** A shutdown during the start waits until the start is complete. */
+  /** A shutdown during startup waits until startup is complete. */
   let end: { readonly graceMs: number } | undefined
 
   async function close(argument: unknown): Promise<void> {
