@@ -1,5 +1,5 @@
 /**
- * The token that identifies the user in an exchange: the caller's own, or one from an upstream provider.
+ * The token that identifies the user in an exchange: the caller's own token, or one from an upstream provider.
  *
  * Source: docs/reference/specification/external-auth.md (subjectProviderName, subjectTokenType); RFC 8693 section 3.
  */
@@ -21,14 +21,16 @@ const byName = new Map<string, string>([
   ...Object.values(tokenTypes).map((urn) => [urn, urn] as const),
 ])
 
-/** Returns the URN for a short or full name. An empty name means access token; an unknown name returns undefined. */
+/**
+ * Returns the URN for a short or full name. An empty name means access token. Returns undefined for an unknown name.
+ */
 export function tokenTypeUrn(name: string | undefined): string | undefined {
   return byName.get(name ?? '')
 }
 
 export interface SubjectToken {
   readonly provider: string | undefined
-  /** URN. For the id_token type, the upstream's ID token is used; otherwise its access token. */
+  /** URN. For the id_token type, the upstream's ID token is used; otherwise, its access token is used. */
   readonly tokenType: string
 }
 
@@ -91,7 +93,7 @@ export async function withSubjectToken<T>(
   }
 }
 
-/** Returns advice for the user about a provider. Models relay this text. */
+/** Returns advice for the user about a provider. Models relay this text to the user. */
 export function accountAdvice(
   action: 'connect' | 'renew',
   provider: string,

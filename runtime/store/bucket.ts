@@ -1,7 +1,7 @@
 /**
  * Arithmetic of a refilling token bucket, without a clock or storage.
  *
- * scripts.ts implements the same arithmetic in Lua; shared contract tests check that both agree.
+ * scripts.ts implements the same arithmetic in Lua, and shared contract tests check that the two agree.
  * Source: docs/reference/specification/virtual-server.md#rateLimiting, rateLimiting.
  */
 import type { Bucket, BucketResult } from './store.ts'

@@ -43,7 +43,7 @@ export async function showAccounts(exchange: Exchange, context: AuthServerContex
   sendPage(exchange, page, { headers: { 'Set-Cookie': [form.cookie] } })
 }
 
-/** Returns the user of this browser. Throws OAuthError login_required. */
+/** Returns the user who is signed in in this browser. Throws OAuthError login_required. */
 async function requireSignIn(
   exchange: Exchange,
   context: AuthServerContext,
@@ -100,7 +100,7 @@ async function describeAccount(
   return { name, host, state: leftMs > 0 ? 'expiring' : 'broken', leftMs }
 }
 
-/** POST: connects (or renews), disconnects, ends a client, or signs this browser out. */
+/** POST: connects (or renews) or disconnects a provider, ends a client's access, or signs this browser out. */
 export async function changeAccounts(exchange: Exchange, context: AuthServerContext): Promise<void> {
   const form = await readForm(exchange)
   const { signIn, userId } = await requireSignIn(exchange, context)
@@ -145,7 +145,7 @@ async function disconnect(
   context.emit(makeEvent('grant_ended', { clientId, userId, sessionId, upstream, reason }))
 }
 
-/** Sends the browser to one provider, to connect it to one client. */
+/** Sends the browser to a provider, to connect the provider to a client. */
 async function startConnection(
   exchange: Exchange,
   { session, upstream }: { readonly session: LoginSession; readonly upstream: Upstream },
