@@ -101,7 +101,7 @@ function refusal(
   return new OAuthClientError('refused', `${what} answered with status ${status}`, details)
 }
 
-/** Returns the value when it matches the grammar of an OAuth error code (RFC 6749 appendix A.7), else undefined. */
+/** Returns the value if it matches the grammar of an OAuth error code (RFC 6749 appendix A.7), otherwise undefined. */
 function errorCode(value: unknown): string | undefined {
   return typeof value === 'string' && /^[\x20\x21\x23-\x5b\x5d-\x7e]{1,100}$/.test(value) ? value : undefined
 }

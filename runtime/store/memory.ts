@@ -92,8 +92,8 @@ class Memory {
   }
 
   /**
-   * Iterates over the live map, so entries written meanwhile come last. Visits at most twice the initial number of
-   * keys.
+   * Iterates over the live map, so entries written during the scan come last. Visits at most twice the initial number
+   * of keys.
    */
   *pages(prefix: string): Generator<readonly string[]> {
     let left = 2 * this.#slots.size

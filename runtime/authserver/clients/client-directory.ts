@@ -39,13 +39,13 @@ export type AuthenticatedMachine = MachineClient & { readonly authMethod: TokenA
 export interface ClientDirectory {
   /**
    * Returns the client with the scopes that it may currently request, or undefined when it is unknown. Throws
-   * OAuthError invalid_client when its document is rejected, and 503 when it cannot be fetched. The limits of `caller`
+   * OAuthError invalid_client when its document is rejected, and 503 when it cannot be fetched. The limits for `caller`
    * apply.
    */
   find(clientId: string, caller?: string): Promise<RegisteredClient | undefined>
   /**
-   * Returns the client that makes a token, revocation or introspection request. Throws OAuthError invalid_client, 429,
-   * and 503 when the client's keys or the store are unavailable. The limits of `caller` apply.
+   * Returns the client that sent a token, revocation or introspection request. Throws OAuthError invalid_client, 429,
+   * and 503 when the client's keys or the store are unavailable. The limits for `caller` apply.
    */
   authenticate(credentials: ClientCredentials, caller: string): Promise<AuthenticatedClient>
   /** Marks a registered client as used, so that its registration does not expire after the first day. */
@@ -58,7 +58,7 @@ export interface ClientDirectoryParts {
   readonly state: State
   readonly declared: DeclaredClients
   readonly documents: ClientDocuments | undefined
-  /** Separate caches, so that clients with documents cannot displace the keys of declared clients. */
+  /** Separate caches, so that clients with documents cannot displace the declared clients' keys. */
   readonly keySets: Readonly<Record<AssertionKind, ClientKeySets>>
   readonly config: Pick<AuthServerConfig, 'issuer' | 'scopesSupported' | 'baselineClientScopes'>
   readonly now: () => number
@@ -97,7 +97,7 @@ export function makeClientDirectory(parts: ClientDirectoryParts): ClientDirector
       await state.clients.touch(client.id, usedClientMs)
       return
     }
-    // Compared with the stored record, because a deleted registration must stay deleted.
+    // Compares with the stored record, because a deleted registration must stay deleted.
     const seen = await state.clients.read(client.id)
     if (seen) await state.clients.swap(client.id, seen, { ...seen.value, used: true }, usedClientMs)
   }

@@ -64,8 +64,8 @@ export function usesPrivateScheme(uri: string): boolean {
 }
 
 /**
- * Private-use schemes should be reverse domain names (RFC 8252 section 7.1). Schemes of known MCP clients are accepted
- * as well.
+ * Private-use schemes should be reverse domain names (RFC 8252 section 7.1). Schemes of known MCP clients are also
+ * accepted.
  */
 function privateSchemeViolation({ protocol }: URL, applicationType: 'native' | 'web'): string | undefined {
   if (applicationType === 'web') return 'must be https for a web application'

@@ -43,7 +43,7 @@ export async function showAccounts(exchange: Exchange, context: AuthServerContex
   sendPage(exchange, page, { headers: { 'Set-Cookie': [form.cookie] } })
 }
 
-/** Returns the user who is signed in in this browser. Throws OAuthError login_required. */
+/** Returns the user who has signed in with this browser. Throws OAuthError login_required. */
 async function requireSignIn(
   exchange: Exchange,
   context: AuthServerContext,

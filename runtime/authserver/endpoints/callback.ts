@@ -52,10 +52,7 @@ async function takeWaiting(
   return waiting
 }
 
-/**
- * Returns the id of the browser that started the login. Throws OAuthError access_denied if the browser is a different
- * one.
- */
+/** Returns the id of the browser that started the login. Throws OAuthError access_denied for another browser. */
 function checkBrowser(
   exchange: Exchange,
   { browser, provider }: Pick<UpstreamStep, 'browser' | 'provider'>,

@@ -72,7 +72,7 @@ async function revokeGrant(
 
 type GrantIds = Pick<Grant, 'sessionId' | 'grantId' | 'clientId' | 'userId' | 'authMethod'>
 
-/** Returns the grant of a token. An old refresh token from a live family identifies it as well. */
+/** Returns the grant of a token. An old refresh token from a live family also identifies the grant. */
 async function findGrant(token: string, context: AuthServerContext): Promise<GrantIds | undefined> {
   const refresh = await context.grants.inspectRefreshToken(token)
   if (refresh) return refresh.family

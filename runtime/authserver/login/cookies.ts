@@ -51,7 +51,7 @@ export function makeSignOutCookie({ urls }: CookieContext): string {
   return clearCookie({ ...signIn, secure: urls.secure })
 }
 
-/** Makes a form for this browser: its Set-Cookie value, and the field that must be submitted with it. */
+/** Creates a form for this browser: its Set-Cookie value, and the field that must be submitted with the form. */
 export function makeForm(
   exchange: Exchange,
   subject: string,

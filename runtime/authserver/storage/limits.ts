@@ -40,7 +40,7 @@ export const limits = {
       { capacity: 300, refillMs: minute },
       { capacity: 1_000, refillMs: loginMs },
     ],
-    // At most 10 000 logins in flight.
+    // At most 10,000 logins in flight.
     total: [{ capacity: 5_000, refillMs: loginMs }],
   },
   register: {
@@ -48,7 +48,7 @@ export const limits = {
       { capacity: 30, refillMs: minute },
       { capacity: 600, refillMs: day },
     ],
-    // At most 5 000 unused registrations. An update takes a permit from the same bucket.
+    // At most 5,000 unused registrations. An update takes a permit from the same bucket.
     total: [{ capacity: 2_500, refillMs: day }],
   },
   /** Valid assertions of a declared client. `host` is the client id. Limits the number of stored marks. */

@@ -2,9 +2,9 @@
  * The upstream tokens of callers at request time. A row is found through the session in the caller's token, checked
  * against the caller, and renewed before it expires (renewals.ts).
  *
- * A failure of one provider does not affect the others. After a rejected refresh, or the expiry of a token without a
- * refresh token, the user must sign in there again. The loss of a required token (from the only provider, or requested
- * as `required`) also ends the grant. Otherwise the client would keep refreshing a useless grant.
+ * A failure of one provider does not affect other providers. After a rejected refresh, or the expiry of a token without
+ * a refresh token, the user must sign in there again. The loss of a required token (from the only provider, or
+ * requested as `required`) also ends the grant. Otherwise the client would keep refreshing a useless grant.
  * Source: docs/reference/specification/external-auth.md#upstreamInject (upstreamInject, tokenExchange,
  * primaryUpstreamProvider).
  */

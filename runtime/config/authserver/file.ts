@@ -59,7 +59,7 @@ export function loadAuthServerConfig(path: string, env: Environment): AuthServer
   return parseAuthServerConfig(readConfigText(path), env, path)
 }
 
-/** Checks configuration text. Throws INVALID_CONFIG with all errors, and the source if given. */
+/** Checks configuration text. Throws INVALID_CONFIG listing all errors, and the source if given. */
 export function parseAuthServerConfig(text: string, env: Environment, source?: string): AuthServerConfig {
   const file = parseConfig('authserver', text, source)
   const reader = new Reader(env)

@@ -59,7 +59,7 @@ export function requireNoOtherFlags(input: ProxyInput, sections: readonly string
   )
 }
 
-/** `sections`: the flags that require it. Throws INVALID_CONFIG with all errors. */
+/** `sections`: the flags that require it. Throws INVALID_CONFIG listing all errors. */
 export function deepProxyFile(
   name: string,
   input: ProxyInput,

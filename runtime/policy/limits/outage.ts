@@ -1,6 +1,6 @@
 /**
  * Calls a shared store that may be down. Uses a timeout, and pauses after a failure, so that calls do not wait for the
- * store each time. Reports outages and recovery; the caller decides what happens to calls meanwhile.
+ * store each time. Reports outages and recovery; the caller decides what happens to calls during an outage.
  */
 import { GatehouseError, ModuleError } from '../../../schemas/index.ts'
 import { withTimeout } from '../../net/index.ts'
