@@ -100,7 +100,7 @@ export function isOurState(params: URLSearchParams, state: string): boolean {
 
 /**
  * Returns the code from a redirect whose state matched. Throws OAuthClientError: `protocol` for a wrong, missing or
- * repeated `iss`, and for a repeated or missing code; `refused` with the server's error code when it sent an error.
+ * repeated `iss` or a missing or repeated code, and `refused` with the error code when the server sent an error.
  *
  * Without `issuer` (configured endpoints, unknown issuer), the comparison is skipped.
  */

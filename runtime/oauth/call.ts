@@ -51,8 +51,8 @@ function isOurRefusal(error: unknown): boolean {
 
 /**
  * Returns the response as a JSON object. Rejects with OAuthClientError: `unreachable` for 5xx and 429, `absent` for
- * 404, 405, 410 and 501, `refused` for other unexpected statuses (with the OAuth error code, if the server sent one),
- * `protocol` for anything else.
+ * 404, 405, 410 and 501, `refused` for other unexpected statuses, and `protocol` for anything else. A `refused` error
+ * contains the OAuth error code, if the server sent one.
  */
 export async function readJson(
   what: string,
@@ -111,7 +111,7 @@ function retryAfter(response: Response): number | undefined {
   return value !== null && /^\d{1,5}$/.test(value) ? Number(value) : undefined
 }
 
-/** Reads a member that must be a string when present. Servers send null and '' for values that they do not have. */
+/** Reads a member that must be a string when present. Some servers send null or '' for values that they do not have. */
 export function optionalString(what: string, body: JsonRecord, name: string): string | undefined {
   const value = body[name]
   if (value === undefined || value === null || value === '') return undefined

@@ -36,8 +36,8 @@ export interface SubjectToken {
 
 /**
  * Returns the subject token. Rejects with GatehouseError: SUBJECT_REFUSED when the caller presented no token,
- * UPSTREAM_NOT_CONNECTED when the caller has not connected the provider, BACKEND_AUTH_FAILED when the provider has no
- * token of this type. Also rejects with errors from `upstream`.
+ * UPSTREAM_NOT_CONNECTED when the caller has not connected the provider, and BACKEND_AUTH_FAILED when the provider has
+ * no token of this type. Also rejects with errors from `upstream`.
  */
 export async function subjectToken(
   caller: Caller,

@@ -2,8 +2,8 @@
  * Selects the claims for policies: from the presented token, or from the caller's access token for the primary upstream
  * provider.
  *
- * The signature of the upstream token is not verified, because the token came directly from the provider through this
- * installation's login, and the caller cannot choose it.
+ * The upstream token's signature is not verified. The token came directly from the provider through this installation's
+ * login, and the caller cannot choose it.
  * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz.primaryUpstreamProvider.
  */
 import { type Caller, clientSubject } from '../net/index.ts'

@@ -62,7 +62,7 @@ export function assertionViolation(assertion: string, algs: readonly AssertionAl
     : 'the algorithm of the assertion is not allowed for this client'
 }
 
-/** `Ed25519` is another name for EdDSA with this curve, the only supported one (RFC 9864). */
+/** `Ed25519` is another name for EdDSA with this curve, which is the only supported curve (RFC 9864). */
 function headerAlgs(algs: readonly AssertionAlg[]): string[] {
   return algs.flatMap((alg) => (alg === 'EdDSA' ? [alg, 'Ed25519'] : [alg]))
 }

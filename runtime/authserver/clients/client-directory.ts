@@ -145,7 +145,7 @@ async function authenticateDescribed(
   return makeUnverifiedClient(given.id, 'private_key_jwt')
 }
 
-/** Verifies the assertion and marks it as used. Call this last: no later check may reject the client. */
+/** Verifies the assertion and marks it as used. Call this last, because no later check may reject the client. */
 async function checkAssertion(
   given: ClientCredentials,
   { keys, kind }: { readonly keys: AssertionKeys; readonly kind: AssertionKind },

@@ -1,9 +1,9 @@
 /**
- * Clients that are described by a metadata document at their own URL, fetched on demand and cached.
+ * Clients that are described by a metadata document at their own URL. The document is fetched on demand and cached.
  *
  * Any untrusted client can make this server fetch a document. The fetch is therefore guarded (public addresses only, no
- * redirects, a few kilobytes, a few seconds), limited per host and caller, merged with simultaneous fetches, and cached
- * when it fails. The cache is an LRU with one fixed lifetime; Cache-Control is not read
+ * redirects, a few kilobytes, a few seconds) and limited per host and caller. Simultaneous fetches are merged, and
+ * failures are cached. The cache is an LRU with one fixed lifetime; Cache-Control is not read
  * (docs/reference/specification/external-auth.md). While a host is down or its limit is reached, a copy from the last
  * day may be used for a login.
  * Source: draft-ietf-oauth-client-id-metadata-document-02; MCP 2025-11-25;

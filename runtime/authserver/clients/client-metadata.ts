@@ -28,7 +28,9 @@ const maxRedirects = 10
 const offlineAccess = 'offline_access'
 
 interface MetadataRules {
-  /** True for a metadata document. Its private-use redirect URIs are skipped, because it cannot own a scheme. */
+  /**
+   * True for a metadata document. Its private-use redirect URIs are skipped, because a document cannot own a scheme.
+   */
   readonly isDocument: boolean
   /** True when the client has a secret. A web client is then subject to the redirect rules of its type. */
   readonly isConfidential: boolean

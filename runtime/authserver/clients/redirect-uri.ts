@@ -47,7 +47,7 @@ export function redirectUriViolation(uri: string, applicationType: 'native' | 'w
 }
 
 /**
- * True when the URI begins with the origin of the parsed URL, ignoring case. Browsers and libraries parse
+ * True when the URI begins with the parsed URL's origin, ignoring case. Browsers and libraries parse
  * `https:evil.example/cb` or `https://0x7f.1/` differently, and a user cannot tell where such a URI points.
  */
 function beginsWithOrigin(uri: string, { origin }: URL): boolean {

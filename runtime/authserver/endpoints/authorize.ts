@@ -222,7 +222,7 @@ function isResource(resource: string): boolean {
   return URL.canParse(resource) && !resource.includes('#') && /^https?:$/.test(new URL(resource).protocol)
 }
 
-/** Ignores case in the scheme and the host, default ports and one trailing slash (MCP authorization). */
+/** Ignores default ports, one trailing slash, and case in the scheme and the host (MCP authorization). */
 function sameResource(a: string, b: string): boolean {
   const plain = (url: string): string => canonicalResource(url).replace(/\/$/, '')
   return plain(a) === plain(b)
@@ -247,13 +247,13 @@ function checkMaxAge(draft: Draft): void {
   draft.maxAgeSec = Number(value)
 }
 
-/** Drops a hint that is too long, because a truncated one would identify another user. */
+/** Drops a hint that is too long, because a truncated hint would identify another user. */
 function readLoginHint(parameters: Parameters): string | undefined {
   const hint = parameters.get('login_hint')
   return hint !== undefined && Buffer.byteLength(hint) <= 256 ? hint : undefined
 }
 
-/** Stores the checked request. Returns its handle, which is the only part that the browser receives. */
+/** Stores the checked request. Returns its handle, which is all that the browser receives. */
 async function storeRequest(
   { parameters, scopes, resources, prompt, maxAgeSec }: Draft,
   about: {

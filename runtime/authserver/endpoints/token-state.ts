@@ -95,7 +95,9 @@ export async function introspectToken(exchange: Exchange, context: AuthServerCon
 
 interface Requester {
   readonly clientId: string
-  /** Subject whose tokens the request can read. Absent for a registered client, which can read all of its tokens. */
+  /**
+   * Subject whose tokens the request can read. Absent for a registered client, which can read all of its own tokens.
+   */
   readonly userId: string | undefined
 }
 

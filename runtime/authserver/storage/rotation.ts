@@ -3,9 +3,9 @@
  * It also counts what still needs an older secret, so that operators know when they can remove that secret.
  *
  * runtime/store reseals a record when it is read. This module handles all other records. It scans the store page by
- * page with a pause after each, on one replica at a time, and stores the result for all replicas. It starts some time
- * after a change, so that slower replicas do not find records that they cannot open. Clients hold the refresh tokens,
- * so this server can only wait until they are used or expire.
+ * page, with a pause after each page, on one replica at a time. It stores the result for all replicas. It starts some
+ * time after a change, so that slower replicas do not find records that they cannot open. Clients hold the refresh
+ * tokens, so this server can only wait until they are used or expire.
  * Source: docs/reference/specification/external-auth.md, hmacSecretRefs ("First entry is current, the rest only
  * verify").
  */

@@ -1,9 +1,9 @@
 /**
  * The strict YAML reader for configuration files and manifests. It also reads JSON, which is a subset of YAML.
  *
- * Accepts YAML 1.2 with values that JSON can represent. Plain scalars and merge keys (`<<`) are read as kubectl reads
- * them, so that a document means the same here and in a cluster: `yes` and `on` are true, `0644` is octal. Files from
- * other programs are read as plain YAML 1.2.
+ * Accepts YAML 1.2 with values that JSON can represent. Plain scalars and merge keys (`<<`) are read in the same way as
+ * by kubectl, so that a document means the same here and in a cluster. For example, `yes` and `on` are true, and `0644`
+ * is octal. Files from other programs are read as plain YAML 1.2.
  *
  * Rejects syntax errors, repeated keys, tags for other types, other YAML versions and nodes that contain themselves.
  * Also rejects keys that are not plain values or are integers that a double would round, and documents that are too

@@ -1,6 +1,6 @@
 /**
- * Converts a proxy's file to a virtual server file with one backend, for proxies that must inspect every message:
- * policies, tool filters, rate limits, audit, telemetry, webhooks, tool locks.
+ * Converts a proxy file to a virtual server file with one backend, for proxies that must inspect every message.
+ * Features that require this are policies, tool filters, rate limits, audit, telemetry, webhooks and tool locks.
  *
  * Names stay as they are in the backend (priority with one entry never renames). Features that only the transparent
  * proxy supports (its own login, a stdio target) are rejected here instead of being ignored.

@@ -53,7 +53,7 @@ const what = 'the metadata document of the authorization server'
 
 /**
  * Returns the metadata. Rejects with OAuthClientError: `protocol` when a document has a different issuer or is
- * malformed, `unreachable` when the server did not respond properly, `absent` when none of the documents exists.
+ * malformed, `unreachable` when the server did not respond properly, and `absent` when no document exists.
  */
 export async function discoverServer(
   issuer: string,
