@@ -10,7 +10,7 @@ import { type OidcConfig, resourceUrl } from './config.ts'
 export interface ChallengeError {
   readonly error: string
   readonly description?: string | undefined
-  /** Scopes that would be sufficient, used instead of the configured ones (insufficient_scope). */
+  /** Scopes that would be sufficient, used instead of the configured scopes (insufficient_scope). */
   readonly scopes?: readonly string[] | undefined
 }
 

@@ -57,11 +57,14 @@ export interface OidcConfig {
   readonly jwksAuthTokenPath?: string | undefined
   /** Accept only this subject's tokens. */
   readonly subject?: string | undefined
-  /** Whether the protected-resource document lists the issuer. Default: true for the first issuer, false for others. */
+  /**
+   * Whether the protected-resource document lists the issuer. Default: true for the first issuer, false for other
+   * issuers.
+   */
   readonly advertise?: boolean | undefined
 }
 
-/** An issuer in addition to the first one. The server's own URL and scopes are settings of the first one. */
+/** An issuer in addition to the first issuer. The server's own URL and scopes are settings of the first issuer. */
 export interface AdditionalIssuer extends Omit<OidcConfig, 'resource' | 'scopes'> {
   readonly issuer: string
   readonly audience: string

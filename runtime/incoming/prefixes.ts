@@ -47,7 +47,7 @@ type Rename = (name: string) => readonly string[]
 
 function withGroups(claims: TokenClaims, groupClaims: readonly string[], rename: Rename): TokenClaims {
   const names = new Set([...wellKnownGroupClaims, ...groupClaims])
-  // Policies read the claim with exactly this name, or else the one at this dotted path.
+  // Policies read the claim with exactly this name, or else the claim at this dotted path.
   return [...names].reduce(
     (all, name) => renamedAt(all, Object.hasOwn(all, name) ? [name] : name.split('.'), rename),
     claims,

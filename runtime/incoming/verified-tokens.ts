@@ -40,7 +40,7 @@ export class VerifiedTokens {
   }
 
   /**
-   * Stores a caller. `expSec` is the token's expiry in Unix seconds; without one, only the one-minute limit applies.
+   * Stores a caller. `expSec` is the token's expiry in Unix seconds. Without it, only the one-minute limit applies.
    * `bytes` is the size of the token and its claims.
    */
   set(key: string, caller: Caller, version: number, expSec: number | undefined, bytes: number): void {

@@ -30,7 +30,7 @@ export interface Attachment {
   /** Stops reading until `resume` is called. */
   pause(): void
   resume(): void
-  /** Why the streams ended; resolves once. */
+  /** The reason why the streams ended; resolves once. */
   readonly ended: Promise<string>
   close(): void
 }

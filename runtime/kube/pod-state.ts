@@ -1,6 +1,6 @@
 /**
- * Reads the state of one container from the pod's status: whether the proxy can attach now, and if not, the reason and
- * the fix.
+ * Reads a container's state from the pod's status: whether the proxy can attach now and, if not, the reason and the
+ * fix.
  * Source: Kubernetes core/v1, PodStatus and ContainerStatus.
  */
 import { type Fields, fieldsOf, isFields, listOf } from '../../schemas/index.ts'

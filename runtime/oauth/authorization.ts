@@ -62,8 +62,8 @@ export const managedParameters: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Returns the URL to open in the browser. Keeps the endpoint's own query parameters, except those that this function
- * sets.
+ * Returns the URL to open in the browser. Keeps the endpoint's own query parameters, except parameters that this
+ * function sets.
  */
 export function authorizationUrl(request: AuthorizationRequest): URL {
   const url = new URL(request.endpoint)

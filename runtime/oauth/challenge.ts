@@ -27,7 +27,7 @@ export function parseChallenges(values: string | readonly string[] | null | unde
   )
 }
 
-/** Returns the first challenge of a scheme, preferring one with the parameter `prefer`. */
+/** Returns the first challenge of a scheme, preferring a challenge with the parameter `prefer`. */
 export function findChallenge(
   challenges: readonly Challenge[],
   scheme: string,
@@ -71,7 +71,7 @@ class Reader {
     }
   }
 
-  /** Reads what follows a scheme. Returns undefined when the rest is not a valid list of challenges. */
+  /** Reads the text after a scheme. Returns undefined when the rest is not a valid list of challenges. */
   #challenge(scheme: string): Challenge | undefined {
     const params = new Map<string, string>()
     const before = this.#at

@@ -59,7 +59,7 @@ export const keySetTimes = {
   maxAgeMs: 3_600_000,
   /** Minimum time between two fetches for unknown keys. */
   cooldownMs: 30_000,
-  /** Delay before the next fetch after a failed one. */
+  /** Delay before the next fetch after a failed fetch. */
   retryMs: 5_000,
 } as const
 
@@ -114,7 +114,7 @@ export class RemoteKeys implements Keys {
     if (this.#set !== undefined && this.#set.local !== seen) return this.#set.local
     if (this.#flight !== undefined) return this.#flight
     if (this.#now() - this.#attemptedAt < keySetTimes.cooldownMs) {
-      // While the issuer is down, an unknown key cannot be distinguished from a new one.
+      // While the issuer is down, an unknown key cannot be distinguished from a new key.
       if (this.#failure !== undefined) throw this.#failure.failure
       return undefined
     }

@@ -28,8 +28,8 @@ export interface ProviderHint {
   /** True when the provider supports PKCE with S256 without advertising it. */
   readonly silentPkce?: true
   /**
-   * Member of the token response that contains the user's tokens after a login. After a refresh they are top-level
-   * members. There, `token_type` names the kind of user, because all tokens are bearer tokens.
+   * Member of the token response that contains the user's tokens after a login. After a refresh, they are top-level
+   * members. In these responses, `token_type` names the kind of user, because all tokens are bearer tokens.
    */
   readonly tokensIn?: string
 }
@@ -85,7 +85,8 @@ export function hintedParams(
 }
 
 /**
- * Returns a function that converts the provider's token responses to standard ones; undefined when they are standard.
+ * Returns a function that converts the provider's token responses to standard responses; undefined when they are
+ * already standard.
  */
 export function hintedTokens(
   hint: ProviderHint | undefined,

@@ -29,8 +29,8 @@ const maxEntries = 10_000
 const unknownLifetimeMs = 60_000
 
 /**
- * A rejected credential younger than this is not replaced: its age cannot be the reason, so a new one would be rejected
- * too.
+ * A rejected credential that is younger than this is not replaced. Its age cannot be the reason, so a new credential
+ * would also be rejected.
  */
 const minAgeMs = 5_000
 

@@ -130,8 +130,8 @@ export function providerViolations(
 }
 
 /**
- * Returns the provider whose token identifies the user: the named one, or else the first. Returns undefined for the
- * caller's own token.
+ * Returns the provider whose token identifies the user: the named provider, or else the first one. Returns undefined
+ * for the caller's own token.
  */
 export function providerOf(
   name: string | undefined,

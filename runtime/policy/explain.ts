@@ -53,7 +53,7 @@ export interface DecisionExplanation {
   readonly policies: readonly PolicyExplanation[]
   /** Number of further policies that could have applied. */
   readonly leftOut: number
-  /** Why the request is denied regardless of policies. */
+  /** The reason why the request is denied regardless of policies. */
   readonly refused?: string | undefined
 }
 

@@ -19,8 +19,8 @@ export interface PolicyInputs {
   /** Group and role ids. */
   readonly groups: readonly string[]
   /**
-   * With `read`: attribute values as the policies see them; null for an absent attribute. A missing attribute is one
-   * whose value has no Cedar representation.
+   * With `read`: attribute values as the policies see them; null for an absent attribute. A missing attribute means
+   * that its value has no Cedar representation.
    */
   readonly attributes?: Readonly<Record<string, unknown>>
   /**

@@ -160,7 +160,7 @@ function rolesOf(claims: Claims, { roleClaimName }: ClaimRules): readonly string
   return Array.isArray(roles) ? texts(roles) : []
 }
 
-/** Returns the claim with exactly this name, or else the one at this dotted path. */
+/** Returns the claim with exactly this name, or else the claim at this dotted path. */
 function claimAt(claims: Claims, name: string): unknown {
   const exact = ownClaim(claims, name)
   if (exact !== undefined) return exact

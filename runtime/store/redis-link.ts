@@ -17,7 +17,7 @@ import type { RedisConfig } from './redis-config.ts'
 
 interface LinkChange {
   readonly up: boolean
-  /** Why the connection was lost. */
+  /** The reason why the connection was lost. */
   readonly cause: unknown
 }
 

@@ -62,7 +62,7 @@ export interface Counter {
 export interface CountResult {
   /** False: a sum would have exceeded its limit, and no counter was changed. */
   readonly ok: boolean
-  /** Sums in the order of the counters: after the addition, or the current ones when rejected. */
+  /** The sums in the order of the counters: after the addition, or the current sums when rejected. */
   readonly sums: readonly number[]
 }
 

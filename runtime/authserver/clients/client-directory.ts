@@ -167,7 +167,7 @@ async function checkAssertion(
   const waitMs = await takePermission(state.store, limits[kind], { caller, host: clientId })
   if (waitMs > 0) throw tooManyRequests(waitMs)
   const ttlMs = replayMs(verified, now())
-  // The number of described clients is unlimited, so their records must not displace those of signed-in users.
+  // The number of described clients is unlimited, so their records must not displace the records of signed-in users.
   const yields = kind === 'described'
   const isFirst = await state.store.set(replayKey(clientId, verified.jti), '1', {
     ttlMs,

@@ -101,7 +101,7 @@ function isAbsentList(value: unknown): boolean {
   return value === undefined || value === null || (Array.isArray(value) && value.length === 0)
 }
 
-/** Returns the supported values of a list. The first one is the default and is required. */
+/** Returns the supported values of a list. The first supported value is the default and is required. */
 function readList(
   metadata: ClientMetadataDocument,
   member: string,

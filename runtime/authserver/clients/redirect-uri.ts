@@ -1,8 +1,8 @@
 /**
  * Validates redirect URIs at registration, and matches the redirect URI in a request.
  *
- * URIs are compared as whole strings, except the port of a loopback address, because native apps open a random one (RFC
- * 8252 section 7.3). Schemes that a browser executes or reads locally are always rejected.
+ * URIs are compared as whole strings, except for the port of a loopback address, because native apps open a random port
+ * (RFC 8252 section 7.3). Schemes that a browser executes or reads locally are always rejected.
  * Source: RFC 6749 section 3.1.2, RFC 8252 sections 7 and 8.4, RFC 9700 section 4.1.
  */
 import { unbracket } from '../../net/index.ts'

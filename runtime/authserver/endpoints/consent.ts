@@ -78,7 +78,7 @@ export function refuseConsent(request: AuthRequest, context: AuthServerContext, 
   return makeErrorRedirect(context, request, error)
 }
 
-/** Returns the required providers and those that the user selected. */
+/** Returns the required providers and the providers that the user selected. */
 export function readChosenProviders(form: Parameters, context: AuthServerContext): readonly string[] {
   const selected = form.all('provider')
   return context.upstreams

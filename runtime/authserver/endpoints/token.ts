@@ -159,7 +159,7 @@ async function redeemRefreshToken(
   by: TokenRequester,
   context: AuthServerContext,
 ): Promise<IssuedGrant> {
-  // Clients repeat the scopes of their authorization request, which ignored the unsupported ones.
+  // Clients repeat the scopes from their authorization request, where unsupported scopes were ignored.
   const scopes = supportedScopes(parseScope(form.get('scope') ?? ''), context.config)
   const wanted = {
     scopes: scopes.length === 0 ? undefined : scopes,

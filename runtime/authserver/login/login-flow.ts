@@ -195,7 +195,10 @@ function describeFailure(failure: unknown): ClientError {
   }
 }
 
-/** True for a temporary failure. A `server_error` from the token endpoint is temporary; one in a redirect is not. */
+/**
+ * True for a temporary failure. A `server_error` from the token endpoint is temporary; a `server_error` in a redirect
+ * is not.
+ */
 function isTemporary(failure: unknown, error: string | undefined): boolean {
   return error === 'server_error' ? isTransient(failure) : tokenRefusal(failure) === 'temporary'
 }

@@ -59,7 +59,7 @@ function hiddenFields({ handle, form }: PageForm): Html {
   return html`<input type="hidden" name="request" value="${handle}"><input type="hidden" name="form" value="${form}">`
 }
 
-/** Lists the providers that the user will sign in to. The user may have signed in to the first one already. */
+/** Lists the providers that the user will sign in to. The user may already have signed in to the first one. */
 function providerChoice(context: AuthServerContext, user: User | undefined): Html | undefined {
   const [first, ...others] = context.upstreams
   if (others.length === 0)

@@ -46,7 +46,7 @@ export type Of<M> = {
   readonly [K in Exclude<keyof M, OptionalKeys<M>>]: M[K] extends RecordShape<infer T> ? T : never
 } & { readonly [K in OptionalKeys<M>]?: (M[K] extends Optional<infer T> ? T : never) | undefined }
 
-/** Parses an object with these fields and drops others. */
+/** Parses an object with these fields and drops all other fields. */
 export function record<const M extends Members>(members: M): RecordShape<Of<M>> {
   const each = Object.entries(members).map(([name, member]) => ({
     name,

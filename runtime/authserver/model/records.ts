@@ -88,7 +88,7 @@ const loginMembers = {
   obtained: list(upstreamTokens),
 }
 
-/** A login that waits for the response of one upstream provider. */
+/** A login that is waiting for the response of one upstream provider. */
 export const upstreamStep = record({
   ...loginMembers,
   user: maybe(user),
@@ -113,7 +113,7 @@ export const connection = record({
 })
 export type UpstreamConnection = NonNullable<ReturnType<typeof connection>>
 
-/** A login that waits for the identified user's answer to a page. */
+/** A login that is waiting for the identified user's answer to a page. */
 export const confirmation = record({
   ...loginMembers,
   user,

@@ -59,13 +59,15 @@ export interface AuthServerParts {
   readonly fetch?: Fetch
   /** For clients' metadata documents and keys, whose addresses are untrusted. Must be guarded and follow no redirects. */
   readonly documentFetch?: Fetch
-  /** Returns the current declared clients. Default: those in the configuration. Throws INVALID_CONFIG. */
+  /** Returns the current declared clients. Default: the clients in the configuration. Throws INVALID_CONFIG. */
   readonly readClients?: () => readonly DeclaredClientSettings[]
   /** Audit sink. Without it, events go to the log. */
   readonly onEvent?: (event: AuthServerEvent) => void
   /** Interval for reading mounted keys and declared clients. Default 5 s. 0 disables it. */
   readonly reloadEveryMs?: number
-  /** Interval for checking for records that are sealed with an older secret. Default one minute. 0 disables it. */
+  /**
+   * Interval for checking for records that are sealed with an older secret. Default one minute. 0 disables the check.
+   */
   readonly resealEveryMs?: number
   /** Delay before a new secret is used. Default two minutes, so that the other replicas have loaded it by then. */
   readonly resealAfterMs?: number

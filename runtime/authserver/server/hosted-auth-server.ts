@@ -18,7 +18,7 @@ export interface HostedAuthServer extends AuthServer {
 
 interface HostParts extends Omit<AuthServerParts, 'store' | 'lent'> {
   /**
-   * Default: unlimited. A proxy supports one (docs/reference/specification/external-auth.md#upstreamProviders,
+   * Default: unlimited. A proxy supports one provider (docs/reference/specification/external-auth.md#upstreamProviders,
    * upstreamProviders).
    */
   readonly maxUpstreams?: number

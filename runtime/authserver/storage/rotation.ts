@@ -38,7 +38,7 @@ export interface Rotation {
   close(): void
 }
 
-/** Interval between scans. Later scans find what earlier ones missed. */
+/** Interval between scans. Later scans find records that earlier scans missed. */
 const againMs = 10 * 60_000
 const resultLifeMs = 24 * 3_600_000
 const lockMs = 60_000

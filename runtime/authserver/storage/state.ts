@@ -81,7 +81,7 @@ export function makeState(store: Store, secrets: Secrets, options: SealOptions =
   const sealed = sealStore(store, secrets, options)
   const of = <T>(name: string, shape: RecordShape<T>, yields?: Pick<SetOptions, 'yields'>): Repository<T> =>
     makeRepository(sealed.namespace(`${name}:`), shape, yields)
-  // Untrusted clients create these records, which must not displace those of signed-in users.
+  // Untrusted clients create these records, which must not displace the records of signed-in users.
   const untrusted = { yields: true }
   return {
     /** For buckets, locks and marks, which contain no secrets. */

@@ -6,7 +6,7 @@
  * for each use, so a value made for one use is never valid for another. Without configured keys, this module generates
  * them, and they are lost when the process ends. Signing key rotation: add the new key second and roll out; move it
  * first and roll out; drop the old key after one token lifetime. HMAC secret rotation: put the new secret first
- * (ring-holder.ts); drop the old one once nothing needs it (storage/rotation.ts).
+ * (ring-holder.ts); drop the old secret once nothing needs it (storage/rotation.ts).
  * Source: docs/reference/specification/external-auth.md (signingKeySecretRefs, hmacSecretRefs); RFC 7517, RFC 7638, RFC
  * 5869.
  */
@@ -41,7 +41,7 @@ export interface KeyRing {
   readonly all: readonly SigningKey[]
   /** Document of jwks_uri. Returns the same object for the life of the ring. */
   readonly jwks: JSONWebKeySet
-  /** Raw secrets for sealing the store, the current one first. */
+  /** Raw secrets for sealing the store, with the current one first. */
   readonly sealSecrets: readonly Uint8Array[]
   /** Id of the current HMAC secret in stored records (sealId). */
   readonly secretId: string

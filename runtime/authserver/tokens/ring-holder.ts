@@ -33,7 +33,7 @@ export class RingHolder {
   #next: KeyRing
   /** When the configured keys and secrets last changed. `#next` takes effect `promoteAfterMs` later. */
   #changedAtMs: number
-  /** Id of the secret that this process last recorded as the one in use. */
+  /** Id of the secret that this process last recorded as being in use. */
   #announced: string | undefined
   #storedAtMs = 0
 

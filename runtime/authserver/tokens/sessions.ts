@@ -2,8 +2,8 @@
  * Sessions: the grants of one user to one client, with the upstream tokens behind them.
  *
  * A session is the root of everything issued. A grant that it does not list has ended, regardless of its tokens'
- * signatures. A new login by the same user with the same client joins the session, so that connected providers are not
- * prompted again. The end of the last grant ends the session and every upstream token.
+ * signatures. A new login by the same user with the same client joins the session, so the user need not sign in again
+ * at connected providers. The end of the last grant ends the session and every upstream token.
  * Source: RFC 9700 section 4.14; RFC 7009 section 2.1.
  */
 import { setTimeout as delay } from 'node:timers/promises'
@@ -222,7 +222,9 @@ export class Sessions {
     return Math.max(listedMs, endsAtMs - this.#now())
   }
 
-  /** Replaces the record that was read, or adds the first one. Returns false when another writer changed it first. */
+  /**
+   * Replaces the record that was read, or adds the first record. Returns false when another writer changed it first.
+   */
   async #write<T>(
     repository: Repository<T>,
     change: {

@@ -72,7 +72,7 @@ export class OAuth2Upstream implements Upstream {
   readonly #endpoints: BackgroundLookup<Endpoints>
   /** Runs from the start, so that a rejected registration is reported before the first login. */
   readonly #registering: BackgroundLookup<UpstreamRegistration> | undefined
-  /** Converts token responses to standard ones. A configured mapping replaces the one from the preset. */
+  /** Converts token responses to standard responses. A configured mapping replaces the one from the preset. */
   readonly #mapOf: (grant: 'login' | 'refresh') => ((body: JsonRecord) => JsonRecord) | undefined
   #registered = false
   #rejected: { readonly error: unknown; readonly untilMs: number } | undefined

@@ -32,7 +32,7 @@ export interface RenewalParts {
 /** Tokens are renewed this long before they expire, but not in the first half of their lifetime. */
 const aheadMs = 60_000
 /**
- * Pause before the next request for the same row, after the provider did not respond or rejected this server rather
+ * Pause before the next request for the same row, after the provider failed to respond or rejected this server rather
  * than the token.
  */
 const pauseMs = 10_000

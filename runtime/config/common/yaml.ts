@@ -135,7 +135,7 @@ class Walk {
   readonly violations: YamlViolation[] = []
   readonly #lines: LineCounter
   readonly #anchors = new Map<string, unknown>()
-  /** The nodes that contain the current one. */
+  /** The nodes that contain the current node. */
   readonly #open = new Set<unknown>()
   #aliasDepth = 0
   #aliased = 0

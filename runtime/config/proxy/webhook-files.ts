@@ -3,7 +3,7 @@
  * ToolHive's (`failure_policy`, `tls_config`, `hmac_secret_ref`, times in nanoseconds).
  *
  * Each file is checked separately, so that errors contain the file and the member name as written in it. A webhook in a
- * later file replaces one with the same list and name.
+ * later file replaces an earlier webhook with the same list and name.
  * Source: `schemas/runtime/webhooks.json`; docs/guides/webhooks.md.
  */
 import { isAbsolute } from 'node:path'
@@ -39,8 +39,8 @@ export type CheckWebhook = (
 ) => readonly string[]
 
 /**
- * Reads all files and appends their webhooks to those of `first`. Throws INVALID_CONFIG listing all files with all
- * their errors, including errors from `check`.
+ * Reads all files and appends their webhooks to the webhooks in `first`. Throws INVALID_CONFIG listing all files with
+ * all their errors, including errors from `check`.
  */
 export function readWebhookFiles(
   paths: readonly string[],
@@ -155,7 +155,7 @@ class WebhookFileReader {
       if (hmacSecretPath !== undefined) set('hmacSecretPath', 'hmac_secret_ref', hmacSecretPath)
       if (hmacSecretEnv !== undefined) set('hmacSecretEnv', 'hmac_secret_ref', hmacSecretEnv)
     }
-    // Report missing members with the same names.
+    // Report missing members under the same names.
     if (tls !== undefined)
       for (const [key, name] of Object.entries(tlsMembers))
         if (!names.has(name)) names.set(name, `tls_config.${key}`)

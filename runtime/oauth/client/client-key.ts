@@ -12,7 +12,7 @@ export type AssertionAlg = (typeof assertionAlgs)[number]
 export interface ClientKey {
   readonly key: webcrypto.CryptoKey
   readonly alg: AssertionAlg
-  /** Key id. Undefined unless the key is a JWK that contains one. */
+  /** Key id. Undefined unless the key is a JWK that contains a key id. */
   readonly kid?: string
 }
 

@@ -1,7 +1,7 @@
 /**
  * Chooses the role to assume from the caller's claims.
  *
- * Tries mappings by ascending priority, then those without a priority. Mappings with equal priority keep their
+ * Tries mappings by ascending priority, then mappings without a priority. Mappings with equal priority keep their
  * configured order. A mapping whose expression fails for the claims does not match.
  * Source: docs/reference/specification/external-auth.md#cloudSts (cloudSts.roleMappings).
  */

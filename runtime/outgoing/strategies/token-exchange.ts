@@ -1,5 +1,5 @@
 /**
- * Exchanges the user's token for one that the backend accepts (RFC 8693).
+ * Exchanges the user's token for a token that the backend accepts (RFC 8693).
  *
  * Health checks use the client's own credentials if the client has a secret. Fails closed: a request without a token to
  * exchange is not sent.

@@ -1,6 +1,6 @@
 /**
- * Builds the engine input for one decision: principal, action and resource with their attributes, and the configured
- * entities that a policy can reach. Omits attributes that no policy reads.
+ * Builds the engine input for one decision: the principal, action and resource with their attributes, and the
+ * configured entities that a policy can reach. Omits attributes that no policy reads.
  *
  * An entity's configured attributes are merged into the request's entity. The request takes precedence, except for a
  * tool's hints, where the configuration takes precedence.

@@ -56,7 +56,7 @@ export interface RateLimiterOptions {
   readonly observe?: ((event: RateLimitEvent) => void) | undefined
 }
 
-/** Why a call is rejected. */
+/** The reason why a call is rejected. */
 export interface LimitRefusal {
   /** Whole seconds (at least 1) after which all buckets have tokens again, if no other calls take them. */
   readonly retryAfterSeconds: number

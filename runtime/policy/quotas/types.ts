@@ -13,7 +13,7 @@ export type QuotaEvent =
   | { readonly kind: 'used'; readonly quota: Quota; readonly share: number; readonly period: Period }
   /** A call exceeded a quota. If `enforced` is false, the call was allowed. */
   | { readonly kind: 'exceeded'; readonly quota: Quota; readonly enforced: boolean }
-  /** The memory store has no room for further callers' budgets; these callers then share one. */
+  /** The memory store has no room for further callers' budgets; these callers then share one budget. */
   | { readonly kind: 'full' }
 
 /** A call that has not been sent yet. */

@@ -1,6 +1,6 @@
 /**
- * A server's webhooks, in order: first the mutating ones, each of which sees its predecessors' changes, then the
- * validating ones. The first denial ends the chain.
+ * A server's webhooks, in order: first the mutating webhooks, each of which sees the changes made by its predecessors,
+ * then the validating webhooks. The first denial ends the chain.
  *
  * Fails closed: without a valid response, a call is rejected unless the webhook's failurePolicy is `ignore` or its mode
  * is `audit`. With mode `enforce`, a call that is too large, or that finds no free slot in time, is always rejected.

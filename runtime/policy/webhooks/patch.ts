@@ -63,7 +63,9 @@ export async function patchedResponse(
   return { kind, body: bytes }
 }
 
-/** Clients reject a structured result that violates the tool's output schema, so a patch must not produce one. */
+/**
+ * Clients reject a structured result that violates the tool's output schema, so a patch must not produce such a result.
+ */
 async function requireFit(
   { structuredContent: from }: Fields,
   { structuredContent: to }: Fields,

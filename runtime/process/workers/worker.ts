@@ -23,7 +23,7 @@ export interface PrimaryLink {
   readonly lead: Promise<void>
   /** Adds functions that the primary and other workers may call. */
   offer(handlers: Handlers): void
-  /** Calls a function of all other workers. Returns the results of those that succeed. */
+  /** Calls a function of all other workers. Returns the results of the calls that succeed. */
   others(name: string, argument?: unknown): Promise<readonly unknown[]>
   /** Calls a function on the other workers, one after the other, until one returns true. */
   any(name: string, argument?: unknown): Promise<boolean>

@@ -40,7 +40,7 @@ export interface WorkersOptions extends BindAddress {
   readonly log: Log
   /** Functions that workers may call. */
   readonly offers: Handlers
-  /** Called when a worker replaces one that died. */
+  /** Called when a worker replaces a worker that died. */
   readonly onReplaced?: () => unknown
   readonly waits?: ReplacementWaits
   readonly silence?: Silence
@@ -210,7 +210,7 @@ export class Workers {
     }
   }
 
-  /** Calls a function on every worker. Returns the results of those that succeed. */
+  /** Calls a function on every worker. Returns the results of the calls that succeed. */
   async ask(name: string, argument?: unknown): Promise<readonly unknown[]> {
     return this.#ask([...this.#members.values()], name, argument)
   }
@@ -227,7 +227,7 @@ export class Workers {
     return this.#ask(this.#othersThan(caller), String(name), argument)
   }
 
-  /** Calls the workers one after the other until one returns true. */
+  /** Calls the workers one after the other, until one returns true. */
   async #askAny(caller: Member, asked: unknown): Promise<boolean> {
     const { name, argument } = isFields(asked) ? asked : {}
     for (const member of this.#othersThan(caller))
