@@ -1,5 +1,5 @@
 /**
- * The authentication stage: reads the Authorization header, then sets the caller of the exchange or throws.
+ * The authentication stage: reads the Authorization header, then either sets the exchange's caller or throws.
  *
  * Throws CREDENTIALS_MISSING, CREDENTIALS_MALFORMED or INVALID_TOKEN with the challenge as a header, and
  * AUTH_UNAVAILABLE with Retry-After when a token cannot be checked. It sends no response: the feature's `recover`

@@ -77,7 +77,7 @@ export interface AuthorizerParts {
   /** Called for each engine failure. */
   readonly engineFailed?: ((error: unknown) => void) | undefined
   readonly log?: Log | undefined
-  /** Called once for each policy that could not be evaluated, instead of a warning. */
+  /** Called once for each policy that could not be evaluated, instead of logging a warning. */
   readonly policyFailed?: ((failure: PolicyFailure) => void) | undefined
   /** Returns a policy's id from its position; default `policies[3]`. */
   readonly nameOf?: ((index: number) => string) | undefined

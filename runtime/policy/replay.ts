@@ -25,7 +25,7 @@ const maxVariants = 32
 /** Replaces an omitted policy, so that the remaining policies keep their ids. */
 const neverMatches = 'forbid(principal, action, resource) when { false };'
 const turnMs = 20
-/** Claim for the recorded groups. */
+/** Claim that contains the recorded groups. */
 const groupClaim = 'gatehouse:groups'
 
 /** Rejects with INVALID_CONFIG listing every invalid policy. */

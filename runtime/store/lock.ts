@@ -20,7 +20,9 @@ export interface LockOptions {
   readonly signal?: AbortSignal
 }
 
-/** Runs `work` while holding the lock. Rethrows errors from `work`, or `STORE_DOWN` when the lock stays taken. */
+/**
+ * Runs `work` while holding the lock. Rethrows errors from `work`, and throws `STORE_DOWN` when the lock stays taken.
+ */
 export async function withLock<T>(
   store: Store,
   name: string,

@@ -119,8 +119,8 @@ class Memory {
     const space = (): boolean =>
       this.#slots.size + entries <= this.#maxEntries * share &&
       (bytes <= 0 || this.#bytes + bytes <= this.#maxBytes * share)
-    // Sweeping at each doubling costs constant time per write. A full store is swept once more before it rejects a
-    // write.
+    // Sweeping each time the size doubles costs constant amortized time per write. A full store is swept once more
+    // before it rejects a write.
     if (this.#slots.size >= this.#evictAt || !space()) this.#evict()
     return space()
   }

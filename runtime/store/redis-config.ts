@@ -18,9 +18,9 @@ export interface RedisConfig {
   /** Absent: password-only AUTH, or no authentication without a password. */
   readonly username?: string
   readonly password?: string
-  /** Enables TLS to the master and cluster nodes. */
+  /** Enables TLS for connections to the master and cluster nodes. */
   readonly tls?: RedisTlsConfig
-  /** Enables TLS to the Sentinels. */
+  /** Enables TLS for connections to the Sentinels. */
   readonly sentinelTls?: RedisTlsConfig
   /** Default 5000. */
   readonly dialTimeoutMs?: number

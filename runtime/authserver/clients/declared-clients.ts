@@ -1,9 +1,9 @@
 /**
  * Clients that the operator declared. They get tokens for themselves and cannot sign users in.
  *
- * The file and its secrets are read again every few seconds. A removed client loses its tokens at once. If it is added
- * again, this process keeps rejecting tokens from before the removal. Removals are not stored, so after a restart those
- * tokens are valid until they expire, at most an hour later.
+ * The file and its secrets are read again every few seconds. A removed client loses its tokens immediately. If it is
+ * added again, this process keeps rejecting tokens from before the removal. Removals are not stored, so after a restart
+ * those tokens are valid until they expire, at most an hour later.
  * Source: RFC 6749 sections 2.3.1 and 4.4.
  */
 import { timingSafeEqual } from 'node:crypto'
@@ -23,7 +23,7 @@ export interface MachineClient {
   readonly tokenMs: number
 }
 
-/** Longest lifetime of a token; a removal no longer matters after it. */
+/** Longest lifetime of a token. After this time, a removal no longer matters. */
 const maxTokenMs = 3_600_000
 
 export class DeclaredClients {

@@ -29,7 +29,7 @@ interface ConnectedAccounts {
   /** Field that ties the forms to this browser. */
   readonly form: string
   readonly clients: readonly ConnectedClient[]
-  /** Clients whose session has ended because the sign-in at this provider has ended. */
+  /** Clients whose session ended because the sign-in at this provider ended. */
   readonly ended: readonly { readonly name: string; readonly provider: string }[]
   /** Provider that could not be connected. */
   readonly problem: string | undefined

@@ -43,7 +43,7 @@ async function readConsent(
   return { consent: consent?.after === (withdrawn?.id ?? '') ? consent : undefined, withdrawn }
 }
 
-/** Adds an approved page to the user's consent. Does nothing when a withdrawal is newer than the approval. */
+/** Adds an approved page to the user's consent. Does nothing if a withdrawal is newer than the approval. */
 export async function rememberConsent(
   state: State,
   userId: string,

@@ -63,11 +63,9 @@ export interface AuthServerParts {
   readonly readClients?: () => readonly DeclaredClientSettings[]
   /** Audit sink. Without it, events go to the log. */
   readonly onEvent?: (event: AuthServerEvent) => void
-  /** Interval for reading mounted keys and declared clients. Default 5 s. 0 disables it. */
+  /** How often to read mounted keys and declared clients. Default 5 s. 0 disables it. */
   readonly reloadEveryMs?: number
-  /**
-   * Interval for checking for records that are sealed with an older secret. Default one minute. 0 disables the check.
-   */
+  /** How often to check for records that are sealed with an older secret. Default one minute. 0 disables the check. */
   readonly resealEveryMs?: number
   /** Delay before a new secret is used. Default two minutes, so that the other replicas have loaded it by then. */
   readonly resealAfterMs?: number

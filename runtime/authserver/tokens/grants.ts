@@ -224,7 +224,7 @@ export class Grants {
   }
 }
 
-/** Returns the fields of the grant without the other fields of its record. */
+/** Returns the grant's fields, without the other fields of its record. */
 function grantOf(record: Grant): Grant {
   const { grantId, sessionId, clientId, clientKind, userId, scopes, resources } = record
   const { refreshable, authTimeSec, authMethod } = record

@@ -20,7 +20,7 @@ import { sha256, randomId, compoundKey, upstreamRowKey } from '../model/identifi
  * not been redeemed yet have a separate limit of the same size, so that abandoned logins do not end established ones.
  */
 const maxGrants = 20
-/** Each try succeeds for one of several simultaneous writers. Tries after `eagerTries` wait a little. */
+/** Each attempt succeeds for one of several simultaneous writers. Attempts after `eagerTries` are delayed slightly. */
 const maxTries = 32
 const eagerTries = 4
 /** Number of clients listed per user. Older clients are not listed, but they keep their tokens. */
@@ -88,7 +88,7 @@ export class Sessions {
 
   /**
    * Adds a new grant to the user's session, or to a new session, and stores the upstream tokens. The grant ends at
-   * `endsAtMs` unless it is prolonged.
+   * `endsAtMs` unless it is extended.
    */
   async open(login: {
     readonly user: User
@@ -206,7 +206,7 @@ export class Sessions {
     return session !== undefined
   }
 
-  /** Moves a client to the head of the user's list. */
+  /** Moves a client to the top of the user's list. */
   async #list({ userId, clientId, endsAtMs }: LoginSession): Promise<void> {
     const { connectedClients } = this.#state
     const ttlMs = this.#listedMs({ endsAtMs })

@@ -74,7 +74,7 @@ export class Renewals {
     const paused = this.#paused.get(id)
     const isPaused = paused !== undefined && now() < paused.untilMs
     if (usable && (row.refreshToken === undefined || isPaused)) return row
-    // Without a usable token, a provider that has recovered must be asked at once. A provider that rejects this
+    // Without a usable token, a provider that has recovered must be queried immediately. A provider that rejects this
     // server would only do so again.
     if (isPaused && rejectsThisServer(paused.error)) throw paused.error
     try {

@@ -12,7 +12,7 @@ export type AssertionAlg = (typeof assertionAlgs)[number]
 export interface ClientKey {
   readonly key: webcrypto.CryptoKey
   readonly alg: AssertionAlg
-  /** Key id. Undefined unless the key is a JWK that contains a key id. */
+  /** The key id, if the key is a JWK that contains one; otherwise undefined. */
   readonly kid?: string
 }
 

@@ -33,7 +33,7 @@ export class EvaluationErrors {
    */
   readonly #seen = new Set<string>()
 
-  /** `reportFailure` is called once for each failure, instead of the warning. */
+  /** `reportFailure` is called once for each failure, instead of logging a warning. */
   constructor(policies: readonly Policy[], log: Log, reportFailure?: (failure: PolicyFailure) => void) {
     this.#policies = new Map(policies.map((policy) => [policy.id, policy]))
     this.#log = log

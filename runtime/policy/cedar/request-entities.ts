@@ -75,7 +75,7 @@ export class RequestEntities {
     }
     const around = this.#aroundOf(subject, question.action)
     if (!configured) return [resource, ...around]
-    // Rare: the resource, or an entity that it references, may be present already.
+    // In rare cases, the resource, or an entity that it references, is already present.
     const all = this.#options.configured.within(referencesIn(configured))
     for (const entity of [...around, resource]) all.set(keyOf(entity.uid), entity)
     return [...all.values()]

@@ -49,9 +49,9 @@ export interface RateLimiterOptions {
   readonly server: string
   /** Default: allow. */
   readonly whenStoreDown?: 'allow' | 'refuse' | undefined
-  /** Timeout for the store. Default: 1 s. */
+  /** Timeout for calls to the store. Default: 1 s. */
   readonly timeoutMs?: number | undefined
-  /** Milliseconds, for pauses after failures and for latency. Default: Date.now. */
+  /** Returns the time in milliseconds, for pauses after failures and for latency. Default: Date.now. */
   readonly now?: (() => number) | undefined
   readonly observe?: ((event: RateLimitEvent) => void) | undefined
 }

@@ -25,7 +25,7 @@ export interface QuotaOptions {
   readonly server: string
   /** Milliseconds since the epoch; determines the period. */
   readonly now: () => number
-  /** Timeout for the store. Default: 1 s. */
+  /** Timeout for calls to the store. Default: 1 s. */
   readonly timeoutMs?: number | undefined
   readonly observe: (event: QuotaEvent) => void
 }
@@ -95,7 +95,7 @@ export function makeQuotas(options: QuotaOptions): Quotas {
     return exceededError(share, stateOf(share, sum), now())
   }
 
-  /** Adds without waiting. The updates of one process are applied in order. */
+  /** Adds without waiting. Updates made by one process are applied in order. */
   function addLater(counters: readonly Counter[]): void {
     if (counters.length === 0) return
     const before = writing

@@ -30,10 +30,10 @@ export interface Asked<T> {
   readonly ms: number
 }
 
-/** Concurrent queries, in total and per caller. */
+/** Maximum number of concurrent queries, in total and per caller. */
 const questionsAtOnce = 64
 const questionsPerCaller = 16
-/** Consecutive failures before operators are notified. */
+/** Number of consecutive failures before operators are notified. */
 const failuresToTell = 3
 
 export class Inquiry {

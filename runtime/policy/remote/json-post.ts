@@ -73,7 +73,9 @@ export interface JsonPost {
 
 /** Sent by a load balancer in front of an unavailable service. */
 const downStatus: ReadonlySet<number> = new Set([502, 503, 504])
-/** Codes of connections that ended during a request: an idle timeout, or a server restart. */
+/**
+ * Error codes of connections that ended during a request, for example because of an idle timeout or a server restart.
+ */
 const lostCodes: ReadonlySet<unknown> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'])
 
 /** Throws INVALID_CONFIG when a file cannot be used. */

@@ -1,7 +1,7 @@
 /**
  * The calls and responses that webhooks receive, and which webhooks apply to them.
  *
- * `match` contains the backend's original names, regardless of the names that clients see. When the target of a name is
+ * `match` contains the backend's original names, regardless of the names that clients see. If a name's target is
  * unknown, the webhook is called.
  */
 import type { RuntimeWebhook } from '../../../schemas/index.ts'

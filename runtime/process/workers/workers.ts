@@ -58,7 +58,7 @@ interface Member {
   isAsked: boolean
 }
 
-/** One of the slots that successive workers occupy. */
+/** A slot that successive workers occupy. */
 interface Slot {
   /** Number of consecutive workers that died early. */
   earlyDeaths: number
@@ -206,7 +206,7 @@ export class Workers {
       await this.#fork(slot)
       await this.#options.onReplaced?.()
     } catch {
-      // The exit of the worker triggers the next attempt.
+      // The worker's exit triggers the next attempt.
     }
   }
 
