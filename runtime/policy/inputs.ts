@@ -30,7 +30,7 @@ export interface PolicyInputs {
   readonly principal?: PrincipalFacts | undefined
   /** With `all`: the claims that the policies see. */
   readonly claims?: Readonly<Record<string, unknown>> | undefined
-  /** With `all`; null when they cannot be parsed. */
+  /** Only with `all`; null when they cannot be parsed. */
   readonly arguments?: unknown
   /** True when the caller is denied everything, regardless of policies. */
   readonly denyAll?: true

@@ -162,7 +162,7 @@ export function accessRequestsOf(method: string, params: JsonObject): readonly A
       return [{ action: 'get_prompt', id: text(params, 'name') }]
     case 'resources/read':
     case 'resources/subscribe':
-    // Its response would reveal whether the resource exists.
+    // The response would reveal whether the resource exists.
     case 'resources/unsubscribe':
       return [{ action: 'read_resource', id: text(params, 'uri') }]
     case 'completion/complete':

@@ -117,7 +117,7 @@ export class RedisLink {
   }
 }
 
-/** Replies for temporary conditions: failover, loading, a cluster with missing slots. */
+/** Replies that report temporary conditions: failover, loading, a cluster with missing slots. */
 function isTransient(error: ReplyError): boolean {
   return /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|NOREPLICAS|UNKILLABLE|MISCONF)\b/.test(
     error.message,

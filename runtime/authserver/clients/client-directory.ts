@@ -132,8 +132,8 @@ async function authenticateDescribed(
   given: ClientCredentials,
   parts: AuthenticationParts & { readonly documents: ClientDocuments },
 ): Promise<RegisteredClient> {
-  // The grant contains the document's values, so its host need not be available for every refresh. It also contains
-  // the client's authentication method (tokens/grants.ts).
+  // The grant contains the document's values, so the document's host need not be available for every refresh. It also
+  // contains the client's authentication method (tokens/grants.ts).
   if (given.method === 'none') return makeUnverifiedClient(given.id, 'none')
   if (given.assertion === undefined) throw clientAuthError(given, wrongMethod)
   // Checked first, so that a request that cannot succeed causes no fetch.

@@ -208,7 +208,8 @@ export class Grants {
     }
     if (!(await this.#isListed(family))) throw invalidRefreshToken()
     const expiresAtMs = Math.min(nowMs + lives.refreshTokenMs, family.endsAtMs)
-    // A token newer than the record comes from a rotation that the store has lost, for example during a failover.
+    // A token that is newer than the record comes from a rotation that the store has lost, for example during a
+    // failover.
     const generation = token.generation + 1
     const next: Family = { ...family, generation, rotatedAtMs: nowMs, signedBy, expiresAtMs }
     const won = await state.families.swap(token.family, seen, next, expiresAtMs - nowMs)

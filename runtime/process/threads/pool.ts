@@ -96,7 +96,7 @@ export class WorkerPool {
     if (usable && !this.#closed && this.#all.has(worker) && this.#idle.length < this.#options.maxIdle) {
       worker.unref()
       const timer = setTimeout(() => {
-        // Removed immediately, so that the next task does not get a terminating worker.
+        // Removed immediately, so that the next task does not get a worker that is terminating.
         this.#forget(worker)
         void worker.terminate()
       }, this.#options.idleMs)
@@ -112,7 +112,7 @@ export class WorkerPool {
 
   #start(): Worker {
     const worker = new Worker(workerFile(this.#program), {
-      // Starts without the options and environment of this process, which its code must not see.
+      // Starts without this process's options and environment, which the worker's code must not see.
       argv: [],
       execArgv: [],
       env: {},
