@@ -161,7 +161,7 @@ class CloudSts implements CredentialStrategy {
 }
 
 /**
- * Returns a legal session name. Illegal characters are replaced, and a 64-bit digest is appended. Two users therefore
+ * Returns a valid session name. Invalid characters are replaced, and a 64-bit digest is appended. Two users therefore
  * never share a name, and a user cannot choose a name that collides with another user's name.
  */
 export function sessionName(value: string): string {

@@ -14,7 +14,7 @@ const maxDepth = 10
 export const maxTextLength = 64 * 1024
 /** Limit on string length times total pattern length; the engine takes about 3 ns per unit for near matches. */
 const maxCompared = 4_000_000
-/** Strings up to this length are always converted. */
+/** Strings up to this length are always passed to the policies. */
 const minText = 2048
 const minLong = -(2n ** 63n)
 const maxLong = 2n ** 63n - 1n

@@ -53,7 +53,9 @@ export class Inquiry {
     })
   }
 
-  /** `caller` is the caller's key. Rejects with DecisionFailure, or with the signal's reason. */
+  /**
+   * `caller` is the key of the caller who sends the query. Rejects with DecisionFailure, or with the signal's reason.
+   */
   async ask<T>(caller: string, signal: AbortSignal | undefined, work: () => Promise<T>): Promise<Asked<T>> {
     const waiting = new AbortController()
     const within = signal ? AbortSignal.any([signal, waiting.signal]) : waiting.signal
