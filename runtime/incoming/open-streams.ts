@@ -124,7 +124,7 @@ export class OpenStreams implements CallerStreams {
     }
   }
 
-  /** Ends all streams, so that callers must authenticate again. */
+  /** Ends all streams, so callers must authenticate again. */
   close(): void {
     for (const stream of this.#streams) this.#end(stream)
   }

@@ -40,7 +40,7 @@ export async function send(
   }
 }
 
-/** True when our own dial policy rejected the URL or the address, so that a retry cannot help. */
+/** True when our own dial policy rejected the URL or the address, so a retry cannot help. */
 function isOurRefusal(error: unknown): boolean {
   for (let failure: unknown = error; failure instanceof Error; failure = failure.cause) {
     if ('code' in failure && (failure.code === 'URL_REFUSED' || failure.code === 'ADDRESS_REFUSED'))

@@ -48,7 +48,8 @@ interface SealKey {
 }
 
 /**
- * Returns the secrets, with the current one first. A function, so that rotated secrets take effect without a restart.
+ * Returns the secrets, with the current one first. This is a function, so that rotated secrets take effect without a
+ * restart.
  */
 export type Secrets = () => readonly Uint8Array[]
 

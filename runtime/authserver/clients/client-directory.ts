@@ -1,5 +1,5 @@
 /**
- * Finds and authenticates clients of all kinds, and extends the life of registrations that are in use.
+ * Finds and authenticates clients of all kinds, and extends the lifetime of registrations that are in use.
  *
  * A declared client takes precedence over a registration with the same id. It cannot conflict with a metadata document,
  * whose id is a URL.
@@ -27,7 +27,7 @@ export interface ClientCredentials {
   readonly secret: string | undefined
   readonly assertion?: string | undefined
   readonly method: TokenAuthMethod
-  /** True when the request has a Basic header, so that an error response needs a challenge. */
+  /** True when the request has a Basic header, in which case an error response needs a challenge. */
   readonly isBasic: boolean
 }
 

@@ -99,8 +99,8 @@ async function updateClient(
   const traits = readClientMetadata(metadata, context.config, rules)
   const next = { ...traits, id, kind, authMethod, secretHash, managementHash, issuedAtSec, used }
   checkSize(next)
-  // Only actual use extends the life of a registration. Otherwise, an untrusted client could keep any number of them
-  // forever.
+  // Only actual use extends the lifetime of a registration. Otherwise, an untrusted client could keep any number of
+  // them forever.
   if (!(await context.state.clients.swap(id, seen, next, used ? usedClientMs : undefined)))
     throw new OAuthError('temporarily_unavailable', 'another request changed the registration; try again')
   context.emit(makeEvent('client_updated', { clientId: id }))

@@ -67,7 +67,7 @@ export interface AuthServerParts {
   readonly reloadEveryMs?: number
   /** How often to check for records that are sealed with an older secret. Default one minute. 0 disables the check. */
   readonly resealEveryMs?: number
-  /** Delay before a new secret is used. Default two minutes, so that the other replicas have loaded it by then. */
+  /** Delay before a new secret is used. Default two minutes, so that the other replicas have time to load it. */
   readonly resealAfterMs?: number
 }
 

@@ -16,7 +16,7 @@ import type { KeyRing } from './key-ring.ts'
 import { makeCode, makeRefreshToken, readCode, readRefreshToken } from './opaque-tokens.ts'
 import type { Sessions } from './sessions.ts'
 
-/** How long a redeemed code is stored, so that its reuse is detected. */
+/** How long a redeemed code is stored, so that reuse can be detected. */
 const usedCodeMs = 30 * 60_000
 /** A session outlives its last access token by this margin, because clocks differ. */
 const slackMs = 60_000
@@ -163,7 +163,7 @@ export class Grants {
     throw invalidCode()
   }
 
-  /** Extends the grant to its full life. Returns its first refresh token when it is refreshable. */
+  /** Extends the grant to its full lifetime. Returns its first refresh token when it is refreshable. */
   async #activate(grant: Grant): Promise<string | undefined> {
     const { state, sessions, keys, now, lives } = this.#parts
     const nowMs = now()

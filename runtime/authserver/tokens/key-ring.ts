@@ -39,7 +39,7 @@ type MacPurpose = 'code' | 'refresh' | 'browser' | 'csrf'
 export interface KeyRing {
   readonly signing: SigningKey
   readonly all: readonly SigningKey[]
-  /** Document of jwks_uri. Returns the same object for the life of the ring. */
+  /** Document of jwks_uri. Returns the same object for the lifetime of the ring. */
   readonly jwks: JSONWebKeySet
   /** Raw secrets for sealing the store, with the current one first. */
   readonly sealSecrets: readonly Uint8Array[]

@@ -17,7 +17,7 @@ import { sha256, randomId, compoundKey, upstreamRowKey } from '../model/identifi
 
 /**
  * Maximum number of simultaneous logins by one user with one client, for example one per machine. Logins whose code has
- * not been redeemed yet have a separate limit of the same size, so that abandoned logins do not end established ones.
+ * not been redeemed yet have a separate limit of the same size, so that abandoned logins do not end established logins.
  */
 const maxGrants = 20
 /** Each attempt succeeds for one of several simultaneous writers. Attempts after `eagerTries` are delayed slightly. */
@@ -253,8 +253,8 @@ export class Sessions {
   }
 
   /**
-   * Marks a grant as redeemed and extends its lifetime. Returns false when the grant has ended in the meantime; no
-   * tokens may be issued for it then.
+   * Marks a grant as redeemed and extends its lifetime. Returns false when the grant has ended in the meantime, in
+   * which case no tokens may be issued for it.
    */
   async prolong(sessionId: string, grantId: string, endsAtMs: number): Promise<boolean> {
     const session = await this.#change(sessionId, (old) => {
@@ -309,7 +309,7 @@ export class Sessions {
       return grants.length === old.grants.length ? undefined : { ...old, grants }
     }).finally(() => this.#forgetLive())
     if (left?.grants.length !== 0) return
-    // Only delete it while it is still empty, because a login may be joining it right now.
+    // Delete it only while it is still empty, because a login may be joining it.
     const seen = await this.#state.sessions.read(sessionId)
     if (seen?.value.grants.length !== 0) return
     if (await this.#state.sessions.swap(sessionId, seen, undefined)) await this.#deleteRows(left)

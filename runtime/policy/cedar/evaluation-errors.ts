@@ -40,7 +40,7 @@ export class EvaluationErrors {
     this.#reportFailure = reportFailure
   }
 
-  /** True when a forbid policy failed, so that the request must be denied. */
+  /** True when a forbid policy failed, so the request must be denied. */
   failed(errors: readonly Failed[]): boolean {
     let forbid = false
     for (const { policyId, error } of errors) {
