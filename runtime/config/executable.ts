@@ -8,7 +8,7 @@ export interface ExecutablePlace {
   readonly platform: string
 }
 
-/** True for the path of an executable file, or the name of one in PATH. */
+/** True for the path of an executable file, or the name of an executable file in PATH. */
 export function canStart(program: string, { env, cwd, platform }: ExecutablePlace): boolean {
   const isPath = isAbsolute(program) || /[/\\]/.test(program)
   const folders = isPath ? [isAbsolute(program) ? '' : cwd] : (env['PATH'] ?? '').split(delimiter)

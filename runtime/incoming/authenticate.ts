@@ -1,5 +1,5 @@
 /**
- * The authentication stage: reads the Authorization header and sets the caller of the exchange or throws.
+ * The authentication stage: reads the Authorization header, then either sets the exchange's caller or throws.
  *
  * Throws CREDENTIALS_MISSING, CREDENTIALS_MALFORMED or INVALID_TOKEN with the challenge as a header, and
  * AUTH_UNAVAILABLE with Retry-After when a token cannot be checked. It sends no response: the feature's `recover`
@@ -41,12 +41,13 @@ export interface Authenticator {
    * response.
    */
   sendChallenge(exchange: Exchange, error: unknown): boolean
-  /** Closes the connections and ends the open streams of authenticated callers. */
+  /** Closes the connections, and ends the open streams of authenticated callers. */
   close(): Promise<void>
 }
 
 /**
- * Result of a token check: the token was rejected, checks are failing, or checks work again. `reason` is a short code.
+ * Result of a token check: the token was rejected, checks are failing, or checks are working again. `reason` is a short
+ * code.
  */
 export type AuthenticationEvent =
   | { readonly kind: 'refused'; readonly reason: string }
@@ -237,7 +238,7 @@ function logOutageOnce(log: Log): (event: AuthenticationEvent) => void {
 }
 
 /**
- * Reasons that a client can act on. All others appear only in the log, because they would help an attacker forge
+ * Reasons that a client can act on. All other reasons appear only in the log, because they would help an attacker forge
  * tokens.
  */
 const refusalTexts: Readonly<Partial<Record<TokenRefused['reason'], string>>> = {

@@ -1,7 +1,7 @@
 /**
- * The WWW-Authenticate challenge sent with every 401, which lets an MCP client find the authorization server.
+ * The WWW-Authenticate challenge that is sent with every 401. It lets an MCP client find the authorization server.
  *
- * A request without credentials gets no error code. All texts are fixed and contain no details from the verifier.
+ * A request without credentials gets no error code. All text is fixed and contains no details from the verifier.
  * Source: RFC 6750 section 3, RFC 9728 section 5.1, MCP 2025-11-25 authorization.
  */
 import { formatChallenge, resourceMetadataUrl } from '../oauth/index.ts'
@@ -10,12 +10,12 @@ import { type OidcConfig, resourceUrl } from './config.ts'
 export interface ChallengeError {
   readonly error: string
   readonly description?: string | undefined
-  /** Scopes that would be sufficient, used instead of the configured ones (insufficient_scope). */
+  /** Scopes that would be sufficient, used instead of the configured scopes (insufficient_scope). */
   readonly scopes?: readonly string[] | undefined
 }
 
 /**
- * Returns the challenge. Its parameters are in this order: realm, resource_metadata, scope, error, error_description.
+ * Returns the challenge. The parameters are in this order: realm, resource_metadata, scope, error, error_description.
  */
 export function challengeFor(config: OidcConfig, failure?: ChallengeError): string {
   const resource = resourceUrl(config)

@@ -1,5 +1,5 @@
 /**
- * Configuration of incoming authentication: one type for the proxy's flags and for the virtual server's
+ * Configuration of incoming authentication: one type for both the proxy's flags and the virtual server's
  * `incomingAuth`.
  *
  * All values are resolved: files have been read and environment variables replaced. An incomplete setting is an error
@@ -23,7 +23,7 @@ export type IncomingConfig =
       readonly oidc: OidcConfig
       /** Additional issuers. The `iss` claim of a token selects the issuer. */
       readonly issuers?: readonly AdditionalIssuer[] | undefined
-      /** Claims with groups or roles that policies read, in addition to the well-known ones. May be dotted paths. */
+      /** Claims with groups or roles that policies read, in addition to the well-known claims. May be dotted paths. */
       readonly groupClaims?: readonly string[] | undefined
     }
 
@@ -33,7 +33,10 @@ export interface OidcConfig {
   readonly audience?: string | undefined
   /** Client id for introspection. */
   readonly clientId?: string | undefined
-  /** Client secret for introspection. A function is called before each use, so that a rotated secret is reloaded. */
+  /**
+   * Client secret for introspection. If this is a function, it is called before each use, so that a rotated secret is
+   * reloaded.
+   */
   readonly clientSecret?: string | (() => string) | undefined
   readonly introspectionUrl?: string | undefined
   /** Replaces the discovered key set. */
@@ -54,11 +57,14 @@ export interface OidcConfig {
   readonly jwksAuthTokenPath?: string | undefined
   /** Accept only this subject's tokens. */
   readonly subject?: string | undefined
-  /** Whether the protected-resource document lists the issuer. Default: true for the first issuer, false for others. */
+  /**
+   * Whether the protected-resource document lists the issuer. Default: true for the first issuer, false for other
+   * issuers.
+   */
   readonly advertise?: boolean | undefined
 }
 
-/** An issuer in addition to the first one. The server's own URL and scopes are settings of the first one. */
+/** An issuer in addition to the first issuer. The server's own URL and scopes are settings of the first issuer. */
 export interface AdditionalIssuer extends Omit<OidcConfig, 'resource' | 'scopes'> {
   readonly issuer: string
   readonly audience: string
@@ -98,7 +104,7 @@ export function oidcViolations(
 }
 
 /**
- * Returns the errors in all issuers as lines that begin with `oidc.` or `issuers[0].`. `ownKeys` is true when this
+ * Returns the errors in all issuers, as lines that begin with `oidc.` or `issuers[0].`. `ownKeys` is true when this
  * process holds the keys of the first issuer.
  */
 export function incomingViolations(

@@ -32,8 +32,8 @@ export function protectedResourceDocument(
 }
 
 /**
- * Returns the issuers that the document lists, the first one before the others. `isEmbedded` is true when this process
- * is the first issuer, which is then always listed because clients need it.
+ * Returns the issuers that the document lists, with the first issuer at the start. `isEmbedded` is true when this
+ * process is the first issuer, which is then always listed because clients need it.
  */
 export function advertisedIssuers(
   { issuer, advertise = true }: OidcConfig,

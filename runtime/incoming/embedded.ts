@@ -37,7 +37,7 @@ export interface EmbeddedAuthServer {
   isLive(caller: Caller): Promise<boolean>
   /** Returns the reasons why the server is not ready; empty when it is ready. */
   notReady(): Promise<readonly string[]>
-  /** Returns the uses of each older HMAC secret; undefined until they have been counted. */
+  /** Returns the number of uses of each older HMAC secret; undefined until they have been counted. */
   secretUses(): readonly SecretUse[] | undefined
 }
 
@@ -47,7 +47,7 @@ export function addsCredentialAgain(type: string | undefined, server: AuthServer
 }
 
 /**
- * Returns the errors in an OIDC block that is combined with an embedded server, as "field: rule" lines below `field`.
+ * Returns the errors in an OIDC block that is combined with an embedded server, as "field: rule" lines under `field`.
  * The server is the issuer, and its tokens are issued for the resource named in the protected-resource document.
  */
 export function pairingViolations(

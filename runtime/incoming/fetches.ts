@@ -37,7 +37,7 @@ export function makeFetches(config: OidcConfig, proxy: ProxyEnvironment | undefi
   }
 }
 
-/** Sends the token in the file, for key sets that require one, such as an API server's. */
+/** Sends the token in the file, for key sets that require one, such as the key set of an API server. */
 function withToken(fetchKeys: Fetch, path: string): Fetch {
   const token = rotatingSecret(path)
   return (url, init) => {

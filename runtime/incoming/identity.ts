@@ -31,7 +31,7 @@ export interface IdentityRules {
   readonly origin: TokenOrigin
   /** Renames the subjects and groups of an additional issuer, or removes groups of other issuers. */
   readonly rename?: ((claims: TokenClaims) => TokenClaims) | undefined
-  /** Prefixes of other issuers. A subject that begins with one of them is rejected. */
+  /** Prefixes of other issuers. A subject that begins with one of these prefixes is rejected. */
   readonly reserved?: readonly string[] | undefined
 }
 

@@ -36,7 +36,7 @@ export interface IssuerChecks {
   close(): Promise<void>
 }
 
-/** With one issuer, the check is that issuer's verifier. */
+/** If there is only one issuer, the check is that issuer's verifier. */
 export function makeIssuerChecks(
   { oidc, issuers = [], groupClaims }: Extract<IncomingConfig, { type: 'oidc' }>,
   parts: IssuerParts,

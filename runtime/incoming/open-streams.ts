@@ -8,7 +8,10 @@ import type { Caller, CallerStreams } from '../net/index.ts'
 import { skewSec } from '../oauth/index.ts'
 
 const sweepMs = 1_000
-/** Sweeps per grant check: 3 s. A grant status may itself be 5 s old, which leaves 2 s of the 10 s limit. */
+/**
+ * Number of sweeps per grant check; one check every 3 s. A grant status may itself be 5 s old, so 2 s of the 10 s limit
+ * remain.
+ */
 const sweepsPerCheck = 3
 /** Time after which a stream is ended if its grant could not be checked. */
 const maxUncheckedMs = 10_000
@@ -121,7 +124,7 @@ export class OpenStreams implements CallerStreams {
     }
   }
 
-  /** Ends all streams, so that callers must authenticate again. */
+  /** Ends all streams, so callers must authenticate again. */
   close(): void {
     for (const stream of this.#streams) this.#end(stream)
   }

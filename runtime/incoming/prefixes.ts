@@ -1,6 +1,6 @@
 /**
- * Adds the prefixes of an additional issuer to the subject, groups and roles in the claims of its tokens, and removes groups
- * with such a prefix from the claims of the first issuer.
+ * Adds an additional issuer's prefixes to the subject, groups and roles in its tokens' claims. Removes groups with such
+ * a prefix from the first issuer's claims.
  *
  * Everything after authentication reads the renamed claims, so a policy, a quota or a session cannot confuse the users
  * or groups of two issuers. The token itself is unchanged.
@@ -29,8 +29,8 @@ export function claimRenamer(
 }
 
 /**
- * Returns a function that removes the groups and roles that begin with the prefix of an additional issuer. Users of the
- * first issuer who can choose the name of a group would otherwise join the groups of another issuer.
+ * Returns a function that removes the groups and roles that begin with an additional issuer's prefix. Otherwise, users
+ * of the first issuer who can choose a group's name could join another issuer's groups.
  */
 export function foreignGroupRemover(
   issuers: readonly IssuerSettings[],
@@ -47,7 +47,7 @@ type Rename = (name: string) => readonly string[]
 
 function withGroups(claims: TokenClaims, groupClaims: readonly string[], rename: Rename): TokenClaims {
   const names = new Set([...wellKnownGroupClaims, ...groupClaims])
-  // Policies read the claim with exactly this name, or else the one at this dotted path.
+  // Policies read the claim with exactly this name, or else the claim at this dotted path.
   return [...names].reduce(
     (all, name) => renamedAt(all, Object.hasOwn(all, name) ? [name] : name.split('.'), rename),
     claims,

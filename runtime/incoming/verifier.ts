@@ -28,7 +28,7 @@ import { VerifiedTokens } from './verified-tokens.ts'
 export interface VerifierParts {
   readonly keysFetch: Fetch
   readonly introspectionFetch: Fetch
-  /** Keys of this process, used instead of fetched ones (embedded authorization server). */
+  /** This process's keys, used instead of fetched keys (embedded authorization server). */
   readonly keys?: Keys | undefined
   readonly now: () => number
   /** Shared by the verifiers of several issuers. */
@@ -68,8 +68,8 @@ export class TokenVerifier {
   }
 
   /**
-   * Verifies a token. Returns the caller directly, without a promise, if the token is cached. Concurrent requests with
-   * the same new token share one check.
+   * Verifies a token. If the token is cached, returns the caller directly instead of a promise. Concurrent requests
+   * with the same new token share one check.
    */
   verify(token: string): Caller | Promise<Caller> {
     if (token.length > maxTokenLength) throw new TokenRefused('too_long')

@@ -30,7 +30,7 @@ export interface Attachment {
   /** Stops reading until `resume` is called. */
   pause(): void
   resume(): void
-  /** Why the streams ended; resolves once. */
+  /** The reason why the streams ended; resolves once. */
   readonly ended: Promise<string>
   close(): void
 }
@@ -46,13 +46,13 @@ export class AttachRefused extends ModuleError {
   }
 }
 
-/** The API server translates v5; v4 is handled by the node. Both use the same channels. */
+/** The API server translates v5, and the node handles v4. Both use the same channels. */
 const protocols = ['v5.channel.k8s.io', 'v4.channel.k8s.io'] as const
 const channel = { stdin: 0, stdout: 1, stderr: 2, status: 3 } as const
 const handshakeMs = 15_000
 const pingMs = 5_000
 const deadMs = 30_000
-/** Runtimes copy in chunks of this size, so a smaller write is not mixed with the output of other writers. */
+/** Runtimes copy in chunks of this size, so a smaller write is not mixed with other writers' output. */
 const pieceBytes = 32 * 1024
 const maxUnsent = 1024 * 1024
 /** Limit for a message from the peer; real chunks are much smaller. */
@@ -208,7 +208,7 @@ class Stream implements Attachment {
 
 const stdinByte = Buffer.from([channel.stdin])
 
-/** Channel 3 carries a Status. The exit of the container's process is a success. */
+/** Channel 3 carries a Status. The exit of the container's process counts as success. */
 function statusText(bytes: Buffer): string | undefined {
   try {
     const { status, message }: { status?: unknown; message?: unknown } = JSON.parse(bytes.toString('utf8'))

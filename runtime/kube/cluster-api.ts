@@ -1,6 +1,6 @@
 /**
- * Minimal Kubernetes API client for a pod: its address and account come from the files that the kubelet mounts into
- * each container, and the few requests that Gatehouse pods make.
+ * Minimal Kubernetes API client for a pod, limited to the few requests that Gatehouse pods make. The address and the
+ * account come from files that the kubelet mounts into each container.
  *
  * `makeFetch` limits the response size. Requests are not retried.
  * Source: Kubernetes, "Accessing the Kubernetes API from a Pod".
@@ -14,9 +14,9 @@ type Environment = Readonly<Record<string, string | undefined>>
 /** Access to the API server from within a pod. */
 export interface ClusterApi {
   readonly baseUrl: string
-  /** Trust anchors of the server, PEM; if undefined, the system roots. */
+  /** The server's trust anchors in PEM; if undefined, the system roots are used. */
   readonly ca?: string | undefined
-  /** Read for each request, because it rotates. */
+  /** Read for each request, because the token rotates. */
   readonly token: () => string
   readonly fetch: Fetch & { close(): Promise<void> }
 }

@@ -1,6 +1,6 @@
 /**
- * Reads the state of one container from the pod's status: whether the proxy can attach now, and if not, the reason and
- * the fix.
+ * Reads a container's state from the pod's status: whether the proxy can attach now and, if not, the reason and the
+ * fix.
  * Source: Kubernetes core/v1, PodStatus and ContainerStatus.
  */
 import { type Fields, fieldsOf, isFields, listOf } from '../../schemas/index.ts'
@@ -8,17 +8,17 @@ import { type ClusterApi, corePath, getObject } from './cluster-api.ts'
 
 export interface ContainerRun {
   readonly podUid: string
-  /** Id of this run of the container, which changes with each restart. */
+  /** Id of the container's current run, which changes with each restart. */
   readonly containerId: string
   readonly restarts: number
 }
 
-/** Why the proxy cannot attach, as the reason and message of a condition. */
+/** The reason and message of a condition that explains why the proxy cannot attach. */
 export interface NotRunning {
   /** CamelCase. */
   readonly reason: string
   readonly message: string
-  /** Revision of the pod's template; undefined without a pod. */
+  /** Revision of the pod's template; undefined if there is no pod. */
   readonly revision?: string | undefined
 }
 
@@ -47,7 +47,7 @@ export function refusalReason(status: number): string {
   return status === 401 || status === 403 ? 'AccessRefused' : 'ApiServerError'
 }
 
-/** Returns the API server's error, with the next step if known. */
+/** Returns the API server's error, with the next step if it is known. */
 export function refusalMessage(status: number, verb: string, what: string, body: Fields): string {
   const said = textOf(body['message']) || `status ${status}`
   if (status === 403)

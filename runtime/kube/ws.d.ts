@@ -1,4 +1,4 @@
-/** Types for the parts of the ws package in use; the package ships no types. */
+/** Types for the parts of the ws package that are used here; the package ships no types. */
 declare module 'ws' {
   import type { IncomingMessage } from 'node:http'
   import type { EventEmitter } from 'node:events'

@@ -1,7 +1,7 @@
 /**
  * The front-channel half of the code flow: builds the authorization URL and validates the redirect back.
  *
- * Stateless: the caller keeps state, verifier and nonce in between.
+ * Stateless: the caller keeps the state, verifier and nonce in between.
  * Source: RFC 6749 section 4.1, RFC 7636, RFC 8707 section 2, RFC 9207, OpenID Connect Core section 3.1.2.
  */
 import { hash, timingSafeEqual } from 'node:crypto'
@@ -10,7 +10,7 @@ import { OAuthClientError } from './client-error.ts'
 import { peerWords } from './refusals/peer-words.ts'
 import type { ServerMetadata } from './metadata/server-metadata.ts'
 
-/** Random values of a login. Keep them until the redirect arrives. */
+/** The random values of a login. Keep them until the redirect arrives. */
 export interface LoginSecrets {
   readonly state: string
   readonly codeVerifier: string
@@ -62,8 +62,8 @@ export const managedParameters: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Returns the URL to open in the browser. Keeps the endpoint's own query parameters, except those that this function
- * sets.
+ * Returns the URL to open in the browser. Keeps the endpoint's own query parameters, except parameters that this
+ * function sets.
  */
 export function authorizationUrl(request: AuthorizationRequest): URL {
   const url = new URL(request.endpoint)
@@ -100,9 +100,9 @@ export function isOurState(params: URLSearchParams, state: string): boolean {
 
 /**
  * Returns the code from a redirect whose state matched. Throws OAuthClientError: `protocol` for a wrong, missing or
- * repeated `iss`, and for a repeated or missing code; `refused` with the server's error code when it sent an error.
+ * repeated `iss` or a missing or repeated code, and `refused` with the error code when the server sent an error.
  *
- * Without `issuer` (configured endpoints, unknown issuer) the comparison is skipped.
+ * Without `issuer` (configured endpoints, unknown issuer), the comparison is skipped.
  */
 export function readAuthorizationCode(
   params: URLSearchParams,

@@ -1,7 +1,7 @@
 /**
  * Calls an OAuth endpoint or fetches a metadata document, and turns every failure into an OAuthClientError.
  *
- * The injected fetch (runtime/net) bounds time and size, follows GET redirects on the same authority, and rejects plain
+ * The injected fetch (runtime/net) limits time and size, follows GET redirects on the same authority, and rejects plain
  * http except for loopback. Nothing here retries. An abort rejects with the signal's reason.
  */
 import { jsonFields } from '../../schemas/index.ts'
@@ -40,7 +40,7 @@ export async function send(
   }
 }
 
-/** True when our own dial policy rejected the URL or the address, so that a retry cannot help. */
+/** True when our own dial policy rejected the URL or the address, so a retry cannot help. */
 function isOurRefusal(error: unknown): boolean {
   for (let failure: unknown = error; failure instanceof Error; failure = failure.cause) {
     if ('code' in failure && (failure.code === 'URL_REFUSED' || failure.code === 'ADDRESS_REFUSED'))
@@ -51,8 +51,8 @@ function isOurRefusal(error: unknown): boolean {
 
 /**
  * Returns the response as a JSON object. Rejects with OAuthClientError: `unreachable` for 5xx and 429, `absent` for
- * 404, 405, 410 and 501, `refused` for other unexpected statuses (with the OAuth error code, if the server sent one),
- * `protocol` for anything else.
+ * 404, 405, 410 and 501, `refused` for other unexpected statuses, and `protocol` for anything else. A `refused` error
+ * contains the OAuth error code, if the server sent one.
  */
 export async function readJson(
   what: string,
@@ -101,7 +101,7 @@ function refusal(
   return new OAuthClientError('refused', `${what} answered with status ${status}`, details)
 }
 
-/** Returns the value when it matches the grammar of an OAuth error code (RFC 6749 appendix A.7), else undefined. */
+/** Returns the value if it matches the grammar of an OAuth error code (RFC 6749 appendix A.7), otherwise undefined. */
 function errorCode(value: unknown): string | undefined {
   return typeof value === 'string' && /^[\x20\x21\x23-\x5b\x5d-\x7e]{1,100}$/.test(value) ? value : undefined
 }
@@ -111,7 +111,7 @@ function retryAfter(response: Response): number | undefined {
   return value !== null && /^\d{1,5}$/.test(value) ? Number(value) : undefined
 }
 
-/** Reads a member that must be a string when present. Servers send null and '' for values that they do not have. */
+/** Reads a member that must be a string when present. Some servers send null or '' for values that they do not have. */
 export function optionalString(what: string, body: JsonRecord, name: string): string | undefined {
   const value = body[name]
   if (value === undefined || value === null || value === '') return undefined

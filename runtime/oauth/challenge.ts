@@ -2,14 +2,14 @@
  * Reads and writes WWW-Authenticate challenges.
  *
  * The reader supports the whole grammar: several header lines, several challenges per line, token68, quoted strings,
- * case-insensitive names. It skips token68 values, because no supported scheme uses them. After a syntax error it drops
- * the rest of the header and keeps what it has read. It never throws. The writer quotes every value.
+ * case-insensitive names. It skips token68 values, because no supported scheme uses them. After a syntax error, it
+ * drops the rest of the header and keeps what it has already read. It never throws. The writer quotes every value.
  * Source: RFC 9110 sections 11.2 to 11.6.1 and 5.6; RFC 6750 section 3; RFC 9728 section 5.1.
  */
 export interface Challenge {
   /** Lower case. */
   readonly scheme: string
-  /** Names are in lower case. The first of two equal names wins. */
+  /** Names are in lower case. If a name is repeated, the first value wins. */
   readonly params: ReadonlyMap<string, string>
 }
 
@@ -27,7 +27,7 @@ export function parseChallenges(values: string | readonly string[] | null | unde
   )
 }
 
-/** Returns the first challenge of a scheme, preferring one with the parameter `prefer`. */
+/** Returns the first challenge of a scheme, preferring a challenge with the parameter `prefer`. */
 export function findChallenge(
   challenges: readonly Challenge[],
   scheme: string,
@@ -71,7 +71,7 @@ class Reader {
     }
   }
 
-  /** Reads what follows a scheme. Returns undefined when the rest is not a valid list of challenges. */
+  /** Reads the text after a scheme. Returns undefined when the rest is not a valid list of challenges. */
   #challenge(scheme: string): Challenge | undefined {
     const params = new Map<string, string>()
     const before = this.#at

@@ -2,7 +2,7 @@
  * Token introspection, as a resource server.
  *
  * Returns the claims of the response, or undefined for an inactive token. runtime/incoming validates the claims.
- * Without client credentials the request is unauthenticated.
+ * Without client credentials, the request is unauthenticated.
  * Source: RFC 7662.
  */
 import * as oauth from 'oauth4webapi'
@@ -12,7 +12,7 @@ import { OAuthClientError } from './client-error.ts'
 
 const what = 'the introspection endpoint'
 
-/** Rejects with OAuthClientError. A 4xx means that our credentials or the endpoint are wrong, not the token. */
+/** Rejects with OAuthClientError. A 4xx status means that our credentials or the endpoint are wrong, not the token. */
 export async function introspect(
   endpoint: string,
   token: string,

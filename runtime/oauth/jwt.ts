@@ -1,9 +1,9 @@
 /**
  * Verifies an issuer's signed tokens: access tokens (runtime/incoming) and ID tokens from a login.
  *
- * jose checks signature, algorithm and time. Only asymmetric algorithms are accepted, with a clock skew of 60 s, and
- * `exp` is required. The `typ` must match the kind of token, so that a logout token or an assertion is not accepted as
- * an access token.
+ * jose checks the signature, the algorithm and the times. Only asymmetric algorithms are accepted, with a clock skew of
+ * 60 s, and `exp` is required. The `typ` must match the kind of token, so that a logout token or an assertion is not
+ * accepted as an access token.
  * Source: RFC 7519, RFC 8725, RFC 9068 section 4, OpenID Connect Core section 3.1.3.7.
  */
 import { ModuleError } from '../../schemas/index.ts'
@@ -87,7 +87,7 @@ export async function verifyJwt(token: string, rules: JwtRules): Promise<JWTPayl
   }
 }
 
-/** Tries each key: a token without `kid` may match several keys, for instance during a rotation. */
+/** Tries each key, because a token without `kid` may match several keys, for instance during a rotation. */
 async function verifyWithEachKey(
   token: string,
   candidates: errors.JWKSMultipleMatchingKeys,

@@ -1,9 +1,9 @@
 /**
  * An issuer's public keys: fetches, caches and renews the key set, and selects the key for a token.
  *
- * Sends one fetch at a time. A key set is renewed in the background after ten minutes, fetched again immediately for an
- * unknown key (at most every 30 s), and used for up to an hour while the issuer is down. jose selects the key: type,
- * curve, `kid`, `alg`, `use` and `key_ops` must all match, so a key cannot be used with another algorithm.
+ * Runs one fetch at a time. A key set is renewed in the background after ten minutes. It is fetched again immediately
+ * for an unknown key (at most every 30 s), and used for up to an hour while the issuer is down. jose selects the key:
+ * type, curve, `kid`, `alg`, `use` and `key_ops` must all match, so a key cannot be used with another algorithm.
  * Source: RFC 7517, OpenID Connect Core section 10.1.1 (rotation).
  */
 import { isFields } from '../../schemas/index.ts'
@@ -59,7 +59,7 @@ export const keySetTimes = {
   maxAgeMs: 3_600_000,
   /** Minimum time between two fetches for unknown keys. */
   cooldownMs: 30_000,
-  /** Delay before the next fetch after a failed one. */
+  /** Delay before the next fetch after a failed fetch. */
   retryMs: 5_000,
 } as const
 
@@ -109,12 +109,12 @@ export class RemoteKeys implements Keys {
     return this.#renew()
   }
 
-  /** Returns keys newer than `seen`, or undefined during the cooldown. Rejects when the fetch fails. */
+  /** Returns keys that are newer than `seen`, or undefined during the cooldown. Rejects when the fetch fails. */
   async #afterUnknownKey(seen: JWTVerifyGetKey): Promise<JWTVerifyGetKey | undefined> {
     if (this.#set !== undefined && this.#set.local !== seen) return this.#set.local
     if (this.#flight !== undefined) return this.#flight
     if (this.#now() - this.#attemptedAt < keySetTimes.cooldownMs) {
-      // While the issuer is down, an unknown key cannot be distinguished from a new one.
+      // While the issuer is down, an unknown key cannot be distinguished from a new key.
       if (this.#failure !== undefined) throw this.#failure.failure
       return undefined
     }

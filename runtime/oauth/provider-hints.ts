@@ -1,5 +1,5 @@
 /**
- * Nonstandard requirements of identity providers for a login. Contains only quirks that require code; quirks that are
+ * Nonstandard requirements of identity providers for a login. Contains only quirks that require code. Quirks that are
  * merely worth knowing are in runtime/tools/doctor/profiles.
  *
  * Used by the proxy (--remote-auth-provider) and by the authorization server's upstreams (provider). Documented in
@@ -28,8 +28,8 @@ export interface ProviderHint {
   /** True when the provider supports PKCE with S256 without advertising it. */
   readonly silentPkce?: true
   /**
-   * Member of the token response that contains the user's tokens after a login. After a refresh they are top-level
-   * members. `token_type` names the kind of user, because all tokens are bearer tokens.
+   * Member of the token response that contains the user's tokens after a login. After a refresh, they are top-level
+   * members. In these responses, `token_type` names the kind of user, because all tokens are bearer tokens.
    */
   readonly tokensIn?: string
 }
@@ -85,7 +85,8 @@ export function hintedParams(
 }
 
 /**
- * Returns a function that converts the provider's token responses to standard ones; undefined when they are standard.
+ * Returns a function that converts the provider's token responses to standard responses; undefined when they are
+ * already standard.
  */
 export function hintedTokens(
   hint: ProviderHint | undefined,

@@ -22,7 +22,7 @@ export function oauthCode(error: unknown): string | undefined {
 }
 
 /**
- * Returns the response's status, headers and body. Without an OAuth code the error is `server_error`, or
+ * Returns the response's status, headers and body. Without an OAuth code, the error is `server_error`, or
  * `temporarily_unavailable` for 503.
  */
 function oauthResponse(error: unknown): OAuthResponse {
@@ -41,7 +41,8 @@ export function sendOAuthError(res: ServerResponse, error: unknown): void {
 }
 
 /**
- * Replaces characters that RFC 6749 section 5.2 does not allow: it allows printable ASCII without quote and backslash.
+ * Replaces characters that RFC 6749 section 5.2 does not allow. It allows printable ASCII except the double quote and
+ * the backslash.
  */
 function toErrorDescription(text: string): string {
   return text.replace(/"/g, "'").replace(/[^\x20-\x21\x23-\x5b\x5d-\x7e]/g, '?')

@@ -1,9 +1,9 @@
 /**
  * Sends requests to a token endpoint, with one function per grant, and reads the responses.
  *
- * oauth4webapi builds the requests (client authentication, form encoding). Responses are read here for two reasons: an
+ * oauth4webapi builds the requests (client authentication, form encoding). Responses are read here for two reasons. An
  * id_token must be verified against keys (id-token.ts) instead of being trusted because it came over TLS, and some
- * servers need a mapping. Nothing here caches. The only retry follows a guessed authentication method.
+ * servers' responses need a mapping. Nothing is cached here. The only retry follows a guessed authentication method.
  * Source: RFC 6749 sections 4.1.3, 4.4, 5, 6; RFC 7636; RFC 8693; RFC 7523; RFC 8707.
  */
 import * as oauth from 'oauth4webapi'
@@ -70,7 +70,10 @@ export function codeGrant(
   })
 }
 
-/** Uses a refresh token. When the response does not contain a new one, the old one stays valid and is returned. */
+/**
+ * Uses a refresh token. When the response does not contain a new refresh token, the old one stays valid and is
+ * returned.
+ */
 export async function refreshGrant(
   options: TokenRequestOptions & {
     readonly refreshToken: string

@@ -8,8 +8,8 @@
 import { isLoopbackHost } from '../net/index.ts'
 
 /**
- * Returns why a configured or advertised endpoint is not allowed, or undefined when it is. `allowHttp` lifts the https
- * rule.
+ * Returns the reason why a configured or advertised endpoint is not allowed, or undefined when it is allowed.
+ * `allowHttp` lifts the https rule.
  */
 export function endpointViolation(value: string, allowHttp = false): string | undefined {
   if (!URL.canParse(value)) return 'must be an absolute URL'
@@ -37,7 +37,8 @@ export function serverMetadataUrls(issuer: string): readonly string[] {
 }
 
 /**
- * Returns the path of the resource's own document, without the query: the well-known part goes between host and path.
+ * Returns the path of the resource's own document, without the query. The well-known part goes between the host and the
+ * path.
  */
 export function resourceMetadataPath(resource: string): string {
   const { pathname } = new URL(resource)
@@ -59,7 +60,7 @@ export function resourceMetadataUrls(target: string): readonly string[] {
 }
 
 /**
- * Returns the canonical form of a resource indicator: scheme and host in lower case, without the default port and the
+ * Returns the canonical form of a resource indicator: scheme and host in lower case, without a default port or
  * fragment. A bare origin has no trailing slash, as MCP requires.
  */
 export function canonicalResource(value: string): string {
@@ -69,8 +70,8 @@ export function canonicalResource(value: string): string {
 }
 
 /**
- * True when a document for `resource` covers `target`: the origins are the same, and the resource path contains the
- * target's.
+ * True when a document for `resource` covers `target`: the origins are the same, and the target's path is under the
+ * resource's path.
  */
 export function resourceCovers(resource: string, target: string): boolean {
   if (!URL.canParse(resource)) return false

@@ -29,8 +29,8 @@ const maxEntries = 10_000
 const unknownLifetimeMs = 60_000
 
 /**
- * A rejected credential younger than this is not replaced: its age cannot be the reason, so a new one would be rejected
- * too.
+ * A rejected credential that is younger than this is not replaced. Its age cannot be the reason, so a new credential
+ * would also be rejected.
  */
 const minAgeMs = 5_000
 
@@ -73,8 +73,9 @@ export class CredentialCache {
   }
 
   /**
-   * Reports that the backend rejected the credential. Removes it unless a newer one has already replaced it. Returns
-   * true when the next `get` returns a different credential, and false when the current one is too new to be replaced.
+   * Reports that the backend rejected the credential. Removes the credential unless a newer one has already replaced
+   * it. Returns true when the next `get` returns a different credential, and false when the current one is too new to
+   * be replaced.
    */
   refused(key: string, credential: CredentialHeaders): boolean {
     const entry = this.#entries.get(key)
@@ -95,7 +96,7 @@ export class CredentialCache {
     const { credential, expiresAt } = await obtain()
     const now = this.#now()
     const lifetime = expiresAt === undefined ? unknownLifetimeMs : expiresAt - now
-    // Use a short-lived credential for at least half of its lifetime.
+    // A short-lived credential is used for at least half of its lifetime.
     const margin = Math.min(marginMs, lifetime / 2)
     if (lifetime > 0) {
       this.#entries.set(key, { credential, obtainedAt: now, until: now + lifetime - margin })

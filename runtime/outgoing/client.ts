@@ -35,8 +35,8 @@ const secretMethods: Readonly<Record<string, ClientAuthMethod>> = {
 }
 
 /**
- * Returns the violations. `prefix` is the start of the settings' names: `tokenExchange.` or `xaa.idp`. `required` means
- * that the client must authenticate.
+ * Returns the violations. `prefix` is the first part of the settings' names: `tokenExchange.` or `xaa.idp`. `required`
+ * means that the client must authenticate.
  */
 export function clientViolations(
   settings: ClientSettings,

@@ -1,7 +1,7 @@
 /**
  * The configuration of a strategy, and the checks that all strategies share.
  *
- * Its shape is that of the strategy object in the virtual server's configuration. Every member is optional here and
+ * It has the shape of the strategy object in the virtual server's configuration. Every member is optional here and
  * checked at run time, so that an error names its field. A secret is either a literal or the name of a variable.
  * Variables are read on every use, so that a rotated value takes effect without a restart.
  * Source: docs/reference/specification/virtual-server.md#outgoingAuth (config.outgoingAuth).
@@ -98,8 +98,8 @@ export function urlViolations(
 }
 
 /**
- * Returns the violation of a provider name: no component stores upstream tokens, the provider is unknown, or no name is
- * set although there are several providers.
+ * Returns the violation of a provider name: no component stores upstream tokens, the provider is unknown, or the name
+ * is missing although there are several providers.
  */
 export function providerViolations(
   field: string,
@@ -130,8 +130,8 @@ export function providerViolations(
 }
 
 /**
- * Returns the provider whose token identifies the user: the named one, or else the first. Returns undefined for the
- * caller's own token.
+ * Returns the provider whose token identifies the user: the named provider, or else the first one. Returns undefined
+ * for the caller's own token.
  */
 export function providerOf(
   name: string | undefined,

@@ -68,7 +68,7 @@ export interface OutgoingParts {
 }
 
 export interface StrategyRegistry {
-  /** Creates the strategy. Throws GatehouseError INVALID_CONFIG with all errors, with paths relative to `field`. */
+  /** Creates the strategy. Throws GatehouseError INVALID_CONFIG listing all errors, with paths relative to `field`. */
   strategy(config: StrategyConfig, field?: string): CredentialStrategy
   /** Returns the errors that `strategy` would throw, one line each. */
   problems(config: StrategyConfig, field?: string): readonly string[]
@@ -77,7 +77,7 @@ export interface StrategyRegistry {
 
 /**
  * Creates the registry. The operator configures the token endpoints, so private addresses are allowed. Plain http is
- * allowed for loopback only.
+ * allowed only for loopback.
  */
 export function makeOutgoing(from: OutgoingParts = {}): StrategyRegistry {
   const now = from.now ?? Date.now

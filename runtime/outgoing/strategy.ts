@@ -1,8 +1,8 @@
 /**
- * The interface between the code that sends requests to a backend and the strategies that authenticate there.
+ * The interface between the code that sends requests to a backend and the strategies that authenticate to the backend.
  *
- * A strategy changes the headers of a request after all other changes, and overrides them. It reads the user only from
- * the authenticated Caller, never from a header.
+ * A strategy changes a request's headers after all other changes, and overrides them. It reads the user only from the
+ * authenticated Caller, never from a header.
  * Source: docs/reference/specification/external-auth.md#authentication (authentication),
  * docs/reference/specification/virtual-server.md#outgoingAuth (config.outgoingAuth).
  */
@@ -13,7 +13,7 @@ import type { Caller } from '../net/index.ts'
 export interface OutgoingRequest {
   readonly method: string
   readonly url: URL
-  /** Names are in lower case. */
+  /** Header names are in lower case. */
   readonly headers: Record<string, string>
   readonly body?: Uint8Array | undefined
 }
@@ -25,19 +25,18 @@ export interface CredentialStrategy {
   /** Lower-case names of the headers that `apply` may set. */
   readonly headerNames: readonly string[]
   /**
-   * Adds the credential. Without a caller (health checks, shared listings) it adds the gateway's own credential, or
+   * Adds the credential. Without a caller (health checks, shared listings), it adds the gateway's own credential, or
    * nothing.
    *
    * Throws or rejects with GatehouseError: SUBJECT_REFUSED or UPSTREAM_TOKEN_MISSING (the caller must sign in again),
-   * BACKEND_ROLE_DENIED, ENTERPRISE_REQUIRED, BACKEND_AUTH_FAILED (the operator must change something),
+   * BACKEND_ROLE_DENIED, ENTERPRISE_REQUIRED, BACKEND_AUTH_FAILED (the operator must change the configuration),
    * BACKEND_AUTH_UNAVAILABLE or AUTH_UNAVAILABLE (retry later, with Retry-After). Rejects with the signal's reason
    * after an abort.
    */
   apply(request: OutgoingRequest, caller: Caller | undefined, signal?: AbortSignal): void | Promise<void>
   /**
    * Reports that the backend rejected the credential that `apply` added to this request (401), and drops the
-   * credential. Returns true when another `apply` may add a different credential, so that the request is worth
-   * retrying.
+   * credential. Returns true when another `apply` may add a different credential, so the request is worth retrying.
    */
   refused(request: OutgoingRequest): boolean
 }
@@ -54,7 +53,7 @@ export interface UpstreamToken {
 export interface UpstreamTokens {
   /** Names of the providers; the first is the default. Absent: any name is accepted. */
   readonly providers?: readonly string[] | undefined
-  /** The page where users connect and renew their accounts at the providers. */
+  /** The page where users connect and renew their provider accounts. */
   readonly accountsUrl?: string | undefined
   /**
    * Returns a usable token, renewed if necessary, or undefined when the caller has not connected this provider. Rejects
@@ -63,13 +62,13 @@ export interface UpstreamTokens {
    */
   get(caller: Caller, provider: string, signal?: AbortSignal): Promise<UpstreamToken | undefined>
   /**
-   * Reports that a backend rejected this access token before it expired. Returns true when another token may help: the
+   * Reports that a backend rejected this access token before it expired. Returns true when another token may help. The
    * next `get` then renews the token, or rejects with UPSTREAM_TOKEN_MISSING. Absent: never.
    */
   refused?(caller: Caller, provider: string, accessToken: string): boolean
   /**
-   * Like `get`, for a token that every request of the caller requires. When it cannot be renewed, the caller's grant
-   * ends, so that the client signs in again instead of refreshing forever. Absent: use `get`.
+   * Like `get`, for a token that every request of the caller requires. If the token cannot be renewed, the caller's
+   * grant ends, so that the client signs in again instead of refreshing forever. Absent: use `get`.
    */
   required?(caller: Caller, provider: string, signal?: AbortSignal): Promise<UpstreamToken | undefined>
 }
@@ -90,7 +89,7 @@ export function setBearer(headers: Record<string, string>, token: string, name =
   setHeader(headers, name, `Bearer ${token}`)
 }
 
-/** Removes the caller's own token when it would be sent in addition to an exchanged one. */
+/** Removes the caller's own token when it would be sent in addition to an exchanged token. */
 export function dropCallerToken(headers: Record<string, string>, caller: Caller): void {
   if (caller.token === undefined) return
   for (const [name, value] of Object.entries(headers)) {

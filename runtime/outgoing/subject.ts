@@ -1,5 +1,5 @@
 /**
- * The token that identifies the user in an exchange: the caller's own, or one from an upstream provider.
+ * The token that identifies the user in an exchange: the caller's own token, or one from an upstream provider.
  *
  * Source: docs/reference/specification/external-auth.md (subjectProviderName, subjectTokenType); RFC 8693 section 3.
  */
@@ -21,21 +21,23 @@ const byName = new Map<string, string>([
   ...Object.values(tokenTypes).map((urn) => [urn, urn] as const),
 ])
 
-/** Returns the URN for a short or full name. An empty name means access token; an unknown name returns undefined. */
+/**
+ * Returns the URN for a short or full name. An empty name means access token. Returns undefined for an unknown name.
+ */
 export function tokenTypeUrn(name: string | undefined): string | undefined {
   return byName.get(name ?? '')
 }
 
 export interface SubjectToken {
   readonly provider: string | undefined
-  /** URN. For the id_token type, the upstream's ID token is used; otherwise its access token. */
+  /** URN. For the id_token type, the upstream's ID token is used; otherwise, its access token is used. */
   readonly tokenType: string
 }
 
 /**
  * Returns the subject token. Rejects with GatehouseError: SUBJECT_REFUSED when the caller presented no token,
- * UPSTREAM_NOT_CONNECTED when the caller has not connected the provider, BACKEND_AUTH_FAILED when the provider has no
- * token of this type. Also rejects with errors from `upstream`.
+ * UPSTREAM_NOT_CONNECTED when the caller has not connected the provider, and BACKEND_AUTH_FAILED when the provider has
+ * no token of this type. Also rejects with errors from `upstream`.
  */
 export async function subjectToken(
   caller: Caller,
@@ -91,7 +93,7 @@ export async function withSubjectToken<T>(
   }
 }
 
-/** Returns advice for the user about a provider. Models relay this text. */
+/** Returns advice for the user about a provider. Models relay this text to the user. */
 export function accountAdvice(
   action: 'connect' | 'renew',
   provider: string,

@@ -1,4 +1,7 @@
-/** Base of the strategies that obtain a bearer token: caches the token, sets the header and drops rejected tokens. */
+/**
+ * The base of the strategies that obtain a bearer token. It caches the token, sets the header and drops rejected
+ * tokens.
+ */
 import { hash } from 'node:crypto'
 import { GatehouseError } from '../../schemas/index.ts'
 import type { Caller } from '../net/index.ts'
@@ -10,8 +13,8 @@ import { dropCallerToken, type OutgoingRequest, type CredentialStrategy, setBear
 import { type SubjectToken, withSubjectToken } from './subject.ts'
 
 /**
- * Pauses after a failed request for the gateway's own token, which all callers need: a caller must not cause one request
- * per call. A retry rarely changes a rejection.
+ * Pauses after a failed request for the gateway's own token, which all callers need. Otherwise, a caller could cause
+ * one request per call. A retry rarely changes a rejection.
  */
 const pauseMs = { temporary: 1_000, rejected: 10_000 }
 
@@ -20,7 +23,7 @@ const defaultMarginMs = 30_000
 
 export interface TokenStrategyRules {
   readonly type: string
-  /** Header for the token, lower case. Default authorization. */
+  /** Header for the token, in lower case. Default authorization. */
   readonly headerName?: string | undefined
   /** Obtains a token for a subject token. Undefined: all requests carry the gateway's own token. */
   readonly forCaller?:
@@ -29,9 +32,9 @@ export interface TokenStrategyRules {
         readonly obtain: (subjectToken: string) => Promise<TokenSet>
       }
     | undefined
-  /** Returns everything else that the token depends on: configuration and current secrets. */
+  /** Returns everything else that the token depends on: the configuration and the current secrets. */
   readonly fingerprint: () => string
-  /** Names the settings of the gateway's client, for errors. */
+  /** Names of the settings for the gateway's client, for errors. */
   readonly settings: string
   /** Obtains a token for the gateway itself. Undefined: requests without a caller carry no token. */
   readonly obtainOwn?: (() => Promise<TokenSet>) | undefined

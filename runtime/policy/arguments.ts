@@ -2,10 +2,10 @@
  * Converts a tool call's arguments to attributes: `arg_<name>` with the value of a string, number or boolean, and
  * `arg_<name>_present` for a list or an object.
  *
- * Only converts names that policies read. An attribute that a policy and a backend could interpret differently is
- * reported as unusable, and a call is denied when a policy reads it. This applies to numbers that Cedar cannot
- * represent, strings that are too long, names that differ only in case (some servers treat them as equal), and two
- * arguments for one attribute.
+ * Converts only the names that policies read. An attribute that a policy and a backend could interpret differently is
+ * reported as unusable. A call is denied if a policy reads such an attribute. This applies to numbers that Cedar cannot
+ * represent, strings that are too long, two arguments for one attribute, and names that differ only in case (some
+ * servers treat them as equal).
  */
 import type { CedarValue } from '../../schemas/cedar/index.ts'
 import { GatehouseError } from '../../schemas/index.ts'
@@ -23,7 +23,7 @@ export interface RequestAttributes {
 /** The attributes that policies read. */
 export interface WantedArguments {
   has(name: string): boolean
-  /** Returns the wanted names that differ from a name only in case. */
+  /** Returns the requested names that differ from a name only in case. */
   variantsOf(name: string): readonly string[]
 }
 

@@ -40,7 +40,7 @@ import { digestOf } from './cedar/described.ts'
 export interface Authorizer {
   /** Returns the caller as policies see it. Rejects with errors from the upstream token source. */
   subject(caller: Caller, signal?: AbortSignal): Promise<PolicySubject>
-  /** Short hash of the policies, entities and settings; the same for authorizers that make the same decisions. */
+  /** Short hash of the policies, entities and settings; equal for authorizers that make the same decisions. */
   readonly digest: string
   /** Names of request attributes (claims, arguments) that a policy reads. */
   readonly reads: ReadonlySet<string>
@@ -70,14 +70,14 @@ export type { CedarDecision, PolicyVerdict }
 export type AuthorizerConfig = Omit<RuntimeAuthz, 'type'>
 
 export interface AuthorizerParts {
-  /** The server's name: the parent `MCP::"<name>"` of everything it offers. */
+  /** The server's name: `MCP::"<name>"` is the parent of everything that the server offers. */
   readonly serverName: string
   /** Required for primaryUpstreamProvider; if absent, the claims are taken from the presented token. */
   readonly upstreamTokens?: UpstreamTokenSource | undefined
   /** Called for each engine failure. */
   readonly engineFailed?: ((error: unknown) => void) | undefined
   readonly log?: Log | undefined
-  /** Called once for each policy that could not be evaluated, instead of a warning. */
+  /** Called once for each policy that could not be evaluated, instead of logging a warning. */
   readonly policyFailed?: ((failure: PolicyFailure) => void) | undefined
   /** Returns a policy's id from its position; default `policies[3]`. */
   readonly nameOf?: ((index: number) => string) | undefined
@@ -88,7 +88,7 @@ const memoBytes = 16 * 1024 * 1024
 const memoName = 512
 const noArguments: RequestAttributes = { attributes: {}, unusable: new Set() }
 
-/** Throws INVALID_CONFIG with every invalid policy and entity document. */
+/** Throws INVALID_CONFIG listing every invalid policy and entity document. */
 export function makeAuthorizer(config: AuthorizerConfig, parts: AuthorizerParts): Authorizer {
   const { policies, problems } = readPolicySet(config.policies ?? [], parts.nameOf)
   const { entities, problems: entityViolations } = readStaticEntities(config.entitiesJson)
@@ -104,8 +104,8 @@ export function makeAuthorizer(config: AuthorizerConfig, parts: AuthorizerParts)
 }
 
 /**
- * Returns the decision with the shadow policies in force, alongside or instead of the enforced ones; undefined if there
- * are no shadow policies. Throws INVALID_CONFIG like `makeAuthorizer`.
+ * Returns the decision that the shadow policies would make, alongside or instead of the enforced policies; undefined if
+ * there are no shadow policies. Throws INVALID_CONFIG like `makeAuthorizer`.
  */
 export function makeShadowAuthorizer(
   config: AuthorizerConfig,
@@ -119,7 +119,7 @@ export function makeShadowAuthorizer(
   return makeAuthorizer({ ...config, policies: [...enforced, ...shadowPolicies] }, { ...parts, nameOf })
 }
 
-/** A subject made from upstream tokens, valid as long as they do not change. */
+/** A subject created from upstream tokens, valid as long as the tokens do not change. */
 interface FromUpstream {
   readonly accessToken: string
   readonly idToken: string | undefined
@@ -302,7 +302,7 @@ class CedarAuthorizer implements Authorizer {
       action: { type: 'Action', id: question.action },
       resource: resourceOf(question),
       context: { ...subject.attributes, ...given.attributes },
-      // The engine does not modify them, but its type is mutable.
+      // The engine does not modify the attributes, but its type is mutable.
       entities: this.#entities.of(subject, question, given.attributes) as never,
     }
   }
@@ -339,7 +339,7 @@ class CedarAuthorizer implements Authorizer {
     return { decision: forbidden ? 'forbidden' : 'unmentioned', ...reasons, reason, missing }
   }
 
-  /** Returns the attributes that applicable permits read and the request lacks. */
+  /** Returns the attributes that applicable permits read but the request lacks. */
   #missing(subject: PolicySubject, question: PolicyRequest, call: AuthorizationCall): readonly string[] {
     const target = this.#target(subject, question)
     const read = this.#policies
@@ -359,7 +359,7 @@ class CedarAuthorizer implements Authorizer {
     }
   }
 
-  /** Returns an applicable policy that reads an attribute that has no Cedar value. */
+  /** Returns an applicable policy that reads an attribute without a Cedar value. */
   #findUnusableRead(
     subject: PolicySubject,
     question: PolicyRequest,

@@ -1,16 +1,16 @@
 /**
- * Selects the claims for policies: those of the presented token, or those of the caller's access token at the primary
- * upstream provider.
+ * Selects the claims for policies: from the presented token, or from the caller's access token for the primary upstream
+ * provider.
  *
- * The signature of the upstream token is not verified, because the token came directly from the provider through this
- * installation's login, and the caller cannot choose it.
+ * The upstream token's signature is not verified. The token came directly from the provider through this installation's
+ * login, and the caller cannot choose it.
  * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz.primaryUpstreamProvider.
  */
 import { type Caller, clientSubject } from '../net/index.ts'
 
 export type Claims = Readonly<Record<string, unknown>>
 
-/** Upstream tokens of callers. */
+/** The callers' upstream tokens. */
 export interface UpstreamTokenSource {
   /** Prefixes of the subjects from other issuers, which no upstream subject may have. */
   readonly reserved?: readonly string[] | undefined
@@ -25,8 +25,8 @@ export interface UpstreamTokenSource {
 }
 
 /**
- * False for a caller who never has upstream tokens: a machine, or a user from another issuer. Policies read the claims
- * of the token that such a caller presents.
+ * False for a caller who never has upstream tokens: a machine, or a user from another issuer. For such a caller,
+ * policies read the claims in the presented token.
  */
 export function hasUpstreams({ facts }: Caller): boolean {
   return facts?.hasUpstreams ?? true
@@ -38,7 +38,7 @@ const lentClaims = ['name', 'email'] as const
 /**
  * Returns the claims of an upstream access token, with the name and email from the ID token if the access token has
  * neither. Returns `own` for an opaque token, and undefined for an invalid JWT. Also returns undefined for a subject
- * that could be the principal of another caller: a declared client, or a user from one of the `reserved` issuers.
+ * that could be another caller's principal: a declared client, or a user from one of the `reserved` issuers.
  */
 export function claimsOfUpstream(
   accessToken: string,

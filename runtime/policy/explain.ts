@@ -1,8 +1,8 @@
 /**
- * Explains a decision: the determining policies, and for every other policy the first part of its scope or condition
- * that does not hold. For operators only.
+ * Explains a decision. Reports the determining policies and, for every other policy, the first part of its scope or
+ * condition that does not hold. For operators only.
  *
- * The engine reports which policies matched, but not why the others did not. Every part of a policy is therefore
+ * The engine reports which policies matched, but not why other policies did not. Every part of a policy is therefore
  * evaluated as a separate policy, in a few batches of bounded size, yielding to other work in between.
  * Source: docs/guides/policies.md; Cedar, JSON policy format.
  */
@@ -26,7 +26,7 @@ import type { CedarDecision } from './verdict.ts'
 const maxCandidates = 200
 /** Maximum number of parts per policy. */
 const maxParts = 64
-/** Maximum number of parts per turn of the event loop. */
+/** Maximum number of parts per event loop turn. */
 const partsAtOnce = 48
 const maxText = 300
 
@@ -38,7 +38,7 @@ export interface PolicyExplanation {
   readonly outcome: 'matches' | 'misses' | 'fails' | 'unknown'
   /** The first part that does not hold, or that fails, as policy text. */
   readonly because?: string | undefined
-  /** Attributes that the part reads and the request lacks. */
+  /** Attributes that the part reads but the request lacks. */
   readonly absent?: readonly string[] | undefined
 }
 
@@ -47,13 +47,13 @@ export interface DecisionExplanation {
   /** Ids of the determining policies; empty when no policy applies. */
   readonly determining: readonly string[]
   readonly errors: readonly string[]
-  /** Attributes that permits read and the request lacks. */
+  /** Attributes that permits read but the request lacks. */
   readonly missing: readonly string[]
   /** Policies that could have applied, in configuration order; at most 200. */
   readonly policies: readonly PolicyExplanation[]
   /** Number of further policies that could have applied. */
   readonly leftOut: number
-  /** Why the request is denied regardless of policies. */
+  /** The reason why the request is denied regardless of policies. */
   readonly refused?: string | undefined
 }
 
@@ -62,13 +62,13 @@ export interface PolicyQuestion extends Omit<AccessRequest, 'arguments'> {
   readonly claims: Readonly<Record<string, unknown>>
   /** The caller's name when the claims have no `sub`. */
   readonly subject?: string | undefined
-  /** Facts about the caller's token; null for an absent one. Default: derived from the claims. */
+  /** Facts about the caller's token; null for an absent fact. Default: derived from the claims. */
   readonly principal?: PrincipalFacts | undefined
   readonly arguments?: unknown
 }
 
 export interface PolicySet extends AuthorizerConfig {
-  /** The server's name: the parent `MCP::"<name>"` of everything it offers. */
+  /** The server's name: `MCP::"<name>"` is the parent of everything that the server offers. */
   readonly serverName: string
 }
 
@@ -101,7 +101,7 @@ export async function asked(
   }
 }
 
-/** Returns a caller with these claims. `given` replaces facts that are derived from them. */
+/** Returns a caller with these claims. `given` overrides facts that are derived from the claims. */
 function callerOf(claims: PolicyQuestion['claims'], subject: string, given: PrincipalFacts = {}): Caller {
   const derived = callerFacts(claims)
   const { iss } = claims

@@ -12,7 +12,7 @@ export interface PolicyTest {
   readonly questions: readonly {
     readonly question: PolicyQuestion
     readonly expect: 'allow' | 'deny'
-    /** Ids of policies that must be among the determining ones. */
+    /** Ids of policies that must be among the determining policies. */
     readonly because?: readonly string[] | undefined
     /** Number of policies that must fail. */
     readonly errors?: number | undefined

@@ -1,8 +1,8 @@
 /**
  * Authorizes MCP traffic: one check before a request is executed, and one filter for lists.
  *
- * Uses only caller, method and params, so the virtual server and the single-server proxy share it. Runs after
- * authentication, and before the rate limit and any lookup: a request that is denied consumes no quota and does not
+ * Uses only the caller, method and params, so the virtual server and the single-server proxy share it. Runs after
+ * authentication, and before the rate limit and any lookup. A denied request therefore consumes no quota and does not
  * reveal whether its target exists.
  * Source: docs/reference/specification/virtual-server.md#authentication, authentication (incoming, 2); ARCHITECTURE.md,
  * "A tool call".
@@ -19,15 +19,15 @@ import type { PolicySubject } from './subject.ts'
 import { undecided, type PolicyVerdict } from './verdict.ts'
 
 /**
- * What is known about a request's target: its facts, that it does not exist, or nothing (undefined). `later`: the
- * target is checked again at a later stage, which sends the response. An error: the reason why the facts are
- * unavailable.
+ * The known state of a request's target: its facts, or that it does not exist; undefined when nothing is known.
+ * `later`: the target is checked again at a later stage, which sends the response. An error: the reason why the facts
+ * are unavailable.
  */
 export type FactsResponse = Facts | GatehouseError | 'no such thing' | 'later' | undefined
 
 export interface CheckOptions {
   readonly signal?: AbortSignal | undefined
-  /** Called only when an applicable policy reads hints or origins. Without facts, such a request is denied. */
+  /** Called only if an applicable policy reads hints or origins. Without facts, such a request is denied. */
   readonly factsOf?: ((request: AccessRequest) => FactsResponse | Promise<FactsResponse>) | undefined
   /** Like `factsOf`, but only consults the cache. */
   readonly peekFacts?: ((request: AccessRequest) => Facts | undefined) | undefined
@@ -51,7 +51,7 @@ export interface DecisionReport {
 
 export interface GateOptions {
   /**
-   * Handling of methods without a policy action: `refuse` when they could reach a server that supports them, `pass`
+   * How to handle methods without a policy action: `refuse` when they could reach a server that supports them, `pass`
    * when the next component rejects them.
    */
   readonly unknownMethods: 'pass' | 'refuse'
@@ -91,7 +91,7 @@ interface Page extends ParsedList {
   readonly views: Map<string, Buffer>
 }
 
-/** The caller as seen by each set of policies. */
+/** The caller, as each set of policies sees it. */
 interface Subjects {
   readonly enforced: PolicySubject
   readonly shadow: PolicySubject | undefined
@@ -216,8 +216,8 @@ class PolicyGate implements Gate {
     })
     if (!allowed) throw refusal(question.action)
     if (known || !isRead) return
-    // Permitted only as long as the target does not exist. Deny it, because the target could appear before the request
-    // arrives.
+    // The request is permitted only as long as the target does not exist. Deny it, because the target could appear
+    // before the request arrives.
     if (facts === undefined) throw refusal(question.action)
     if (facts instanceof GatehouseError) throw facts
     throw notFound(question)
@@ -248,7 +248,7 @@ function factsIn(facts: FactsResponse): Facts | undefined {
   return typeof facts === 'string' || facts instanceof GatehouseError ? undefined : facts
 }
 
-/** Uses the same text as the core, so that the response does not reveal the difference. */
+/** Uses the same text as the core, so that the two responses cannot be distinguished. */
 export function notFound({ action, id }: AccessRequest): GatehouseError {
   if (action === 'read_resource') return new GatehouseError('RESOURCE_NOT_FOUND', { data: { uri: id } })
   const what = action === 'call_tool' ? 'tool' : 'prompt'

@@ -1,6 +1,6 @@
 /**
- * The policy inputs of a request, for the audit log (when configured). They suffice to evaluate other policies for the
- * same request later.
+ * The policy inputs of a request, for the audit log (when configured). They are sufficient to evaluate other policies
+ * for the same request later.
  *
  * Source: docs/reference/specification/virtual-server.md#audit; docs/guides/policies.md.
  */
@@ -19,18 +19,18 @@ export interface PolicyInputs {
   /** Group and role ids. */
   readonly groups: readonly string[]
   /**
-   * With `read`: attribute values as the policies see them; null for an absent attribute. A missing attribute is one
-   * whose value has no Cedar representation.
+   * With `read`: attribute values as the policies see them; null for an absent attribute. A missing attribute means
+   * that its value has no Cedar representation.
    */
   readonly attributes?: Readonly<Record<string, unknown>>
   /**
-   * Facts about the caller's token; null for an absent one. With `read`: those that a policy reads. Undefined in lines
-   * from older versions.
+   * Facts about the caller's token; null for an absent fact. With `read`: only the facts that a policy reads. Undefined
+   * in lines from older versions.
    */
   readonly principal?: PrincipalFacts | undefined
   /** With `all`: the claims that the policies see. */
   readonly claims?: Readonly<Record<string, unknown>> | undefined
-  /** With `all`; null when they cannot be parsed. */
+  /** Only with `all`; null when they cannot be parsed. */
   readonly arguments?: unknown
   /** True when the caller is denied everything, regardless of policies. */
   readonly denyAll?: true

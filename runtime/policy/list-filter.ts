@@ -1,5 +1,5 @@
 /**
- * Removes items that a caller may not use from a list. Other items keep their original bytes.
+ * Removes the items that a caller may not use from a list. Other items keep their original bytes.
  *
  * An item without a readable name is removed, because it cannot be checked.
  * Source: docs/reference/specification/virtual-server.md#endpoints, endpoints (tools/list: hidden tools are omitted).

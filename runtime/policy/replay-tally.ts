@@ -19,7 +19,7 @@ export interface Replay {
   readonly skipped: number
   readonly unchanged: number
   readonly inconclusive: number
-  /** Data missing from inconclusive lines, with the number of lines; the most frequent first. */
+  /** Data missing from inconclusive lines, with the number of lines; most frequent first. */
   readonly lacking: readonly (readonly [string, number])[]
   readonly flips: readonly Flip[]
   /** Ids of policies that did not determine any decision. */

@@ -3,8 +3,8 @@
  * callers.
  *
  * The data in a line depends on the audit settings (`audit.policyInputs`). A policy that may apply and reads missing
- * data is uncertain. The other policies may still decide (a matching forbid, or a permit that no uncertain policy can
- * forbid). Otherwise the line is inconclusive; the decision is never guessed.
+ * data is uncertain. Other policies may still decide (a matching forbid, or a permit that no uncertain policy can
+ * forbid). Otherwise, the line is inconclusive; the decision is never guessed.
  * Source: docs/guides/policies.md; docs/guides/observability.md, "Audit log".
  */
 import { setImmediate } from 'node:timers/promises'
@@ -22,10 +22,10 @@ import { undecided, type PolicyVerdict } from './verdict.ts'
 
 /** Maximum number of cached authorizers, each excluding a set of uncertain policies. */
 const maxVariants = 32
-/** Replaces an omitted policy, so that the others keep their ids. */
+/** Replaces an omitted policy, so that the remaining policies keep their ids. */
 const neverMatches = 'forbid(principal, action, resource) when { false };'
 const turnMs = 20
-/** Claim for the recorded groups. */
+/** Claim that contains the recorded groups. */
 const groupClaim = 'gatehouse:groups'
 
 /** Rejects with INVALID_CONFIG listing every invalid policy. */
@@ -52,7 +52,7 @@ export async function replayDecisions(
   return tally.result(policyIds(config).filter((id) => !met.has(id)))
 }
 
-/** The claims sent to a decision point are not those that policies read, unless all claims are recorded. */
+/** The claims sent to a decision point are not the claims that policies read, unless all claims are recorded. */
 function forPolicies(line: RecordedLine): RecordedLine {
   return line.elsewhere && line.inputs?.mode === 'read' ? { ...line, inputs: undefined } : line
 }
@@ -167,7 +167,7 @@ function textIndex(id: string): number {
   return Number(/^policies\[(\d+)\]/.exec(id)?.[1])
 }
 
-/** Actions can have configured parents, so only certain mismatches exclude a policy. */
+/** Actions can have configured parents, so only certain kinds of mismatch exclude a policy. */
 function mayApplyTo(policy: Policy, { principal, request }: RecordedLine): boolean {
   const type = { call_tool: 'Tool', get_prompt: 'Prompt', read_resource: 'Resource' }[request.action]
   const action = policy.scope.action

@@ -1,7 +1,7 @@
 /**
- * Maps an MCP request to policy queries: the action, the type of its target, and its id.
+ * Maps an MCP request to policy queries: the action, and the type and id of its target.
  *
- * One table for requests, and one for the lists whose items are checked by the same actions.
+ * One table contains requests, and another contains the lists whose items are checked by the same actions.
  * Source: docs/reference/specification/virtual-server.md#authentication, authentication (authorization policies); MCP
  * 2025-11-25 and 2026-07-28, server features.
  */
@@ -27,7 +27,7 @@ interface ActionRow {
 }
 
 interface RequestRow extends ActionRow {
-  /** Error message for a denied client. */
+  /** Error message for a client whose request is denied. */
   readonly refusal: string
 }
 
@@ -52,7 +52,7 @@ export const actions = {
   },
 } as const satisfies Record<Action, RequestRow>
 
-/** Client and console actions that policies decide. */
+/** Client and console actions that policies decide on. */
 export const policyActions: Readonly<Record<Action | ConsolePolicyAction, ActionRow>> = {
   ...actions,
   'console:view': { entityType: 'Console', feature: 'console', operation: 'view' },
@@ -60,7 +60,7 @@ export const policyActions: Readonly<Record<Action | ConsolePolicyAction, Action
   'console:audit': { entityType: 'Console', feature: 'console', operation: 'audit' },
 }
 
-/** A request to be decided by policies. */
+/** A request for policies to decide. */
 export interface PolicyRequest {
   readonly action: Action | ConsolePolicyAction
   /** Advertised name of the tool or prompt, exact URI of the resource, literal URI template, or name of the console. */
@@ -73,12 +73,12 @@ export interface PolicyRequest {
   readonly origin?: Origin | undefined
 }
 
-/** A client's request to be decided. */
+/** A client's request for policies to decide. */
 export interface AccessRequest extends PolicyRequest {
   readonly action: Action
 }
 
-/** The backend target of a name. Independent of the name that clients see. */
+/** The backend target of a name. It is independent of the name that clients see. */
 export interface Origin {
   /** Empty for a workflow, which belongs to the gateway. */
   readonly backend: string
@@ -162,7 +162,7 @@ export function accessRequestsOf(method: string, params: JsonObject): readonly A
       return [{ action: 'get_prompt', id: text(params, 'name') }]
     case 'resources/read':
     case 'resources/subscribe':
-    // Its response would reveal whether the resource exists.
+    // The response would reveal whether the resource exists.
     case 'resources/unsubscribe':
       return [{ action: 'read_resource', id: text(params, 'uri') }]
     case 'completion/complete':

@@ -1,5 +1,6 @@
 /**
- * The policies' view of a caller: the principal, its parents, and its claims as attributes of principal and context.
+ * The policies' view of a caller: the principal, its parents, and its claims as attributes of the principal and the
+ * context.
  *
  * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz (groupClaimName,
  * roleClaimName, groupEntityType).
@@ -25,14 +26,14 @@ export interface PolicySubject {
   readonly claims: Claims | undefined
   /** Claims that policies read. */
   readonly attributes: CedarAttributes
-  /** Facts about the caller's token that policies read, as attributes of the principal alone. */
+  /** Facts about the caller's token that policies read, as attributes of the principal only. */
   readonly facts: CedarAttributes
   /** All facts about the caller's token, for the audit log. */
   readonly allFacts: Facts
   readonly parents: readonly Uid[]
   /** Attributes whose values have no Cedar representation. */
   readonly unusable: ReadonlySet<string>
-  /** The same for callers that no policy can distinguish. */
+  /** Equal for callers that no policy can distinguish. */
   readonly fingerprint: string
   /** True when every request is denied, because required claims are unavailable. */
   readonly denyAll: boolean
@@ -49,7 +50,7 @@ export interface Wanted {
   readonly fact: (name: PrincipalFact) => boolean
 }
 
-/** `claims` are the ones that policies read. The caller identifies a principal whose claims have no `sub`. */
+/** `claims` contains the claims that policies read. The caller identifies a principal whose claims have no `sub`. */
 export function makeSubject(
   claims: Claims,
   caller: Caller,
@@ -159,7 +160,7 @@ function rolesOf(claims: Claims, { roleClaimName }: ClaimRules): readonly string
   return Array.isArray(roles) ? texts(roles) : []
 }
 
-/** Returns the claim with exactly this name, or else the one at this dotted path. */
+/** Returns the claim with exactly this name, or else the claim at this dotted path. */
 function claimAt(claims: Claims, name: string): unknown {
   const exact = ownClaim(claims, name)
   if (exact !== undefined) return exact

@@ -1,4 +1,4 @@
-/** The result of a policy decision, with its reasons. For operators only; clients see none of it. */
+/** The result of a policy decision, with its reasons. For operators only; clients never see it. */
 
 /**
  * `permitted` by a policy; `forbidden` by a policy or because of a failure; `unmentioned` when no policy applies, which
@@ -12,7 +12,7 @@ export interface PolicyVerdict {
   readonly reason: readonly string[]
   /** Ids of policies that failed, or that read an attribute without a Cedar value. */
   readonly errors: readonly string[]
-  /** Attributes that an applicable permit reads and the request lacks; empty when permitted. */
+  /** Attributes that an applicable permit reads but the request lacks; empty when permitted. */
   readonly missing: readonly string[]
 }
 

@@ -1,7 +1,7 @@
 /**
  * Arithmetic of a refilling token bucket, without a clock or storage.
  *
- * scripts.ts implements the same arithmetic in Lua; shared contract tests check that both agree.
+ * scripts.ts implements the same arithmetic in Lua, and shared contract tests check that the two agree.
  * Source: docs/reference/specification/virtual-server.md#rateLimiting, rateLimiting.
  */
 import type { Bucket, BucketResult } from './store.ts'
@@ -25,7 +25,7 @@ function waitMs(bucket: Bucket, tokens: number, cost: number): number {
   return Math.ceil(((cost - tokens) * bucket.refillMs) / bucket.capacity - 1e-6)
 }
 
-/** Decides over all buckets at once: grants only when every bucket has enough tokens. */
+/** Decides for all buckets at once: grants the request only when every bucket has enough tokens. */
 export function decideBuckets(
   buckets: readonly Bucket[],
   tokens: readonly number[],

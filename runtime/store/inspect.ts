@@ -14,11 +14,11 @@ export interface RedisFacts {
   readonly usedBytes: number | undefined
   /** 0: no limit. */
   readonly maxBytes: number | undefined
-  /** The server's clock in Unix milliseconds, and our clock at the middle of the request. */
+  /** The server's clock in Unix milliseconds, and our clock halfway through the request. */
   readonly clock: { readonly theirs: number; readonly ours: number } | undefined
 }
 
-/** Why connecting or logging in failed. */
+/** The reason why connecting or logging in failed. */
 export interface RedisFailure {
   readonly reason: unknown
 }

@@ -1,9 +1,9 @@
 /**
- * A lock that holds across replicas, for work that must not be done twice at once (refreshing an upstream token,
- * registering with an upstream).
+ * A lock across replicas, for work that must not run twice at the same time (refreshing an upstream token, registering
+ * with an upstream).
  *
- * A lock may expire under a holder that is too slow, so it only saves work; correctness comes from writing the result
- * with `Store.swap` against what was read while holding it.
+ * A lock may expire while a slow holder is still working, so it only avoids duplicate work. Correctness comes from
+ * `Store.swap`: the result is written only if the value read under the lock is unchanged.
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -20,7 +20,9 @@ export interface LockOptions {
   readonly signal?: AbortSignal
 }
 
-/** Runs `work` while holding the lock. Rethrows errors from `work`, or `STORE_DOWN` when the lock stays taken. */
+/**
+ * Runs `work` while holding the lock. Rethrows errors from `work`, and throws `STORE_DOWN` when the lock stays taken.
+ */
 export async function withLock<T>(
   store: Store,
   name: string,

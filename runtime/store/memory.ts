@@ -1,9 +1,9 @@
 /**
  * The store in this process, for a single replica, development and tests.
  *
- * Bounded: when `maxEntries` or `maxBytes` is reached, the store sweeps expired entries and then rejects writes of new
- * or longer values with `STORE_FULL`. It uses no timers, so it does not keep the process alive: expired entries are
- * detected on every read and swept as the map grows.
+ * Its size is bounded: when `maxEntries` or `maxBytes` is reached, the store sweeps expired entries and then rejects
+ * writes of new or longer values with `STORE_FULL`. It uses no timers, so it does not keep the process alive: expired
+ * entries are detected on every read and swept as the map grows.
  */
 import { GatehouseError } from '../../schemas/index.ts'
 import { decideBuckets, type Level, levelAt } from './bucket.ts'
@@ -22,11 +22,11 @@ import {
 } from './store.ts'
 
 export interface MemoryStoreOptions {
-  /** Clock, milliseconds since the epoch. Default: Date.now. */
+  /** The clock, in milliseconds since the epoch. Default: Date.now. */
   readonly now?: () => number
   /** Default 200 000. */
   readonly maxEntries?: number
-  /** Keys and values together, in UTF-16 units. Default 256 Mi. */
+  /** Combined size of keys and values, in UTF-16 units. Default 256 Mi. */
   readonly maxBytes?: number
 }
 
@@ -37,7 +37,7 @@ interface Slot {
 }
 
 const first = 1024
-/** Digits of the largest possible sum of a counter. */
+/** Number of digits in the largest possible sum of a counter. */
 const maxDigits = 16
 /** Number of keys visited for one page of a scan. */
 const scanPageSize = 500
@@ -92,8 +92,8 @@ class Memory {
   }
 
   /**
-   * Iterates over the live map, so entries written meanwhile come last. Visits at most twice as many keys as there are
-   * initially.
+   * Iterates over the live map, so entries written during the scan come last. Visits at most twice the initial number
+   * of keys.
    */
   *pages(prefix: string): Generator<readonly string[]> {
     let left = 2 * this.#slots.size
@@ -119,8 +119,8 @@ class Memory {
     const space = (): boolean =>
       this.#slots.size + entries <= this.#maxEntries * share &&
       (bytes <= 0 || this.#bytes + bytes <= this.#maxBytes * share)
-    // Sweeping at each doubling costs constant time per write. A full store is swept once more before it rejects a
-    // write.
+    // Sweeping each time the size doubles costs constant amortized time per write. A full store is swept once more
+    // before it rejects a write.
     if (this.#slots.size >= this.#evictAt || !space()) this.#evict()
     return space()
   }

@@ -20,7 +20,7 @@ export interface StreamRecord {
 export interface RecordStream {
   /** Rejects with STORE_DOWN when not all records were stored. */
   append(values: readonly string[]): Promise<void>
-  /** Returns the records after an id; '0-0' starts at the first one. Rejects with STORE_DOWN. */
+  /** Returns the records after an id; '0-0' starts at the first record. Rejects with STORE_DOWN. */
   after(id: string, count: number): Promise<readonly StreamRecord[]>
   close(): void
 }

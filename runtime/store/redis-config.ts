@@ -8,7 +8,7 @@ export interface RedisTlsConfig {
 }
 
 export interface RedisConfig {
-  /** host:port; one of `addr` and `sentinel`. IPv6 hosts in brackets. */
+  /** host:port; exactly one of `addr` and `sentinel` is set. IPv6 hosts in brackets. */
   readonly addr?: string
   /** Uses the cluster protocol; requires `addr`. */
   readonly clusterMode?: boolean
@@ -18,9 +18,9 @@ export interface RedisConfig {
   /** Absent: password-only AUTH, or no authentication without a password. */
   readonly username?: string
   readonly password?: string
-  /** Enables TLS to the master and cluster nodes. */
+  /** Enables TLS for connections to the master and cluster nodes. */
   readonly tls?: RedisTlsConfig
-  /** Enables TLS to the Sentinels. */
+  /** Enables TLS for connections to the Sentinels. */
   readonly sentinelTls?: RedisTlsConfig
   /** Default 5000. */
   readonly dialTimeoutMs?: number

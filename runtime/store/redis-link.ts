@@ -1,10 +1,10 @@
 /**
  * A connection to Redis in one of three forms: standalone, cluster or Sentinel.
  *
- * Connects in the background and retries forever with increasing delays. A command waits for the connection at most the
- * write timeout, then for its response at most the read timeout, and fails with `STORE_DOWN`. A connection that
- * swallows commands (a node that vanished without closing) is replaced. Servers that reject the credentials are retried
- * as well, so that a rotated password takes effect without a restart.
+ * Connects in the background and retries forever with increasing delays. A command waits at most the write timeout for
+ * the connection, then at most the read timeout for its response. After that, it fails with `STORE_DOWN`. A connection
+ * that swallows commands (a node that vanished without closing) is replaced. Servers that reject the credentials are
+ * also retried, so that a rotated password takes effect without a restart.
  *
  * Does not interpret commands. Passwords never appear in errors or logs.
  * Source: docs/reference/specification/external-auth.md#storage, storage.redis; default timeouts dial 5 s, read 3 s,
@@ -17,7 +17,7 @@ import type { RedisConfig } from './redis-config.ts'
 
 interface LinkChange {
   readonly up: boolean
-  /** Why the connection was lost. */
+  /** The reason why the connection was lost. */
   readonly cause: unknown
 }
 
@@ -117,7 +117,7 @@ export class RedisLink {
   }
 }
 
-/** Replies for temporary conditions: failover, loading, a cluster with missing slots. */
+/** Replies that report temporary conditions: failover, loading, a cluster with missing slots. */
 function isTransient(error: ReplyError): boolean {
   return /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|NOREPLICAS|UNKILLABLE|MISCONF)\b/.test(
     error.message,

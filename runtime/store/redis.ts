@@ -2,7 +2,7 @@
  * The store on Redis or Valkey (6.2 or newer), shared by replicas and persistent across restarts.
  *
  * Every operation is a single command or script and therefore atomic. In cluster mode, a hash tag is appended to a key
- * prefix that has none; all of a server's keys then share a slot, as scripts that use several keys require.
+ * prefix that has none. All of a server's keys then share a slot, which is required by scripts that use several keys.
  */
 import { createHash } from 'node:crypto'
 import { GatehouseError } from '../../schemas/index.ts'
@@ -55,7 +55,7 @@ function withHashTag(prefix: string): string {
     })
   }
   if (close > open) return prefix
-  // Keys still start with the whole prefix. Two prefixes that have the same tag share a slot but no keys.
+  // Keys still start with the whole prefix. Two prefixes that contain the same tag share a slot but no keys.
   const tag = createHash('sha256').update(prefix).digest('hex').slice(0, 8)
   return `${prefix}{${tag}}:`
 }

@@ -1,5 +1,5 @@
 /**
- * Lua scripts for the operations that Redis must execute atomically. All times come from the server, so that all its
+ * Lua scripts for the operations that Redis must execute atomically. All times come from the server, so that all of its
  * clients agree.
  *
  * Scripts access only their own keys (as clusters require), and need the command categories read, write, keyspace,

@@ -2,10 +2,10 @@
  * A store with encrypted values, for tokens, secrets and user data.
  *
  * Uses AES-256-GCM with a random nonce per write. The full key name is authenticated too, so a value that was moved to
- * another key cannot be read. Encryption keys are derived by HKDF-SHA-256 from a set of secrets: the first secret
- * seals, and every secret opens (rotation). Reading a value under an older secret seals it again under the first one
- * and keeps its ttl; `swap` treats both as the same value. A value that no secret opens is treated as absent, and
- * reported.
+ * another key cannot be read. Encryption keys are derived by HKDF-SHA-256 from a set of secrets. The first secret seals
+ * values, and any secret can open them (rotation). When a value under an older secret is read, it is sealed again under
+ * the first secret and keeps its ttl. `swap` treats both forms as the same value. A value that no secret opens is
+ * treated as absent, and reported.
  *
  * Does not hide key names (callers hash secrets in them), sizes or lifetimes. Buckets and counters are not encrypted.
  * Source: NIST SP 800-38D; RFC 5869.
@@ -16,7 +16,8 @@ import type { StoreEntry, Store } from './store.ts'
 
 export interface SealedStore extends Store {
   /**
-   * Seals the value under the first secret, if another one sealed it. Returns undefined when no readable value exists.
+   * Seals the value again under the first secret, if it was sealed under another secret. Returns undefined when no
+   * readable value exists.
    */
   reseal(key: string): Promise<Sealing | undefined>
   namespace(prefix: string): SealedStore
@@ -36,7 +37,7 @@ type Unreadable = 'unknown-key' | 'tampered'
 export interface SealOptions {
   /** Called when a value cannot be opened: its secret was removed, or the value was modified. */
   readonly onUnreadable?: (key: string, reason: Unreadable) => void
-  /** False while other processes may not have the first secret yet: values are then not sealed again on read. */
+  /** False while other processes may not have the first secret yet. Values are then not sealed again on read. */
   readonly mayReseal?: () => boolean
 }
 
@@ -46,7 +47,10 @@ interface SealKey {
   readonly key: KeyObject
 }
 
-/** Returns the secrets, current one first. A function, so that rotated secrets take effect without a restart. */
+/**
+ * Returns the secrets, with the current one first. This is a function, so that rotated secrets take effect without a
+ * restart.
+ */
 export type Secrets = () => readonly Uint8Array[]
 
 const version = 'g1'
@@ -57,7 +61,7 @@ function derive(secret: Uint8Array): SealKey {
   return { id: bytes('id', 6).toString('base64url'), key: createSecretKey(bytes('key', 32)) }
 }
 
-/** Derived keys by secret object; dropped together with the secret. */
+/** Derived keys, by secret object; dropped together with the secret. */
 const sealKeys = new WeakMap<Uint8Array, SealKey>()
 
 function keyOf(secret: Uint8Array): SealKey {
@@ -73,7 +77,7 @@ export function sealId(secret: Uint8Array): string {
   return keyOf(secret).id
 }
 
-/** Resealing may intervene between a read and its swap; more frequent changes have another cause. */
+/** Resealing may change a value between a read and its swap; more frequent changes have another cause. */
 const maxTries = 4
 
 interface Opened {

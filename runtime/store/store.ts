@@ -2,12 +2,12 @@
  * The interface of all state that outlives a request: sessions, authorization codes, refresh families, upstream tokens,
  * rate-limit buckets.
  *
- * Keys and values are strings. Every method either returns a definite result or throws a GatehouseError: `STORE_DOWN`
- * when the server is unreachable or did not respond in time (a write may or may not have taken effect), or `STORE_FULL`
- * when a cap was reached (nothing was written). The store never evicts entries to make space, because losing a "used"
- * marker would be a security hole. Every read treats expired entries as absent.
+ * Keys and values are strings. Every method either returns a definite result or throws a GatehouseError. The error is
+ * `STORE_DOWN` when the server is unreachable or did not respond in time (a write may or may not have taken effect). It
+ * is `STORE_FULL` when a cap was reached (nothing was written). The store never evicts entries to make space, because
+ * losing a "used" marker would be a security hole. Every read treats expired entries as absent.
  *
- * Encryption is in sealed.ts, locks are in lock.ts.
+ * Encryption is in sealed.ts, and locks are in lock.ts.
  * Source: docs/reference/specification/external-auth.md#storage, storage;
  * docs/reference/specification/virtual-server.md#sessionStorage, sessionStorage and rateLimiting.
  */
@@ -34,7 +34,7 @@ export interface SetOptions {
 export interface Bucket {
   readonly key: string
   readonly capacity: number
-  /** Milliseconds it takes an empty bucket to fill. The key lives twice as long. */
+  /** Milliseconds that an empty bucket takes to fill. The key expires after twice this time. */
   readonly refillMs: number
 }
 
@@ -62,7 +62,7 @@ export interface Counter {
 export interface CountResult {
   /** False: a sum would have exceeded its limit, and no counter was changed. */
   readonly ok: boolean
-  /** Sums in the order of the counters: after the addition, or the current ones when rejected. */
+  /** The sums in the order of the counters: after the addition, or the current sums when rejected. */
   readonly sums: readonly number[]
 }
 
@@ -86,13 +86,16 @@ export interface Store {
    * the entry.
    */
   swap(key: string, seen: StoreEntry | undefined, next: string | undefined, ttlMs?: number): Promise<boolean>
-  /** Takes `cost` (default 1) tokens from every bucket, or from none when one has too few. */
+  /** Takes `cost` (default 1) tokens from every bucket, or from no bucket when one has too few. */
   takeTokens(buckets: readonly Bucket[], cost?: number): Promise<BucketResult>
-  /** Adds to every counter, or to none when one would exceed its limit. Sums are capped at 9e15. Keys must differ. */
+  /**
+   * Adds to every counter, or to no counter when one would exceed its limit. Sums are capped at 9e15. Keys must differ.
+   */
   count(counters: readonly Counter[]): Promise<CountResult>
   /**
    * Returns the keys in pages, each after a bounded amount of work. Pages may be empty, and a key may appear twice. A
-   * key that exists during the whole scan appears; a key that is written or deleted meanwhile may or may not.
+   * key that exists during the whole scan is returned; a key that is written or deleted during the scan may or may not
+   * be returned.
    */
   scan(): AsyncIterable<readonly string[]>
   /** Returns a view of the store that prefixes every key. Closing a view has no effect; close the root. */
@@ -102,7 +105,7 @@ export interface Store {
   close(): Promise<void>
 }
 
-/** Rejects an invalid ttl, which is a programming error, in all implementations alike. */
+/** Rejects an invalid ttl, which is a programming error, in the same way for all implementations. */
 export function checkTtl(ttlMs: number | undefined): void {
   if (ttlMs !== undefined && !(Number.isSafeInteger(ttlMs) && ttlMs >= 1)) {
     throw new RangeError(`ttlMs must be a whole number of at least 1, got ${ttlMs}`)

@@ -15,7 +15,7 @@ import { OAuthError } from '../model/oauth-error.ts'
 import { type AssertionKeys, usableKeys } from './client-key-sets.ts'
 import type { ClientMetadataDocument } from './client-metadata.ts'
 
-/** Methods of registered clients. */
+/** Methods that registered clients can use. */
 type AuthMethod = 'none' | 'client_secret_basic' | 'client_secret_post'
 
 const preferred = 'token_endpoint_auth_method'
@@ -23,8 +23,8 @@ const alternatives = 'token_endpoint_auth_methods_supported'
 
 /**
  * Returns the method of a registered client: the first listed method that this server supports. A client that requests
- * a secret becomes a public client unless `confidentialClients` is on, because such clients also work without a secret.
- * Throws OAuthError invalid_client_metadata.
+ * a secret becomes a public client unless `confidentialClients` is on. Such clients also work without a secret. Throws
+ * OAuthError invalid_client_metadata.
  */
 export function selectAuthMethod(
   metadata: ClientMetadataDocument,
@@ -92,7 +92,7 @@ function readAlgs(required: unknown): readonly AssertionAlg[] | undefined {
   return known && [known]
 }
 
-/** Requires https, except for a URL on this machine, which requires that the document is on this machine too. */
+/** Requires https, except for a URL on this machine, which is accepted only if the document is on this machine too. */
 function isKeyUrl(url: string, clientId: string): boolean {
   if (url.length > 2048 || !URL.canParse(url) || url.includes('#')) return false
   const { protocol, hostname, username, password } = new URL(url)

@@ -44,7 +44,7 @@ export function claimedClient(assertion: string): string | undefined {
   }
 }
 
-/** Runs the checks that require no keys. Returns why the assertion is rejected, or undefined. */
+/** Runs the checks that require no keys. Returns the reason why the assertion is rejected, or undefined. */
 export function assertionViolation(assertion: string, algs: readonly AssertionAlg[]): string | undefined {
   if (assertion.length > maxLength) return 'the assertion is larger than 16 KiB'
   let header
@@ -62,7 +62,7 @@ export function assertionViolation(assertion: string, algs: readonly AssertionAl
     : 'the algorithm of the assertion is not allowed for this client'
 }
 
-/** `Ed25519` is another name for EdDSA with this curve, the only supported one (RFC 9864). */
+/** `Ed25519` is another name for EdDSA with this curve, which is the only supported curve (RFC 9864). */
 function headerAlgs(algs: readonly AssertionAlg[]): string[] {
   return algs.flatMap((alg) => (alg === 'EdDSA' ? [alg, 'Ed25519'] : [alg]))
 }
@@ -117,14 +117,14 @@ function checkClaims(
   { issuer, nowMs }: AssertionRules,
 ): VerifiedAssertion | string {
   const nowSec = Math.floor(nowMs / 1000)
-  // With several audiences, one of the other servers could present the assertion here.
+  // If the assertion had several audiences, one of the other servers could present it here.
   if ((Array.isArray(aud) && aud.length === 1 ? aud[0] : aud) !== issuer)
     return 'the audience of the assertion must be this issuer alone'
   if (typeof jti !== 'string' || jti === '') return 'the assertion has no jti'
   if (exp === undefined) return 'the assertion has no exp'
   if (iat !== undefined && (typeof iat !== 'number' || iat > nowSec + skewSec))
     return 'the assertion was issued in the future'
-  // Limits how long the mark against replay is stored, even if iat is absent.
+  // Limits how long the replay mark is stored, even if iat is absent.
   const begin = Math.min(iat ?? Number.POSITIVE_INFINITY, nowSec + skewSec)
   return exp - begin > maxLifeSec ? 'the assertion is valid for more than 5 minutes' : { jti, expSec: exp }
 }
@@ -146,7 +146,7 @@ export function replayKey(clientId: string, jti: string): string {
   return `assertion:${sha256(compoundKey('client-authentication', clientId, clientId, jti))}`
 }
 
-/** Returns how long the mark of a used assertion is stored: until every server rejects the assertion as expired. */
+/** Returns how long to remember a used assertion: until every server rejects it as expired. */
 export function replayMs({ expSec }: VerifiedAssertion, nowMs: number): number {
   return Math.max(1, Math.ceil((expSec + skewSec) * 1000 - nowMs))
 }

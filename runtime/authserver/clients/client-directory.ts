@@ -1,5 +1,5 @@
 /**
- * Finds and authenticates clients of all kinds, and extends the life of registrations that are in use.
+ * Finds and authenticates clients of all kinds, and extends the lifetime of registrations that are in use.
  *
  * A declared client takes precedence over a registration with the same id. It cannot conflict with a metadata document,
  * whose id is a URL.
@@ -27,7 +27,7 @@ export interface ClientCredentials {
   readonly secret: string | undefined
   readonly assertion?: string | undefined
   readonly method: TokenAuthMethod
-  /** True when the request has a Basic header, so that an error response needs a challenge. */
+  /** True when the request has a Basic header, in which case an error response needs a challenge. */
   readonly isBasic: boolean
 }
 
@@ -44,11 +44,11 @@ export interface ClientDirectory {
    */
   find(clientId: string, caller?: string): Promise<RegisteredClient | undefined>
   /**
-   * Returns the client that makes a token, revocation or introspection request. Throws OAuthError invalid_client, 429,
+   * Returns the client that sent a token, revocation or introspection request. Throws OAuthError invalid_client, 429,
    * and 503 when the client's keys or the store are unavailable. The limits for `caller` apply.
    */
   authenticate(credentials: ClientCredentials, caller: string): Promise<AuthenticatedClient>
-  /** Marks a registered client as used, so that it outlives the first day. */
+  /** Marks a registered client as used, so that its registration does not expire after the first day. */
   renew(client: RegisteredClient): Promise<void>
 }
 
@@ -58,7 +58,7 @@ export interface ClientDirectoryParts {
   readonly state: State
   readonly declared: DeclaredClients
   readonly documents: ClientDocuments | undefined
-  /** Separate caches, so that clients with documents cannot displace the keys of declared clients. */
+  /** Separate caches, so that clients with documents cannot displace the declared clients' keys. */
   readonly keySets: Readonly<Record<AssertionKind, ClientKeySets>>
   readonly config: Pick<AuthServerConfig, 'issuer' | 'scopesSupported' | 'baselineClientScopes'>
   readonly now: () => number
@@ -76,7 +76,7 @@ export function makeClientDirectory(parts: ClientDirectoryParts): ClientDirector
     return client && { ...client, scopes: clientScopes(client.scopes, config) }
   }
 
-  // An unknown client, a wrong secret and a wrong method get the same response, which reveals nothing.
+  // An unknown client, a wrong secret and a wrong method all get the same response, so it reveals nothing.
   async function authenticate(given: ClientCredentials, caller: string): Promise<AuthenticatedClient> {
     const own = declared.get(given.id)
     if (own) return authenticateDeclared(own, given, { ...parts, caller })
@@ -97,7 +97,7 @@ export function makeClientDirectory(parts: ClientDirectoryParts): ClientDirector
       await state.clients.touch(client.id, usedClientMs)
       return
     }
-    // Compared with the stored record, because a deleted registration must stay deleted.
+    // Compares with the stored record, because a deleted registration must stay deleted.
     const seen = await state.clients.read(client.id)
     if (seen) await state.clients.swap(client.id, seen, { ...seen.value, used: true }, usedClientMs)
   }
@@ -132,8 +132,8 @@ async function authenticateDescribed(
   given: ClientCredentials,
   parts: AuthenticationParts & { readonly documents: ClientDocuments },
 ): Promise<RegisteredClient> {
-  // The grant contains the document's values, so its host need not be available for every refresh. It also contains
-  // the client's authentication method (tokens/grants.ts).
+  // The grant contains the document's values, so the document's host need not be available for every refresh. It also
+  // contains the client's authentication method (tokens/grants.ts).
   if (given.method === 'none') return makeUnverifiedClient(given.id, 'none')
   if (given.assertion === undefined) throw clientAuthError(given, wrongMethod)
   // Checked first, so that a request that cannot succeed causes no fetch.
@@ -145,7 +145,7 @@ async function authenticateDescribed(
   return makeUnverifiedClient(given.id, 'private_key_jwt')
 }
 
-/** Verifies the assertion and marks it as used. Call it last: no later check may reject the client. */
+/** Verifies the assertion and marks it as used. Call this last, because no later check may reject the client. */
 async function checkAssertion(
   given: ClientCredentials,
   { keys, kind }: { readonly keys: AssertionKeys; readonly kind: AssertionKind },
@@ -167,7 +167,7 @@ async function checkAssertion(
   const waitMs = await takePermission(state.store, limits[kind], { caller, host: clientId })
   if (waitMs > 0) throw tooManyRequests(waitMs)
   const ttlMs = replayMs(verified, now())
-  // The number of described clients is unlimited, so their records must not displace those of signed-in users.
+  // The number of described clients is unlimited, so their records must not displace the records of signed-in users.
   const yields = kind === 'described'
   const isFirst = await state.store.set(replayKey(clientId, verified.jti), '1', {
     ttlMs,

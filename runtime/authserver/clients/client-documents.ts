@@ -1,11 +1,11 @@
 /**
- * Clients that are described by a metadata document at their own URL, fetched on demand and cached.
+ * Clients that are described by a metadata document at their own URL. The document is fetched on demand and cached.
  *
  * Any untrusted client can make this server fetch a document. The fetch is therefore guarded (public addresses only, no
- * redirects, a few kilobytes, a few seconds), limited per host and caller, merged with simultaneous fetches, and cached
- * when it fails. The cache is an LRU with one fixed lifetime; Cache-Control is not read
+ * redirects, a few kilobytes, a few seconds) and limited per host and caller. Simultaneous fetches are merged, and
+ * failures are cached. The cache is an LRU with one fixed lifetime; Cache-Control is not read
  * (docs/reference/specification/external-auth.md). While a host is down or its limit is reached, a copy from the last
- * day may serve a login.
+ * day may be used for a login.
  * Source: draft-ietf-oauth-client-id-metadata-document-02; MCP 2025-11-25;
  * docs/reference/specification/external-auth.md#cimd, cimd.
  */
@@ -46,7 +46,7 @@ interface Cached extends DescribedClient {
 
 interface FailedFetch {
   readonly atMs: number
-  /** The violated rule. Undefined for a failed fetch: its cause is not shown, because a client chose the address. */
+  /** The violated rule. Undefined for a failed fetch. The cause is not shown, because a client chose the address. */
   readonly reason: string | undefined
   readonly isTransient: boolean
 }
@@ -90,7 +90,7 @@ export function makeClientDocuments(parts: ClientDocumentParts): ClientDocuments
   ): Promise<DescribedClient | undefined> {
     const { host, hostname } = new URL(clientId)
     const stale = findStaleCopy(clientId)
-    // All ports of a host count as one host. On this machine, they are different clients.
+    // All ports of a host share one limit. On this machine, each port has its own limit.
     if (!(await parts.mayFetch(isLoopbackHost(hostname) ? host : hostname, caller))) {
       if (stale) return stale
       throw new GatehouseError('AUTH_UNAVAILABLE', { headers: { 'retry-after': '10' } })
@@ -145,12 +145,12 @@ export function makeClientDocuments(parts: ClientDocumentParts): ClientDocuments
   return { accepts, find, findKeys }
 }
 
-/** Throws invalid_client with the reason. If there is no reason, returns undefined, as for an unknown client. */
+/** Throws invalid_client with the reason. Without a reason, returns undefined, as for an unknown client. */
 function rejectDocument({ reason }: FailedFetch): undefined {
   if (reason !== undefined) throw new OAuthError('invalid_client', reason)
 }
 
-/** Returns the rule that a document violates, in fixed wording; undefined when the fetch failed. */
+/** Returns the rule that a document violates, in fixed wording, or undefined when the fetch failed. */
 function describeViolation(error: unknown): string | undefined {
   if (error instanceof OAuthError) return `the client metadata document is not accepted: ${error.message}`
   return error instanceof OAuthClientError && error.kind === 'protocol' ? error.message : undefined

@@ -1,8 +1,9 @@
 /**
  * The public keys of clients that authenticate with assertions: inline, or fetched from a client's `jwks_uri`.
  *
- * An untrusted client can choose the address, and any client can present an unknown `kid`. Fetches are therefore guarded,
- * limited per host and caller, merged, and at least 30 s apart for one address, whether they succeed or fail.
+ * An untrusted client can choose the address, and any client can present an unknown `kid`. Fetches are therefore
+ * guarded, limited per host and caller, and merged. Fetches from one address are at least 30 s apart, whether they
+ * succeed or fail.
  * Source: RFC 7517; OpenID Connect Core section 10.1.1 (rotation).
  */
 import { createLocalJWKSet, errors, type JWTVerifyGetKey } from 'jose'
@@ -16,7 +17,7 @@ import {
   OAuthClientError,
 } from '../../oauth/index.ts'
 
-/** Keys of one client. Exactly one of `jwks` and `jwksUri` is set. */
+/** The keys of one client. Exactly one of `jwks` and `jwksUri` is set. */
 export interface AssertionKeys {
   readonly jwks?: readonly JsonRecord[]
   readonly jwksUri?: string
@@ -136,7 +137,7 @@ function inlineKeys(keys: readonly JsonRecord[]): JWTVerifyGetKey {
   return made
 }
 
-/** Ignores unusable keys. Throws OAuthClientError `protocol` when no usable key is left. */
+/** Ignores unusable keys. Throws OAuthClientError `protocol` when there is no usable key. */
 function toKeySet(keys: unknown): JWTVerifyGetKey {
   const usable = usableKeys(keys)
   if (usable.length === 0)
@@ -151,7 +152,7 @@ export function usableKeys(keys: unknown): readonly (JsonRecord & { readonly kty
     if (!isFields(key) || typeof key['kty'] !== 'string') return []
     if (!assertionAlgs.some((alg) => clientKeyViolations(key, alg, 'key').length === 0)) return []
     const { alg, ...rest } = key
-    // jose compares the name, and this key type has two names for one algorithm.
+    // jose compares algorithm names, and this key type has two names for one algorithm.
     return [{ ...rest, kty: key['kty'], ...(key['kty'] === 'OKP' ? {} : { alg }) }]
   })
 }

@@ -1,7 +1,7 @@
 /**
  * Reads client metadata, registered (RFC 7591) or fetched (client-id metadata document).
  *
- * RFC 7591 section 3.2.1 lets a server replace metadata. Grant types are narrowed to the supported ones, and rejected
+ * RFC 7591 section 3.2.1 lets a server replace metadata. Unsupported grant types are dropped; the request is rejected
  * when no supported type is left. Unknown scopes are dropped; when no supported scope is left, the client gets all
  * supported scopes. A public client with loopback or private-use redirect URIs is native, whatever its application_type
  * is. Redirect URIs are never changed. Private-use URIs in a document are skipped. Display text is the client's own
@@ -16,7 +16,7 @@ import type { RegisteredClient } from '../model/records.ts'
 import { isUnownedRedirect, redirectUriViolation, usesPrivateScheme } from './redirect-uri.ts'
 import { clientScopes, parseScope } from '../model/scopes.ts'
 
-/** Untrusted members, as they arrived. */
+/** Untrusted members, as received. */
 export type ClientMetadataDocument = Readonly<Record<string, unknown>>
 
 type ClientTraits = Omit<
@@ -28,9 +28,11 @@ const maxRedirects = 10
 const offlineAccess = 'offline_access'
 
 interface MetadataRules {
-  /** True for a metadata document. Its private-use redirect URIs are skipped, because it cannot own a scheme. */
+  /**
+   * True for a metadata document. Its private-use redirect URIs are skipped, because a document cannot own a scheme.
+   */
   readonly isDocument: boolean
-  /** True when the client has a secret. A web client then keeps its type's redirect rules. */
+  /** True when the client has a secret. A web client is then subject to the redirect rules of its type. */
   readonly isConfidential: boolean
 }
 
@@ -42,7 +44,7 @@ export function readClientMetadata(
 ): ClientTraits {
   const declaredType = readApplicationType(metadata)
   const redirectUris = readRedirectUris(metadata, declaredType, rules)
-  // Some desktop clients register as web. Their redirect URIs show that they are native.
+  // Some desktop clients register as web, but their redirect URIs show that they are native.
   const applicationType = redirectUris.some(isUnownedRedirect) ? 'native' : declaredType
   const grantTypes = readList(metadata, 'grant_types', ['authorization_code', 'refresh_token'])
   readList(metadata, 'response_types', ['code'])
@@ -52,7 +54,7 @@ export function readClientMetadata(
     grantTypes: isAbsentList(metadata['grant_types']) ? [...grantTypes, 'refresh_token'] : grantTypes,
     scopes: readScopes(metadata, config, { canRefresh: grantTypes.includes('refresh_token') }),
     applicationType,
-    // A name is for users and may contain joiners that its script needs.
+    // A name is shown to users and may contain joiners that its script requires.
     name: readText(metadata, 'client_name', { max: 256, hidden: hiddenInLine }),
     uri: readText(metadata, 'client_uri', { max: 2048 }),
     softwareId: readText(metadata, 'software_id', { max: 256 }),
@@ -99,7 +101,7 @@ function isAbsentList(value: unknown): boolean {
   return value === undefined || value === null || (Array.isArray(value) && value.length === 0)
 }
 
-/** Returns the supported values of a list. The first one is the default and is required. */
+/** Returns the supported values of a list. The first supported value is the default and is required. */
 function readList(
   metadata: ClientMetadataDocument,
   member: string,
@@ -118,8 +120,8 @@ function readList(
 
 /**
  * Reads `scope`, which is a string, or a list in requests from some clients. Adds offline_access for a client that
- * registers the grant type refresh_token: clients register the scopes of the protected resource, which do not include
- * offline_access, and add it to the authorization request.
+ * registers the grant type refresh_token. Clients register the protected resource's scopes, which do not include
+ * offline_access, and add it only to the authorization request.
  * Source: behaviour of publicly available MCP clients; RFC 7591 section 3.2.1.
  */
 function readScopes(

@@ -1,9 +1,9 @@
 /**
  * Clients that the operator declared. They get tokens for themselves and cannot sign users in.
  *
- * The file and its secrets are read again every few seconds. A removed client loses its tokens at once. If it is added
- * again, this process keeps rejecting tokens from before the removal. Removals are not stored, so after a restart those
- * tokens are valid until they expire, at most an hour later.
+ * The file and its secrets are read again every few seconds. A removed client loses its tokens immediately. If it is
+ * added again, this process keeps rejecting tokens from before the removal. Removals are not stored, so after a restart
+ * those tokens are valid until they expire, at most an hour later.
  * Source: RFC 6749 sections 2.3.1 and 4.4.
  */
 import { timingSafeEqual } from 'node:crypto'
@@ -23,7 +23,7 @@ export interface MachineClient {
   readonly tokenMs: number
 }
 
-/** Longest life of a token, after which a removal no longer matters. */
+/** Longest lifetime of a token. After this time, a removal no longer matters. */
 const maxTokenMs = 3_600_000
 
 export class DeclaredClients {
@@ -33,7 +33,7 @@ export class DeclaredClients {
   /** When each removed client was removed, in Unix milliseconds. */
   readonly #removed = new Map<string, number>()
 
-  /** Throws INVALID_CONFIG with every unusable secret. */
+  /** Throws INVALID_CONFIG listing every unusable secret. */
   constructor(read: () => readonly DeclaredClientSettings[], now: () => number) {
     this.#read = read
     this.#now = now
@@ -63,7 +63,7 @@ export class DeclaredClients {
     throwIfAny(violations)
   }
 
-  /** True when the client is declared and was not removed since this time. */
+  /** True when the client is declared and has not been removed since this time. */
   isDeclaredSince(clientId: string, sinceSec: number): boolean {
     const removedAtMs = this.#removed.get(clientId)
     return this.#clients.has(clientId) && (removedAtMs === undefined || sinceSec * 1000 > removedAtMs)

@@ -1,8 +1,8 @@
 /**
- * Validates redirect URIs at registration, and matches the one in a request.
+ * Validates redirect URIs at registration, and matches the redirect URI in a request.
  *
- * URIs are compared as whole strings, except the port of a loopback address, because native apps open a random one (RFC
- * 8252 section 7.3). Schemes that a browser executes or reads locally are always rejected.
+ * URIs are compared as whole strings, except for the port of a loopback address, because native apps open a random port
+ * (RFC 8252 section 7.3). Schemes that a browser executes or reads locally are always rejected.
  * Source: RFC 6749 section 3.1.2, RFC 8252 sections 7 and 8.4, RFC 9700 section 4.1.
  */
 import { unbracket } from '../../net/index.ts'
@@ -24,8 +24,8 @@ const forbiddenSchemes: ReadonlySet<string> = new Set([
 const maxLength = 2048
 
 /**
- * Returns why the URI cannot be registered, or undefined if it can. A `web` client runs on a server, so it has no
- * loopback address and no private-use scheme (OpenID Connect Registration section 2).
+ * Returns the reason why the URI cannot be registered, or undefined if it can. A `web` client runs on a server, so it
+ * has no loopback address and no private-use scheme (OpenID Connect Registration section 2).
  */
 export function redirectUriViolation(uri: string, applicationType: 'native' | 'web'): string | undefined {
   if (uri.length > maxLength) return `must have at most ${maxLength} characters`
@@ -38,7 +38,7 @@ export function redirectUriViolation(uri: string, applicationType: 'native' | 'w
   if (url.username !== '' || url.password !== '') return 'must not contain user information'
   if (url.protocol !== 'https:' && url.protocol !== 'http:')
     return privateSchemeViolation(url, applicationType)
-  // Browsers accept host names that are invalid in DNS. Such a name could change a policy header.
+  // Browsers accept host names that are invalid in DNS. Such a name could alter a policy header.
   if (!/^[\w.-]+$|^\[[\da-f:.]+\]$/i.test(url.hostname)) return 'must have a plain host name'
   if (!beginsWithOrigin(uri, url)) return `must begin with its parsed origin, ${url.origin}`
   if (url.protocol === 'https:') return undefined
@@ -47,7 +47,7 @@ export function redirectUriViolation(uri: string, applicationType: 'native' | 'w
 }
 
 /**
- * True when the URI begins with the origin of the parsed URL, ignoring case. Browsers and libraries parse
+ * True when the URI begins with the parsed URL's origin, ignoring case. Browsers and libraries parse
  * `https:evil.example/cb` or `https://0x7f.1/` differently, and a user cannot tell where such a URI points.
  */
 function beginsWithOrigin(uri: string, { origin }: URL): boolean {
@@ -64,8 +64,8 @@ export function usesPrivateScheme(uri: string): boolean {
 }
 
 /**
- * Private-use schemes should be reverse domain names (RFC 8252 section 7.1). Schemes of known MCP clients are accepted
- * as well.
+ * Private-use schemes should be reverse domain names (RFC 8252 section 7.1). Schemes of known MCP clients are also
+ * accepted.
  */
 function privateSchemeViolation({ protocol }: URL, applicationType: 'native' | 'web'): string | undefined {
   if (applicationType === 'web') return 'must be https for a web application'
@@ -101,7 +101,7 @@ export function isUnownedRedirect(uri: string): boolean {
   return new URL(uri).protocol !== 'https:'
 }
 
-/** Returns the host for users, or the scheme of a private-use URI. */
+/** Returns the host to show to users, or the scheme of a private-use URI. */
 export function redirectHost(uri: string): string {
   const url = new URL(uri)
   return /^https?:$/.test(url.protocol) ? url.host : url.protocol

@@ -2,8 +2,8 @@
  * Connected accounts: the page where users connect, renew and disconnect their clients' providers.
  *
  * The sign-in cookie, which only a completed login sets, identifies the user. The page shows no secrets. Connecting is
- * a login at one provider for one client. It must end in the browser that began it (for the first provider, as the same
- * user), and it changes only that provider's tokens. Every change comes from the page's own form.
+ * a login at one provider for one client. It must end in the browser that began it, and it changes only that provider's
+ * tokens. At the first provider, it must also end with the same user. Every change comes from the page's own form.
  * Source: docs/reference/specification/external-auth.md#upstreamProviders, upstreamProviders; RFC 9700 section 4.7.
  */
 import { type Exchange, shortClientId } from '../../net/index.ts'
@@ -43,7 +43,7 @@ export async function showAccounts(exchange: Exchange, context: AuthServerContex
   sendPage(exchange, page, { headers: { 'Set-Cookie': [form.cookie] } })
 }
 
-/** Returns the user of this browser. Throws OAuthError login_required. */
+/** Returns the user who has signed in with this browser. Throws OAuthError login_required. */
 async function requireSignIn(
   exchange: Exchange,
   context: AuthServerContext,
@@ -66,7 +66,7 @@ const handleOf = (session: LoginSession): string => sha256(`accounts ${session.i
 async function describeSession(session: LoginSession, context: AuthServerContext): Promise<ConnectedClient> {
   const accounts = context.upstreams.map(async (upstream, index) => ({
     ...(await describeAccount(session, upstream, context)),
-    // A synthesized subject changes with every login, so another user could not be detected.
+    // A synthesized subject changes with every login, so a different user could not be detected.
     canConnect: index > 0 || !isSynthesized(session.userId),
   }))
   return {
@@ -100,7 +100,7 @@ async function describeAccount(
   return { name, host, state: leftMs > 0 ? 'expiring' : 'broken', leftMs }
 }
 
-/** POST: connects (or renews), disconnects, ends a client, or signs this browser out. */
+/** POST: connects (or renews) or disconnects a provider, ends a client's access, or signs this browser out. */
 export async function changeAccounts(exchange: Exchange, context: AuthServerContext): Promise<void> {
   const form = await readForm(exchange)
   const { signIn, userId } = await requireSignIn(exchange, context)
@@ -138,14 +138,14 @@ async function disconnect(
 ): Promise<void> {
   const { id: sessionId, clientId, userId } = session
   await withdrawConsents(context, session)
-  // Without its only provider, the client could do nothing but refresh its tokens.
+  // Without its only provider, the client could only refresh its tokens.
   if (context.upstreams.length === 1) await context.sessions.endSession(sessionId)
   else await context.sessions.disconnect(sessionId, upstream)
   const reason = 'disconnected by the user'
   context.emit(makeEvent('grant_ended', { clientId, userId, sessionId, upstream, reason }))
 }
 
-/** Sends the browser to one provider, to connect it to one client. */
+/** Sends the browser to a provider, to connect the provider to a client. */
 async function startConnection(
   exchange: Exchange,
   { session, upstream }: { readonly session: LoginSession; readonly upstream: Upstream },

@@ -2,7 +2,7 @@
  * The authorization endpoint: checks a request completely, then redirects the browser to the consent page.
  *
  * Until the redirect URI is known to belong to the client, errors are shown here. Afterwards they go to the client,
- * with state and issuer. PKCE and resource are checked here as well, so that no user signs in for a code that the
+ * with state and issuer. PKCE and the resource are also checked here, so that no user signs in for a code that the
  * client cannot redeem.
  * Source: RFC 6749 section 4.1.1, OAuth 2.1 section 4.1.1, RFC 7636 section 4.4.1, RFC 8707 section 2, RFC 9207, RFC
  * 9700 section 4.1, OpenID Connect Core section 3.1.2.1.
@@ -76,8 +76,8 @@ export async function authorize(exchange: Exchange, context: AuthServerContext):
 
 /**
  * True when the user must confirm the redirect. An untrusted client can register a web address and send users here with
- * a request that fails, which would redirect them to its site in the name of this server (RFC 9700 section 4.11.2).
- * Silent requests, clients without pages, and addresses on the user's own machine are redirected at once.
+ * a request that fails. The error would then redirect them to its site in this server's name (RFC 9700 section 4.11.2).
+ * Silent requests, clients without pages, and addresses on the user's own machine are redirected immediately.
  */
 function needsConfirmation({ exchange, parameters }: Draft, redirectUri: string): boolean {
   return (
@@ -129,7 +129,7 @@ function refuseRepeated({ parameters }: Draft): void {
 }
 
 /**
- * Limits everything that is stored until the login ends, because any untrusted client can start a login. RFC 6749
+ * Limits the data that is stored until the login ends, because any untrusted client can start a login. RFC 6749
  * appendix A.5 allows visible ASCII in `state`; JSON would encode a control character as six characters.
  */
 function refuseOversized({ parameters }: Draft): void {
@@ -184,7 +184,7 @@ function checkPkce({ parameters }: Draft): void {
   }
 }
 
-/** Unsupported scopes are ignored (RFC 6749 section 3.3). The token response lists the granted ones. */
+/** Unsupported scopes are ignored (RFC 6749 section 3.3). The token response lists the granted scopes. */
 function checkScopes(draft: Draft, { config }: AuthServerContext): void {
   const registered = draft.client?.scopes ?? []
   const requested = supportedScopes(parseScope(draft.parameters.get('scope') ?? ''), config)
@@ -222,7 +222,7 @@ function isResource(resource: string): boolean {
   return URL.canParse(resource) && !resource.includes('#') && /^https?:$/.test(new URL(resource).protocol)
 }
 
-/** Ignores case in the scheme and the host, default ports and one trailing slash (MCP authorization). */
+/** Ignores default ports, one trailing slash, and case in the scheme and the host (MCP authorization). */
 function sameResource(a: string, b: string): boolean {
   const plain = (url: string): string => canonicalResource(url).replace(/\/$/, '')
   return plain(a) === plain(b)
@@ -247,13 +247,13 @@ function checkMaxAge(draft: Draft): void {
   draft.maxAgeSec = Number(value)
 }
 
-/** Drops a hint that is too long, because a truncated one would identify another user. */
+/** Drops a hint that is too long, because a truncated hint would identify another user. */
 function readLoginHint(parameters: Parameters): string | undefined {
   const hint = parameters.get('login_hint')
   return hint !== undefined && Buffer.byteLength(hint) <= 256 ? hint : undefined
 }
 
-/** Stores the checked request. Returns its handle, which is the only part that the browser receives. */
+/** Stores the checked request. Returns its handle, which is all that the browser receives. */
 async function storeRequest(
   { parameters, scopes, resources, prompt, maxAgeSec }: Draft,
   about: {

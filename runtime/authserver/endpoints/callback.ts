@@ -1,9 +1,9 @@
 /**
  * The callback of every upstream: completes one upstream step of a login, or connects an account.
  *
- * Removing the step's record makes each response valid only once. It must come from the requested provider and in the
- * browser that started the login. The provider's module verifies the response. Its text is only logged, never sent to
- * the client.
+ * The step's record is removed, so each response is valid only once. The response must come from the requested
+ * provider, in the browser that started the login. The provider's module verifies the response. Text from the provider
+ * is only logged, never sent to the client.
  * Source: RFC 6749 section 4.1.2, RFC 9207, RFC 9700 sections 4.4 (mix-up) and 4.7 (CSRF); OpenID Connect Core 3.1.2.5.
  */
 import type { Exchange } from '../../net/index.ts'
@@ -52,7 +52,7 @@ async function takeWaiting(
   return waiting
 }
 
-/** Returns the id of the browser that started the login. Throws OAuthError access_denied in another browser. */
+/** Returns the id of the browser that started the login. Throws OAuthError access_denied for another browser. */
 function checkBrowser(
   exchange: Exchange,
   { browser, provider }: Pick<UpstreamStep, 'browser' | 'provider'>,
@@ -68,8 +68,9 @@ function checkBrowser(
 }
 
 /**
- * Mix-up (RFC 9700 section 4.4): a code from one provider must not be sent to another. A redirect URI or an `iss` that
- * belongs to another provider reveals it, even when the expected provider has not advertised an issuer.
+ * Prevents mix-up (RFC 9700 section 4.4): a code from one provider must not be sent to another. A redirect URI or an
+ * `iss` that belongs to another provider reveals a mix-up, even when the expected provider has not advertised an
+ * issuer.
  */
 function checkSender(
   { path, iss }: { readonly path: string; readonly iss: string | null },
@@ -83,7 +84,7 @@ function checkSender(
     throw new OAuthClientError('protocol', 'the response came from another provider')
 }
 
-/** Adds the provider's tokens, and from the first provider the user, to the login. */
+/** Adds the provider's tokens to the login; the first provider also adds the user. */
 async function finishUpstreamStep(
   step: UpstreamStep,
   { exchange, finish }: UpstreamResponse,

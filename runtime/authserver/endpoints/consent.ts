@@ -2,8 +2,8 @@
  * The consent page: asks the user before anything goes upstream, and binds the login to this browser.
  *
  * To the provider, this server is one client for all clients that register here. Without this page, an untrusted client
- * could use the login that the user already has at the provider (confused deputy). The page is on the host of the
- * callback, because the binding cookie must come back there.
+ * could use the user's existing login at the provider (confused deputy). The page is on the callback's host, because
+ * the browser must send the binding cookie there.
  * Source: MCP 2025-11-25 security best practices; RFC 9700 sections 4.7 and 4.16.
  */
 import type { Exchange } from '../../net/index.ts'
@@ -78,7 +78,7 @@ export function refuseConsent(request: AuthRequest, context: AuthServerContext, 
   return makeErrorRedirect(context, request, error)
 }
 
-/** Returns the required providers and those that the user selected. */
+/** Returns the required providers and the providers that the user selected. */
 export function readChosenProviders(form: Parameters, context: AuthServerContext): readonly string[] {
   const selected = form.all('provider')
   return context.upstreams

@@ -1,8 +1,8 @@
 /**
  * Reads the parameters of OAuth requests (query or form) and client credentials.
  *
- * A parameter without a value is treated as absent. A repeated one is rejected, except `resource`, because two readers
- * could take different values (RFC 6749 section 3.1, RFC 8707 section 2).
+ * A parameter without a value is treated as absent. A repeated parameter is rejected, except `resource`, because two
+ * readers could use different values (RFC 6749 section 3.1, RFC 8707 section 2).
  */
 import { type Exchange, readBody } from '../../net/index.ts'
 import { assertionType, claimedClient } from '../clients/client-assertion.ts'
@@ -40,7 +40,7 @@ export class Parameters {
     return this.#values.has(name)
   }
 
-  /** Returns the first parameter that is repeated but must not be. */
+  /** Returns the first repeated parameter, ignoring `resource`. */
   repeated(): string | undefined {
     for (const [name, values] of this.#values) if (values.length > 1 && name !== 'resource') return name
     return undefined
@@ -88,14 +88,17 @@ export async function readUniqueForm(exchange: Exchange): Promise<Parameters> {
   throw new OAuthError('invalid_request', `the parameter${shown} is repeated`)
 }
 
-/** Throws OAuthError access_denied unless the form comes from the page that this browser was shown for the subject. */
+/**
+ * Throws OAuthError access_denied unless the form comes from the page that was shown to this browser for the subject.
+ */
 export function checkFormOrigin(
   exchange: Exchange,
   { form, subject }: { readonly form: Parameters; readonly subject: string },
   context: AuthServerContext,
 ): void {
   const { origin, 'sec-fetch-site': site } = exchange.req.headers
-  // Pages have no referrer, so browsers send "null" for the server's own forms too. The form field decides then.
+  // Pages send no referrer, so browsers send the origin "null" for the server's own forms too. The form field decides
+  // then.
   const isForeign = origin !== undefined && origin !== 'null' && origin !== context.urls.pageOrigin
   const isOwn = isOwnForm(exchange, { subject, field: form.get('form') ?? '' }, context)
   if (isForeign || (site !== undefined && site !== 'same-origin') || !isOwn) {

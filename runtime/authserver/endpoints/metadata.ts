@@ -10,8 +10,8 @@ import { sendDocument } from './responses.ts'
 import { grantTypesSupported } from './token.ts'
 
 /**
- * RFC 8414. Contains only what a client can use, and the authorization endpoint: MCP SDKs reject metadata without it,
- * also when they request no login.
+ * RFC 8414. Contains only what a client can use, plus the authorization endpoint. MCP SDKs reject metadata without it,
+ * even when they request no login.
  */
 function serverMetadata(context: AuthServerContext): Record<string, unknown> {
   const { config, urls } = context
@@ -59,7 +59,7 @@ function clientAuthMetadata(context: AuthServerContext): Record<string, unknown>
   }
 }
 
-/** The members of RFC 8414 and of OpenID Connect Discovery. */
+/** The members that RFC 8414 and OpenID Connect Discovery define. */
 function openidMetadata(context: AuthServerContext): Record<string, unknown> {
   if (!canSignIn(context)) return serverMetadata(context)
   return {
@@ -86,7 +86,10 @@ function clientAuthMethods(context: AuthServerContext): readonly string[] {
   ]
 }
 
-/** Returns the algorithms of declared clients, or all algorithms if clients with a metadata document can have keys. */
+/**
+ * Returns the algorithms that declared clients use, or all algorithms if clients with a metadata document can have
+ * keys.
+ */
 function assertionAlgsInUse(context: AuthServerContext): readonly string[] {
   if (context.config.cimd && canSignIn(context)) return assertionAlgs
   const used = new Set(context.declared.all().flatMap(({ keys }) => keys?.algs ?? []))

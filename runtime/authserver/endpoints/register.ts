@@ -1,9 +1,9 @@
 /**
  * Dynamic client registration, and management of the registration by the client itself.
  *
- * Registration is open to untrusted clients. It is therefore limited per caller and in total, and bounded in size, and
- * an unused registration expires after a day even when it is updated. The response contains the metadata that this
- * server replaced (RFC 7591 section 3.2.1). Secrets and management tokens are stored as hashes.
+ * Registration is open to untrusted clients. It is therefore limited per caller and in total, and bounded in size. An
+ * unused registration expires after a day, even when it is updated. The response contains the metadata that this server
+ * replaced (RFC 7591 section 3.2.1). Secrets and management tokens are stored as hashes.
  * Source: RFC 7591, RFC 7592; docs/reference/specification/external-auth.md (baselineClientScopes).
  */
 import { randomUUID, timingSafeEqual } from 'node:crypto'
@@ -49,7 +49,7 @@ export async function registerClient(exchange: Exchange, context: AuthServerCont
   sendPrivate(exchange, body, { status: 201 })
 }
 
-/** Returns an id that no declared client has. Operators choose those ids, so even a UUID could be taken. */
+/** Returns an id that no declared client uses. Operators choose those ids, so even a UUID could be taken. */
 function newClientId(context: AuthServerContext): string {
   const id = randomUUID()
   return context.declared.get(id) ? newClientId(context) : id
@@ -99,8 +99,8 @@ async function updateClient(
   const traits = readClientMetadata(metadata, context.config, rules)
   const next = { ...traits, id, kind, authMethod, secretHash, managementHash, issuedAtSec, used }
   checkSize(next)
-  // Only actual use extends the life of a registration. Otherwise an untrusted client could keep any number of them
-  // forever.
+  // Only actual use extends the lifetime of a registration. Otherwise, an untrusted client could keep any number of
+  // them forever.
   if (!(await context.state.clients.swap(id, seen, next, used ? usedClientMs : undefined)))
     throw new OAuthError('temporarily_unavailable', 'another request changed the registration; try again')
   context.emit(makeEvent('client_updated', { clientId: id }))

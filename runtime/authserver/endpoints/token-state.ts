@@ -25,8 +25,8 @@ import {
 import { sendEmpty, sendPrivate } from './responses.ts'
 
 /**
- * POST /oauth/revoke: either kind of token ends its grant. The last grant ends the upstream tokens. A machine's token
- * has no grant, so only that token is revoked.
+ * POST /oauth/revoke: either kind of token ends its grant. When the last grant ends, the upstream tokens end too. A
+ * machine's token has no grant, so only the token itself is revoked.
  */
 export async function revokeToken(exchange: Exchange, context: AuthServerContext): Promise<void> {
   const form = await readUniqueForm(exchange)
@@ -72,7 +72,7 @@ async function revokeGrant(
 
 type GrantIds = Pick<Grant, 'sessionId' | 'grantId' | 'clientId' | 'userId' | 'authMethod'>
 
-/** Returns the grant of a token. An old refresh token from a live family identifies it as well. */
+/** Returns the grant of a token. An old refresh token from a live family also identifies the grant. */
 async function findGrant(token: string, context: AuthServerContext): Promise<GrantIds | undefined> {
   const refresh = await context.grants.inspectRefreshToken(token)
   if (refresh) return refresh.family
@@ -95,7 +95,9 @@ export async function introspectToken(exchange: Exchange, context: AuthServerCon
 
 interface Requester {
   readonly clientId: string
-  /** Subject whose tokens the request can read. Absent for a registered client, which can read all of its tokens. */
+  /**
+   * Subject whose tokens the request can read. Absent for a registered client, which can read all of its own tokens.
+   */
   readonly userId: string | undefined
 }
 
@@ -117,7 +119,7 @@ async function authenticateRequester(
   const client = await authenticateClient(exchange, form, context)
   if (client.kind === 'declared') return { clientId: client.id, userId: machineSubject(client.id) }
   if (client.authMethod !== 'none') return { clientId: client.id, userId: undefined }
-  // A public client proves nothing: any client could send its id.
+  // A public client proves nothing, because any client could send its id.
   const text = 'introspection requires a client secret or a bearer access token'
   throw new OAuthError('invalid_client', text, { headers: { 'WWW-Authenticate': 'Bearer' } })
 }

@@ -110,7 +110,8 @@ function readMachineResource(form: Parameters, client: MachineClient, context: A
   if (!within(requested, client.resources))
     throw new OAuthError('invalid_target', 'the requested resource is not declared for this client')
   const [audience, ...others] = requested.length > 0 ? requested : client.resources
-  // With a token for several servers, each of them could act as the client at the others (RFC 9700 section 2.3).
+  // If a token were valid for several servers, each of them could impersonate the client at the others (RFC 9700
+  // section 2.3).
   if (audience === undefined || others.length > 0)
     throw new OAuthError('invalid_target', 'resource must name exactly one server')
   return audience
@@ -130,7 +131,7 @@ function forUser(event: 'token_issued' | 'token_refreshed', grant: UserGrant): G
   }
 }
 
-/** Removes scopes for which the client is no longer registered. */
+/** Removes the scopes that the client is no longer registered for. */
 function withoutDroppedScopes(issued: IssuedGrant, client: RegisteredClient): IssuedGrant {
   if (client.kind !== 'dcr') return issued
   return { ...issued, scopes: issued.scopes.filter((scope) => client.scopes.includes(scope)) }
@@ -158,7 +159,7 @@ async function redeemRefreshToken(
   by: TokenRequester,
   context: AuthServerContext,
 ): Promise<IssuedGrant> {
-  // Clients repeat the scopes of their authorization request, which ignored the unsupported ones.
+  // Clients repeat the scopes from their authorization request, where unsupported scopes were ignored.
   const scopes = supportedScopes(parseScope(form.get('scope') ?? ''), context.config)
   const wanted = {
     scopes: scopes.length === 0 ? undefined : scopes,

@@ -1,5 +1,5 @@
 /**
- * The connected accounts page: for each of the user's clients, each provider with its state and buttons.
+ * The connected accounts page. For each of the user's clients, it shows each provider with its state and buttons.
  *
  * States are shown as words in addition to colours. A button's label states its effect and the client.
  */
@@ -10,7 +10,7 @@ import { providerTargets } from './pages.ts'
 export interface Account {
   readonly name: string
   readonly host: string
-  /** `none`: never connected. `expiring`: ends on its own, because the provider issued no refresh token. */
+  /** `none`: never connected. `expiring`: the connection will expire, because the provider issued no refresh token. */
   readonly state: 'connected' | 'expiring' | 'broken' | 'none'
   readonly leftMs?: number | undefined
   /** False when only a login from the client itself can renew it. */
@@ -29,7 +29,7 @@ interface ConnectedAccounts {
   /** Field that ties the forms to this browser. */
   readonly form: string
   readonly clients: readonly ConnectedClient[]
-  /** Clients whose session has ended because the sign-in at this provider has ended. */
+  /** Clients whose session ended because the sign-in at this provider ended. */
   readonly ended: readonly { readonly name: string; readonly provider: string }[]
   /** Provider that could not be connected. */
   readonly problem: string | undefined

@@ -1,10 +1,10 @@
 /**
  * Remembered consents, so that users are not asked again.
  *
- * A consent is remembered per user, client, redirect host and set of resources, for the scopes and providers that the
- * page showed. A redirect to the user's own machine is never remembered, because any program there could claim to be
- * the client. Disconnecting an account or signing a client out withdraws every consent of that client. The records
- * define the order of consents and withdrawals, because the clocks of replicas differ.
+ * A consent is remembered per user, client, redirect host and set of resources. It covers the scopes and providers that
+ * the page showed. A redirect to the user's own machine is never remembered, because any program there could claim to
+ * be the client. Disconnecting an account or signing out a client withdraws every consent to that client. The records
+ * define the order of consents and withdrawals, because the replicas' clocks differ.
  * Source: MCP 2025-11-25 security best practices (confused deputy).
  */
 import { isUnownedRedirect, redirectHost } from '../clients/redirect-uri.ts'
@@ -43,7 +43,7 @@ async function readConsent(
   return { consent: consent?.after === (withdrawn?.id ?? '') ? consent : undefined, withdrawn }
 }
 
-/** Adds an approved page to the user's consent. Does nothing when a withdrawal is newer than the approval. */
+/** Adds an approved page to the user's consent. Does nothing if a withdrawal is newer than the approval. */
 export async function rememberConsent(
   state: State,
   userId: string,
@@ -56,7 +56,7 @@ export async function rememberConsent(
   const scopes = [...new Set([...(before?.scopes ?? []), ...request.scopes])]
   const next = { scopes, providers, after: withdrawn?.id ?? '' }
   await state.consents.put(keyOf(userId, request), next, rememberedMs)
-  // The consent refers to the withdrawal, which must live as long.
+  // The consent refers to the withdrawal, so the withdrawal must be stored for as long as the consent.
   if (withdrawn) await state.withdrawals.touch(compoundKey(userId, request.clientId), rememberedMs)
 }
 

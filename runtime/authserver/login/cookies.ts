@@ -3,8 +3,8 @@
  *
  * The *binding* cookie is set when a login is approved and is required at its callback. A login that one browser began
  * therefore cannot be finished in another. It does not identify the user. The *sign-in* cookie does: every completed
- * login sets a new one, so its value cannot be known beforehand. The *form* cookie is set with a page and ties the form
- * to the browser (CSRF). A value is useless without its record or MAC.
+ * login sets a new cookie, so its value cannot be known beforehand. The *form* cookie is set with a page and ties the
+ * form to the browser (CSRF). A value is useless without its record or MAC.
  * Source: RFC 9700 section 4.7; MCP 2025-11-25 security best practices (confused deputy).
  */
 import { clearCookie, type Exchange, readCookie, setCookie } from '../../net/index.ts'
@@ -51,13 +51,13 @@ export function makeSignOutCookie({ urls }: CookieContext): string {
   return clearCookie({ ...signIn, secure: urls.secure })
 }
 
-/** Makes a form for this browser: its Set-Cookie value, and the field that must be submitted with it. */
+/** Creates a form for this browser: its Set-Cookie value, and the field that must be submitted with the form. */
 export function makeForm(
   exchange: Exchange,
   subject: string,
   { keys, urls: { secure } }: CookieContext,
 ): { cookie: string; field: string } {
-  // The value is kept while it is valid, so that pages in several tabs work.
+  // The value stays the same while it is valid, so that pages in several tabs work.
   const known = readCookie(exchange, { ...form, secure })
   const value = known !== undefined && /^[\w-]{22}$/.test(known) ? known : randomId(16)
   return { cookie: setCookie({ ...form, secure }, value), field: keys().mac('csrf', `${value}.${subject}`) }

@@ -1,9 +1,9 @@
 /**
- * The login as a whole: one upstream after the other, then the code.
+ * Runs the whole login: one upstream after the other, then the code.
  *
  * The first provider identifies the user and cannot be left out. The other providers only add tokens. Providers to
  * which the user is still connected through this client are skipped. Tokens are kept in the (sealed) record of the
- * upstream step and become rows only when the code is issued, so an abandoned login leaves nothing behind.
+ * upstream step. They become rows only when the code is issued, so an abandoned login leaves nothing behind.
  * Source: docs/reference/specification/external-auth.md#upstreamProviders, upstreamProviders; RFC 9207.
  */
 import { isTransient, makeLoginSecrets, OAuthClientError, tokenRefusal } from '../../oauth/index.ts'
@@ -29,7 +29,7 @@ export interface LoginRedirect {
   readonly signIn?: string
 }
 
-/** Takes the login one step further. `signIn` is the browser's sign-in so far, which a completed login replaces. */
+/** Takes the login one step further. `signIn` is the browser's current sign-in, which a completed login replaces. */
 export async function advanceLogin(
   context: AuthServerContext,
   login: LoginInProgress,
@@ -50,8 +50,8 @@ export async function advanceLogin(
 }
 
 /**
- * True when the consent that let this login skip the page was given by the user who has signed in. Another user may use
- * this browser, or the user may have withdrawn the consent in the meantime. Checked before the login continues.
+ * True when the consent that let this login skip the page was given by the user who has signed in. Another user may be
+ * using this browser, or the user may have withdrawn the consent in the meantime. Checked before the login continues.
  */
 async function hasConsent(context: AuthServerContext, login: IdentifiedLogin): Promise<boolean> {
   const { userId } = login.user
@@ -93,7 +93,7 @@ async function connectedProviders(
   return new Set(usable.map((row) => row?.provider ?? ''))
 }
 
-/** Returns where the browser goes for this provider, or to report that the provider cannot be used. */
+/** Returns where to send the browser for this provider, or to report that the provider cannot be used. */
 export async function startUpstreamStep(
   context: AuthServerContext,
   login: LoginInProgress,
@@ -101,10 +101,10 @@ export async function startUpstreamStep(
 ): Promise<string> {
   const { request } = login
   const { state, codeVerifier, codeChallenge, nonce } = makeLoginSecrets()
-  // Only the first upstream step identifies the user, so the others only support `none`.
+  // Only the first upstream step identifies the user, so the other steps support only `none`.
   const isFirst = login.user === undefined
   const prompt = request.prompt.filter((value) => value === 'none' || (isFirst && value !== 'consent'))
-  // A plain OAuth provider supports neither a silent login nor a repeated one.
+  // A plain OAuth provider supports neither a silent login nor a forced one.
   const needsPrompt = request.prompt.includes('none') || (isFirst && request.prompt.includes('login'))
   if (needsPrompt && upstream.type === 'oauth2') {
     return makeErrorRedirect(
@@ -132,7 +132,7 @@ export async function startUpstreamStep(
 }
 
 /**
- * Returns where the browser goes after a failed step. A failed first step ends the login; for later steps, the user
+ * Returns where to send the browser after a failed step. A failed first step ends the login; for later steps, the user
  * decides.
  */
 export async function handleUpstreamFailure(
@@ -195,7 +195,10 @@ function describeFailure(failure: unknown): ClientError {
   }
 }
 
-/** True for a temporary failure. A `server_error` from the token endpoint is temporary; one in a redirect is not. */
+/**
+ * True for a temporary failure. A `server_error` from the token endpoint is temporary; a `server_error` in a redirect
+ * is not.
+ */
 function isTemporary(failure: unknown, error: string | undefined): boolean {
   return error === 'server_error' ? isTransient(failure) : tokenRefusal(failure) === 'temporary'
 }
@@ -207,7 +210,9 @@ async function askUser(context: AuthServerContext, login: IdentifiedLogin, faile
   return `${context.urls.confirm}?request=${handle}`
 }
 
-/** Creates session, rows and code, replaces the browser's sign-in, and sends the browser back to the client. */
+/**
+ * Creates the session, the rows and the code, replaces the browser's sign-in, and sends the browser back to the client.
+ */
 async function completeLogin(
   context: AuthServerContext,
   login: IdentifiedLogin,

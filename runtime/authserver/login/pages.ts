@@ -1,8 +1,8 @@
 /**
  * The login pages: consent, a provider that could not be connected, and errors.
  *
- * A page marks what a client states about itself as a claim. It presents as fact only what this server has checked:
- * where the response goes, and who serves the description.
+ * A page marks everything that a client states about itself as a claim. Only facts that this server has checked are
+ * presented as such: where the response goes, and which host serves the description.
  * Source: MCP 2025-11-25 security best practices (consent page), client-id metadata documents section 6.
  */
 import { type Html, html, type HtmlPage, page } from '../../net/index.ts'
@@ -59,7 +59,7 @@ function hiddenFields({ handle, form }: PageForm): Html {
   return html`<input type="hidden" name="request" value="${handle}"><input type="hidden" name="form" value="${form}">`
 }
 
-/** Lists the providers that the user will sign in to. The user may have signed in to the first one already. */
+/** Lists the providers that the user will sign in to. The user may already have signed in to the first one. */
 function providerChoice(context: AuthServerContext, user: User | undefined): Html | undefined {
   const [first, ...others] = context.upstreams
   if (others.length === 0)
@@ -93,7 +93,9 @@ ${hiddenFields(form)}
   return page(`${failed} could not be connected`, body, formTargets(request, context))
 }
 
-/** Returns everything that a form may redirect to: the providers with their redirects, this server, and the client. */
+/**
+ * Returns every target that a form may redirect to: the providers with their redirects, this server, and the client.
+ */
 function formTargets({ redirectUri }: AuthRequest, context: AuthServerContext): readonly string[] {
   const { protocol, origin } = new URL(redirectUri)
   return [...providerTargets(context), /^https?:$/.test(protocol) ? origin : protocol]
@@ -105,9 +107,7 @@ export function providerTargets({ upstreams, urls }: AuthServerContext): readonl
   return ['https:', ...origins, urls.pageOrigin]
 }
 
-/**
- * The page for a client's request that failed before the user approved anything. The user decides about the redirect.
- */
+/** The page for a client request that failed before the user approved anything. The user decides about the redirect. */
 export function leavingPage(host: string, location: string): HtmlPage {
   const body = html`<h1>This client asked for something it cannot have</h1>
 <p>You can go back to it and tell it so. It will take you to:</p>

@@ -1,5 +1,5 @@
 /**
- * Reads stored JSON back into typed records: anything that does not match the record's shape is treated as absent.
+ * Reads stored JSON back into typed records. Anything that does not match the record's shape is treated as absent.
  *
  * A record written by another version of this server must never be partially interpreted, so there is no coercion.
  * Does no I/O.
@@ -46,7 +46,7 @@ export type Of<M> = {
   readonly [K in Exclude<keyof M, OptionalKeys<M>>]: M[K] extends RecordShape<infer T> ? T : never
 } & { readonly [K in OptionalKeys<M>]?: (M[K] extends Optional<infer T> ? T : never) | undefined }
 
-/** Parses an object with these fields and drops others. */
+/** Parses an object with these fields and drops all other fields. */
 export function record<const M extends Members>(members: M): RecordShape<Of<M>> {
   const each = Object.entries(members).map(([name, member]) => ({
     name,

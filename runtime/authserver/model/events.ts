@@ -7,7 +7,7 @@ import { sessionHash } from '../../observe/index.ts'
 
 type Outcome = 'success' | 'failure' | 'denied'
 
-/** Every event with its usual outcome. */
+/** Every event, with its usual outcome. */
 const outcomes = {
   client_registered: 'success',
   client_updated: 'success',
@@ -42,7 +42,7 @@ interface EventDetails {
 export interface AuthServerEvent extends EventDetails {
   readonly type: AuthServerEventType
   readonly outcome: Outcome
-  /** First characters of a hash of the session id. Distinguishes sessions but cannot be used to access one. */
+  /** First characters of a hash of the session id. Distinguishes sessions, but does not give access to them. */
   readonly sessionHash?: string | undefined
 }
 

@@ -12,7 +12,7 @@ export function sha256(value: string): string {
   return hash('sha256', value, 'base64url')
 }
 
-/** Joins parts into one compoundKey. The result is unambiguous whatever the parts contain. */
+/** Joins parts into a compoundKey. The result is unambiguous regardless of what the parts contain. */
 export function compoundKey(...parts: readonly string[]): string {
   return parts.map((part) => `${part.length}:${part}`).join('')
 }

@@ -34,7 +34,7 @@ const oauthCodes = {
 
 export type OAuthCode = keyof typeof oauthCodes
 
-/** Why a client's authentication failed, for the audit log only. */
+/** The reason why a client's authentication failed, for the audit log only. */
 interface ClientRejection {
   /** Absent for an unknown client, because untrusted clients choose the value. */
   readonly clientId?: string

@@ -2,8 +2,8 @@
  * The stored records as shapes. Every record is JSON and is sealed at rest (runtime/store).
  *
  * A *request* waits for consent, an *upstream step* for one upstream login, a *code* for its redemption. A *session*
- * contains what one user granted to one client. Its *grants* are the logins that feed it, each the root of one refresh
- * family. Its upstream rows contain the providers' tokens. A grant that its session does not list has ended.
+ * contains what one user granted to one client. Its *grants* are the logins that belong to it, each the root of one
+ * refresh family. Its upstream rows contain the providers' tokens. A grant that its session does not list has ended.
  */
 import { count, flag, list, maybe, type Of, oneOf, record, text } from './codec.ts'
 
@@ -25,7 +25,7 @@ export const client = record({
   softwareId: maybe(text),
   softwareVersion: maybe(text),
   issuedAtSec: count,
-  /** True after the first token. An unused registration expires after a day. */
+  /** True after the first token was issued. An unused registration expires after a day. */
   used: flag,
 })
 export type RegisteredClient = NonNullable<ReturnType<typeof client>>
@@ -82,13 +82,13 @@ const loginMembers = {
   browser: text,
   /** User whose remembered consent let this login skip the page. Absent when the page was shown. */
   consentOf: maybe(text),
-  /** When the user approved the page. Absent when it was skipped. */
+  /** When the user approved the page. Absent when the page was skipped. */
   approvedAtMs: maybe(count),
   /** Tokens of the finished upstream steps. They become rows only when the code is issued. */
   obtained: list(upstreamTokens),
 }
 
-/** A login that waits for the response of one upstream provider. */
+/** A login that is waiting for the response of one upstream provider. */
 export const upstreamStep = record({
   ...loginMembers,
   user: maybe(user),
@@ -113,7 +113,7 @@ export const connection = record({
 })
 export type UpstreamConnection = NonNullable<ReturnType<typeof connection>>
 
-/** A login that waits for the identified user's answer to a page. */
+/** A login that is waiting for the identified user's answer to a page. */
 export const confirmation = record({
   ...loginMembers,
   user,
@@ -129,7 +129,7 @@ const grantMembers = {
   clientKind: oneOf('dcr', 'cimd'),
   userId: text,
   scopes: list(text),
-  /** Resources that the client requested, or all. The token request selects one. */
+  /** Resources that the client requested, or all resources. The token request selects one. */
   resources: list(text),
   /** True when the client is registered for refreshing and offline_access is granted. */
   refreshable: flag,
@@ -187,13 +187,13 @@ export type LoginSession = NonNullable<ReturnType<typeof session>>
 export const row = record({ ...upstreamTokenMembers, userId: text, clientId: text })
 export type StoredRow = NonNullable<ReturnType<typeof row>>
 
-/** User of a browser. Every completed login makes a new record. */
+/** User of a browser. Every completed login creates a new record. */
 export const signIn = record({ userId: text })
 
-/** Clients that a user has signed in to, the latest first. Some of their sessions may have ended. */
+/** Clients that a user has signed in to, latest first. Some of their sessions may have ended. */
 export const connectedClients = record({ clients: list(text) })
 
-/** Provider whose ended sign-in has ended a user's session with a client. */
+/** Provider whose sign-in ended, and thereby ended a user's session with a client. */
 export const ending = record({ provider: text })
 
 export const consent = record({

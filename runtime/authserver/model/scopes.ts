@@ -9,7 +9,7 @@ export function parseScope(scope: string): readonly string[] {
   return [...new Set(scope.split(' ').filter((token) => token !== ''))]
 }
 
-/** Returns the scopes that the server supports, in order. The others are ignored (RFC 6749 section 3.3). */
+/** Returns the scopes that the server supports, in order. Other scopes are ignored (RFC 6749 section 3.3). */
 export function supportedScopes(
   scopes: readonly string[],
   { scopesSupported }: Pick<AuthServerConfig, 'scopesSupported'>,

@@ -1,8 +1,8 @@
 /**
  * The addresses of this server, derived from the issuer, the advertised base and the callbacks.
  *
- * Endpoints are below the issuer. Pages that set cookies are on the host of the callbacks, because a cookie belongs to
- * one host and the login must end in the browser that began it.
+ * Endpoints are under the issuer. Pages that set cookies are on the callbacks' host, because a cookie belongs to one
+ * host and the login must end in the browser that began it.
  * Source: docs/reference/specification/external-auth.md#endpoints, Endpoints; RFC 8414 section 3; OpenID Connect
  * Discovery section 4.
  */
@@ -45,7 +45,7 @@ export const paths = {
 export function makeUrls(config: AuthServerConfig): Urls {
   const { issuer } = config
   const callback = new URL(config.upstreams[0]?.redirectUri ?? issuer)
-  // {base}/oauth/callback: the pages have the base of the callback, because the same proxy forwards them.
+  // {base}/oauth/callback: the pages use the callback's base, because the same proxy forwards both.
   const pageBase = callback.pathname.endsWith(paths.callback)
     ? callback.pathname.slice(0, -paths.callback.length)
     : pathOf(issuer)

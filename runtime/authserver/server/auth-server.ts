@@ -1,8 +1,8 @@
 /**
- * Assembles the authorization server. It has no listener: the host passes each path to `routes` before its own pipeline
- * (no bearer check, no Origin check), and uses `keys`, `isLive` and `upstreamTokens` in the pipeline.
+ * Assembles the authorization server. It has no listener. The host passes each path to `routes` before its own pipeline
+ * (no bearer check, no Origin check). In the pipeline, it uses `keys`, `isLive` and `upstreamTokens`.
  *
- * Any configuration error prevents startup, and all of them are reported together. A provider or store that does not
+ * Any configuration error prevents startup, and all errors are reported together. A provider or store that does not
  * respond affects only readiness. Keys and secrets are read again every few seconds, so rotated files take effect
  * without a restart.
  * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer;
@@ -59,15 +59,15 @@ export interface AuthServerParts {
   readonly fetch?: Fetch
   /** For clients' metadata documents and keys, whose addresses are untrusted. Must be guarded and follow no redirects. */
   readonly documentFetch?: Fetch
-  /** Returns the current declared clients. Default: those in the configuration. Throws INVALID_CONFIG. */
+  /** Returns the current declared clients. Default: the clients in the configuration. Throws INVALID_CONFIG. */
   readonly readClients?: () => readonly DeclaredClientSettings[]
   /** Audit sink. Without it, events go to the log. */
   readonly onEvent?: (event: AuthServerEvent) => void
-  /** Interval for reading mounted keys and declared clients. Default 5 s. 0 disables it. */
+  /** How often to read mounted keys and declared clients. Default 5 s. 0 disables it. */
   readonly reloadEveryMs?: number
-  /** Interval for checking for records that are sealed with an older secret. Default one minute. 0 disables it. */
+  /** How often to check for records that are sealed with an older secret. Default one minute. 0 disables the check. */
   readonly resealEveryMs?: number
-  /** Delay before a new secret is used. Default two minutes, so that the other replicas have loaded it by then. */
+  /** Delay before a new secret is used. Default two minutes, so that the other replicas have time to load it. */
   readonly resealAfterMs?: number
 }
 
@@ -76,8 +76,8 @@ export interface AuthServer extends Omit<EmbeddedAuthServer, 'config'> {
   readonly issuer: string
   readonly upstreamTokens: StoredUpstreamTokens
   /**
-   * Reads keys, secrets and declared clients again. Keeps the old ones, and throws INVALID_CONFIG, when the new ones are
-   * invalid.
+   * Reads keys, secrets and declared clients again. When the new ones are invalid, keeps the old ones and throws
+   * INVALID_CONFIG.
    */
   reload(): Promise<void>
   /** Ends a session with its tokens, including upstream tokens. Returns false when the session does not exist. */
@@ -199,7 +199,7 @@ interface ClientParts {
   readonly log: Log
 }
 
-/** Makes the directory of clients, with their metadata documents and keys. */
+/** Creates the directory of clients, with their metadata documents and keys. */
 function makeClients(
   config: AuthServerConfig,
   { store, state, declared, fetches, now, log }: ClientParts,
@@ -308,7 +308,7 @@ function warnAboutDevelopmentSettings(ring: KeyRing, config: AuthServerConfig, s
   }
 }
 
-/** Makes the fetch functions for providers and documents. `close` aborts all requests in progress. */
+/** Creates the fetch functions for providers and documents. `close` aborts all requests in progress. */
 function makeFetches(config: AuthServerConfig, parts: AuthServerParts, log: Log) {
   const closing = new AbortController()
   const plain = findHttpUpstreams(config)
@@ -340,7 +340,10 @@ function makeFetches(config: AuthServerConfig, parts: AuthServerParts, log: Log)
   }
 }
 
-/** Returns a guarded fetch for addresses that clients choose. With `allowLoopback`, it also dials this machine. */
+/**
+ * Returns a guarded fetch for addresses that clients choose. With `allowLoopback`, the function also dials this
+ * machine.
+ */
 function untrustedFetch(maxBytes: number, { cimd }: AuthServerConfig): ReturnType<typeof makeFetch> {
   const options = { timeoutMs: 5_000, maxBytes, maxRedirects: 0, keepAlive: false }
   const guarded = makeFetch({ ...options, guard: true })

@@ -18,17 +18,17 @@ export interface HostedAuthServer extends AuthServer {
 
 interface HostParts extends Omit<AuthServerParts, 'store' | 'lent'> {
   /**
-   * Default: unlimited. A proxy supports one (docs/reference/specification/external-auth.md#upstreamProviders,
+   * Default: unlimited. A proxy supports one provider (docs/reference/specification/external-auth.md#upstreamProviders,
    * upstreamProviders).
    */
   readonly maxUpstreams?: number
-  /** Memory that the processes of one server share. It supplies the keys that are not configured. */
+  /** Memory shared by the processes of one server. It supplies the keys that are not configured. */
   readonly shared?: Store | undefined
 }
 
 /**
- * Reads the file, opens the store and makes the server. Closing the server closes the store. Throws INVALID_CONFIG with
- * every error.
+ * Reads the file, opens the store and creates the server. Closing the server closes the store. Throws INVALID_CONFIG
+ * listing every error.
  */
 export async function openAuthServer(
   path: string,

@@ -1,9 +1,9 @@
 /**
- * The endpoint for each path with its methods, and the form that its errors take.
+ * The endpoint for each path, with its methods and the format of its errors.
  *
- * Endpoints are below the issuer's path and also at the bare path, for installations in which a proxy strips the
- * issuer's path. Well-known documents are only where the issuer identifier puts them (RFC 8414 section 3.1). The host
- * serves all other paths below /.well-known, for example the protected-resource document.
+ * Endpoints are served under the issuer's path and also at the bare path, for installations where a proxy strips the
+ * issuer's path. Well-known documents are served only at the paths that follow from the issuer identifier (RFC 8414
+ * section 3.1). The host serves all other paths under /.well-known, for example the protected-resource document.
  * Documents and endpoints that browser-based clients call have CORS headers without credentials. Pages and redirects
  * have none.
  */
@@ -144,7 +144,7 @@ function handlerFor(endpoint: Endpoint, method: string | undefined): Handler | u
     case 'DELETE':
       return endpoint.methods[method]
     case 'HEAD':
-      // Node sends no body for HEAD. Pages do not support it, because following a link must not consume a login.
+      // Node sends no body for HEAD. Pages do not support HEAD, because following a link must not consume a login.
       return endpoint.for === 'clients' ? endpoint.methods.GET : undefined
     default:
       return undefined

@@ -14,10 +14,10 @@ import { sha256 } from '../model/identifiers.ts'
 const minute = 60_000
 const day = 86_400_000
 
-/** Life of a registration that was never used. */
+/** Lifetime of a registration that was never used. */
 export const unusedClientMs = day
 export const usedClientMs = 30 * day
-/** Life of a login in progress. */
+/** Lifetime of a login in progress. */
 export const loginMs = 10 * minute
 
 interface Rate {
@@ -30,7 +30,7 @@ interface Limit {
   readonly caller: readonly Rate[]
   /** Limits per host from which documents are fetched, or per client. */
   readonly host?: readonly Rate[]
-  /** Limits for the whole server, which bound the number of stored records. */
+  /** Limits for the whole server. They bound the number of stored records. */
   readonly total: readonly Rate[]
 }
 
@@ -40,7 +40,7 @@ export const limits = {
       { capacity: 300, refillMs: minute },
       { capacity: 1_000, refillMs: loginMs },
     ],
-    // At most 10 000 logins in flight.
+    // At most 10,000 logins in flight.
     total: [{ capacity: 5_000, refillMs: loginMs }],
   },
   register: {
@@ -48,7 +48,7 @@ export const limits = {
       { capacity: 30, refillMs: minute },
       { capacity: 600, refillMs: day },
     ],
-    // At most 5 000 unused registrations. An update takes from the same bucket.
+    // At most 5,000 unused registrations. An update takes a permit from the same bucket.
     total: [{ capacity: 2_500, refillMs: day }],
   },
   /** Valid assertions of a declared client. `host` is the client id. Limits the number of stored marks. */
@@ -73,7 +73,7 @@ export const limits = {
 
 type LimitName = keyof typeof limits
 
-/** Returns the address, or for IPv6 the /64 network, which is what one household or server gets. */
+/** Returns the address, or for IPv6 the /64 network, which one household or server usually gets. */
 export function callerKey(address: string): string {
   const bare = address.replace(/^::ffff:(?=\d+\.)/i, '')
   if (!isIPv6(bare)) return bare

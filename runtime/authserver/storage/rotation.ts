@@ -1,11 +1,11 @@
 /**
- * Completes the rotation of an HMAC secret: reseals records under older secrets with the current one in the background,
- * and counts what still needs an older secret, so that operators know when they can remove it.
+ * Completes the rotation of an HMAC secret: reseals records under older secrets with the current one in the background.
+ * It also counts what still needs an older secret, so that operators know when they can remove that secret.
  *
  * runtime/store reseals a record when it is read. This module handles all other records. It scans the store page by
- * page with a pause after each, on one replica at a time, and stores the result for all replicas. It starts some time
- * after a change, so that slower replicas do not find records that they cannot open. Refresh tokens are held by
- * clients, so this server can only wait until they are used or expire.
+ * page, with a pause after each page, on one replica at a time. It stores the result for all replicas. It starts some
+ * time after a change, so that slower replicas do not find records that they cannot open. Clients hold the refresh
+ * tokens, so this server can only wait until they are used or expire.
  * Source: docs/reference/specification/external-auth.md, hmacSecretRefs ("First entry is current, the rest only
  * verify").
  */
@@ -33,12 +33,12 @@ interface RotationParts {
 }
 
 export interface Rotation {
-  /** Returns the uses by the secret's position; undefined while they are not counted. */
+  /** Returns the number of uses by the secret's position; undefined until they have been counted. */
   uses(): readonly SecretUse[] | undefined
   close(): void
 }
 
-/** Interval between scans. Later scans find what earlier ones missed. */
+/** Interval between scans. Later scans find records that earlier scans missed. */
 const againMs = 10 * 60_000
 const resultLifeMs = 24 * 3_600_000
 const lockMs = 60_000

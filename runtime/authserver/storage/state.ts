@@ -28,7 +28,7 @@ export interface Repository<T> {
   put(id: string, value: T, ttlMs: number): Promise<void>
   /** Returns false when the id is taken. */
   add(id: string, value: T, ttlMs: number): Promise<boolean>
-  /** Removes the value. Of simultaneous callers, only one gets it. */
+  /** Removes the value. Only one of several simultaneous callers gets it. */
   take(id: string): Promise<T | undefined>
   /** Replaces the value that was read, or deletes it when `next` is undefined. Returns false when it has changed. */
   swap(id: string, seen: SeenRecord<T>, next: T | undefined, ttlMs?: number): Promise<boolean>
@@ -76,12 +76,12 @@ export const familyPrefix = 'family:'
 
 export type State = ReturnType<typeof makeState>
 
-/** Makes the repositories for one authorization server. `store` is its own namespace. */
+/** Creates the repositories for one authorization server. `store` is its own namespace. */
 export function makeState(store: Store, secrets: Secrets, options: SealOptions = {}) {
   const sealed = sealStore(store, secrets, options)
   const of = <T>(name: string, shape: RecordShape<T>, yields?: Pick<SetOptions, 'yields'>): Repository<T> =>
     makeRepository(sealed.namespace(`${name}:`), shape, yields)
-  // Untrusted clients create these records, which must not displace those of signed-in users.
+  // Untrusted clients create these records, which must not displace the records of signed-in users.
   const untrusted = { yields: true }
   return {
     /** For buckets, locks and marks, which contain no secrets. */
@@ -97,7 +97,7 @@ export function makeState(store: Store, secrets: Secrets, options: SealOptions =
     codes: of('code', records.code),
     families: of('family', records.family),
     sessions: of('session', records.session),
-    /** Maps user and client to a session id. */
+    /** Maps a user and a client to a session id. */
     links: of('link', text),
     rows: of('upstream', records.row),
     signIns: of('sign-in', records.signIn),

@@ -2,9 +2,9 @@
  * Authorization codes and refresh tokens: issues them, redeems them once, rotates them, and revokes them on reuse.
  *
  * Every decision is a single compare-and-set on one record. Exactly one of two simultaneous requests wins, on any
- * replica. Reuse of a code or of an old refresh token ends the grant, because one of its two holders must have stolen
- * it. During a grace period, a rotated refresh token returns the same successor again while that successor is unused,
- * because clients refresh in parallel and lose responses.
+ * replica. Reuse of a code or an old refresh token ends the grant, because one of the two holders must have stolen it.
+ * During a grace period, a rotated refresh token returns the same successor again, as long as that successor is unused.
+ * This is necessary because clients refresh in parallel and lose responses.
  * Source: RFC 6749 sections 4.1.2, 4.1.3, 6, 10.5; RFC 7636 section 4.6; RFC 8707 section 2.2; RFC 9700 section 4.14.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
@@ -16,7 +16,7 @@ import type { KeyRing } from './key-ring.ts'
 import { makeCode, makeRefreshToken, readCode, readRefreshToken } from './opaque-tokens.ts'
 import type { Sessions } from './sessions.ts'
 
-/** How long a redeemed code is stored, so that its reuse is detected. */
+/** How long a redeemed code is stored, so that reuse can be detected. */
 const usedCodeMs = 30 * 60_000
 /** A session outlives its last access token by this margin, because clocks differ. */
 const slackMs = 60_000
@@ -41,7 +41,7 @@ interface GrantsParts {
 
 type CodeRequest = Pick<StoredCode, 'redirectUri' | 'redirectGiven' | 'codeChallenge' | 'nonce'>
 
-/** The client that makes a token request. */
+/** The client that sent a token request. */
 export interface TokenRequester {
   readonly clientId: string
   /** How the client authenticated. */
@@ -55,7 +55,7 @@ interface Redemption extends TokenRequester {
   readonly codeVerifier: string
 }
 
-/** The part of a grant that a token request wants. */
+/** The part of a grant that a token request asks for. */
 interface RequestedAccess {
   readonly scopes: readonly string[] | undefined
   readonly resources: readonly string[]
@@ -87,7 +87,7 @@ export class Grants {
     this.#parts = parts
   }
 
-  /** Makes the code for a completed login. */
+  /** Creates the code for a completed login. */
   async issueCode(grant: Grant, request: CodeRequest): Promise<string> {
     const { state, keys, now, lives } = this.#parts
     const { code, id } = makeCode(keys())
@@ -163,7 +163,7 @@ export class Grants {
     throw invalidCode()
   }
 
-  /** Extends the grant to its full life. Returns its first refresh token when it is refreshable. */
+  /** Extends the grant to its full lifetime. Returns its first refresh token when it is refreshable. */
   async #activate(grant: Grant): Promise<string | undefined> {
     const { state, sessions, keys, now, lives } = this.#parts
     const nowMs = now()
@@ -208,7 +208,8 @@ export class Grants {
     }
     if (!(await this.#isListed(family))) throw invalidRefreshToken()
     const expiresAtMs = Math.min(nowMs + lives.refreshTokenMs, family.endsAtMs)
-    // A token newer than the record comes from a rotation that the store has lost, for example during a failover.
+    // A token that is newer than the record comes from a rotation that the store has lost, for example during a
+    // failover.
     const generation = token.generation + 1
     const next: Family = { ...family, generation, rotatedAtMs: nowMs, signedBy, expiresAtMs }
     const won = await state.families.swap(token.family, seen, next, expiresAtMs - nowMs)
@@ -224,7 +225,7 @@ export class Grants {
   }
 }
 
-/** Returns the fields of the grant without the other fields of its record. */
+/** Returns the grant's fields, without the other fields of its record. */
 function grantOf(record: Grant): Grant {
   const { grantId, sessionId, clientId, clientKind, userId, scopes, resources } = record
   const { refreshable, authTimeSec, authMethod } = record
@@ -233,8 +234,8 @@ function grantOf(record: Grant): Grant {
 }
 
 /**
- * A client that had keys when the user signed in must authenticate with them for the life of the grant. Otherwise, the
- * client id, which is public, would be sufficient. Throws OAuthError invalid_client.
+ * A client that had keys when the user signed in must authenticate with them for the lifetime of the grant. Otherwise,
+ * the client id, which is public, would be sufficient. Throws OAuthError invalid_client.
  */
 export function checkAuthMethod(
   grant: Pick<Grant, 'clientId' | 'authMethod'>,
@@ -270,7 +271,8 @@ function narrowAccess(grant: Grant, wanted: RequestedAccess): Pick<IssuedGrant, 
     throw new OAuthError('invalid_target', 'the requested resource was not granted')
   }
   const audience = wanted.resources.length > 0 ? wanted.resources : grant.resources
-  // With a token for several servers, each of them could act as the client at the others (RFC 9700 section 2.3).
+  // If a token were valid for several servers, each of them could impersonate the client at the others (RFC 9700
+  // section 2.3).
   if (audience.length > 1) {
     throw new OAuthError('invalid_target', 'resource must name exactly one server')
   }

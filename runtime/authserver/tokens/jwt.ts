@@ -1,12 +1,12 @@
 /**
  * Signs access tokens (RFC 9068) and ID tokens (OpenID Connect Core section 2). Verifies nothing.
  *
- * An access token identifies the session (`tsid`) whose upstream tokens it gives access to, and the grant (`gid`, a
- * hash) that keeps it alive. It contains no names or e-mail addresses, because they would reach the log of every
- * backend. `scp` repeats the scopes as a list, for policies that read it.
+ * An access token identifies the session (`tsid`) whose upstream tokens it gives access to. It also identifies the
+ * grant (`gid`, a hash) that keeps it valid. It contains no names or e-mail addresses, because they would end up in
+ * every backend's log. `scp` repeats the scopes as a list, for policies that read it.
  *
- * Signs with node:crypto. jose signs through WebCrypto, which switches threads, makes OpenSSL split r and s, and takes
- * four times as long as the signature itself. A slow signature is made in another thread as well.
+ * Signs with node:crypto. jose signs through WebCrypto, which switches threads and makes OpenSSL split r and s. That
+ * takes four times as long as the signature itself. A slow signature is also computed in another thread.
  * Source: RFC 7515 section 5.1; RFC 7518 sections 3.3 and 3.4; RFC 8037 section 3.1.
  */
 import { createHash, randomUUID, sign } from 'node:crypto'
@@ -86,9 +86,9 @@ function hashLeftHalf(alg: string, token: string): string {
 }
 
 interface Algorithm {
-  /** Null for an algorithm with its own hash. */
+  /** Null for an algorithm that has a built-in hash. */
   readonly hash: string | null
-  /** Length of r and of s. */
+  /** Length of r, and of s. */
   readonly partBytes?: number
   /** True when the signature is fast enough for the event loop. */
   readonly fast?: true
@@ -124,7 +124,7 @@ function encodeJson(value: object): string {
 /** Joins r and s of a DER signature, each with a fixed length (RFC 7518 section 3.4). */
 function joinSignature(der: Buffer, partBytes: number): Buffer {
   const out = Buffer.alloc(2 * partBytes)
-  // The enclosing sequence. Its length takes two bytes from 128 on.
+  // The enclosing sequence. From 128 on, the length takes two bytes.
   let at = (der[1] ?? 0) < 0x80 ? 2 : 3
   for (const end of [partBytes, 2 * partBytes]) {
     const length = der[at + 1] ?? 0

@@ -6,7 +6,7 @@
  * for each use, so a value made for one use is never valid for another. Without configured keys, this module generates
  * them, and they are lost when the process ends. Signing key rotation: add the new key second and roll out; move it
  * first and roll out; drop the old key after one token lifetime. HMAC secret rotation: put the new secret first
- * (ring-holder.ts); drop the old one once nothing needs it (storage/rotation.ts).
+ * (ring-holder.ts); drop the old secret once nothing needs it (storage/rotation.ts).
  * Source: docs/reference/specification/external-auth.md (signingKeySecretRefs, hmacSecretRefs); RFC 7517, RFC 7638, RFC
  * 5869.
  */
@@ -33,15 +33,15 @@ export interface SigningKey {
   readonly publicKey: KeyObject
 }
 
-/** Use of a MAC. Each use has its own key. */
+/** The purposes of a MAC, each with its own key. */
 type MacPurpose = 'code' | 'refresh' | 'browser' | 'csrf'
 
 export interface KeyRing {
   readonly signing: SigningKey
   readonly all: readonly SigningKey[]
-  /** Document of jwks_uri. Returns the same object for the life of the ring. */
+  /** Document of jwks_uri. Returns the same object for the lifetime of the ring. */
   readonly jwks: JSONWebKeySet
-  /** Raw secrets for sealing the store, the current one first. */
+  /** Raw secrets for sealing the store, with the current one first. */
   readonly sealSecrets: readonly Uint8Array[]
   /** Id of the current HMAC secret in stored records (sealId). */
   readonly secretId: string
@@ -136,8 +136,8 @@ function newPrivateKey(): KeyObject {
 const ephemeralName = 'ephemeral-keys'
 
 /**
- * Returns the ring that all processes of one server use for keys that are not configured, as `previous` of
- * `makeKeyRing`. The first process makes and stores it. Rejects with STORE_DOWN.
+ * Returns the ring that all processes of one server use for keys that are not configured. It is passed to `makeKeyRing`
+ * as `previous`. The first process creates and stores it. Rejects with STORE_DOWN.
  */
 export async function sharedRing(shared: Store): Promise<KeyRing> {
   let text = await shared.get(ephemeralName)
@@ -162,7 +162,10 @@ const curves: ReadonlyMap<string, string> = new Map([
   ['secp521r1', 'ES512'],
 ])
 
-/** Returns the key and its algorithm, or why it cannot be used. Accepts unencrypted PKCS#1, SEC 1 and PKCS#8 PEM. */
+/**
+ * Returns the key and its algorithm, or the reason why it cannot be used. Accepts unencrypted PKCS#1, SEC 1 and PKCS#8
+ * PEM.
+ */
 function parseKey(pem: string): { privateKey: KeyObject; alg: string } | string {
   let privateKey: KeyObject
   try {

@@ -28,14 +28,14 @@ export interface MachineClaims {
 interface MachineTokensParts {
   readonly state: State
   readonly now: () => number
-  /** True when the client is declared and was not removed since this time (Unix seconds). */
+  /** True when the client is declared and has not been removed since this time (Unix seconds). */
   readonly isDeclaredSince: (clientId: string, sinceSec: number) => boolean
 }
 
 export class MachineTokens {
   readonly #parts: MachineTokensParts
   readonly #live = new LRUCache<string, number>({ max: 20_000 })
-  /** Counts revocations. A lookup that began before one is not cached after it. */
+  /** Counts revocations. A lookup that began before a revocation is not cached after it. */
   #revocations = 0
 
   constructor(parts: MachineTokensParts) {

@@ -1,9 +1,9 @@
 /**
  * Holds the current key ring and replaces it when mounted keys or secrets change.
  *
- * Replicas receive a new HMAC secret one after another. A new first secret therefore verifies and opens immediately,
- * but signs and seals only after a delay; until then, the previous first secret stays in use. The store contains the id
- * of the secret in use, because a starting process cannot know which secrets the other replicas have.
+ * Replicas receive a new HMAC secret one after another. A new first secret is therefore used immediately to verify and
+ * open, but only after a delay to sign and seal. Until then, the previous first secret stays in use. The store contains
+ * the id of the secret in use, because a starting process cannot know which secrets the other replicas have.
  */
 import { createHash } from 'node:crypto'
 import type { AuthServerConfig, AuthServerSecrets } from '../../config/index.ts'
@@ -19,7 +19,7 @@ export interface RingHolderParts {
   readonly config: Pick<AuthServerConfig, 'secrets'>
   readonly store: Store
   readonly now: () => number
-  /** How long a new secret only verifies and opens, in milliseconds. */
+  /** How long a new secret is used only to verify and open, in milliseconds. */
   readonly promoteAfterMs: number
   /** Supplies the keys and secrets that are not configured. */
   readonly lent?: KeyRing | undefined
@@ -33,7 +33,7 @@ export class RingHolder {
   #next: KeyRing
   /** When the configured keys and secrets last changed. `#next` takes effect `promoteAfterMs` later. */
   #changedAtMs: number
-  /** Id of the secret that this process last recorded as the one in use. */
+  /** Id of the secret that this process last recorded as being in use. */
   #announced: string | undefined
   #storedAtMs = 0
 

@@ -2,8 +2,8 @@
  * Sessions: the grants of one user to one client, with the upstream tokens behind them.
  *
  * A session is the root of everything issued. A grant that it does not list has ended, regardless of its tokens'
- * signatures. A new login by the same user with the same client joins the session, so that connected providers are not
- * prompted again. The end of the last grant ends the session and every upstream token.
+ * signatures. A new login by the same user with the same client joins the session, so the user need not sign in again
+ * at connected providers. The end of the last grant ends the session and every upstream token.
  * Source: RFC 9700 section 4.14; RFC 7009 section 2.1.
  */
 import { setTimeout as delay } from 'node:timers/promises'
@@ -17,15 +17,15 @@ import { sha256, randomId, compoundKey, upstreamRowKey } from '../model/identifi
 
 /**
  * Maximum number of simultaneous logins by one user with one client, for example one per machine. Logins whose code has
- * not been redeemed yet have a separate limit of the same size, so that abandoned logins do not end established ones.
+ * not been redeemed yet have a separate limit of the same size, so that abandoned logins do not end established logins.
  */
 const maxGrants = 20
-/** Each try succeeds for one of several simultaneous writers. Tries after `eagerTries` wait a little. */
+/** Each attempt succeeds for one of several simultaneous writers. Attempts after `eagerTries` are delayed slightly. */
 const maxTries = 32
 const eagerTries = 4
-/** Number of clients listed per user. Older clients are not listed, but keep their tokens. */
+/** Number of clients listed per user. Older clients are not listed, but they keep their tokens. */
 const maxConnectedClients = 100
-/** Minimum life of lists and links: longer than any session with default settings. */
+/** Minimum lifetime of lists and links: longer than any session with default settings. */
 const listedMs = 35 * 24 * 3_600_000
 /** How long another replica may accept tokens of an ended grant. */
 const livenessMs = 5_000
@@ -49,7 +49,7 @@ export class Sessions {
   readonly #now: () => number
   readonly #live = new LRUCache<string, number>({ max: 20_000 })
   readonly #isDeclared: (clientId: string) => boolean
-  /** Counts ended grants. A lookup that began before an end is not cached after it. */
+  /** Counts ended grants. A lookup that began before a session ended is not cached after it. */
   #ends = 0
 
   constructor({
@@ -88,7 +88,7 @@ export class Sessions {
 
   /**
    * Adds a new grant to the user's session, or to a new session, and stores the upstream tokens. The grant ends at
-   * `endsAtMs` unless it is prolonged.
+   * `endsAtMs` unless it is extended.
    */
   async open(login: {
     readonly user: User
@@ -121,7 +121,7 @@ export class Sessions {
       // A session that has ended in the meantime is not revived, because its end may still be in progress.
       const next = { id: randomId(), userId, clientId, name, email, providers, grants: [grant], endsAtMs }
       await this.#state.sessions.put(next.id, next, endsAtMs - this.#now())
-      // One of several simultaneous logins creates the session, and the others join it.
+      // One of several simultaneous logins creates the session, and the other logins join it.
       if (
         await this.#write(this.#state.links, {
           id: linkKey,
@@ -140,7 +140,7 @@ export class Sessions {
     return { sessionId: session.id, grantId: grant.id }
   }
 
-  /** Returns the running sessions of a user, one per client, the latest first. */
+  /** Returns the running sessions of a user, one per client, latest first. */
   async of(userId: string): Promise<readonly LoginSession[]> {
     const listed = await this.#state.connectedClients.get(userId)
     const found = await Promise.all((listed?.clients ?? []).map((clientId) => this.find(userId, clientId)))
@@ -206,7 +206,7 @@ export class Sessions {
     return session !== undefined
   }
 
-  /** Moves a client to the head of the user's list. */
+  /** Moves a client to the top of the user's list. */
   async #list({ userId, clientId, endsAtMs }: LoginSession): Promise<void> {
     const { connectedClients } = this.#state
     const ttlMs = this.#listedMs({ endsAtMs })
@@ -222,7 +222,9 @@ export class Sessions {
     return Math.max(listedMs, endsAtMs - this.#now())
   }
 
-  /** Replaces the record that was read, or adds the first one. Returns false when another writer was faster. */
+  /**
+   * Replaces the record that was read, or adds the first record. Returns false when another writer changed it first.
+   */
   async #write<T>(
     repository: Repository<T>,
     change: {
@@ -235,7 +237,7 @@ export class Sessions {
     const { id, seen, next, ttlMs } = change
     if (seen) return repository.swap(id, seen, next, ttlMs)
     if (await repository.add(id, next, ttlMs)) return true
-    // A record that no secret can open any longer is treated as absent.
+    // A record that no secret can open anymore is treated as absent.
     if ((await repository.get(id)) === undefined) await repository.delete(id)
     return false
   }
@@ -251,8 +253,8 @@ export class Sessions {
   }
 
   /**
-   * Marks a grant as redeemed and extends its lifetime. Returns false when the grant has ended in the meantime; no
-   * tokens may be issued for it then.
+   * Marks a grant as redeemed and extends its lifetime. Returns false when the grant has ended in the meantime, in
+   * which case no tokens may be issued for it.
    */
   async prolong(sessionId: string, grantId: string, endsAtMs: number): Promise<boolean> {
     const session = await this.#change(sessionId, (old) => {
@@ -274,7 +276,7 @@ export class Sessions {
     return true
   }
 
-  /** True while a token's grant is alive and belongs to the token's user and client. */
+  /** True while a token's grant is live and belongs to the token's user and client. */
   async isLive(claims: IssuedClaims): Promise<boolean> {
     const name = `${claims.tsid} ${claims.gid} ${claims.sub} ${claims.client_id}`
     const until = this.#live.get(name)
@@ -301,13 +303,13 @@ export class Sessions {
   /** Ends one grant with its refresh and access tokens. The last grant ends the session. */
   async endGrant(sessionId: string, grantId: string): Promise<void> {
     await this.#state.families.delete(grantId)
-    // One of several simultaneous callers writes, and the others find no grant.
+    // One of several simultaneous callers writes the record, and the other callers find no grant.
     const left = await this.#change(sessionId, (old) => {
       const grants = old.grants.filter((grant) => grant.id !== grantId)
       return grants.length === old.grants.length ? undefined : { ...old, grants }
     }).finally(() => this.#forgetLive())
     if (left?.grants.length !== 0) return
-    // Only delete it while it is still empty, because a login may be joining it right now.
+    // Delete it only while it is still empty, because a login may be joining it.
     const seen = await this.#state.sessions.read(sessionId)
     if (seen?.value.grants.length !== 0) return
     if (await this.#state.sessions.swap(sessionId, seen, undefined)) await this.#deleteRows(left)

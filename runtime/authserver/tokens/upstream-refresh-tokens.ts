@@ -2,9 +2,9 @@
  * The refresh tokens of one user at one provider, across all clients of that user.
  *
  * Some providers issue a refresh token only on first consent. This server is one client of the provider for all clients
- * that the user signs in to. A later login without a refresh token therefore continues with the newest one for the same
- * account. Rows then share a refresh token, so renewals at a provider that rotates it run one at a time, and every row
- * with the old token gets the new one.
+ * that the user signs in to. A later login without a refresh token therefore uses the newest existing refresh token for
+ * the same account. Rows then share a refresh token. If the provider rotates it, renewals run one at a time, and every
+ * row with the old token gets the new one.
  * Source: reference behaviour of upstream tokens at a repeated login; RFC 9700 section 4.14 (rotation).
  */
 import { withLock } from '../../store/index.ts'

@@ -1,8 +1,8 @@
 /**
  * Verifies access tokens for the server's own endpoints: userinfo, introspection and revocation.
  *
- * Requires a signature by a key in the key ring, the exact issuer, a served audience, type `at+jwt`, and a live grant
- * or a declared client. runtime/incoming verifies the callers of MCP endpoints with the same keys.
+ * Requires a signature made with a key in the key ring, the exact issuer, a served audience, the type `at+jwt`, and a
+ * live grant or a declared client. runtime/incoming verifies the callers of MCP endpoints with the same keys.
  * Source: RFC 9068 section 4, RFC 8725.
  */
 import { createLocalJWKSet, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
@@ -48,7 +48,10 @@ function keySetOf(ring: KeyRing): JWTVerifyGetKey {
   return made
 }
 
-/** Returns the claims of a valid token, otherwise undefined. `evenExpired` ignores the expiry, for revocation. */
+/**
+ * Returns the claims of a valid token, otherwise undefined. If `evenExpired` is set, the expiry is ignored, for
+ * revocation.
+ */
 export async function verifyAccessToken(
   token: string,
   context: VerifierContext,

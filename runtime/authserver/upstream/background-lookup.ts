@@ -6,7 +6,7 @@
  */
 import type { Log } from '../../net/index.ts'
 
-/** State reported for a provider whose endpoints are unknown. */
+/** The state reported for a provider whose endpoints are unknown. */
 export const notDiscovered = 'has not been discovered yet'
 
 interface LookupOptions<T> {

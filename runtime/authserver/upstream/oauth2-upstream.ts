@@ -1,10 +1,10 @@
 /**
  * A plain OAuth 2.0 provider with configured or registered credentials.
  *
- * Identity comes from the token response (`identityFromToken`), otherwise from userinfo. Otherwise it is synthesized
- * from the access token: an opaque subject that changes with every login, without name or e-mail.
- * `tokenResponseMapping` reads non-standard responses. A 200 that contains an error (`error`, or `ok: false`) is a
- * rejection.
+ * Identity comes from the token response (`identityFromToken`), otherwise from userinfo. Otherwise, it is synthesized
+ * from the access token: an opaque subject that changes with every login, without a name or e-mail.
+ * `tokenResponseMapping` reads non-standard responses. A 200 response that contains an error (`error`, or `ok: false`)
+ * is treated as a rejection.
  * Source: docs/reference/specification/external-auth.md#oauth2Config, oauth2Config; RFC 6749 sections 4.1 and 6.
  */
 import {
@@ -72,7 +72,7 @@ export class OAuth2Upstream implements Upstream {
   readonly #endpoints: BackgroundLookup<Endpoints>
   /** Runs from the start, so that a rejected registration is reported before the first login. */
   readonly #registering: BackgroundLookup<UpstreamRegistration> | undefined
-  /** Converts token responses to standard ones. A configured mapping replaces the preset's. */
+  /** Converts token responses to standard responses. A configured mapping replaces the one from the preset. */
   readonly #mapOf: (grant: 'login' | 'refresh') => ((body: JsonRecord) => JsonRecord) | undefined
   #registered = false
   #rejected: { readonly error: unknown; readonly untilMs: number } | undefined
@@ -196,7 +196,7 @@ export class OAuth2Upstream implements Upstream {
     return { config: this.#config, dcr, metadata: (await this.#endpoints.get()).discovered }
   }
 
-  /** Pauses after a rejected registration, so that not every login repeats it. */
+  /** Pauses after a rejected registration, so that not every login repeats the registration. */
   async #register(target: RegistrationTarget): Promise<UpstreamRegistration> {
     if (this.#rejected && this.#parts.now() < this.#rejected.untilMs) throw this.#rejected.error
     try {
@@ -296,7 +296,7 @@ async function findEndpoints(config: OAuth2UpstreamSettings, parts: Registration
   }
 }
 
-/** Records the body of the last response, so that long numbers keep every digit. */
+/** Records the body of the last response, so that long numbers keep all their digits. */
 function recordBody(fetch: Fetch): { fetch: Fetch; body: () => unknown } {
   let last = ''
   return {
@@ -321,8 +321,8 @@ function valueAt(path: string, body: unknown): unknown {
 }
 
 /**
- * Copies the mapped values to their standard names, with the type bearer. A refresh response without an access token at
- * the mapped path is read using the standard names, because some providers nest only the tokens of a login.
+ * Copies the mapped values to their standard names, with the type bearer. If a refresh response has no access token at
+ * the mapped path, it is read using the standard names. Some providers nest tokens only in login responses.
  */
 function makeMapper(
   paths: NonNullable<OAuth2UpstreamSettings['tokenResponseMapping']>,

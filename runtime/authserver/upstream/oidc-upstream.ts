@@ -2,8 +2,8 @@
  * An OpenID Connect provider: endpoints come from discovery, identity from a verified ID token.
  *
  * The subject is the configured claim, with no fallback to another claim, which could merge or split users. The
- * userinfo endpoint is used only when `userInfoOverride` names it, after the ID token was verified, and only for name
- * and e-mail. Its subject must be that of the ID token (OpenID Connect Core section 5.3.2).
+ * userinfo endpoint is used only when `userInfoOverride` names it, after the ID token has been verified, and only for
+ * the name and e-mail. Its subject must match the ID token's (OpenID Connect Core section 5.3.2).
  * Source: docs/reference/specification/external-auth.md#oidcConfig, oidcConfig; OpenID Connect Core sections 3.1.2 and
  * 3.1.3, RFC 9207.
  */
@@ -210,10 +210,10 @@ export class OidcUpstream implements Upstream {
   }
 
   /**
-   * Checks that refreshed tokens belong to the same user. The old tokens are lost, so the new ones are rejected only
-   * when a verified ID token names another user. An ID token that cannot be verified is ignored, because it is optional
-   * here (OpenID Connect Core section 12.2) and the provider's own endpoint returned the tokens for this user's refresh
-   * token.
+   * Checks that refreshed tokens belong to the same user. The old tokens are already invalid, so the new ones are
+   * rejected only when a verified ID token identifies another user. An ID token that cannot be verified is ignored,
+   * because it is optional here (OpenID Connect Core section 12.2). The provider's own endpoint returned the tokens for
+   * this user's refresh token.
    */
   async #checkUser(fresh: TokenSet, old: UpstreamTokensRecord): Promise<TokenSet> {
     const { idToken, ...without } = fresh
@@ -246,7 +246,7 @@ function requireEndpoints(server: ServerMetadata): OidcMetadata {
   return { ...server, authorization_endpoint, token_endpoint, jwks_uri }
 }
 
-/** Returns the authentication time. Rejects one that is older than the client allows. */
+/** Returns the authentication time. Rejects an authentication that is older than the client allows. */
 function checkAge(
   claims: JWTPayload,
   { maxAgeSec, notBeforeSec }: LoginProof,

@@ -1,6 +1,6 @@
 /**
- * Renews stored tokens from a provider before they expire: one refresh at a time for each row in this process, and
- * for each user and provider across all replicas.
+ * Renews stored tokens from a provider before they expire. Only one refresh runs at a time for each row in this
+ * process, and for each user and provider across all replicas.
  *
  * A rejected refresh ends the tokens (oauth/refusals/token-refusal.ts). A provider outage does not: a valid token stays
  * in use until it expires.
@@ -29,16 +29,16 @@ export interface RenewalParts {
   readonly emit: (event: AuthServerEvent) => void
 }
 
-/** Tokens are renewed this long before they expire, but not in the first half of their life. */
+/** Tokens are renewed this long before they expire, but not in the first half of their lifetime. */
 const aheadMs = 60_000
 /**
- * Pause before the next request for the same row, after the provider did not respond or rejected this server rather
+ * Pause before the next request for the same row, after the provider failed to respond or rejected this server rather
  * than the token.
  */
 const pauseMs = 10_000
 const saveTries = 3
 
-/** The user has no usable token at this provider. `sure` is false when there may be one in a moment. */
+/** The user has no usable token at this provider. `sure` is false when a usable token may appear shortly. */
 export class UpstreamTokenGone extends ModuleError {
   readonly sure: boolean
 
@@ -74,7 +74,7 @@ export class Renewals {
     const paused = this.#paused.get(id)
     const isPaused = paused !== undefined && now() < paused.untilMs
     if (usable && (row.refreshToken === undefined || isPaused)) return row
-    // Without a usable token, a provider that has recovered must be asked at once. A provider that rejects this
+    // Without a usable token, a provider that has recovered must be queried immediately. A provider that rejects this
     // server would only do so again.
     if (isPaused && rejectsThisServer(paused.error)) throw paused.error
     try {
@@ -130,7 +130,7 @@ export class Renewals {
     return next
   }
 
-  /** Uses the row's refresh token. When that is rejected or absent, uses the newest one of the same account. */
+  /** Uses the row's refresh token. If that token is rejected or absent, uses the newest one for the same account. */
   async #refresh(row: StoredRow, upstream: Upstream): Promise<UpstreamTokensRecord> {
     const { state, sessions } = this.#parts
     try {

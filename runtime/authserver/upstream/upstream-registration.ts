@@ -1,10 +1,10 @@
 /**
  * Registers this server as a client of an upstream provider (dcrConfig), once for all replicas.
  *
- * Registration happens on first use, under a lock, and is stored until its secret is about to expire. `discoveryUrl` is
- * fetched once, without fallbacks. A document without registration_endpoint is an error. With `registrationEndpoint`,
- * the endpoints come from the configuration. The key in the store contains everything that was registered, so a changed
- * configuration registers again.
+ * The server registers on first use, under a lock. The registration is stored until its secret is about to expire.
+ * `discoveryUrl` is fetched once, without fallbacks. A document without registration_endpoint is an error. With
+ * `registrationEndpoint`, the endpoints come from the configuration. The key in the store contains everything that was
+ * registered, so a changed configuration registers again.
  * Source: docs/reference/specification/external-auth.md#dcrConfig, dcrConfig; RFC 7591; RFC 8414 section 3.
  */
 import type { OAuth2UpstreamSettings, UpstreamRegistrationConfig } from '../../config/index.ts'
@@ -23,9 +23,9 @@ import type { UpstreamRegistration } from '../model/records.ts'
 import type { State } from '../storage/state.ts'
 import type { ProviderParts } from './upstream.ts'
 
-/** A secret is replaced this long before it expires. */
+/** How long before its expiry a secret is replaced. */
 const renewBeforeMs = 5 * 60_000
-/** Maximum life of a stored registration. */
+/** Maximum lifetime of a stored registration. */
 const maxLifeMs = 400 * 24 * 3_600_000
 
 export interface RegistrationParts extends ProviderParts {

@@ -2,9 +2,9 @@
  * The upstream tokens of callers at request time. A row is found through the session in the caller's token, checked
  * against the caller, and renewed before it expires (renewals.ts).
  *
- * A failure of one provider does not affect the others. After a rejected refresh, or the expiry of a token without a
- * refresh token, the user must sign in there again. The loss of a required token (from the only provider, or requested
- * as `required`) also ends the grant. Otherwise the client would keep refreshing a useless grant.
+ * A failure of one provider does not affect other providers. After a rejected refresh, or the expiry of a token without
+ * a refresh token, the user must sign in there again. The loss of a required token (from the only provider, or
+ * requested as `required`) also ends the grant. Otherwise the client would keep refreshing a useless grant.
  * Source: docs/reference/specification/external-auth.md#upstreamInject (upstreamInject, tokenExchange,
  * primaryUpstreamProvider).
  */
@@ -29,10 +29,10 @@ export interface StoredUpstreamTokens extends UpstreamTokensOfCallers {
   /** The provider whose token the policy engine reads. */
   readonly primary: string
   /**
-   * Returns the caller's token at a provider (default: the primary one), renewed when it is due; undefined when the
-   * caller has none. Rejects with UPSTREAM_TOKEN_MISSING when the user must sign in again, AUTH_UNAVAILABLE or
-   * STORE_DOWN when the provider or the store does not respond, NOT_FOUND for a provider that is not configured, and
-   * USER_REQUIRED for a declared client, which has no user.
+   * Returns the caller's token from a provider (default: the primary one), renewed when it is due; undefined when the
+   * caller has none. Rejects with UPSTREAM_TOKEN_MISSING when the user must sign in again, and with AUTH_UNAVAILABLE or
+   * STORE_DOWN when the provider or the store does not respond. Also rejects with NOT_FOUND for a provider that is not
+   * configured, and with USER_REQUIRED for a declared client, which has no user.
    */
   get(caller: Caller, provider?: string, signal?: AbortSignal): Promise<UpstreamToken | undefined>
   required(caller: Caller, provider?: string, signal?: AbortSignal): Promise<UpstreamToken | undefined>
@@ -46,14 +46,14 @@ interface UpstreamTokenParts extends RenewalParts {
 }
 
 /**
- * Minimum time between two renewals of a token that a backend rejected. Limits the load from a backend that rejects
- * every token.
+ * Minimum time between two renewals of a token that a backend rejected. Limits the load caused by a backend that
+ * rejects every token.
  */
 const refusalPauseMs = 30_000
 /** A rejected token that cannot be renewed is used again after this time, because the backend may have been wrong. */
 const refusedMs = 300_000
 
-/** A login that completes stores the names of its providers a moment before their tokens. */
+/** A completed login stores the names of its providers a moment before their tokens. */
 const completingMs = 5_000
 
 export class UpstreamTokenStore implements StoredUpstreamTokens {

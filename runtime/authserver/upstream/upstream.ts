@@ -55,7 +55,7 @@ export interface Upstream {
   readonly issuer: string | undefined
   /** Origin of the authorization endpoint once known, for the content security policy. */
   readonly origin: string | undefined
-  /** Why no login is possible yet, phrased as the rest of a sentence about the provider. */
+  /** The reason why no login is possible yet, phrased as the end of a sentence about the provider. */
   readonly notReady: string | undefined
   /** Starts discovery and registration in the background, with retries. */
   start(): void
@@ -63,14 +63,14 @@ export interface Upstream {
   begin(login: UpstreamLogin): Promise<string>
   /** Verifies the parameters of the callback and redeems the code. */
   finish(callback: URLSearchParams, proof: LoginProof): Promise<FinishedLogin>
-  /** Returns renewed tokens of the same subject. */
+  /** Returns renewed tokens for the same subject. */
   refresh(tokens: UpstreamTokensRecord): Promise<UpstreamTokensRecord>
   close(): void
 }
 
 /**
- * Makes a record from a token response. On a refresh, `old` supplies members that the response omits: refresh token
- * (RFC 6749 section 6), ID token and scope.
+ * Creates a record from a token response. On a refresh, `old` supplies the members that the response omits: the refresh
+ * token (RFC 6749 section 6), the ID token and the scope.
  */
 export function toUpstreamTokens(
   account: Pick<UpstreamTokensRecord, 'provider' | 'subject' | 'obtainedAtMs'>,

@@ -1,7 +1,7 @@
 /**
- * Maps a provider's subject to a user id, which is the same on every replica and after every restart because it is
- * derived from issuer, provider and subject. Nothing about a user is stored to find them again, so only their sessions
- * and consents must be erased. Renaming a provider or changing its subjectClaim changes the id of every user.
+ * Maps a provider's subject to a user id. The id is derived from the issuer, provider and subject, so it is the same on
+ * every replica and after every restart. No user records are stored, so erasing a user only requires erasing their
+ * sessions and consents. Renaming a provider or changing its subjectClaim changes the id of every user.
  * Source: docs/reference/specification/external-auth.md#oidcConfig, oidcConfig.subjectClaim ("re-keys existing users");
  * RFC 9562 section 5.8 (UUID version 8).
  */

@@ -21,8 +21,8 @@ type Clients = readonly DeclaredClientSettings[]
 
 /**
  * Returns a function that returns the file's current declared clients. It parses the file only when its text has
- * changed. It throws INVALID_CONFIG when the file breaks its schema, or the clients break a rule. It does not read their
- * secrets, and does not check other settings, which take effect at the next start.
+ * changed. It throws INVALID_CONFIG when the file violates its schema, or when the clients violate a rule. It does not
+ * read their secrets, and does not check other settings, which take effect at the next start.
  */
 export function followDeclaredClients(path: string): () => Clients {
   let parsed: { readonly text: string; readonly clients: Clients } | undefined

@@ -4,7 +4,7 @@
  *
  * The file never contains secrets; it names mounted files and environment variables. Mounted files are read on every
  * use, so that rotation needs no restart. Variables keep their value for the lifetime of the process. A missing
- * variable or file is a start-up failure. Some switches are not part of the resource and exist only as environment
+ * variable or file prevents startup. Some switches are not part of the resource and exist only as environment
  * variables.
  * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer;
  * `schemas/runtime/authserver.json`.
@@ -38,7 +38,7 @@ import { invalidConfig, parseConfig, readConfigText } from '../common/config-fil
 import { systemReason } from '../common/system-reason.ts'
 import type { Environment } from '../proxy/env.ts'
 
-/** Variables that an authorization server reads, in addition to those that its file names. */
+/** Variables that an authorization server reads, in addition to the variables that its file names. */
 export const authServerEnvironment = {
   /** False: skip the consent page before a login at the upstream. For headless tests only. */
   consent: 'GATEHOUSE_AUTH_SERVER_CONSENT',
@@ -59,7 +59,7 @@ export function loadAuthServerConfig(path: string, env: Environment): AuthServer
   return parseAuthServerConfig(readConfigText(path), env, path)
 }
 
-/** Checks configuration text. Throws INVALID_CONFIG with all errors, and the source if given. */
+/** Checks configuration text. Throws INVALID_CONFIG listing all errors, and the source if given. */
 export function parseAuthServerConfig(text: string, env: Environment, source?: string): AuthServerConfig {
   const file = parseConfig('authserver', text, source)
   const reader = new Reader(env)

@@ -2,8 +2,8 @@
  * The parsed configuration of the embedded authorization server: typed, with defaults, and with functions that read
  * secrets.
  *
- * `authServerViolations` checks every rule that needs no network and returns all errors at once; the server refuses to
- * start on any. Network errors (an unreachable upstream or store) affect readiness, not start-up.
+ * `authServerViolations` checks every rule that needs no network and returns all errors at once; any error prevents the
+ * server from starting. Network errors (an unreachable upstream or store) affect readiness, not startup.
  * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer and Limits; RFC
  * 8414 section 2 (issuer).
  */
@@ -39,7 +39,7 @@ export interface AuthServerConfig {
   readonly consent: boolean
   readonly accessTokenMs: number
   readonly refreshTokenMs: number
-  /** Time during which presenting a rotated refresh token returns its successor again, if the successor is unused. */
+  /** How long a rotated refresh token returns its successor again, if the successor is unused. */
   readonly refreshGraceMs: number
   readonly authCodeMs: number
   /** Maximum lifetime of a grant, regardless of refreshes. */
@@ -49,12 +49,15 @@ export interface AuthServerConfig {
   /** Clients that get tokens for themselves. */
   readonly clients?: readonly DeclaredClientSettings[]
   readonly primaryUpstreamProvider?: string
-  /** Read by the host: requests to the backend carry neither the client's nor an upstream credential. */
+  /**
+   * Read by the host. If true, requests to the backend carry neither the client's credential nor an upstream
+   * credential.
+   */
   readonly disableUpstreamTokenInjection: boolean
   readonly storage: StorageSettings
   /** Addresses and networks (CIDR) of proxies whose X-Forwarded-For is trusted. Absent: no proxy is trusted. */
   readonly trustedProxies?: readonly string[]
-  /** Called at start and on every reload. Throws INVALID_CONFIG with all unreadable files. */
+  /** Called at start and on every reload. Throws INVALID_CONFIG listing all unreadable files. */
   readonly secrets: () => AuthServerSecrets
 }
 

@@ -5,7 +5,7 @@
  * step  := key | index | "@upstreamjwt"
  *
  * Keys are literal; `\.`, `\|`, `\@` and `\\` escape the characters. An index selects an element of a list.
- * `@upstreamjwt` reads the claims of a compact JWT *without* checking its signature: the trust rests only on the TLS
+ * `@upstreamjwt` reads the claims of a compact JWT *without* checking its signature. Trust is based only on the TLS
  * connection to the provider (docs/reference/specification/external-auth.md). Wildcards, queries and other modifiers
  * are not supported.
  */

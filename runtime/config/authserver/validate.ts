@@ -172,7 +172,7 @@ function originOf(url: string): string {
   return URL.canParse(url) ? new URL(url).origin : url
 }
 
-/** Parameters that the server sets itself, and those that change how the response is returned. */
+/** Parameters that the server sets itself, and parameters that change how the response is returned. */
 const reservedParameters: ReadonlySet<string> = new Set([
   ...managedParameters,
   'response_mode',

@@ -21,7 +21,7 @@ export function readConfigText(path: string): string {
   return readTextFile(path, `the configuration file ${path}`)
 }
 
-/** Checks text against the schema with this name. Throws INVALID_CONFIG with all errors, and the source if given. */
+/** Checks text against the schema with this name. Throws INVALID_CONFIG listing all errors, and the source if given. */
 export function parseConfig<N extends RuntimeName>(name: N, text: string, source?: string): Config<N> {
   const { config, violations } = validateRuntime(name, readDocument(text, source))
   if (!config) throw invalidConfig(violations, source)

@@ -1,6 +1,6 @@
 /**
- * Collects errors in the settings, and reads single values while checking their form. Messages contain the flag and the
- * rule, never a value that could be a secret.
+ * Collects errors in the settings, and reads single values while checking their format. Messages contain the flag and
+ * the rule, never a value that could be a secret.
  */
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
@@ -22,7 +22,7 @@ export function quoteShortened(value: string): string {
   return JSON.stringify(value.length > maxShown ? `${value.slice(0, maxShown)}…` : value)
 }
 
-/** Returns why an allowed origin is invalid, or undefined when it is valid. */
+/** Returns the reason why an allowed origin is invalid, or undefined when it is valid. */
 export function originViolation(origin: string): string | undefined {
   if (parseOrigin(origin) !== undefined) return undefined
   const hint = origin.includes(',') ? '; repeat the flag for each origin' : ''
@@ -144,13 +144,13 @@ export class SettingErrors {
       this.add(`${flagOf(first)}, ${flagOf(second)}`, 'set only one of them')
   }
 
-  /** Rejects settings that have no effect without another one. */
+  /** Rejects settings that have no effect without another setting. */
   needs(keys: readonly InputKey[], what: string): void {
     const given = keys.filter((key) => this.given(key))
     if (given.length > 0) this.add(given.map(flagOf).join(', '), `requires ${what}`)
   }
 
-  /** Returns an IP address or a name. Whether it exists only shows when it is bound. */
+  /** Returns an IP address or a name. Whether the address exists is checked only when it is bound. */
   host(key: InputKey): string | undefined {
     const value = this.text(key)
     if (value === undefined || isIP(value) !== 0 || hostName.test(value)) return value

@@ -1,14 +1,15 @@
 /**
  * The strict YAML reader for configuration files and manifests. It also reads JSON, which is a subset of YAML.
  *
- * Accepts YAML 1.2 with values that JSON can represent. Plain scalars and merge keys (`<<`) are read as kubectl reads
- * them, so that a document means the same here and in a cluster: `yes` and `on` are true, `0644` is octal. Files from
- * other programs are read as plain YAML 1.2.
+ * Accepts YAML 1.2 with values that JSON can represent. Plain scalars and merge keys (`<<`) are read in the same way as
+ * by kubectl, so that a document means the same here and in a cluster. For example, `yes` and `on` are true, and `0644`
+ * is octal. Files from other programs are read as plain YAML 1.2.
  *
- * Rejects, with the line number: syntax errors, repeated keys, keys that are not plain values or are integers that a
- * double would round, tags for other types, other YAML versions, nodes that contain themselves, and documents that are
- * too large, too deep or expand too much through aliases. The library checks repeated keys in quadratic time and writes
- * collection keys in exponential time, so both checks are made here, before a value is built.
+ * Rejects syntax errors, repeated keys, tags for other types, other YAML versions and nodes that contain themselves.
+ * Also rejects keys that are not plain values or are integers that a double would round, and documents that are too
+ * large or too deep, or that expand too much through aliases. Errors contain the line number. The library checks
+ * repeated keys in quadratic time and writes collection keys in exponential time. Both are therefore checked here,
+ * before a value is built.
  * Source: YAML 1.2.2.
  */
 import { exactInteger, isRawJson, type Violation } from '../../../schemas/index.ts'
@@ -129,12 +130,12 @@ function violationsOf(document: Document, lines: LineCounter): YamlViolation[] {
 
 const tooDeep = `is nested more than ${maxDepth} levels deep`
 
-/** Visits a document as a reader of its value would, including aliases. */
+/** Visits a document in the way that a reader of its value would, including aliases. */
 class Walk {
   readonly violations: YamlViolation[] = []
   readonly #lines: LineCounter
   readonly #anchors = new Map<string, unknown>()
-  /** The nodes that contain the current one. */
+  /** The nodes that contain the current node. */
   readonly #open = new Set<unknown>()
   #aliasDepth = 0
   #aliased = 0
@@ -187,7 +188,7 @@ class Walk {
   }
 
   /**
-   * Visits the value of `<<`: a map, or a list of maps, whose members apply where the document does not write its own.
+   * Visits the value of `<<`: a map, or a list of maps, whose members apply where the document does not define its own.
    */
   #merge(value: unknown, first: boolean): void {
     if (!first)

@@ -24,7 +24,7 @@ export function loadProxyFile(path: string): ProxyFile {
   return parseConfig('proxy', readConfigText(path), path)
 }
 
-/** Sections that require a server which inspects every message. */
+/** Sections that require a server that inspects every message. */
 const messageSections = ['authz', 'audit', 'telemetry', 'rateLimiting', 'tools', 'webhooks'] as const
 
 type FileOidc = NonNullable<ProxyFile['oidc']>
@@ -130,7 +130,7 @@ function loginInput(remoteAuth: NonNullable<ProxyFile['remoteAuth']>, env: Envir
   })
 }
 
-/** Omits a default that the schema filled in, because client_credentials rejects the setting. */
+/** Omits a default from the schema, because client_credentials rejects the setting. */
 function unlessDefault(value: string, byDefault: string): string | undefined {
   return value === byDefault ? undefined : value
 }

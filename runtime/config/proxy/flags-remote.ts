@@ -16,9 +16,9 @@ export interface FlagRow {
   readonly kind: FlagKind
   /** Placeholder in the help. */
   readonly value?: string
-  /** The valid values, for completion. */
+  /** The valid values, for shell completion. */
   readonly values?: readonly string[]
-  /** As printed in the help; applied in proxy.ts. */
+  /** The default as printed in the help; applied in proxy.ts. */
   readonly default?: string
   readonly group:
     | 'Listener and target'

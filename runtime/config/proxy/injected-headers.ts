@@ -1,8 +1,9 @@
 /**
  * Headers that the proxy adds to every request to its target, with a literal value or a named secret.
  *
- * `Name=Value` is split at the first `=`. Headers that frame or route a request or belong to the MCP session must not
- * be set. Setting a header twice is an error. Messages never quote an invalid value, because it may be a secret.
+ * `Name=Value` is split at the first `=`. Headers that frame or route a request, or that belong to the MCP session,
+ * must not be set. Setting a header twice is an error. Messages never quote an invalid value, because it may be a
+ * secret.
  * Source: docs/reference/specification/proxy-command.md (--remote-forward-headers, --remote-forward-headers-secret).
  */
 import { headerNameViolation, headerValueViolation } from '../../../schemas/index.ts'

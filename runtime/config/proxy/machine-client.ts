@@ -1,7 +1,7 @@
 /**
- * The client for a login without a user: grant client_credentials, with a client secret or a private key.
+ * The client for a login without a user. It uses the grant client_credentials, with a client secret or a private key.
  *
- * Files are read again for each token request, so that a replaced secret or key applies without a restart.
+ * Files are read again for each token request, so that a replaced secret or key takes effect without a restart.
  * Source: RFC 6749 section 4.4; RFC 7523 section 2.2; MCP extension "OAuth Client Credentials" (SEP-1046).
  */
 import { type AssertionAlg, assertionAlgs, type OAuthClient, readClientKey } from '../../oauth/index.ts'

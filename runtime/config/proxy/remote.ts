@@ -49,16 +49,16 @@ export interface OAuthSettings {
   readonly clientMetadataUrl: string | undefined
   /** 0 selects a free port. */
   readonly callbackPort: number
-  /** Undefined: from the target's metadata, else the target URI. '' sends none. */
+  /** Undefined: taken from the target's metadata, or else the target URI. '' sends none. */
   readonly resource: string | undefined
   /** Undefined: chosen from the servers' metadata. */
   readonly scopes: readonly string[] | undefined
   readonly scopeParamName: string | undefined
-  /** Provides defaults for settings that are not set otherwise. */
+  /** Provides defaults for settings that are not set elsewhere. */
   readonly provider: ProviderId | undefined
   readonly skipBrowser: boolean
   readonly timeoutMs: number
-  /** Pace at which a failed renewal is retried. */
+  /** The pace at which a failed renewal is retried. */
   readonly pace: RenewalPace
   /** Undefined: nothing is stored beyond this process. */
   readonly keep: { readonly dir: string; readonly password: Secret | undefined } | undefined
@@ -245,7 +245,7 @@ export function offeredLogin(
 ): OAuthSettings | undefined {
   const taken = config.inject.some(({ name }) => name.toLowerCase() === 'authorization')
   if (config.remote.kind !== 'none' || config.exchange !== undefined || taken) return undefined
-  // A variable that selects another grant applies to configured logins only.
+  // A variable that selects another grant applies only to configured logins.
   const ownEnv = { ...env, [variables.remoteGrant.name]: undefined }
   return { ...oauthSettings({}, ownEnv, new SettingErrors({}), []), optional: true }
 }

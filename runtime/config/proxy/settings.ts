@@ -53,7 +53,7 @@ export interface ProxySettings {
   /** PEM, for the target and its authorization server. */
   readonly remoteCa: string | undefined
   readonly debug: boolean
-  /** From a configuration file: the addresses allowed for the target; undefined allows all. */
+  /** From a configuration file: the addresses allowed for the target; undefined allows any address. */
   readonly targetAddresses?: AddressPolicy | undefined
   /** From a configuration file: the client certificate for the target. */
   readonly targetTls?: TargetTls | undefined
@@ -63,7 +63,7 @@ export interface ProxySettings {
   readonly unauthenticated?: boolean | undefined
   readonly endpointPrefix?: string | undefined
   readonly trustProxyHeaders?: boolean | undefined
-  /** True when the target is a stdio server's bridge, which must be able to group requests by caller. */
+  /** True when the target is the bridge of a stdio server, which must be able to group requests by caller. */
   readonly identifyCallers?: boolean | undefined
   readonly sessionStorage?: RuntimeSessionStorage | undefined
   readonly metricsPort: number | undefined

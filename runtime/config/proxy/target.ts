@@ -2,14 +2,14 @@
  * The MCP server behind a proxy, from `--target-uri`.
  *
  * On the command line the target has no path: the proxy forwards the client's path unchanged. In a file the target may
- * have a path, which replaces the client's path. Its query, if any, precedes the client's query. The fragment is
- * dropped. A user name or password is rejected, because it would appear in logs and process lists.
+ * have a path, which replaces the client's path. The target's query, if any, precedes the client's query. The fragment
+ * is dropped. A user name or password is rejected, because it would appear in logs and process lists.
  * Source: docs/reference/specification/proxy-command.md (--target-uri); reference behaviour of remote servers.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { isLoopbackHost } from '../../net/index.ts'
 
-/** Matches user information, even empty, in every form that the URL parser accepts. */
+/** Matches user information, even if empty, in every form that the URL parser accepts. */
 const hasUserInfo = /^([a-z][a-z\d+.-]*:)?[\\/]*[^\\/?#]*@/i
 
 export interface TargetAddress {
@@ -68,7 +68,7 @@ function invalidTarget(uri: string, rule: string): GatehouseError {
   })
 }
 
-/** Returns a URI without user information, query and fragment, which may contain credentials. */
+/** Returns a URI without its user information, query and fragment, which may contain credentials. */
 export function shownUri(uri: string): string {
   return uri.replace(hasUserInfo, '$1//').replace(/[?#].*$/s, '')
 }

@@ -1,9 +1,9 @@
 /**
- * The files of `--webhook-config`: lists `mutating` and `validating`, with our member names or those of ToolHive
- * (`failure_policy`, `tls_config`, `hmac_secret_ref`, times in nanoseconds).
+ * The files of `--webhook-config`. They contain the lists `mutating` and `validating`, with our member names or
+ * ToolHive's (`failure_policy`, `tls_config`, `hmac_secret_ref`, times in nanoseconds).
  *
- * Each file is checked separately, so that errors contain the file and the member name as written there. A webhook in a
- * later file replaces one with the same list and name.
+ * Each file is checked separately, so that errors contain the file and the member name as written in it. A webhook in a
+ * later file replaces an earlier webhook with the same list and name.
  * Source: `schemas/runtime/webhooks.json`; docs/guides/webhooks.md.
  */
 import { isAbsolute } from 'node:path'
@@ -39,8 +39,8 @@ export type CheckWebhook = (
 ) => readonly string[]
 
 /**
- * Reads all files and appends their webhooks to those of `first`. Throws INVALID_CONFIG with all files and all their
- * errors, including those of `check`.
+ * Reads all files and appends their webhooks to the webhooks in `first`. Throws INVALID_CONFIG listing all files with
+ * all their errors, including errors from `check`.
  */
 export function readWebhookFiles(
   paths: readonly string[],
@@ -96,7 +96,7 @@ function readFile(path: string, env: Environment, check: CheckWebhook): RuntimeW
 class WebhookFileReader {
   readonly violations: Violation[] = []
   readonly #env: Environment
-  /** Maps the path of a webhook to our members, and those to their names in the file. */
+  /** Maps a webhook's path to our members, and our members to their names in the file. */
   readonly #written = new Map<string, Map<string, string>>()
   #secrets: SecretsProvider | undefined
 
@@ -155,7 +155,7 @@ class WebhookFileReader {
       if (hmacSecretPath !== undefined) set('hmacSecretPath', 'hmac_secret_ref', hmacSecretPath)
       if (hmacSecretEnv !== undefined) set('hmacSecretEnv', 'hmac_secret_ref', hmacSecretEnv)
     }
-    // Report missing members with the same names.
+    // Report missing members under the same names.
     if (tls !== undefined)
       for (const [key, name] of Object.entries(tlsMembers))
         if (!names.has(name)) names.set(name, `tls_config.${key}`)
@@ -172,7 +172,7 @@ class WebhookFileReader {
     }
   }
 
-  /** Reads a path, the name of a secret, or a name followed by the suffix that ToolHive's commands write. */
+  /** Reads a path, the name of a secret, or a name with the suffix that ToolHive's commands write. */
   #secretOf(
     value: unknown,
     at: string,

@@ -34,14 +34,14 @@ export interface LoadedVmcpConfig extends ReadVmcpConfig {
 
 /**
  * Reads and checks a file. A problem with a single backend only excludes that backend. Throws INVALID_CONFIG with the
- * path and all problems if any problem concerns something else.
+ * path and all problems if any problem concerns another part of the file.
  */
 export function loadVmcpConfig(path: string): LoadedVmcpConfig {
   const text = readConfigText(path)
   return { ...readVmcpConfig(text, path), checksum: hash('sha256', text, 'hex') }
 }
 
-/** Checks configuration text. Throws INVALID_CONFIG with all errors, and the source if given. */
+/** Checks configuration text. Throws INVALID_CONFIG listing all errors, and the source if given. */
 export function parseVmcpConfig(text: string, source?: string): VmcpConfig {
   return deepFreeze(parseConfig('vmcp', text, source))
 }
@@ -71,7 +71,7 @@ const pollMs = 5_000
 const settleMs = 50
 
 /**
- * Calls `onChange` after the content of the file has changed: written in place, replaced by a rename, or switched by
+ * Calls `onChange` after the file's content has changed: written in place, replaced by a rename, or switched through
  * the link of a mounted ConfigMap. Ignores a file that is temporarily missing. Returns a function that stops watching.
  */
 export function watchFile(path: string, onChange: () => void): () => void {
@@ -109,34 +109,35 @@ function readIfExists(path: string): string | undefined {
   }
 }
 
-/** Variables that a virtual server reads, by purpose. */
+/** The variables that a virtual server reads, by purpose. */
 export const vmcpEnvironment = {
   redisPassword: 'GATEHOUSE_SESSION_REDIS_PASSWORD',
   /** Prefix, followed by the backend's name: JSON with headers for the backend. */
   headerForward: 'GATEHOUSE_HEADER_FORWARD_',
   /** Prefix, followed by an identifier from such JSON: the value of one header. */
   headerSecret: 'GATEHOUSE_SECRET_',
-  /** Key material that replicas share, for state that clients carry; base64 of at least 32 bytes. */
+  /** Key material that replicas share, for state that clients carry; at least 32 bytes, encoded in base64. */
   stateKey: 'VMCP_SESSION_HMAC_SECRET',
   enableObo: 'GATEHOUSE_ENABLE_OBO',
-  /** Key for tool search's embedding service, with provider compat. */
+  /** Key for the embedding service of tool search, with the provider compat. */
   embeddingApiKey: 'GATEHOUSE_EMBEDDING_API_KEY',
   debug: 'GATEHOUSE_DEBUG',
   /** Idle timeout of a session, as a duration. */
   sessionTtl: 'GATEHOUSE_VMCP_SESSION_TTL',
   /** Maximum number of sessions in one process. */
   maxSessions: 'GATEHOUSE_VMCP_MAX_SESSIONS',
-  /** True: spans contain the arguments of tool calls, redacted and truncated. */
+  /** If true, spans contain the arguments of tool calls, redacted and truncated. */
   telemetryToolArguments: 'GATEHOUSE_TELEMETRY_TOOL_ARGUMENTS',
   /** Set by `gatehouse dev`: enables the console without a login; requests must carry this token. */
   consoleToken: 'GATEHOUSE_CONSOLE_TOKEN',
   consolePort: 'GATEHOUSE_CONSOLE_PORT',
   /**
-   * Set by `gatehouse dev`: JSON list of files and folders with its manifests, in which the console may write locks.
+   * Set by `gatehouse dev`: a JSON list of the files and folders that contain its manifests, where the console may
+   * write locks.
    */
   consoleManifests: 'GATEHOUSE_CONSOLE_MANIFESTS',
   consoleClientSecret: consoleSecretVariable,
-  /** In a pod: namespace and name of the ConfigMap for health reports. */
+  /** In a pod: the namespace and name of the ConfigMap for health reports. */
   namespace: 'VMCP_NAMESPACE',
   reportConfigMap: 'GATEHOUSE_REPORT_CONFIGMAP',
   podName: 'GATEHOUSE_POD_NAME',

@@ -1,9 +1,9 @@
 /**
- * Converts a proxy's file to a virtual server file with one backend, for proxies that must inspect every message:
- * policies, tool filters, rate limits, audit, telemetry, webhooks, tool locks.
+ * Converts a proxy file to a virtual server file with one backend, for proxies that must inspect every message.
+ * Features that require this are policies, tool filters, rate limits, audit, telemetry, webhooks and tool locks.
  *
- * Names stay as the backend has them (priority with one entry never renames). Features that only the transparent proxy
- * has (its own login, a stdio target) are rejected here instead of being ignored.
+ * Names stay as they are in the backend (priority with one entry never renames). Features that only the transparent
+ * proxy supports (its own login, a stdio target) are rejected here instead of being ignored.
  * Source: `schemas/runtime/proxy.json`, `schemas/runtime/vmcp.json`.
  */
 import {
@@ -26,7 +26,8 @@ export interface VirtualServer {
 const clientSecretVariable = 'GATEHOUSE_PROXY_OIDC_CLIENT_SECRET'
 
 /**
- * Returns the virtual server. Throws INVALID_CONFIG with all errors. `toolLocks` restrict the target to approved tools.
+ * Returns the virtual server. Throws INVALID_CONFIG listing all errors. `toolLocks` restricts the target to approved
+ * tools.
  */
 export function virtualServerOf(
   file: ProxyFile,
@@ -124,7 +125,7 @@ function issuerSecretVariable(index: number): string {
   return `${clientSecretVariable}_${index + 1}`
 }
 
-/** Returns the variables that replace members of a proxy's file. */
+/** Returns the variables that override members of a proxy's file. */
 function additionalVariables(file: ProxyFile, env: Environment): Environment {
   const { headerForward, oidc } = file
   const secret = oidc?.clientSecretFile

@@ -1,6 +1,6 @@
 /**
- * Process settings of `gatehouse vmcp serve` that are not in the file: listener, and lifetime and number of sessions. A
- * flag takes precedence over the environment variable, which is intended for pods.
+ * Process settings of `gatehouse vmcp serve` that are not in the file: the listener, and the lifetime and number of
+ * sessions. A flag takes precedence over the environment variable, which is intended for pods.
  */
 import { isIP } from 'node:net'
 import type { CertificateFiles } from '../../../schemas/certificate/index.ts'
@@ -10,7 +10,7 @@ import { hostName, originViolation, quoteShortened } from '../common/setting-err
 import { servingFiles, type ServingFlags } from '../common/serving-files.ts'
 import { vmcpEnvironment } from './file.ts'
 
-/** Values as typed; undefined when not set. */
+/** Values as typed by the user; undefined when not set. */
 export interface ServeFlags extends ServingFlags {
   readonly host: string
   readonly port: string
@@ -36,7 +36,7 @@ export interface ServeSettings {
 
 const sessionCeiling = 1_000_000
 
-/** Returns the settings. Throws INVALID_CONFIG with every invalid setting, the value found and the rule. */
+/** Returns the settings. Throws INVALID_CONFIG listing every invalid setting, with its value and the rule. */
 export function serveSettings(flags: ServeFlags, env: Environment): ServeSettings {
   const violations: string[] = []
   const { host, allowedOrigins } = flags

@@ -30,8 +30,8 @@ export interface OAuthClient {
 const preference: readonly ClientAuthMethod[] = ['client_secret_basic', 'client_secret_post', 'none']
 
 /**
- * Returns the authentication method. With a key it is `private_key_jwt`, with an assertion `client_assertion`, and
- * without a credential `none`. With a secret it is the first of basic, post and none that `supported` lists, or basic
+ * Returns the authentication method. With a key, it is `private_key_jwt`; with an assertion, `client_assertion`;
+ * without a credential, `none`. With a secret, it is the first of basic, post and none that `supported` lists, or basic
  * when `supported` is empty. (`none` is included because some servers for public clients return a secret at
  * registration.) Throws OAuthClientError `protocol` when the server supports none of them.
  */
@@ -81,9 +81,9 @@ function clientAssertion({ assertion = '' }: OAuthClient): ClientAuth {
 }
 
 /**
- * Form-encodes id and secret (RFC 6749 section 2.3.1) with the URL standard's serializer, which keeps letters, digits
- * and `*-._`. oauth4webapi escapes those four characters too, and servers that do not decode them see a different
- * client.
+ * Form-encodes the id and the secret (RFC 6749 section 2.3.1) with the URL standard's serializer, which keeps letters,
+ * digits and `*-._`. oauth4webapi also escapes those four characters, and servers that do not decode them see a
+ * different client.
  */
 function basic(secret: string): ClientAuth {
   return (_server, { client_id: id }, _body, headers) => {

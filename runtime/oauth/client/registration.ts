@@ -17,7 +17,7 @@ import { type ClientAuthMethod, isClientAuthMethod, type OAuthClient } from './c
 import { OAuthClientError } from '../client-error.ts'
 import type { ServerMetadata } from '../metadata/server-metadata.ts'
 
-/** RFC 7591 client metadata. Members have their RFC names. */
+/** RFC 7591 client metadata. Members have the names that the RFC defines. */
 export interface RegistrationRequest {
   readonly redirect_uris: readonly string[]
   readonly client_name?: string
@@ -79,7 +79,7 @@ export async function registerClient(
   endpoint: string,
   metadata: RegistrationRequest,
   options: OAuthCallOptions & {
-    /** Sent as bearer token. */
+    /** Sent as a bearer token. */
     readonly initialAccessToken?: string | undefined
   },
 ): Promise<Registration> {
@@ -100,8 +100,8 @@ export async function registerClient(
 
 /**
  * Sends a registration's metadata again, so that the server renews its secret. The client id stays the same, and
- * management data that the response omits is kept. Rejects with OAuthClientError, `protocol` when the registration has
- * no management endpoint or the response has a different client id.
+ * management data that the response omits is kept. Rejects with OAuthClientError; its kind is `protocol` when the
+ * registration has no management endpoint or the response has a different client id.
  */
 export async function updateRegistration(
   registration: Registration,
@@ -137,7 +137,7 @@ export async function updateRegistration(
   }
 }
 
-/** Deletes a registration. Returns false when the server does not support or rejects this. Does not reject. */
+/** Deletes a registration. Returns false when the server does not support this or rejects it. Does not reject. */
 export async function deleteRegistration(
   { registrationAccessToken: token, registrationClientUri: uri }: Registration,
   options: OAuthCallOptions,

@@ -1,4 +1,4 @@
-/** Opens a URL in the user's browser, without a shell in between. */
+/** Opens a URL in the user's browser, without using a shell. */
 import { execFile } from 'node:child_process'
 
 /**

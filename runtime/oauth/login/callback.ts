@@ -2,9 +2,8 @@
  * The local HTTP server that receives the redirect of a login, on every address that the browser may use for it.
  *
  * A browser resolves localhost to 127.0.0.1 or to ::1. Another program on one of these addresses could receive the
- * code, so both must be free.
- * The server runs only during a login. It responds to redirects with an unknown state but otherwise ignores them: any
- * web page can send one, and must not be able to end the login.
+ * code, so both must be free. The server runs only during a login. It responds to redirects with an unknown state but
+ * otherwise ignores them. Any web page can send such a redirect, and must not be able to end the login.
  * Source: RFC 8252 section 7.3; RFC 6749 section 10.12; docs/reference/specification/proxy-command.md
  * (--remote-auth-callback-port).
  */
@@ -135,14 +134,15 @@ async function bindLoopback(
 }
 
 /**
- * True when the machine lacks the address, for instance without IPv6. Then no other program can listen there either.
+ * True when the machine does not have the address, for instance without IPv6. Then no other program can listen there
+ * either.
  */
 function isMissingAddress(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   return code === 'EADDRNOTAVAIL' || code === 'EAFNOSUPPORT'
 }
 
-/** Returns the reason to show the user why `openCallback` rejected. */
+/** Returns the reason why `openCallback` rejected, to show to the user. */
 export function unavailablePort(error: unknown, port: number): string {
   if (!(error instanceof Error) || !('code' in error)) return `port ${port} is not available`
   const address = 'address' in error ? String(error.address) : ''

@@ -3,7 +3,7 @@
  *
  * A server reports an unknown client on a page, because it has no redirect URI that it can trust. The login would then
  * wait until it times out. This module therefore sends the authorization request once without a browser, with its own
- * random values, which does not sign the user in.
+ * random values. This does not sign the user in.
  * Source: RFC 6749 section 4.1.2.1; draft-ietf-oauth-client-id-metadata-document-02 section 4.
  */
 import { type OAuthCallOptions, send } from '../call.ts'

@@ -16,7 +16,7 @@ export function isClientDocumentUrl(clientId: string): boolean {
   return clientDocumentUrlViolation(clientId) === undefined
 }
 
-/** Returns why a client_id is not a valid metadata document URL, or undefined when it is valid. */
+/** Returns the reason why a client_id is not a valid metadata document URL, or undefined when it is valid. */
 export function clientDocumentUrlViolation(clientId: string): string | undefined {
   if (!URL.canParse(clientId)) return 'must be an absolute URL'
   const url = new URL(clientId)
@@ -33,8 +33,8 @@ export function clientDocumentUrlViolation(clientId: string): string | undefined
 }
 
 /**
- * Fetches and checks a client_id's document. Rejects with OAuthClientError. The URL comes from an untrusted client, so
- * the fetch must check addresses, must not follow redirects and should cap the response at a few kilobytes.
+ * Fetches and checks a client_id's document. Rejects with OAuthClientError. The URL comes from an untrusted client. The
+ * fetch must therefore check addresses, must not follow redirects and should cap the response at a few kilobytes.
  */
 export async function fetchClientDocument(clientId: string, options: OAuthCallOptions): Promise<JsonRecord> {
   const problem = clientDocumentUrlViolation(clientId)

@@ -28,7 +28,7 @@ export interface ResourceMetadata {
 const what = 'the protected-resource document'
 
 /**
- * Returns the document for `target`, or undefined when none exists. Rejects with OAuthClientError `protocol` when a
+ * Returns the document for `target`, or undefined when none exists. Rejects with OAuthClientError: `protocol` when a
  * document is malformed or belongs to another resource, `unreachable` when the host does not respond.
  */
 export async function discoverResource(
@@ -37,8 +37,8 @@ export async function discoverResource(
     /** `resource_metadata` from the challenge. */
     readonly metadataUrl?: string | undefined
     /**
-     * Called for each response that is not a usable document, except when it only means that no document exists (404,
-     * 405, 410, 501).
+     * Called for each response that is not a usable document, except when the status only means that no document exists
+     * (404, 405, 410, 501).
      */
     readonly onSkipped?: ((url: string, reason: string) => void) | undefined
   },

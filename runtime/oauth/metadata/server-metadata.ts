@@ -1,9 +1,9 @@
 /**
  * Finds an authorization server's metadata from its issuer.
  *
- * Tries the well-known documents in the order that MCP defines and uses the first valid document with exactly this
- * issuer (string comparison without normalization: RFC 8414 section 3.3, RFC 9207 section 2.4). Does not check whether
- * the server supports what a flow needs.
+ * Tries the well-known documents in the order that MCP defines, and uses the first valid document with exactly this
+ * issuer. Issuers are compared as strings without normalization (RFC 8414 section 3.3, RFC 9207 section 2.4). Does not
+ * check whether the server supports what a flow needs.
  * Source: RFC 8414, OpenID Connect Discovery 1.0, MCP 2025-11-25 authorization.
  */
 import { isFields } from '../../../schemas/index.ts'
@@ -19,11 +19,11 @@ import {
 import { OAuthClientError } from '../client-error.ts'
 import { endpointViolation, serverMetadataUrls } from '../urls.ts'
 
-/** Members have their RFC 8414 and OIDC names. */
+/** Members have the names that RFC 8414 and OIDC define. */
 export type ServerMetadata = AuthorizationServer
 
 export interface ServerDiscoveryOptions extends OAuthCallOptions {
-  /** Lifts the https rule for issuer and endpoints. */
+  /** Lifts the https rule for the issuer and the endpoints. */
   readonly allowHttp?: boolean | undefined
   /** A member to read from the same issuer's later documents when the first document lacks it. */
   readonly need?: 'registration_endpoint' | 'jwks_uri' | 'introspection_endpoint' | undefined
@@ -53,7 +53,7 @@ const what = 'the metadata document of the authorization server'
 
 /**
  * Returns the metadata. Rejects with OAuthClientError: `protocol` when a document has a different issuer or is
- * malformed, `unreachable` when the server did not respond properly, `absent` when none of the documents exists.
+ * malformed, `unreachable` when the server did not respond properly, and `absent` when no document exists.
  */
 export async function discoverServer(
   issuer: string,
@@ -71,7 +71,7 @@ export async function discoverServer(
     } catch (error) {
       if (!(error instanceof OAuthClientError)) throw error
       violations.push(error)
-      // Without any response, stop: the other documents are on the same host.
+      // If there was no response at all, stop: the other documents are on the same host.
       if (error.kind === 'unreachable' && error.responseStatus === undefined) break
     }
   }
@@ -121,10 +121,7 @@ export function checkServerMetadata(body: JsonRecord, issuer: string, allowHttp 
  */
 const unusableName = 'gatehouse_unusable_endpoints'
 
-/**
- * Returns the error for an endpoint that a flow needs and the metadata does not contain, or contains in an unusable
- * form.
- */
+/** Returns the error for an endpoint that a flow needs, but that the metadata omits or contains in an unusable form. */
 export function missingEndpoint(server: JsonRecord, name: (typeof endpoints)[number]): OAuthClientError {
   const unusable: unknown = server[unusableName]
   const problem = isFields(unusable) ? unusable[name] : undefined
@@ -140,7 +137,7 @@ function isMetadata(body: unknown): body is ServerMetadata {
   return isFields(body) && typeof body['issuer'] === 'string'
 }
 
-/** Returns why an endpoint cannot be used: '' when it is absent, undefined when it is valid. */
+/** Returns the reason why an endpoint cannot be used: '' when it is absent, undefined when it is valid. */
 function endpointProblem(value: unknown, allowHttp: boolean): string | undefined {
   if (value === undefined || value === null || value === '') return ''
   return typeof value === 'string' ? endpointViolation(value, allowHttp) : 'must be a string'
@@ -155,8 +152,8 @@ function addMissingMember(
 }
 
 /**
- * Returns the most informative error: a wrong document takes precedence over an unreachable one, which takes precedence
- * over an absent one.
+ * Returns the most informative error: a wrong document takes precedence over an unreachable document, and an
+ * unreachable document over an absent one.
  */
 function mostInformative(violations: readonly OAuthClientError[]): OAuthClientError {
   const rank = { protocol: 0, unreachable: 1, refused: 2, absent: 3 }
@@ -165,8 +162,8 @@ function mostInformative(violations: readonly OAuthClientError[]): OAuthClientEr
 }
 
 /**
- * Returns the conventional endpoints for a server without metadata. Only for MCP servers using revision 2025-03-26 that
- * do not publish a resource document either.
+ * Returns the conventional endpoints for a server without metadata. Only for MCP servers that use revision 2025-03-26
+ * and publish no resource document either.
  */
 export function conventionalServer(origin: string): ServerMetadata {
   return {

@@ -1,13 +1,13 @@
 /**
- * Extracts a server's explanation of a refusal for the log and the operator's terminal: the description of an OAuth
- * error, the message of another JSON body, or the text of a page. The result is short, on one line, and free of
- * control and invisible characters. Long runs that look like a token are masked, because servers repeat what they
- * were sent.
+ * Extracts a server's explanation of a refusal, for the log and the operator's terminal. The source is the description
+ * of an OAuth error, the message in another JSON body, or the text of a page. The result is short, on one line, and
+ * free of control and invisible characters. Long strings that look like a token are masked, because servers repeat what
+ * they receive.
  */
 type JsonRecord = Readonly<Record<string, unknown>>
 
 const maxLength = 300
-/** Number of page characters to search, so that no pattern scans a megabyte. */
+/** Maximum number of characters of a page to search, so that no pattern scans a megabyte. */
 const maxRead = 4_096
 
 /**

@@ -8,7 +8,7 @@
  * | client | the server rejects our client or its secret | keep it; replace a registration of our own | the operator must change the configuration |
  * | grant | the code concerns the grant or the user's consent | drop it, sign in again | the caller signs in again |
  * | request | any other refusal, including 400 or 401 without a code | drop it, sign in again | the operator must change the configuration |
- * | unclear | not a response of a token endpoint: other statuses without a code, no JSON | keep it, retry later | the operator must investigate |
+ * | unclear | not a response from a token endpoint: other statuses without a code, no JSON | keep it, retry later | the operator must investigate |
  *
  * Providers use their own codes for an invalid refresh token, so any refusal with an unlisted code ends the token.
  * Presenting an invalid token again never helps, and looks like theft to servers that detect reuse.

@@ -1,7 +1,7 @@
 /**
  * Chooses the role to assume from the caller's claims.
  *
- * Tries mappings by ascending priority, then those without a priority. Mappings with equal priority keep their
+ * Tries mappings by ascending priority, then mappings without a priority. Mappings with equal priority keep their
  * configured order. A mapping whose expression fails for the claims does not match.
  * Source: docs/reference/specification/external-auth.md#cloudSts (cloudSts.roleMappings).
  */
@@ -11,7 +11,7 @@ import type { CloudStsBlock } from '../config.ts'
 type Mapping = NonNullable<CloudStsBlock['roleMappings']>[number]
 type Claims = Readonly<Record<string, unknown>>
 
-/** Returns the role ARN for the claims, or undefined when no mapping matches and no fallback is configured. */
+/** Returns the role ARN for the claims, or undefined when no mapping matches and there is no fallback. */
 export type RoleChooser = (claims: Claims) => string | undefined
 
 /** Throws GatehouseError INVALID_CONFIG when a matcher does not compile. */

@@ -161,8 +161,8 @@ class CloudSts implements CredentialStrategy {
 }
 
 /**
- * Returns a legal session name. Illegal characters are replaced and a 64-bit digest is appended, so that two users
- * never share a name and a user cannot choose a name that collides with another user's.
+ * Returns a valid session name. Invalid characters are replaced, and a 64-bit digest is appended. Two users therefore
+ * never share a name, and a user cannot choose a name that collides with another user's name.
  */
 export function sessionName(value: string): string {
   if (/^[\w+=,.@-]{2,64}$/.test(value)) return value

@@ -29,7 +29,7 @@ export const headerInjection: StrategyModule = {
       headerNames: [name],
       apply(request) {
         const value = read()
-        // Do not send the request without the header when the variable becomes empty at run time.
+        // If the variable becomes empty at run time, do not send the request without the header.
         if (value === undefined) throw new GatehouseError('BACKEND_AUTH_FAILED')
         setHeader(request.headers, name, value)
       },

@@ -34,7 +34,7 @@ export const obo: StrategyModule = {
       ...(cacheSkewSeconds !== undefined && cacheSkewSeconds < 0
         ? [{ path: 'obo.cacheSkewSeconds', message: 'must not be negative' }]
         : []),
-      // Without a name the caller's own token is used, regardless of the configured providers.
+      // Without a name, the caller's own token is used, regardless of the configured providers.
       ...(block.subjectTokenProviderName
         ? providerViolations('obo.subjectTokenProviderName', block.subjectTokenProviderName, parts)
         : []),
@@ -86,8 +86,8 @@ function exchange(block: OboBlock, parts: StrategyParts, field: string): Credent
 }
 
 /**
- * Returns the scopes to request. `scopes` takes precedence; an audience alone requests its default scope, which covers
- * everything the user consented to.
+ * Returns the scopes to request. `scopes` takes precedence. An audience alone requests its default scope, which covers
+ * everything that the user consented to.
  */
 function targetScopes({ scopes = [], audience = '' }: OboBlock): readonly string[] {
   if (scopes.length > 0) return scopes

@@ -1,7 +1,7 @@
 /**
- * Exchanges the user's token for one that the backend accepts (RFC 8693).
+ * Exchanges the user's token for a token that the backend accepts (RFC 8693).
  *
- * Health checks use the client's own credentials when it has a secret. Fails closed: a request without a token to
+ * Health checks use the client's own credentials if the client has a secret. Fails closed: a request without a token to
  * exchange is not sent.
  * Source: docs/reference/specification/proxy-command.md (token exchange flags),
  * docs/reference/specification/external-auth.md#tokenExchange (tokenExchange).

@@ -1,6 +1,6 @@
 /**
- * Cross-application access: exchanges the user's ID token for an identity assertion at the provider (RFC 8693), and the
- * assertion for an access token at the target (RFC 7523).
+ * Cross-application access: exchanges the user's ID token for an identity assertion at the provider (RFC 8693), then
+ * the assertion for an access token at the target (RFC 7523).
  *
  * Checks the assertion's kind, type, audience and resource, but not its signature: the assertion came from the provider
  * over TLS, and the target verifies it. Health checks use the client's own credentials at the target.
@@ -118,7 +118,7 @@ class CrossAppFlow {
     try {
       return await jwtBearerGrant({ ...this.#target(), assertion })
     } catch (error) {
-      // The assertion is a few minutes old at most, so another login does not help when the target rejects it.
+      // The assertion is at most a few minutes old, so another login does not help when the target rejects it.
       throw credentialFailure(error, { subject: false, settings: this.#atTarget.settings })
     }
   }
@@ -155,7 +155,7 @@ class CrossAppFlow {
     const { targetTokenUrl = '', targetAudience, insecureTargetTokenUrl } = this.#block
     return {
       server: typedServer(undefined, targetTokenUrl),
-      // The audience of the identity assertion is the issuer of the target.
+      // The audience of the identity assertion is the target's issuer.
       client: this.#atTarget.current(targetAudience),
       fetch: insecureTargetTokenUrl ? this.#parts.httpFetch : this.#parts.fetch,
       now: this.#parts.now,
@@ -163,7 +163,7 @@ class CrossAppFlow {
   }
 }
 
-/** Throws OAuthClientError `protocol` when the provider issued something other than requested. */
+/** Throws OAuthClientError `protocol` when the provider issued a different kind of token than requested. */
 function checkAssertion(tokens: TokenSet, audience: string | undefined, resource: string | undefined): void {
   if (tokens.issuedTokenType !== idJag || tokens.tokenType !== 'n_a') {
     throw new OAuthClientError(

@@ -1,4 +1,4 @@
-/** Describes a configuration's policies for users: enforced ones first, then shadow policies. */
+/** Describes a configuration's policies for users: enforced policies first, then shadow policies. */
 import { formatViolations, type RuntimeAuthz } from '../../../schemas/index.ts'
 import { readPolicySet } from './policies.ts'
 import { hash } from 'node:crypto'
@@ -18,7 +18,7 @@ export interface DescribedPolicies {
   /** `setDigest` in decisions made by the enforced policies. */
   readonly digest: string
   readonly items: readonly DescribedPolicy[]
-  /** Why the policies cannot be parsed. */
+  /** The reason why the policies cannot be parsed. */
   readonly problems: readonly string[]
 }
 
@@ -40,7 +40,7 @@ export function describePolicies(config: Config, serverName: string): DescribedP
 }
 
 /**
- * Returns the hash that identifies the policies of a decision. Shadow policies are excluded, because they are not
+ * Returns the hash that identifies the policies behind a decision. Shadow policies are excluded, because they are not
  * enforced.
  */
 export function digestOf(config: Omit<RuntimeAuthz, 'type'>, serverName: string): string {

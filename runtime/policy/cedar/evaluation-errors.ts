@@ -1,15 +1,15 @@
 /**
  * Handles policies that fail during evaluation: which failures affect the decision, and how they are logged.
  *
- * Each policy error is logged once as a warning and afterwards at debug level. The engine's message may quote the
- * caller's data, so the log contains a reworded message.
+ * Each policy error is logged as a warning the first time, and at debug level afterwards. The engine's message may
+ * quote the caller's data, so the log contains a reworded message.
  */
 import type { EngineError } from '../../../schemas/cedar/index.ts'
 import type { Log } from '../../net/index.ts'
 import type { Policy } from './policies.ts'
 
 /**
- * A policy that could not be evaluated; without `policy`, the failure affects all policies. Contains no data from
+ * A policy that could not be evaluated. Without `policy`, the failure affects all policies. Contains no data from
  * callers.
  */
 export interface PolicyFailure {
@@ -33,14 +33,14 @@ export class EvaluationErrors {
    */
   readonly #seen = new Set<string>()
 
-  /** `reportFailure` is called once for each failure, instead of the warning. */
+  /** `reportFailure` is called once for each failure, instead of logging a warning. */
   constructor(policies: readonly Policy[], log: Log, reportFailure?: (failure: PolicyFailure) => void) {
     this.#policies = new Map(policies.map((policy) => [policy.id, policy]))
     this.#log = log
     this.#reportFailure = reportFailure
   }
 
-  /** True when a forbid policy failed, so that the request must be denied. */
+  /** True when a forbid policy failed, so the request must be denied. */
   failed(errors: readonly Failed[]): boolean {
     let forbid = false
     for (const { policyId, error } of errors) {

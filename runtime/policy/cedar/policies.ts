@@ -1,5 +1,5 @@
 /**
- * Parses a configuration's policies into single policies with their effect, scope and reads.
+ * Parses a configuration's policies into single policies with their effect, their scope and the data that they read.
  *
  * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz.policies.
  */
@@ -17,7 +17,7 @@ import { GatehouseError, type Violation } from '../../../schemas/index.ts'
 import { type Reads, readsOf } from './reads.ts'
 
 export interface Policy {
-  /** `policies[3]`, or `policies[3].1` for the second policy in one text. */
+  /** `policies[3]`, or `policies[3].1` for the second policy in one string. */
   readonly id: string
   readonly text: string
   readonly effect: 'permit' | 'forbid'
@@ -65,7 +65,7 @@ export interface PolicyTarget {
   readonly resource: Uid
 }
 
-/** False when a policy's scope certainly excludes the request; true is inconclusive. */
+/** False when a policy's scope definitely excludes the request; true is inconclusive. */
 export function mayApply({ scope }: Policy, { principal, actions, resource }: PolicyTarget): boolean {
   const { action } = scope
   if (action.op !== 'All' && !entitiesOf(action).some((entity) => actions.has(keyOf(entity)))) return false

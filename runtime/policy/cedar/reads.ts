@@ -1,9 +1,9 @@
 /**
- * Determines from the JSON form of a policy what it reads: attributes, the context as a whole, and the entities whose
- * own attributes or parents matter.
+ * Determines from a policy's JSON form what the policy reads: attributes, the context as a whole, and the entities
+ * whose own attributes or parents matter.
  *
- * When in doubt, it overestimates: an attribute is treated as read regardless of which object it is read from. Data
- * that no policy reads is not sent to the engine, and does not affect cached decisions.
+ * When in doubt, the analysis overestimates: an attribute is treated as read regardless of which object it is read
+ * from. Data that no policy reads is not sent to the engine, and does not affect cached decisions.
  * Source: Cedar, JSON policy format.
  */
 import { isFields } from '../../../schemas/index.ts'
@@ -13,15 +13,15 @@ export interface Reads {
   readonly attributes: ReadonlySet<string>
   /** The attributes among them that may be read from the principal. */
   readonly principalAttributes: ReadonlySet<string>
-  /** True when the context is used as a value, so that all its attributes matter. */
+  /** True when the context is used as a value, so all its attributes matter. */
   readonly wholeContext: boolean
-  /** Entities, other than those of the request, whose attributes or parents may be read. */
+  /** Entities outside the request whose attributes or parents may be read. */
   readonly entities: readonly Uid[]
-  /** Total length of its patterns; matching a string takes time proportional to string × pattern. */
+  /** Total length of the policy's patterns. Matching a string takes time proportional to string × pattern. */
   readonly patternLength: number
-  /** Types of all entities named in the policy. */
+  /** Types of all entities that the policy names. */
   readonly types: ReadonlySet<string>
-  /** True when it tests membership in an entity that is not a literal, such as `in principal.teams`. */
+  /** True when the policy tests membership in an entity that is not a literal, such as `in principal.teams`. */
   readonly computedEntities: boolean
 }
 
@@ -53,8 +53,8 @@ export function readsOf(policy: PolicyJson): Reads {
 }
 
 /**
- * Visits an expression: an object with one member, named by its operator. Operands are expressions, or lists or objects
- * of expressions.
+ * Visits an expression: an object with one member, named by its operator. Each operand is an expression, or a list or
+ * object of expressions.
  */
 function visit(value: unknown, found: Found): void {
   if (Array.isArray(value)) {

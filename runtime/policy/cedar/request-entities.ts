@@ -1,6 +1,6 @@
 /**
- * Builds the engine input for one decision: principal, action and resource with their attributes, and the configured
- * entities that a policy can reach. Omits attributes that no policy reads.
+ * Builds the engine input for one decision: the principal, action and resource with their attributes, and the
+ * configured entities that a policy can reach. Omits attributes that no policy reads.
  *
  * An entity's configured attributes are merged into the request's entity. The request takes precedence, except for a
  * tool's hints, where the configuration takes precedence.
@@ -13,7 +13,7 @@ import type { PolicySubject } from '../subject.ts'
 
 export interface RequestEntitiesOptions {
   readonly configured: StaticEntities
-  /** The server's name: the parent of everything it offers. */
+  /** The server's name, which is the parent of everything that the server offers. */
   readonly serverName: string
   /** Entities that policies read by name. */
   readonly named: readonly Uid[]
@@ -75,7 +75,7 @@ export class RequestEntities {
     }
     const around = this.#aroundOf(subject, question.action)
     if (!configured) return [resource, ...around]
-    // Rare: the resource, or an entity that it references, may be present already.
+    // In rare cases, the resource, or an entity that it references, is already present.
     const all = this.#options.configured.within(referencesIn(configured))
     for (const entity of [...around, resource]) all.set(keyOf(entity.uid), entity)
     return [...all.values()]
@@ -109,7 +109,8 @@ export class RequestEntities {
     ])
       all.set(keyOf(entity.uid), merged(entity, configured.get(entity.uid)))
     const principal = all.get(keyOf(subject.principal))
-    // Configured attributes take precedence over facts, which are newer than many configurations.
+    // Configured attributes take precedence over facts, because facts were introduced after many configurations were
+    // written.
     if (principal)
       all.set(keyOf(principal.uid), { ...principal, attrs: { ...subject.facts, ...principal.attrs } })
     // The engine treats an entity without attributes and parents as absent.

@@ -3,7 +3,7 @@
  *
  * The engine parses its input again for each decision, so it receives only entities that a policy can reach. A policy
  * can only test membership; it cannot navigate from an entity to its parents. Parents are therefore passed as a flat
- * list of all ancestors, and not as entities.
+ * list of all ancestors, not as entities.
  * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz.entitiesJson (an absent
  * entity has no parents, so `in` is false).
  */
@@ -41,8 +41,8 @@ export class StaticEntities {
   }
 
   /**
-   * Returns the configured entities among the roots, and those that a policy can reach from them through references in
-   * attributes and tags.
+   * Returns the configured entities among the roots, and the entities that a policy can reach from them through
+   * references in attributes and tags.
    */
   within(roots: Iterable<Uid>): Map<string, Entity> {
     const found = new Map<string, Entity>()

@@ -8,25 +8,25 @@
 import { isRawJson } from '../../../schemas/index.ts'
 import type { CedarValue } from '../../../schemas/cedar/index.ts'
 
-/** Objects and lists nested deeper are not converted. */
+/** Objects and lists nested deeper than this are not converted. */
 const maxDepth = 10
-/** Longer strings are not converted. */
+/** Strings longer than this are not converted. */
 export const maxTextLength = 64 * 1024
 /** Limit on string length times total pattern length; the engine takes about 3 ns per unit for near matches. */
 const maxCompared = 4_000_000
-/** Strings up to this length are always passed on. */
+/** Strings up to this length are always passed to the policies. */
 const minText = 2048
 const minLong = -(2n ** 63n)
 const maxLong = 2n ** 63n - 1n
-/** Larger decimals do not fit in 64 bits. */
+/** Decimals larger than this do not fit in 64 bits. */
 const maxDecimal = 922_337_203_685_477
 
 /** Members that Cedar interprets as entities or extension values; they must not come from untrusted data. */
 const escapeMembers: ReadonlySet<string> = new Set(['__entity', '__extn', '__expr'])
 
 /**
- * Limit on the data that policies receive about one caller or one call. Values beyond it are treated as having no Cedar
- * value.
+ * Limit on the data that policies receive about one caller or one call. Values beyond the limit are treated as having
+ * no Cedar value.
  */
 export class Budget {
   readonly #maxText: number
@@ -92,7 +92,7 @@ function objectToCedar(object: object, budget: Budget, depth: number): CedarValu
 
 /** Whole numbers become Longs; other numbers become decimals rounded to four digits. */
 function numberToCedar(value: number): CedarValue | undefined {
-  // Adding zero converts minus zero to zero.
+  // Adding zero converts -0 to 0.
   if (Number.isInteger(value)) return Number.isSafeInteger(value) ? value + 0 : undefined
   if (!(Math.abs(value) < maxDecimal)) return undefined
   return { __extn: { fn: 'decimal', arg: value.toFixed(4) } }

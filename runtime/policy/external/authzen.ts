@@ -26,7 +26,7 @@ export function authzenFormat({ context }: Pick<RuntimeAuthzenPoint, 'context'>)
         action: { name: methodOf[request.action] },
       })
       const resource = membersText({ resource: resourceOf(server, request) })
-      // Never empty, because some decision points reject a batch without a context.
+      // The context is never empty, because some decision points reject a batch without a context.
       const environment = [membersText({ server }), ...(args === undefined ? [] : [`"arguments":${args}`])]
       const own = `${resource},"context":{${environment.join(',')}}`
       return { text: `{${shared},${own}}`, shared, own }
@@ -45,7 +45,7 @@ const batch: BatchFormat = {
   },
   answers(body, count) {
     const answers = elementsOf(body).map(decisionIn)
-    // Responses match queries only by their order.
+    // Responses are matched to queries only by their order.
     if (answers.length > count)
       throw new DecisionFailure('malformed', 'the response from the decision point has too many evaluations')
     return Array.from({ length: count }, (_, at) => answers[at])

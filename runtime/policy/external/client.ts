@@ -1,7 +1,7 @@
 /**
  * Queries the decision point over HTTP, one query or a batch, in the configured format.
  *
- * The gateway's credentials are read from files that may change; the caller's token is never sent.
+ * The gateway's credentials are read from files, which may change. The caller's token is never sent.
  * Source: docs/guides/decision-point.md.
  */
 import { invalidConfig } from '../../../schemas/index.ts'

@@ -7,11 +7,12 @@ import type { Principal } from './question.ts'
 import { JsonObject } from '../../mcp/index.ts'
 import { DecisionFailure } from '../remote/json-post.ts'
 
-/** A query. Decisions are cached by `text`, which contains everything on which they can depend. */
+/** A query. Decisions are cached by `text`, which contains everything that they can depend on. */
 export interface Question {
   readonly text: string
   /**
-   * For formats with batches: members of `text` shared by all queries about a list, and those specific to this query.
+   * For formats with batches: the members of `text` that all queries about a list share, and the members specific to
+   * this query.
    */
   readonly shared?: string
   readonly own?: string
@@ -24,7 +25,7 @@ export interface QueryContext {
 }
 
 export interface WireFormat {
-  /** Path, appended to the base URL. */
+  /** The path to append to the base URL. */
   readonly path: string
   /** Member of the response that contains the decision. */
   readonly member: string

@@ -2,7 +2,8 @@
  * A gate that queries an external decision point about each request, and about each item of a list.
  *
  * Fails closed: a request without a decision is denied. List items without a decision are omitted. A list without any
- * decision is rejected, because an empty list would be misleading. The gateway's own tools are queried like all others.
+ * decision is rejected, because an empty list would be misleading. The gateway's own tools are queried like all other
+ * tools.
  * Source: docs/guides/decision-point.md; ARCHITECTURE.md, "A tool call".
  */
 import { hash } from 'node:crypto'
@@ -163,8 +164,8 @@ class ExternalGate implements Gate {
       missing: [],
     })
     if (!allow) throw refusal(question.action)
-    // Allowed without facts about the resource. Deny it if the facts are unavailable or the resource does not exist,
-    // because it could appear before the request arrives.
+    // The request is allowed without facts about the resource. Deny it if the facts are unavailable or the resource
+    // does not exist, because it could appear before the request arrives.
     if (facts instanceof GatehouseError) throw facts
     if (facts === 'no such thing') throw notFound(question)
   }
@@ -193,7 +194,7 @@ class ExternalGate implements Gate {
 }
 
 /**
- * Returns a request's queries, including prompt arguments. Returns none for methods that are not subject to
+ * Returns a request's queries, including prompt arguments, or an empty list for methods that are not subject to
  * authorization.
  */
 function questionsOf(method: string, params: JsonObject): readonly AccessRequest[] {
@@ -207,7 +208,7 @@ function questionsOf(method: string, params: JsonObject): readonly AccessRequest
   return questions.map((question) => ({ ...question, arguments: params.raw('arguments') }))
 }
 
-/** Returns why the decision point cannot be queried: unreadable files. */
+/** Returns the reasons why the decision point cannot be queried: unreadable files. */
 export function externalViolations(point: ExternalPoint): readonly string[] {
   try {
     void new AskedPoint(point, () => {}).close()

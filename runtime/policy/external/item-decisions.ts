@@ -6,7 +6,7 @@
 import type { ListedItem } from '../list-filter.ts'
 import { DecisionFailure } from '../remote/json-post.ts'
 
-/** Concurrent requests about one list. */
+/** Number of concurrent requests about one list. */
 const requestsAtOnce = 16
 
 interface ItemDecisions {

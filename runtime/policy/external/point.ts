@@ -20,7 +20,7 @@ export type PointEvent =
 type Observe = (event: PointEvent) => void
 type Batch = NonNullable<DecisionClient['batch']>
 
-/** Statuses returned by a decision point without the optional batch endpoint. */
+/** Statuses that a decision point without the optional batch endpoint returns. */
 const noBatch: ReadonlySet<number | undefined> = new Set([404, 405, 501])
 /** Milliseconds until batches are tried again. */
 const noBatchMs = 10 * 60_000
@@ -46,7 +46,7 @@ export class AskedPoint {
     this.#observe = observe
   }
 
-  /** Number of queries about one list in one batch. */
+  /** Number of queries in one batch, all about one list. */
   get together(): number {
     return this.#batch()?.most ?? 1
   }

@@ -1,5 +1,5 @@
 /**
- * The parts of a query that all wire formats share: principal, hints and arguments.
+ * The parts of a query that all wire formats share: the principal, hints and arguments.
  *
  * Arguments are sent as the backend receives them. Duplicate members are rejected, because the decision point and the
  * backend could read them differently.
@@ -31,7 +31,7 @@ const principals: Readonly<Record<Mapping, Readonly<Record<string, string[]>>>> 
   },
 }
 
-/** Members that decision points of this convention require even without a claim. */
+/** Members that decision points following this convention require even without a claim. */
 const emptyMembers = { standard: {}, mpe: { mannotations: {} } } as const
 
 export function principalOf(claims: Claims, mapping: Mapping): Principal {

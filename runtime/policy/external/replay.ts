@@ -1,8 +1,8 @@
 /**
  * Queries an external decision point about decisions recorded in the audit log, and reports which would change.
  *
- * A line without the complete query is inconclusive; the decision is never guessed. The same applies to a line that was
- * denied because of a failure, and to a query that fails now.
+ * A line without the complete query is inconclusive, because a decision is never guessed. A line that was denied
+ * because of a failure is also inconclusive, as is a query that fails now.
  * Source: docs/guides/decision-point.md.
  */
 import type { RecordedLine } from '../recorded.ts'

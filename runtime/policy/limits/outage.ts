@@ -1,6 +1,6 @@
 /**
  * Calls a shared store that may be down. Uses a timeout, and pauses after a failure, so that calls do not wait for the
- * store each time. Reports outages and recovery; the caller decides what happens to calls meanwhile.
+ * store each time. Reports outages and recovery; the caller decides what happens to calls during an outage.
  */
 import { GatehouseError, ModuleError } from '../../../schemas/index.ts'
 import { withTimeout } from '../../net/index.ts'
@@ -15,7 +15,7 @@ export type OutageEvent =
   | { readonly kind: 'store_up' }
 
 export interface OutageOptions {
-  /** What happens to calls during an outage, for `store_down`. */
+  /** Describes, for `store_down`, what happens to calls during an outage. */
   readonly calls: 'allowed' | 'refused'
   /** How long a call waits for the store. Default 1 s. */
   readonly timeoutMs?: number | undefined

@@ -1,10 +1,10 @@
 /**
- * Rate limits for tool calls: refilling token buckets for the whole server and per user, over all tools and for single
- * tools.
+ * Rate limits for tool calls: refilling token buckets for the whole server and per user, each across all tools and for
+ * single tools.
  *
- * A call takes a token from every applicable bucket, or from none. On Redis this is one atomic operation on the
- * server's clock, shared by all replicas; with the memory store it is limited to this process. Users are identified by
- * issuer and subject. Only tools/call is counted.
+ * A call takes a token from every applicable bucket, or from none. On Redis, this is one atomic operation that uses the
+ * server's clock and is shared by all replicas. With the memory store, limits apply only to this process. Users are
+ * identified by issuer and subject. Only tools/call is counted.
  *
  * Runs after parsing and before authorization. When the store is unavailable, calls are not counted (or are rejected,
  * as configured), without waiting for the store each time.
@@ -29,7 +29,9 @@ export type LimitedOperation = 'server' | 'tool'
 /** Rate limiter events, for metrics. */
 export type RateLimitEvent =
   | {
-      /** One event per bucket of a granted call, and one for the bucket that rejected a call. */
+      /**
+       * A granted call causes one event per bucket; a rejected call causes one event, for the bucket that rejected it.
+       */
       readonly kind: 'decision'
       readonly decision: 'allowed' | 'rejected'
       readonly scope: LimitScope
@@ -47,16 +49,16 @@ export interface RateLimiterOptions {
   readonly server: string
   /** Default: allow. */
   readonly whenStoreDown?: 'allow' | 'refuse' | undefined
-  /** Timeout for the store. Default: 1 s. */
+  /** Timeout for calls to the store. Default: 1 s. */
   readonly timeoutMs?: number | undefined
-  /** Milliseconds, for pauses after failures and for latency. Default: Date.now. */
+  /** Returns the time in milliseconds, for pauses after failures and for latency. Default: Date.now. */
   readonly now?: (() => number) | undefined
   readonly observe?: ((event: RateLimitEvent) => void) | undefined
 }
 
-/** Why a call is rejected. */
+/** The reason why a call is rejected. */
 export interface LimitRefusal {
-  /** Whole seconds, at least 1, after which all buckets have tokens again if no other calls take them. */
+  /** Whole seconds (at least 1) after which all buckets have tokens again, if no other calls take them. */
   readonly retryAfterSeconds: number
   readonly scope: LimitScope
   readonly operationType: LimitedOperation

@@ -1,6 +1,6 @@
 /**
- * Lists, for operators, the quotas that a call counts toward. Does not read the caller's budget, only the fullest
- * budget of each quota.
+ * Lists, for operators, the quotas that a call counts toward. Reads only the fullest budget of each quota, not the
+ * caller's budget.
  */
 import { own } from '../../../schemas/index.ts'
 import type { Quota } from '../../../schemas/index.ts'

@@ -1,8 +1,8 @@
 /**
- * A budget's holder: a call's user, groups or client, or all of the server's callers.
+ * The holder of a budget: a call's user, groups or client, or all of the server's callers.
  *
- * Keys are suitable for a store and do not identify a person. All callers without a group or client share one budget,
- * so that omitting a claim does not yield a separate one.
+ * The keys are suitable for a store and do not identify a person. All callers without a group or client share one
+ * budget, so that omitting a claim does not yield a separate budget.
  * Source: RFC 9068 (client_id), OpenID Connect Core (azp).
  */
 import { hash } from 'node:crypto'

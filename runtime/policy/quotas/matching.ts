@@ -1,5 +1,5 @@
 /**
- * Matches calls to quotas and prices them. Uses the backend and the tool's original name, independent of the name that
+ * Matches calls to quotas and prices them. Uses the backend and the tool's original name, regardless of the name that
  * clients see.
  */
 import { own } from '../../../schemas/index.ts'
@@ -17,7 +17,7 @@ export function matchesQuota({ match = {} }: Pick<Quota, 'match'>, { backend, to
   return (match.backend ?? backend) === backend && (match.tool ?? tool) === tool
 }
 
-/** Returns the price in micro-units: the tool's, else the backend's, else 0. */
+/** Returns the price in micro-units: the tool's price, or else the backend's, or else 0. */
 export function priceOf(costs: Costs, backend: string, tool: string): number {
   const of = (key: string): number | undefined => own(costs, key)
   return of(`${backend}/${tool}`) ?? of(backend) ?? 0

@@ -2,7 +2,7 @@
  * Quotas on the use of tools per hour, day or month, in calls, result bytes or cost.
  *
  * Before it is sent, a call is counted against every matching quota and budget, or against none if one of them blocks
- * it. Bytes and reported costs are only known afterwards and are added without waiting. A call that was not sent is
+ * it. Bytes and reported costs are known only afterwards, and are added without waiting. A call that was not sent is
  * subtracted again. The counters are in the store, keyed by period, so they survive restarts, reloads and clock
  * changes. When the store is unavailable, calls are not counted, as with rate limits.
  * Source: docs/guides/quotas.md.
@@ -25,12 +25,12 @@ export interface QuotaOptions {
   readonly server: string
   /** Milliseconds since the epoch; determines the period. */
   readonly now: () => number
-  /** Timeout for the store. Default: 1 s. */
+  /** Timeout for calls to the store. Default: 1 s. */
   readonly timeoutMs?: number | undefined
   readonly observe: (event: QuotaEvent) => void
 }
 
-/** Used share at which the budget's holder and operators are notified. */
+/** Used share of a budget at which its holder and the operators are notified. */
 export const nearShare = 0.8
 
 /** Counters outlive their period, because late calls may be subtracted again and clocks differ. */
@@ -95,7 +95,7 @@ export function makeQuotas(options: QuotaOptions): Quotas {
     return exceededError(share, stateOf(share, sum), now())
   }
 
-  /** Adds without waiting. The updates of one process are applied in order. */
+  /** Adds without waiting. Updates made by one process are applied in order. */
   function addLater(counters: readonly Counter[]): void {
     if (counters.length === 0) return
     const before = writing
@@ -173,7 +173,7 @@ function shareOf(
   }
 }
 
-/** Keeps the server-wide budgets, and replaces all others with one shared budget per quota. */
+/** Keeps the server-wide budgets, and replaces all other budgets with one shared budget per quota. */
 function sharedOnOverflow(shares: readonly Share[], nowMs: number): readonly Share[] {
   const shared = shares.map((share) => {
     const { quota, period, counter } = share

@@ -11,9 +11,9 @@ export type QuotaEvent =
   | { readonly kind: 'fail_open' }
   /** `share` is the used part of a budget; 1 or more when it is exhausted. */
   | { readonly kind: 'used'; readonly quota: Quota; readonly share: number; readonly period: Period }
-  /** A call exceeded a quota. `enforced` false: it was allowed. */
+  /** A call exceeded a quota. If `enforced` is false, the call was allowed. */
   | { readonly kind: 'exceeded'; readonly quota: Quota; readonly enforced: boolean }
-  /** The memory store has no room for further callers' budgets; these callers then share one. */
+  /** The memory store has no room for further callers' budgets; these callers then share one budget. */
   | { readonly kind: 'full' }
 
 /** A call that has not been sent yet. */

@@ -1,5 +1,5 @@
 /**
- * Queries a remote decision service: callers take turns, a circuit breaker stops queries to an unavailable service, and
+ * Queries a remote decision service. Callers take turns, a circuit breaker stops queries to an unavailable service, and
  * operators are notified of single and repeated failures.
  *
  * Only signs of an outage open the circuit. A failure that a caller can provoke with its query must not affect other
@@ -12,7 +12,7 @@ import { QuestionSlots } from './slots.ts'
 
 export type InquiryEvent =
   | { readonly kind: 'failure'; readonly reason: FailureReason; readonly error: unknown; readonly ms: number }
-  /** All queries have failed for some time, or one has succeeded again. */
+  /** All queries have failed for some time, or a query has succeeded again. */
   | { readonly kind: 'down'; readonly reason: FailureReason }
   | { readonly kind: 'up'; readonly replaced?: boolean }
 
@@ -30,10 +30,10 @@ export interface Asked<T> {
   readonly ms: number
 }
 
-/** Concurrent queries, in total and per caller. */
+/** Maximum number of concurrent queries, in total and per caller. */
 const questionsAtOnce = 64
 const questionsPerCaller = 16
-/** Consecutive failures before operators are notified. */
+/** Number of consecutive failures before operators are notified. */
 const failuresToTell = 3
 
 export class Inquiry {
@@ -53,7 +53,9 @@ export class Inquiry {
     })
   }
 
-  /** `caller` is the requester's key. Rejects with DecisionFailure, or with the signal's reason. */
+  /**
+   * `caller` is the key of the caller who sends the query. Rejects with DecisionFailure, or with the signal's reason.
+   */
   async ask<T>(caller: string, signal: AbortSignal | undefined, work: () => Promise<T>): Promise<Asked<T>> {
     const waiting = new AbortController()
     const within = signal ? AbortSignal.any([signal, waiting.signal]) : waiting.signal

@@ -2,13 +2,13 @@
  * Posts JSON to a remote decision service and reads its response: status 200, application/json, within time and size
  * limits.
  *
- * Everything else is a failure, never a decision: another status, a redirect, another content type, an oversized body.
- * The caller's token is never sent.
+ * Any other response is a failure, never a decision: another status, a redirect, another content type, an oversized
+ * body. The caller's token is never sent.
  */
 import { ModuleError, timerMs } from '../../../schemas/index.ts'
 import { FetchRefusedError, followTls, makeFetch, type TlsFiles } from '../../net/index.ts'
 
-/** Reason for a missing decision; a metric label. */
+/** The reason for a missing decision, used as a metric label. */
 export type FailureReason =
   | 'unreachable'
   | 'timeout'
@@ -29,7 +29,7 @@ export class DecisionFailure extends ModuleError {
   readonly reason: FailureReason
   /** True when the service seems to be down, independent of the query. */
   readonly isDown: boolean
-  /** Status of the response, if that is the reason. */
+  /** The response's status, if that is the reason. */
   readonly status: number | undefined
   constructor(
     reason: FailureReason,
@@ -56,7 +56,7 @@ export interface JsonPostSettings extends TlsFiles {
 export interface JsonPostOptions {
   /** Name of the remote service in messages. */
   readonly who: string
-  /** Configuration path to the settings, for errors. */
+  /** Configuration path of the settings, for errors. */
   readonly field: string
   readonly maxAnswerBytes: number
 }
@@ -73,7 +73,9 @@ export interface JsonPost {
 
 /** Sent by a load balancer in front of an unavailable service. */
 const downStatus: ReadonlySet<number> = new Set([502, 503, 504])
-/** Codes of connections that ended during a request: an idle timeout, or a server restart. */
+/**
+ * Error codes of connections that ended during a request, for example because of an idle timeout or a server restart.
+ */
 const lostCodes: ReadonlySet<unknown> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'])
 
 /** Throws INVALID_CONFIG when a file cannot be used. */

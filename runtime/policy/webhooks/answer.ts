@@ -1,8 +1,8 @@
 /**
- * Parses a webhook's response: `{version, uid, allowed, message, reason}`, and for a mutating webhook `patch_type` and
+ * Parses a webhook's response: `{version, uid, allowed, message, reason}` and, for a mutating webhook, `patch_type` and
  * `patch`.
  *
- * Version and uid must match the request. An unreadable response is a failure, never a decision.
+ * The version and the uid must match the request. An unreadable response is a failure, never a decision.
  * Source: docs/guides/webhooks.md.
  */
 import { exactJson } from '../../../schemas/index.ts'

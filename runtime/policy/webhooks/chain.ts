@@ -1,6 +1,6 @@
 /**
- * A server's webhooks, in order: first the mutating ones, each of which sees its predecessors' changes, then the
- * validating ones. The first denial ends the chain.
+ * A server's webhooks, in order: first the mutating webhooks, each of which sees the changes made by its predecessors,
+ * then the validating webhooks. The first denial ends the chain.
  *
  * Fails closed: without a valid response, a call is rejected unless the webhook's failurePolicy is `ignore` or its mode
  * is `audit`. With mode `enforce`, a call that is too large, or that finds no free slot in time, is always rejected.
@@ -23,7 +23,7 @@ import {
 } from './subject.ts'
 import { makeWebhook, type WebhookPeer, type WebhookSecrets, type WebhookVerdict } from './webhook.ts'
 
-/** The result of calling a webhook for a call or response. */
+/** The result of sending a call or response to a webhook. */
 export interface WebhookDecision {
   readonly webhook: string
   readonly phase: WebhookPhase
@@ -50,8 +50,8 @@ export interface WebhookChain {
   /** True when a webhook may apply to such calls, in either phase. */
   concerns(method: string): boolean
   /**
-   * Returns the params of the call. Rejects with FORBIDDEN, WEBHOOK_UNAVAILABLE, INVALID_PARAMS when the params are
-   * ambiguous, or with the signal's reason.
+   * Returns the params of the call. Rejects with FORBIDDEN or WEBHOOK_UNAVAILABLE, with INVALID_PARAMS when the params
+   * are ambiguous, or with the signal's reason.
    */
   request(call: WebhookCall): Promise<JsonObject>
   /** Returns the response for the client. Rejects like `request`, and with BACKEND_PROTOCOL. */

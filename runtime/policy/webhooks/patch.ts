@@ -2,8 +2,8 @@
  * Applies a webhook's JSON Patch to a call or its response, with limits on operations, values and bytes.
  *
  * A patch may change a call's arguments and `_meta`, and the content of a result or error. Members that determine the
- * target, the checks or the receiver are locked: a patch that changes one is rejected as a whole. Unchanged members
- * keep their bytes.
+ * target, the checks or the receiver are locked: a patch that changes one of them is rejected as a whole. Unchanged
+ * members keep their bytes.
  * Source: RFC 6902; docs/guides/webhooks.md.
  */
 import jsonPatch, { type Operation } from 'fast-json-patch'
@@ -16,7 +16,7 @@ import { type Misfits, webhookMethods, type WebhookResponse } from './subject.ts
 
 const maxOperations = 500
 const maxMisfit = 200
-/** Maximum number of values in the document, which is parsed in one turn. */
+/** Maximum number of values in the document, which is parsed in one event loop turn. */
 const maxValues = 50_000
 /** Members that determine a result's kind. */
 const lockedResult = ['resultType', 'inputRequests', 'requestState']
@@ -63,7 +63,9 @@ export async function patchedResponse(
   return { kind, body: bytes }
 }
 
-/** Clients reject a structured result that violates the tool's output schema, so a patch must not produce one. */
+/**
+ * Clients reject a structured result that violates the tool's output schema, so a patch must not produce such a result.
+ */
 async function requireFit(
   { structuredContent: from }: Fields,
   { structuredContent: to }: Fields,

@@ -29,7 +29,7 @@ export interface WebhookQuestion {
   readonly document: Buffer
 }
 
-/** Rejects with DecisionFailure, reason `oversized`, when the request exceeds the limit. */
+/** Rejects with DecisionFailure (reason `oversized`) when the request exceeds the limit. */
 export function questionOf(
   uid: string,
   { server, namespace }: WebhookPlace,

@@ -1,8 +1,8 @@
 /**
  * The calls and responses that webhooks receive, and which webhooks apply to them.
  *
- * `match` contains original names at the backend, independent of the names that clients see. When the target of a name
- * is unknown, the webhook is called.
+ * `match` contains the backend's original names, regardless of the names that clients see. If a name's target is
+ * unknown, the webhook is called.
  */
 import type { RuntimeWebhook } from '../../../schemas/index.ts'
 import type { JsonObject } from '../../mcp/index.ts'

@@ -28,7 +28,7 @@ export interface WebhookPeer {
   close(): Promise<void>
 }
 
-/** Environment for the variables in the settings. */
+/** The environment for the variables that the settings name. */
 export interface WebhookSecrets {
   readonly env: Environment
   /** Name of the settings in errors; `webhooks.validating[<name>]` when undefined. */

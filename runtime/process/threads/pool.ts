@@ -1,7 +1,7 @@
 /**
- * A pool of worker threads, each with a memory limit and one task at a time.
+ * A pool of worker threads. Each has a memory limit and runs one task at a time.
  *
- * Tasks wait for a worker in a queue; the caller with the fewest running tasks comes first, and no caller gets all
+ * Tasks wait for a worker in a queue. The caller with the fewest running tasks comes first, and no caller gets all
  * workers. A task that waits for a user is parked: it keeps its worker but frees its slot for other tasks. The memory
  * of parked tasks is limited. A worker whose task was aborted is terminated.
  */
@@ -16,7 +16,7 @@ export interface Lease {
   readonly worker: Worker
   /**
    * Frees the slot while the task waits for a user; `bytes` is the memory that it keeps. Throws RATE_LIMITED when too
-   * much is parked.
+   * many tasks or bytes are parked.
    */
   park(bytes: number): void
   /** Waits for a slot again. Rejects with the reason of `signal`. */
@@ -96,7 +96,7 @@ export class WorkerPool {
     if (usable && !this.#closed && this.#all.has(worker) && this.#idle.length < this.#options.maxIdle) {
       worker.unref()
       const timer = setTimeout(() => {
-        // Removed immediately, so that the next task does not get a terminating worker.
+        // Removed immediately, so that the next task does not get a worker that is terminating.
         this.#forget(worker)
         void worker.terminate()
       }, this.#options.idleMs)
@@ -112,7 +112,7 @@ export class WorkerPool {
 
   #start(): Worker {
     const worker = new Worker(workerFile(this.#program), {
-      // Starts without the options and environment of this process, which its code must not see.
+      // Starts without this process's options and environment, which the worker's code must not see.
       argv: [],
       execArgv: [],
       env: {},

@@ -2,7 +2,7 @@
  * Scheduling for a pool of workers: which tasks run, wait or are parked.
  *
  * The queue is fair: when it is full, a task from the caller with the most queued tasks is dropped. Parked tasks resume
- * before new tasks start, because a user has answered them.
+ * before new tasks start, because a user has already answered them.
  */
 import { reasonOf } from '../../net/index.ts'
 import { GatehouseError } from '../../../schemas/index.ts'

@@ -1,13 +1,13 @@
 /**
  * Locates the programs of worker threads. When running from source, they are files in their modules. In a build, they
- * are `<name>.js` (or `.mjs`) next to the bundled program, which has the same ending.
+ * are `<name>.js` (or `.mjs`) next to the bundled program, which has the same extension.
  */
 import { existsSync } from 'node:fs'
 import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 export interface WorkerProgram {
-  /** File name in a build, without its ending. */
+  /** File name in a build, without its extension. */
   readonly name: string
   /** The source file. */
   readonly source: URL

@@ -1,6 +1,6 @@
 /**
- * Remote calls between the primary process and a worker over Node's IPC channel: each side offers named functions and
- * awaits the other's results. Gatehouse errors are preserved; all other errors become INTERNAL.
+ * Remote calls between the primary process and a worker over Node's IPC channel. Each side offers named functions and
+ * awaits results from the other side. Gatehouse errors are preserved; all other errors become INTERNAL.
  */
 import { type ErrorCode, errors, GatehouseError, isFields } from '../../../schemas/index.ts'
 
@@ -16,9 +16,9 @@ export interface Line {
 
 export interface WorkerChannel {
   /**
-   * Returns the result of the other side's function. Rejects with its GatehouseError, with SHUTTING_DOWN when the line
-   * ends first, and with BACKEND_TIMEOUT when it takes longer than `withinMs`; without `withinMs`, it waits
-   * indefinitely.
+   * Returns the result of the other side's function. Rejects with its GatehouseError, with SHUTTING_DOWN when the
+   * channel closes first, and with BACKEND_TIMEOUT when the call takes longer than `withinMs`. Without `withinMs`, it
+   * waits indefinitely.
    */
   call(name: string, argument?: unknown, options?: { readonly withinMs?: number }): Promise<unknown>
 }

@@ -1,9 +1,9 @@
 /**
- * Accepts connections for a port that several processes share, and passes them to the workers in turn.
+ * Accepts connections on a port that several processes share, and passes them to the workers in turn.
  *
  * A worker gets the next connection after it has accepted the previous one, so that no connection waits for a busy
- * worker while others are idle. If a worker dies before accepting a connection, another worker gets it. Connections
- * that no worker accepts wait in a bounded queue; further ones are closed.
+ * worker while other workers are idle. If a worker dies before accepting a connection, another worker gets it.
+ * Connections that no worker accepts wait in a bounded queue. When the queue is full, further connections are closed.
  */
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
@@ -11,7 +11,7 @@ import type { Log } from '../../net/index.ts'
 
 /** Maximum number of waiting connections, like the backlog of a single process. */
 const maxWaiting = 511
-/** How long a closing port waits for workers to accept its connections. */
+/** How long a port that is closing waits for workers to accept its connections. */
 const handoverMs = 1_000
 const lookMs = 10
 
@@ -110,7 +110,7 @@ export class Distributor {
     this.#busy.delete(place)
     const at = this.#free.indexOf(place)
     if (at >= 0) this.#free.splice(at, 1)
-    // Nothing was read yet, because reading starts after acceptance.
+    // Nothing has been read yet, because reading starts after acceptance.
     if (place.pending) this.#waiting.unshift(place.pending.socket)
     place.pending = undefined
     this.#distribute()

@@ -8,7 +8,7 @@ import type { Readable } from 'node:stream'
 const maxLineBytes = 4 * 1024 * 1024
 const newline = 10
 
-/** Writes each line with its line end. Adds one to the last line if it is missing. */
+/** Writes each line with its line ending. Adds a line ending to the last line if it is missing. */
 export function forwardLines(from: Readable, write: (lines: string) => void): void {
   let parts: Buffer[] = []
   let bytes = 0
@@ -30,6 +30,6 @@ export function forwardLines(from: Readable, write: (lines: string) => void): vo
     if (bytes > maxLineBytes) flush('\n')
   })
   from.on('end', () => flush('\n'))
-  // A broken pipe has ended.
+  // A broken pipe counts as ended.
   from.on('error', () => flush('\n'))
 }

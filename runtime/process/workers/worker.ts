@@ -23,7 +23,7 @@ export interface PrimaryLink {
   readonly lead: Promise<void>
   /** Adds functions that the primary and other workers may call. */
   offer(handlers: Handlers): void
-  /** Calls a function of all other workers. Returns the results of those that succeed. */
+  /** Calls a function of all other workers. Returns the results of the calls that succeed. */
   others(name: string, argument?: unknown): Promise<readonly unknown[]>
   /** Calls a function on the other workers, one after the other, until one returns true. */
   any(name: string, argument?: unknown): Promise<boolean>
@@ -44,7 +44,7 @@ export interface Served {
 export async function serveAsWorker(start: (primary: PrimaryLink) => Promise<Served>): Promise<void> {
   const ended = Promise.withResolvers<void>()
   let served: Served | undefined
-  /** A shutdown during the start waits until the start is complete. */
+  /** A shutdown during startup waits until startup is complete. */
   let end: { readonly graceMs: number } | undefined
 
   async function close(argument: unknown): Promise<void> {

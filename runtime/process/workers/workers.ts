@@ -1,6 +1,6 @@
 /**
- * The worker processes of a primary process: starts them with the arguments of this one, keeps them running, hands them
- * the connections to one port, and stops them in an orderly way. The primary answers no request itself.
+ * Manages the worker processes of a primary process: starts them with this process's arguments, keeps them running,
+ * passes them the connections to one port, and stops them gracefully. The primary does not handle requests itself.
  *
  * A worker that dies is replaced, after increasing delays if it dies early.
  */
@@ -15,14 +15,14 @@ import { type Handlers, type Line, openChannel, type WorkerChannel } from './cha
 import { type BindAddress, Distributor, type ConnectionTaker } from './distributor.ts'
 import { forwardLines } from './whole-lines.ts'
 
-/** Delays before the replacement of a worker that exited early, and the age up to which an exit is early. */
+/** Delays before a worker that exited early is replaced, and the age up to which an exit counts as early. */
 export interface ReplacementWaits {
   readonly earlyMs: number
   readonly firstMs: number
   readonly longestMs: number
 }
 
-/** Interval of liveness checks, and how long a worker may be silent. */
+/** Interval between liveness checks, and how long a worker may be unresponsive. */
 export interface Silence {
   readonly lookMs: number
   readonly silentMs: number
@@ -40,11 +40,11 @@ export interface WorkersOptions extends BindAddress {
   readonly log: Log
   /** Functions that workers may call. */
   readonly offers: Handlers
-  /** Called when a worker replaces one that died. */
+  /** Called when a worker replaces a worker that died. */
   readonly onReplaced?: () => unknown
   readonly waits?: ReplacementWaits
   readonly silence?: Silence
-  /** Program of the workers (tests). Default: this one. */
+  /** The workers' program (for tests). Default: this one. */
   readonly exec?: string
 }
 
@@ -54,11 +54,11 @@ interface Member {
   /** The address at which other workers reach it; undefined until it serves. */
   peer: unknown
   isServing: boolean
-  /** A liveness check was sent and not answered yet. */
+  /** True when a liveness check was sent but has not been answered yet. */
   isAsked: boolean
 }
 
-/** One of the slots that successive workers occupy. */
+/** A slot that successive workers occupy. */
 interface Slot {
   /** Number of consecutive workers that died early. */
   earlyDeaths: number
@@ -84,8 +84,8 @@ export class Workers {
   }
 
   /**
-   * Binds the port and starts the workers. Rejects with the system's error when it cannot be bound, or with a worker's
-   * error when the first ones cannot serve.
+   * Binds the port and starts the workers. Rejects with the system's error when the port cannot be bound, or with a
+   * worker's error when the first workers cannot serve.
    */
   static async start(options: WorkersOptions): Promise<Workers> {
     const workers = new Workers(options)
@@ -110,7 +110,7 @@ export class Workers {
   }
 
   async #start(): Promise<void> {
-    // A terminal keeps short lines whole, so workers write to it directly and can detect it.
+    // A terminal keeps short lines whole, so workers write to it directly, which also lets them detect it.
     const stream = (fd: 1 | 2) => ((fd === 1 ? process.stdout : process.stderr).isTTY ? 'inherit' : 'pipe')
     cluster.setupPrimary({
       serialization: 'advanced',
@@ -206,11 +206,11 @@ export class Workers {
       await this.#fork(slot)
       await this.#options.onReplaced?.()
     } catch {
-      // The exit of the worker triggers the next attempt.
+      // The worker's exit triggers the next attempt.
     }
   }
 
-  /** Calls a function on every worker. Returns the results of those that succeed. */
+  /** Calls a function on every worker. Returns the results of the calls that succeed. */
   async ask(name: string, argument?: unknown): Promise<readonly unknown[]> {
     return this.#ask([...this.#members.values()], name, argument)
   }
@@ -227,7 +227,7 @@ export class Workers {
     return this.#ask(this.#othersThan(caller), String(name), argument)
   }
 
-  /** Calls the workers one after the other until one returns true. */
+  /** Calls the workers one after the other, until one returns true. */
   async #askAny(caller: Member, asked: unknown): Promise<boolean> {
     const { name, argument } = isFields(asked) ? asked : {}
     for (const member of this.#othersThan(caller))
@@ -251,7 +251,7 @@ export class Workers {
     this.#lead?.channel.call('workers.lead').catch(() => {})
   }
 
-  /** Workers have `graceMs` for requests in flight. Resolves when all have ended. */
+  /** Workers have `graceMs` to complete requests in flight. Resolves when all workers have exited. */
   async close(graceMs: number): Promise<void> {
     if (this.#closing) return
     this.#closing = true
@@ -273,7 +273,7 @@ export class Workers {
 /** This process also holds the connection until the worker has accepted it. */
 function handOver(worker: Worker, id: number, socket: Socket): void {
   if (!worker.isConnected()) return
-  // After a failure, the worker exits and the connection is handed to another worker.
+  // After a failure, the worker exits, and the connection is passed to another worker.
   worker.process.send?.({ connection: id }, socket, { keepOpen: true }, () => {})
 }
 
