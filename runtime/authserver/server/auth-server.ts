@@ -75,10 +75,7 @@ export interface AuthServerParts {
 export interface AuthServer extends Omit<EmbeddedAuthServer, 'config'> {
   readonly issuer: string
   readonly upstreamTokens: StoredUpstreamTokens
-  /**
-   * Reads keys, secrets and declared clients again. When the new ones are invalid, keeps the old ones and throws
-   * INVALID_CONFIG.
-   */
+  /** Reads keys, secrets and declared clients again. Throws INVALID_CONFIG and keeps the old ones if they are invalid. */
   reload(): Promise<void>
   /** Ends a session with its tokens, including upstream tokens. Returns false when the session does not exist. */
   endSession(sessionId: string): Promise<boolean>
@@ -340,10 +337,7 @@ function makeFetches(config: AuthServerConfig, parts: AuthServerParts, log: Log)
   }
 }
 
-/**
- * Returns a guarded fetch for addresses that clients choose. With `allowLoopback`, the function also dials this
- * machine.
- */
+/** Returns a guarded fetch for addresses that clients choose. `allowLoopback` also permits this machine. */
 function untrustedFetch(maxBytes: number, { cimd }: AuthServerConfig): ReturnType<typeof makeFetch> {
   const options = { timeoutMs: 5_000, maxBytes, maxRedirects: 0, keepAlive: false }
   const guarded = makeFetch({ ...options, guard: true })

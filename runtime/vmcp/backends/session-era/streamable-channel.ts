@@ -251,8 +251,7 @@ export class StreamableChannel implements BackendChannel {
   }
 
   /**
-   * Keeps the GET stream open, reopening it after increasing pauses, until the channel closes or the backend does not
-   * offer a stream.
+   * Keeps the GET stream open, reopening it after increasing pauses, until the channel closes or no stream is offered.
    */
   async #keepListening(sender: Sender, settled: () => void): Promise<void> {
     const position: StreamPosition = { lastEventId: undefined, retryMs: defaultRetryMs }
@@ -287,14 +286,12 @@ export class StreamableChannel implements BackendChannel {
             catchUp()
           },
         })
-        // Before the first stream, the session is new, so a rejection means that the backend does not offer such a
-        // stream.
+        // Before the first stream, the session is new, so a rejection means that the backend offers no such stream.
         if (hadStream && this.#sessionId !== undefined && hasLostSession(response)) {
           this.#events.onLost(new BackendSessionLost())
           return
         }
-        // The server still considers the previous stream open. Until the server accepts a new one, read the lists
-        // instead.
+        // The server still considers the previous stream open. Until it accepts a new one, read the lists instead.
         const isTaken = response.status === 409
         if (isTaken) catchUp()
         // The backend does not offer a stream, or no longer offers one.
@@ -349,7 +346,7 @@ function cutStream({ exchange }: ExchangeControl): void {
   exchange?.fail(new Error('the stream stayed open after the response'))
 }
 
-/** Classifies a response according to the fate of the session that the request named. */
+/** Classifies a response according to what happened to the session that the request named. */
 function classifyResponse(
   { status, headers, stream, body }: BackendResponse,
   requestId: string | undefined,
