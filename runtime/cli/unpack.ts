@@ -1,8 +1,9 @@
 /**
- * `gatehouse unpack FOLDER` copies this program so that it runs in any Linux container, regardless of its image.
+ * `gatehouse unpack FOLDER` copies this program to a folder where it can run in any Linux container, regardless of the
+ * image.
  *
- * An init container that uses the runtime image runs this command before a stdio server starts in its own image. The
- * copy contains Node, the dynamic loader and every shared library that Node uses. The loader starts it.
+ * An init container with the runtime image runs this command before a stdio server starts in the server's own image.
+ * The copy contains Node, the dynamic loader and every shared library that Node uses. The loader starts the copy.
  */
 import { copyFileSync, cpSync, existsSync, mkdirSync, realpathSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'

@@ -2,7 +2,7 @@
  * `gatehouse dev -f` runs a cluster's manifests on this machine.
  *
  * It validates them with the webhook's code, runs the same hooks in process, starts the rendered servers as local
- * processes, and applies every edit to the files.
+ * processes, and applies every change to the files.
  */
 import type { Command } from 'commander'
 import type { DevOptions } from './dev.ts'

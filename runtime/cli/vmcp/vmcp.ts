@@ -170,7 +170,7 @@ function readConfig(options: ServeOptions): ReadConfig {
   return { config: options.optimizer && !config.optimizer ? withToolSearch(audited) : audited, ...file }
 }
 
-/** Keyword search only: there is no embedding service. */
+/** Only keyword search, because there is no embedding service. */
 function withToolSearch(config: VmcpConfig): VmcpConfig {
   return {
     ...config,
