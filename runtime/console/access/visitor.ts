@@ -6,7 +6,7 @@ export interface Visitor {
   /** Undefined in anonymous mode. */
   readonly user: { readonly sub: string; readonly name?: string } | undefined
   readonly roles: readonly Role[]
-  /** The caller as which tools are tried. */
+  /** The caller on whose behalf tools are tried. */
   readonly caller: Caller
   /** Required header value for all requests except GET. */
   readonly csrf: string

@@ -1,4 +1,4 @@
-/** One call: caller, name, backend, reason for a denial or failure, and its payload for permitted users. */
+/** One call: the caller, name, backend, reason for a denial or failure and, for permitted users, the payload. */
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { CallView, Me, PayloadView } from '../../api.ts'

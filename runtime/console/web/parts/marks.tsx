@@ -34,7 +34,7 @@ const shapes = {
 type Shape = keyof typeof shapes
 export type Tone = 'good' | 'warn' | 'bad' | 'soft' | 'plain'
 
-/** Omit `word` when the adjacent text is the same. */
+/** Omit `word` when the adjacent text contains the same word. */
 export function Mark({
   shape,
   tone,

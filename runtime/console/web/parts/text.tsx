@@ -1,6 +1,6 @@
 /**
- * Text from servers and clients: rendered as text, with its direction isolated, hidden characters made visible and its
- * length limited.
+ * Renders text from servers and clients as text: its direction is isolated, hidden characters are made visible, and its
+ * length is limited.
  */
 import { useState } from 'preact/hooks'
 import { mostReviewed } from '../../api.ts'
@@ -30,7 +30,7 @@ function Pieces({ text }: { readonly text: string }) {
   )
 }
 
-/** A name or other short text; a long one is truncated. */
+/** A name or other short text, truncated if it is too long. */
 export function Foreign({ text, most = longestName }: { readonly text: string; readonly most?: number }) {
   const cut = text.length > most
   return (
@@ -41,7 +41,7 @@ export function Foreign({ text, most = longestName }: { readonly text: string; r
   )
 }
 
-/** Text of any length, expandable in steps. `label` is its name for screen readers. */
+/** Text of any length, expandable in steps. `label` is the text's name for screen readers. */
 export function LongText({
   text,
   label,

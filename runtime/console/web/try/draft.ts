@@ -30,7 +30,7 @@ interface NullDraft extends Base {
 
 interface OptionsDraft extends Base {
   readonly plan: PlanOf<'options'>
-  /** -1: no option selected. */
+  /** -1 when no option is selected. */
   readonly index: Signal<number>
 }
 
@@ -125,7 +125,7 @@ function memberOf({ name, required, plan }: PlanOf<'object'>['members'][number])
   return { name, required, included: signal(required), draft: draftOf(plan()) }
 }
 
-/** A value that must not be sent; its field shows the reason. */
+/** A value that must not be sent. Its field shows the reason. */
 class Invalid extends Error {}
 
 /** Returns a form's content as JSON text, or undefined if a field is invalid; that field then shows the error. */
