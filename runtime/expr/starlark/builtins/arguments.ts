@@ -5,8 +5,8 @@ import { toIndex } from '../values/numbers.ts'
 import { likely } from '../compiler/spelling.ts'
 
 /**
- * Returns the arguments, passed by position or name, in the order of `names`. A name that ends in `?` is optional: its
- * value is undefined when absent. Throws for missing, surplus and unknown arguments.
+ * Returns the arguments, passed by position or by name, in the order of `names`. A name that ends in `?` is optional:
+ * its value is undefined when absent. Throws for missing, extra and unknown arguments.
  */
 export function unpack(call: NativeCall, ...names: readonly string[]): (StarlarkValue | undefined)[] {
   const plain = names.map((name) => name.replace('?', ''))

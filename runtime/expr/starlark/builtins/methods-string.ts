@@ -1,5 +1,5 @@
 /**
- * Methods of strings. Positions are byte positions.
+ * Methods of strings. All positions are byte positions.
  * Source: Starlark specification, "Built-in methods", strings.
  */
 import { asBool, asInt, asText, failure, positional, type Method, type Methods } from './arguments.ts'
@@ -76,7 +76,7 @@ function find(text: string, call: NativeCall, { last }: { readonly last: boolean
 
 interface FindOptions {
   readonly last: boolean
-  /** True when not finding the string is an error. */
+  /** True when a missing string is an error. */
   readonly required: boolean
 }
 
@@ -157,7 +157,7 @@ function replace(text: string, call: NativeCall): string {
   const [from, to] = [asText(call, old, 'old'), asText(call, next, 'new')]
   const limit = most === undefined ? -1 : asInt(call, most, 'count')
   call.meter.search(text.length, from.length)
-  // Bounds the result before building it.
+  // Checks the result's size before building it.
   const places = from === '' ? pointCount(text, call) + 1 : Math.floor(text.length / from.length)
   const times = limit < 0 ? places : Math.min(places, limit)
   const parts = splitParts(text, from, times, call)
@@ -172,7 +172,7 @@ function pointCount(text: string, { meter }: NativeCall): number {
   return pointsOf(text).length
 }
 
-/** Splits a string at a limited number of occurrences. An empty separator matches between all code points. */
+/** Splits a string at a limited number of separator occurrences. An empty separator matches between all code points. */
 function splitParts(text: string, cut: string, times: number, call: NativeCall): string[] {
   if (cut === '') {
     if (times <= 0) return [text]

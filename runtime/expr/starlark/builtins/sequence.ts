@@ -1,4 +1,4 @@
-/** Built-in functions over sequences. */
+/** Built-in functions that operate on sequences. */
 import { asBool, asCallable, asInt, failure, positional, unpack } from './arguments.ts'
 import { equal, ordered } from '../values/compare.ts'
 import { StarlarkError } from '../errors.ts'
@@ -60,7 +60,7 @@ function range(call: NativeCall): StarlarkValue {
   return new Range(start, stop, step)
 }
 
-/** `max` and `min`: returns the first of the greatest or least values. */
+/** `max` and `min`: returns the first of the greatest or smallest values. */
 function* extreme(call: NativeCall, op: '<' | '>'): ScriptWork {
   const { key, rest } = keyOf(call)
   if (rest.length > 0) throw failure(call, `unexpected keyword argument ${JSON.stringify(rest[0])}`)

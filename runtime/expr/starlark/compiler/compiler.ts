@@ -22,7 +22,7 @@ export function compile(source: string, globals: ReadonlySet<string>): CompiledS
     resolve(script, globals)
     return { code: compileFunction(script) }
   } catch (error) {
-    // Each construct bounds its own depth, but several of them together can still overflow the stack.
+    // Each construct limits its own depth, but several nested constructs can still overflow the stack.
     if (error instanceof RangeError) throw new StarlarkError('the script is nested too deeply')
     throw error
   }
@@ -53,7 +53,10 @@ function compileFunction(fn: FunctionNode): Bytecode {
   }
 }
 
-/** Orders variables by the declaration of their parameters. Keyword-only parameters come after a star parameter. */
+/**
+ * Orders variables by the order in which their parameters are declared. Keyword-only parameters come after a star
+ * parameter.
+ */
 function shapeOf(
   parameters: readonly Parameter[],
   variables: readonly { readonly name: string; readonly slot: number }[],

@@ -62,7 +62,7 @@ function combine(
   }
 }
 
-/** Charges operations on large ints, which take time and space. */
+/** Charges for operations on large ints, which take time and space. */
 function chargeInts(x: StarlarkValue, y: StarlarkValue, meter: ScriptMeter): void {
   if (typeof x !== 'bigint' && typeof y !== 'bigint') return
   const digits = (value: StarlarkValue): number => (typeof value === 'bigint' ? value.toString(16).length : 1)
