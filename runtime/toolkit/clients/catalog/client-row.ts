@@ -1,4 +1,4 @@
-/** Describes one MCP client as data: its files, the form of its entries, and how it applies a change. */
+/** Describes one MCP client as data: its files, the format of its entries, and how it applies a change. */
 import type { Format } from '../document/document.ts'
 
 export type Platform = 'darwin' | 'linux' | 'win32'
@@ -18,9 +18,9 @@ export interface FileRow {
    */
   readonly path: string
   readonly on?: readonly Platform[]
-  /** Keys of the server map, when they differ from the client's. `{cwd}` is the project's folder. */
+  /** Keys of the server map if they differ from the client's default. `{cwd}` is the project's folder. */
   readonly key?: readonly string[]
-  /** Only used when the file exists: a legacy file, or a file that takes precedence over another. */
+  /** Used only when the file exists: a legacy file, or a file that takes precedence over another one. */
   readonly ifPresent?: true
 }
 
@@ -51,9 +51,11 @@ export interface EntryForm {
   /** Fields that list the enabled and disabled tools. */
   readonly allow?: string
   readonly deny?: string
-  /** True when an empty `allow` list offers every tool. By default it offers none. */
+  /** True when an empty `allow` list offers every tool. By default, it offers none. */
   readonly emptyAllowsAll?: true
-  /** Fields that affect only the client (time limits, approvals, descriptions). Reported, but not as a loss. */
+  /**
+   * Fields that affect only the client (time limits, approvals, descriptions). They are reported, but not as a loss.
+   */
   readonly own: readonly string[]
 }
 
@@ -69,8 +71,8 @@ export interface ClientRow {
   readonly form: EntryForm
   readonly variables: VariableSyntax
   /**
-   * Returns the native entry for a remote server. Undefined when the client has none. `token` is the client's reference
-   * to a variable, for the Authorization header.
+   * Returns the native entry for a remote server. Undefined when the client has no such entry. `token` is the client's
+   * reference to a variable, for the Authorization header.
    */
   readonly remote?: (url: string, token: BearerReference | undefined) => Readonly<Record<string, unknown>>
   /** Returns the entry that starts a program. Undefined when the client's files are only read. */
@@ -78,7 +80,7 @@ export interface ClientRow {
   readonly reservedNames?: readonly string[]
   /** Instruction that tells the user how to apply the change. */
   readonly pickUp: string
-  /** Processes that write their file from memory. The file is not edited while one is running. */
+  /** Processes that write the file from memory. The file is not edited while one of them is running. */
   readonly rewrittenBy?: readonly string[]
   /** Returns the client's command that adds the entry. */
   readonly ownCommand?: (name: string, url: string, scope: FileScope) => readonly string[]

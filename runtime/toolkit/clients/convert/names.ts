@@ -1,12 +1,12 @@
-/** Object names from user-defined names. */
+/** Creates object names from user-defined names. */
 import { createHash } from 'node:crypto'
 import { shortName } from '../../../../schemas/index.ts'
 
 const maxName = 63
 
 /**
- * Converts a name to a DNS label: lower case, other characters to `-`, at most 63 characters. A name without usable
- * characters becomes `server-` plus a hash.
+ * Converts a name to a DNS label: converts it to lower case, replaces other characters with `-`, and limits it to 63
+ * characters. A name without usable characters becomes `server-` plus a hash.
  */
 export function objectName(name: string): string {
   const plain = name

@@ -13,14 +13,14 @@ export interface ConvertOptions {
     | { readonly type: 'anonymous' }
     | { readonly type: 'oidc'; readonly config: string; readonly audience: string }
   readonly secrets: SecretForm
-  /** Variables that are never treated as secrets. */
+  /** Names of variables that are never treated as secrets. */
   readonly plain: ReadonlySet<string>
-  /** Images by the name of the server or its object. */
+  /** Images, keyed by the name of the server or of its object. */
   readonly images: ReadonlyMap<string, string>
-  /** Keeps secrets in arguments and URLs, where every reader can see them. */
+  /** Keeps secrets in arguments and URLs, where anyone who can read the manifest can see them. */
   readonly keepSecretArgs: boolean
   readonly includeDisabled: boolean
-  /** Allows loopback URLs: for local runs, never for a cluster. */
+  /** Allows loopback URLs. For local runs only, never for a cluster. */
   readonly allowLoopback: boolean
   /** Prefixes tool names even when there is only one server. */
   readonly prefixOne: boolean

@@ -6,7 +6,7 @@ import { literalOf, type Value } from './value.ts'
 export interface Package {
   /** Name without version and extras. */
   readonly name: string
-  /** Arguments of the program in the package. */
+  /** Arguments for the program in the package. */
   readonly args: readonly Value[]
 }
 
@@ -15,7 +15,7 @@ interface RunnerRow {
   readonly verb?: readonly string[]
   /** Flags with a value. */
   readonly valued: readonly string[]
-  /** Flags whose value is the package, when the first word names only a program in it. */
+  /** Flags whose value is the package, in which case the first word only names a program in the package. */
   readonly from: readonly string[]
 }
 
@@ -67,7 +67,7 @@ export function startsPrograms(command: Value): boolean {
   return Object.hasOwn(runners, name) || interpreters.has(name) || /^(?:docker|podman|cmd)$/.test(name)
 }
 
-/** Path segments that do not describe the program. */
+/** Path segments that say nothing about the program. */
 const vague = /^(?:index|main|cli|app|run|server|dist|build|src|lib|bin|)$/
 
 /** Derives a name for the server: its package without scope, its script, or the program's name. */
