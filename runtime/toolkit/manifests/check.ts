@@ -7,7 +7,7 @@ export interface CheckedManifest {
   readonly manifest: Manifest
   readonly violations: readonly Violation[]
   readonly warnings: readonly string[]
-  /** Secrets and ConfigMaps to which the document refers and which are not in the input. */
+  /** Secrets and ConfigMaps that the document refers to but that are not in the input. */
   readonly unchecked: readonly Unchecked[]
 }
 
@@ -54,7 +54,8 @@ export interface CheckParts {
 
 /**
  * Validates all of this project's documents, detects duplicate combinations of kind, namespace and name, and checks
- * references. A document that belongs to sets is compared with documents in the same sets and in no set.
+ * references. A document that belongs to sets is compared with documents in the same sets and with documents that
+ * belong to no set.
  */
 export function checkManifests(
   manifests: readonly Manifest[],

@@ -22,7 +22,7 @@ export interface LocalObject {
   [field: string]: unknown
 }
 
-/** Returns `Kind.group/version`, or `Kind.version` for core kinds: the group key of Metacontroller's requests. */
+/** Returns `Kind.group/version`, or `Kind.version` for core kinds: the group key in Metacontroller's requests. */
 export function groupKey(object: { apiVersion: string; kind: string }): string {
   return `${object.kind}.${object.apiVersion}`
 }

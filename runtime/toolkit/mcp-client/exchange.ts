@@ -1,6 +1,6 @@
 /**
- * An HTTP exchange with an untrusted peer. Follows no redirects, limits the body in size and time, and can stop reading
- * a stream early.
+ * An HTTP exchange with an untrusted peer. Does not follow redirects, limits the body's size and duration, and can stop
+ * reading a stream early.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { StringDecoder } from 'node:string_decoder'
@@ -17,9 +17,9 @@ export interface ProbeReply {
    * closed early.
    */
   readonly ended: 'end' | 'enough' | 'large' | 'time' | 'cut'
-  /** Local time halfway between the request and the response headers. */
+  /** Local time halfway between sending the request and receiving the response headers. */
   readonly at: number
-  /** Time until the response headers. */
+  /** Time until the response headers arrived. */
   readonly roundTripMs: number
 }
 

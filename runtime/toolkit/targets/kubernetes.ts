@@ -1,9 +1,9 @@
 /**
- * Finds an MCP server's address by resource name in the current kubeconfig's cluster.
+ * Finds an MCP server's address by resource name in the current kubeconfig context's cluster.
  *
  * Looks for a VirtualMCPServer, MCPServer, MCPRemoteProxy or MCPServerEntry, and returns its `status.url`, or the
- * entry's `spec.remoteUrl`. A name that several kinds use is an error; `kind/name` selects one. Loads the Kubernetes
- * client on demand.
+ * entry's `spec.remoteUrl`. A name that several kinds use is an error; `kind/name` selects one of them. Loads the
+ * Kubernetes client on demand.
  */
 import {
   apiGroup,
@@ -120,8 +120,8 @@ function split(target: string): { kind: KindName | undefined; name: string } {
 }
 
 /**
- * An entry refers to a server elsewhere. The `remoteUrl` of a proxy is not returned, because that would bypass the
- * proxy.
+ * An entry refers to a server outside the cluster. The `remoteUrl` of a proxy is not returned, because that would
+ * bypass the proxy.
  */
 function urlIn({ kind, object }: Lookup): string | undefined {
   const url =

@@ -63,7 +63,7 @@ function isGiven(command: Command, attribute: string): boolean {
   return command.getOptionValueSource(attribute) === 'cli'
 }
 
-/** An option, whether it has an effect in combination with the others, and the message if it does not. */
+/** An option, whether it has an effect in combination with the other options, and the message to use if it does not. */
 export type IdleRow = readonly [attribute: string, isUsed: boolean, what: string]
 
 /** Throws INVALID_CONFIG with every option that is set but has no effect. */

@@ -117,7 +117,7 @@ export function undoClients(words: readonly string[], options: EntryOptions): Pr
 
 interface OperationReport {
   readonly what: string
-  /** True when inserted text can be printed, because it is only the gateway's entry. */
+  /** True when the inserted text can be printed because it is only the gateway's entry. */
   readonly revealsInserted: boolean
 }
 
@@ -201,7 +201,7 @@ function asJson(row: ClientStatus, responses: ReadonlyMap<string, string>) {
   }
 }
 
-/** Hides the path and query of an entry that Gatehouse did not write, because they can contain a secret. */
+/** Hides the URL path and query in an entry that Gatehouse did not write, because they can contain a secret. */
 function shownUrl({ state, url }: ClientStatus): string | undefined {
   return url === undefined || state !== 'differs' ? url : new URL(url).origin
 }

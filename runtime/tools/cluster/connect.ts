@@ -22,7 +22,7 @@ export async function clusterConnect(word: string, flags: ConnectFlags, command:
       detail: `${label} has no address; run "${next}" to find the cause`,
     })
   }
-  // Our servers' status contains the Service, with the scheme from spec.tls.
+  // The status of our servers contains the Service, with the scheme from spec.tls.
   const { protocol, hostname, pathname, port } = new URL(url)
   const [service = '', , isService] = hostname.split('.')
   if (isService !== 'svc')

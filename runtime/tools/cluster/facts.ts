@@ -8,7 +8,7 @@ import { type ClusterView, kindPath, type NamedObject, readNamed, type Unread } 
 import { at, listAt, textAt } from '../../toolkit/cluster/objects.ts'
 
 export interface ReadReference extends SpecReference {
-  /** Only the metadata for a Secret or ConfigMap. */
+  /** For a Secret or ConfigMap, contains only the metadata. */
   readonly found: Fields | Unread
 }
 

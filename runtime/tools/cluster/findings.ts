@@ -10,7 +10,7 @@ import { at, listAt, textAt } from '../../toolkit/cluster/objects.ts'
 import { clusterCodes } from '../../toolkit/cluster/codes.ts'
 import { conditionsOf, isWarning, type ResourceCondition } from '../../toolkit/cluster/conditions.ts'
 
-/** `why` is the command that explains another object in the namespace, without the object. */
+/** `why` is the command that explains another object in the namespace, without the object's name. */
 export function findingsOf(facts: ObjectFacts, why: string, now = Date.now()): readonly WhyFinding[] {
   return [
     ...specFindings(facts, now),
@@ -108,7 +108,7 @@ function referenceFinding(facts: ObjectFacts, { kind, name, found }: ReadReferen
   return { ...base, ...otherState({ kind, name }, found, why) }
 }
 
-/** Describes another of our resources: its reason and the command that explains it. */
+/** Describes another one of our resources: its reason, and the command that explains it. */
 function otherState(
   { kind, name }: { readonly kind: string; readonly name: string },
   object: Fields,
@@ -183,7 +183,7 @@ function failedReason(object: Fields): string {
   return isRejected ? 'FailedCreate' : 'ProgressDeadlineExceeded'
 }
 
-/** Maximum number of pods to describe per workload. Further pods are only counted. */
+/** Maximum number of pods to describe per workload. Additional pods are only counted. */
 const maxPods = 10
 
 function podFindings(pods: readonly Fields[]): readonly WhyFinding[] {

@@ -1,8 +1,8 @@
 /**
  * The machine's instructions, and the representation of a compiled function.
  *
- * A stack machine: instructions take their operands from the frame's stack and push their results. Each instruction has
- * one argument and costs one step.
+ * The machine is a stack machine: instructions take their operands from the frame's stack and push their results. Each
+ * instruction has one argument and costs one step.
  */
 import type { VariableBinding } from '../syntax/ast.ts'
 import type { SourcePosition } from '../errors.ts'

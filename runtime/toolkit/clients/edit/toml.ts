@@ -91,7 +91,7 @@ function refuseInline(
       continue
     }
     const full = [...table, ...statement.path]
-    // Pairs inside the table of an entry are valid.
+    // Pairs inside an entry's table are valid.
     if (table.length >= path.length || !startsWith(map, full.slice(0, map.length))) continue
     const { line } = positionOf(text, statement.start)
     const name = map.join('.')

@@ -1,6 +1,6 @@
 /**
  * Starts an installed npm package directly instead of through `npx`, because npm and its shell would stay in memory
- * next to each server.
+ * alongside each server.
  *
  * Applies only to packages that npx would run without the registry: the project's own dependency, or the exact version
  * in npx's cache. In all other cases, npx runs.
@@ -16,7 +16,7 @@ interface PackageJson {
 }
 
 /**
- * Returns the command to start: without npx where possible, and with the current Node. `env` is the environment of the
+ * Returns the command to start, without npx where possible, and with the current Node. `env` is the environment of the
  * process.
  */
 export function startedCommand(
@@ -48,7 +48,7 @@ interface NpxRequest {
   readonly args: readonly string[]
 }
 
-/** Parses `npx [-y] NAME[@VERSION] …`. Returns undefined for other options of npx. */
+/** Parses `npx [-y] NAME[@VERSION] …`. Returns undefined for any other npx options. */
 function parseNpx([program, ...words]: readonly string[]): NpxRequest | undefined {
   if (program !== 'npx') return undefined
   const [spec = '', ...args] = words[0] === '-y' || words[0] === '--yes' ? words.slice(1) : words

@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 /** Maximum length of a displayed response. */
 const maxShown = 300
 
-/** Returns undefined when the path responds with success, otherwise the response on one line. */
+/** Returns undefined when the path responds with success; otherwise returns the response on one line. */
 export async function probeReadiness(url: string): Promise<string | undefined> {
   try {
     const response = await fetch(url, { signal: AbortSignal.timeout(2000) })

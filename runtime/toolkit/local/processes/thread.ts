@@ -12,7 +12,7 @@ import { Worker } from 'node:worker_threads'
 import { stopMessage } from '../../terminal/stop.ts'
 import type { LocalProcess, ProcessSpec } from './process.ts'
 
-/** Variables that take effect only at process start. */
+/** Variables that take effect only when a process starts. */
 const processVariables = /^(NODE_|UV_|SSL_CERT_|TZ$|LD_|LANG$|LC_)/
 
 /**
@@ -27,7 +27,7 @@ export function canRunInThread({ argv, env }: ProcessSpec, ownWords: number): bo
   return [...names].every((name) => env[name] === undefined || env[name] === process.env[name])
 }
 
-/** Starts the command in a thread. `onLine` gets its output. */
+/** Starts the command in a thread. `onLine` receives its output. */
 export function startThread(
   { argv, env }: ProcessSpec,
   ownWords: number,
@@ -36,7 +36,7 @@ export function startThread(
   const program = realpathSync(argv[ownWords - 1] ?? '')
   const thread = new Worker(program, {
     argv: argv.slice(ownWords),
-    // Do not inherit the Node options of this process: a separate process would not get them either.
+    // Do not inherit this process's Node options, because a separate process would not get them either.
     execArgv: [],
     env: { ...env },
     stdout: true,

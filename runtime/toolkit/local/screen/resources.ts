@@ -1,8 +1,8 @@
 /**
  * Builds one row per resource of a session: its state, the reason, and the next step.
  *
- * Conditions from the hooks take precedence over process states, which take precedence over backend health from a
- * running virtual server, because each causes the next.
+ * Conditions from the hooks take precedence over process states. Process states take precedence over backend health
+ * from a running virtual server. Each of these causes the next.
  */
 import { kindOf, localCommandAnnotation } from '../../../../schemas/index.ts'
 import { type LocalObject, objectKey } from '../../manifests/objects.ts'
@@ -20,7 +20,7 @@ export interface ResourceRow {
   readonly text: string
   /** Last lines of output, when they explain the state. */
   readonly lines: readonly string[]
-  /** Start time in milliseconds since the epoch, while it is starting. */
+  /** Start time in milliseconds since the epoch, while the resource is starting. */
   readonly since?: number | undefined
 }
 
@@ -91,7 +91,7 @@ const notErrors: ReadonlySet<string> = new Set([
   'StdioReplicaCapped',
 ])
 
-/** Reasons for which the Valid condition may merely summarize the others. */
+/** Reasons with which the Valid condition may merely summarize other conditions. */
 const summaries: ReadonlySet<string> = new Set(['ConfigInvalid', 'ReferencesNotReady'])
 
 function conditionFinding(object: LocalObject, views: readonly WorkloadView[]): Finding | undefined {
@@ -119,10 +119,13 @@ function nextStep({ reason, message }: Condition): string {
   return /^(?:Invalid|ConversionFailed|BackendsExcluded)/.test(reason) ? 'correct the named resource' : ''
 }
 
-/** Returns the finding about the processes behind a resource. Undefined when all are ready, or there are none. */
+/**
+ * Returns the finding about the processes behind a resource. Undefined when all of them are ready, or when there are
+ * none.
+ */
 function processFinding(views: readonly WorkloadView[]): Finding | undefined {
   const worst = (['failed', 'not runnable', 'starting'] as const).flatMap((phase) =>
-    // Prefer a workload with a reason over one that waits for it.
+    // Prefer a workload with a reason over a workload that waits for it.
     views.filter((view) => view.phase === phase).sort((a, b) => Number(!a.why) - Number(!b.why)),
   )[0]
   if (!worst) return stdioFinding(views)

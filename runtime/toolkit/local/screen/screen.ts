@@ -12,7 +12,7 @@ import { roundSecondsSince, secondsSince } from './lines.ts'
 
 export interface Screen {
   readonly title: string
-  /** Problems with the latest edit, which is then not applied; '' if there are none. */
+  /** Problems with the latest edit, which prevent it from being applied; '' if there are none. */
   readonly problems: string
   /** Summary of the latest applied edit; '' before the first edit. */
   readonly edit: string

@@ -86,7 +86,7 @@ async function checkWebhook(facts: ClusterFacts): Promise<CheckOutcome> {
   return checkAuthorities(bundles)
 }
 
-/** Checks the latest expiry in each bundle, because during a rotation the bundle also contains the old authority. */
+/** Checks the latest expiry in each bundle, because the bundle also contains the old authority during a rotation. */
 function checkAuthorities(bundles: readonly string[]): CheckOutcome {
   const ends = bundles.map((bundle) =>
     Math.max(...certificatesIn(bundle).map((certificate) => Date.parse(certificate.validTo)), 0),

@@ -1,4 +1,4 @@
-/** Facts about an identity provider that change a fix. */
+/** Facts about an identity provider that affect the fix. */
 import type { FindingCode } from '../report/codes.ts'
 
 export interface Profile {
@@ -15,7 +15,7 @@ export interface Profile {
   readonly quirks: readonly string[]
   /** Fixes for this provider, by code. */
   readonly fixes: Partial<Readonly<Record<FindingCode, string>>>
-  /** Text that appears in its pages and redirects, with its meaning. */
+  /** Text that appears in the provider's pages and redirects, with its meaning. */
   readonly errors?: readonly KnownError[]
 }
 

@@ -1,4 +1,4 @@
-/** Facts collected by the remote server checks. Each check can read facts from earlier checks. */
+/** Facts collected by the remote server checks. Each check can read the facts that earlier checks collected. */
 import type { LookupAddress } from 'node:dns'
 import { isLoopbackHost } from '../../../net/index.ts'
 import { canonicalResource, type Challenge, type JsonRecord } from '../../../oauth/index.ts'
@@ -26,9 +26,9 @@ export interface RemoteFacts {
   readonly peers: Peers
   readonly clean: Clean
   readonly options: RemoteOptions
-  /** Secrets to redact in text. A login adds its own. */
+  /** Secrets to redact in text. A login adds its own secrets. */
   readonly secrets: string[]
-  /** State of a login, with --login. */
+  /** State of the login if --login is set. */
   readonly signIn?: SignIn | undefined
   /** From --token-file or from the login. */
   token?: string | undefined

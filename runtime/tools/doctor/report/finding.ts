@@ -2,8 +2,8 @@
 import type { FindingCode } from './codes.ts'
 
 /**
- * ok: as required. warning: works, but not for all clients. failed: clients stop here. skipped: depends on a failed
- * check or a missing option. unknown: the check was inconclusive.
+ * ok: meets the requirement. warning: works, but not for all clients. failed: clients stop here. skipped: depends on a
+ * failed check or a missing option. unknown: the check was inconclusive.
  */
 export type Result = 'ok' | 'warning' | 'failed' | 'skipped' | 'unknown'
 
@@ -13,7 +13,7 @@ export interface Fix {
   readonly docs?: string | undefined
 }
 
-/** Outcome of a check. `walk` adds the rest of the finding. */
+/** Outcome of a check. `walk` adds the remaining fields of the finding. */
 export interface CheckOutcome {
   readonly result: Exclude<Result, 'skipped'> | 'skipped'
   /** Absent for ok and skipped. */
