@@ -51,7 +51,7 @@ export class RunningNames {
       writeFileSync(`${path}.new`, text, { mode: 0o600 })
       renameSync(`${path}.new`, path)
     } catch {
-      // The session reports an unwritable folder in another place. Without the file, only the names are unavailable.
+      // The session itself reports a folder that is not writable. Without the file, only the names are unavailable.
     }
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Explains whether a caller can use an item of a virtual server, stage by stage in the order of a call: name, conflict,
- * filter, pin, policy, limits, quotas, credential, backend. Works on plain data from a running or configured server,
+ * Explains whether a caller can use a virtual server's item. The stages are in the order of a call: name, conflict,
+ * filter, pin, policy, limits, quotas, credential, backend. Operates on plain data from a running or configured server,
  * and makes no requests.
  */
 import { pinRefusal } from '../../observe/index.ts'

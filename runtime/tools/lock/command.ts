@@ -194,7 +194,7 @@ function write(listed: readonly Pair[], locks: readonly ToolLockSpec[], folder: 
   return isWritten
 }
 
-/** Returns why the lock would be invalid: it is too large, or the name cannot be a backend. */
+/** Returns why the lock would be invalid: it is too large, or the name is not a valid backend name. */
 function lockProblem({ name }: LockTarget, spec: ToolLockSpec): string | undefined {
   const { violations } = validateResource({ apiVersion, kind: 'MCPToolLock', metadata: { name }, spec })
   return violations.length > 0 ? formatViolations(violations) : undefined

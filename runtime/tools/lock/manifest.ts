@@ -78,7 +78,7 @@ function list(
 }
 
 /**
- * Returns the previous item unchanged when the definition is one of its variants, otherwise a new item with the
+ * Returns the previous item unchanged when the definition is one of its variants; otherwise returns a new item with the
  * previous note.
  */
 export function lockedItem({ key, text }: ListedItem, before: Item | undefined): Item {
@@ -93,7 +93,7 @@ function textOf({ definition, definitionText }: Pick<Item, 'definition' | 'defin
   return definitionText ?? JSON.stringify(definition ?? {})
 }
 
-/** Returns the definition as an object if YAML and JSON parsers preserve it, otherwise as text. */
+/** Returns the definition as an object if YAML and JSON parsers preserve it; otherwise returns it as text. */
 export function plainForm(json: string): Pick<Item, 'definition' | 'definitionText'> {
   const value: object = JSON.parse(json)
   const survives = canonical(JSON.stringify(value)) === canonical(json) && json.isWellFormed()
@@ -138,7 +138,7 @@ function textOfDocument(document: Document, more: ToStringOptions): string {
   return escapeHidden(document.toString({ lineWidth: 0, ...more }))
 }
 
-/** Hidden characters only occur in double-quoted scalars, where YAML supports escapes. */
+/** Hidden characters occur only in double-quoted scalars, where YAML supports escapes. */
 function escapeHidden(yaml: string): string {
   return yaml
     .split('\n')

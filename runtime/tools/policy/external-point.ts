@@ -17,8 +17,8 @@ export function askOption(): Option {
 }
 
 /**
- * Runs `work` with the decision point, or undefined without `ask`, and closes it afterwards. Rejects like `work`, and
- * with INVALID_CONFIG when the point cannot be used.
+ * Runs `work` with the decision point, or undefined without `ask`, and closes it afterwards. Rejects when `work` does,
+ * and with INVALID_CONFIG when the decision point cannot be used.
  */
 export async function withPoint<T>(
   about: ExternalPoint,
@@ -39,7 +39,7 @@ export interface PointExplanation {
   readonly type: string
   readonly url: string
   readonly question: string
-  /** Reason for the missing decision. */
+  /** Reason why there is no decision. */
   readonly failure?: string
 }
 

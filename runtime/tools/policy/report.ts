@@ -82,7 +82,7 @@ export function reportExplanation(explained: DecisionExplanation): string {
 }
 
 export interface ReplayReport extends Omit<Replay, 'flips'> {
-  /** Lines that an external decision point decides, but about which it was not queried. */
+  /** Lines for which an external decision point is responsible but was not queried. */
   readonly elsewhere?: number
   readonly flips: readonly (Flip & { readonly expected: boolean })[]
 }

@@ -20,7 +20,7 @@ export interface CheckOutcome {
   readonly code?: FindingCode | undefined
   /** One-line description of the observation. */
   readonly observed: string
-  /** Replaces the general fix of the code when it depends on the observation. */
+  /** Replaces the code's general fix when the fix depends on the observation. */
   readonly fix?: string | undefined
   /** A command that reproduces the observation. */
   readonly proof?: string | undefined
@@ -37,7 +37,7 @@ export interface Finding {
   readonly expected?: string
   readonly fix?: Fix
   readonly proof?: string
-  /** Id of the check whose failure skipped this one. */
+  /** Id of the check whose failure caused this one to be skipped. */
   readonly needs?: string
   readonly ms: number
 }

@@ -1,6 +1,6 @@
 /**
- * Exchanges the code: checks the access token, the granted scopes, and renewal. remote/token.ts checks the contents of
- * the token.
+ * Exchanges the code, then checks the access token, the granted scopes, and renewal. remote/token.ts checks the
+ * contents of the token.
  * Source: RFC 6749 sections 4.1.3, 5 and 6.
  */
 import {
@@ -62,7 +62,7 @@ function adopt(facts: RemoteFacts, tokens: TokenSet): boolean {
   return true
 }
 
-/** OpenID Connect scopes are for the provider. Servers only see other scopes. */
+/** OpenID Connect scopes are meant for the provider. Servers see only the other scopes. */
 const openIdScopes = new Set(['openid', 'profile', 'email', 'address', 'phone', 'offline_access'])
 
 export async function checkGranted(facts: RemoteFacts): Promise<CheckOutcome> {

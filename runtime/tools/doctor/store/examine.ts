@@ -1,4 +1,4 @@
-/** Checks the Redis server for sessions and logins. Read-only. */
+/** Checks the Redis server that stores sessions and logins. Read-only. */
 import { inspectRedis, type RedisConfig, type RedisFacts } from '../../../store/index.ts'
 import { isLoopbackHost, unbracket } from '../../../net/index.ts'
 import { failed, type Finding, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
