@@ -125,7 +125,7 @@ function load(paths: readonly string[], validate: ValidateResource): Loaded {
   return { docs: ours ? [...docs, ...generatedObjects(paths)] : [], problems }
 }
 
-/** Returns a read error as a problem to display, because the servers are already running. */
+/** Returns a read error as a problem to display instead of throwing it, because the servers are already running. */
 function readOrReport(read: () => Loaded): Loaded {
   try {
     return read()

@@ -74,7 +74,8 @@ export interface VirtualServerRequest {
 /** Features of other modules that this command uses. */
 export interface ProxyFeatures {
   /**
-   * Serves until a signal arrives, then resolves with the exit code. Must serve every section of the file, or throw.
+   * Serves until a signal arrives, then resolves with the exit code. Must either serve every section of the file or
+   * throw.
    */
   readonly virtualServer?: (request: VirtualServerRequest) => Promise<number>
 }

@@ -79,7 +79,7 @@ export function consoleFetch(): Fetch {
   return makeFetch({ guard: 'operator' })
 }
 
-/** Settings from `gatehouse dev` take precedence, because it serves this machine only. */
+/** Settings from `gatehouse dev` take precedence, because it serves only this machine. */
 function settingsOf({ env, config }: ConsoleParts): Settings | undefined {
   const token = env[vmcpEnvironment.consoleToken]
   if (token) {

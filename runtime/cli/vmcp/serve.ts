@@ -1,6 +1,6 @@
 /**
- * Runs a virtual server in this process until a signal, with its embedded authorization server. Applies changes made to
- * the server's file.
+ * Runs a virtual server with its embedded authorization server in this process until a signal arrives. Applies changes
+ * made to the server's file.
  * Source: docs/reference/specification/virtual-server.md;
  * docs/reference/specification/external-auth.md#embeddedAuthServer, embeddedAuthServer.
  */
@@ -151,7 +151,7 @@ export async function serveVmcp(options: ServeCommandOptions): Promise<number> {
 interface ServeContext {
   readonly log: Log
   readonly events: Events
-  /** Undefined: the server's default. */
+  /** Undefined for the server's default. */
   readonly graceMs: number | undefined
 }
 
