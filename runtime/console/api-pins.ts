@@ -54,8 +54,8 @@ export interface LockDifferenceDetail extends LockDifference {
 
 /**
  * Body of POST `pins/approve`; response: `ApprovalResult`. Contains both sides of the review. 409 APPROVAL_STALE means
- * that the offered or the approved definition has changed since; 409 LOCK_NOT_WRITTEN means that the lock cannot be
- * written. In neither case does anything change.
+ * that the offered or the approved definition has changed since the review. 409 LOCK_NOT_WRITTEN means that the lock
+ * cannot be written. In neither case does anything change.
  */
 export interface ApprovalRequest {
   readonly backend: string

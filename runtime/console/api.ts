@@ -8,7 +8,7 @@
  *
  * In anonymous mode (`gatehouse dev`), the printed address ends in `#launch=<token>`. Every API request sends this
  * token in the header `X-Gatehouse-Launch`; the page keeps it in sessionStorage. Otherwise, a cookie identifies the
- * user: `GET <basePath>/login?to=` signs in; `POST <basePath>/logout` with the CSRF header signs out and returns `{
+ * user. `GET <basePath>/login?to=` signs in. `POST <basePath>/logout` with the CSRF header signs out and returns `{
  * location }`, the address to open next. `index.html` contains `{{base}}` in `<base href>`, which the server replaces
  * with the base path.
  */
@@ -163,7 +163,7 @@ export interface Tool {
     readonly idempotent?: boolean
     readonly openWorld?: boolean
   }
-  /** Estimated as the size of the definition in bytes, divided by 4. */
+  /** Estimated as the definition's size in bytes, divided by 4. */
   readonly tokens: number
   readonly pin: ToolPinState
   /** The rule that hides the tool from clients, in words. */

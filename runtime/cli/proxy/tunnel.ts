@@ -2,7 +2,7 @@
  * `gatehouse proxy tunnel TARGET SERVER_NAME` runs the proxy behind a public tunnel, in the foreground until SIGINT or
  * SIGTERM.
  *
- * TARGET is the target's URL (without a path) or the name of a resource in the current cluster. Standard output carries
+ * TARGET is either the target's URL (without a path) or a resource name in the current cluster. Standard output carries
  * only the public URL: one line each time it changes. The exit codes are the same as for the proxy command.
  * Source: docs/reference/specification/proxy-command.md (`proxy tunnel`).
  */

@@ -96,7 +96,7 @@ export class Checks {
     }
   }
 
-  /** Throws INVALID_CONFIG with all collected errors. */
+  /** Throws INVALID_CONFIG, which lists all collected errors. */
   throwIfAny(): void {
     if (this.#violations.length > 0) {
       throw new GatehouseError('INVALID_CONFIG', { detail: this.#violations.join('\n') })

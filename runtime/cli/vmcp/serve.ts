@@ -70,8 +70,8 @@ export interface CheckedConfig extends ReadConfig {
 }
 
 /**
- * Runs every check that `serve` runs before it starts, then the checks of `more`. Throws INVALID_CONFIG with the
- * problems in both files.
+ * Runs every check that `serve` runs before it starts, then the checks of `more`. Throws INVALID_CONFIG, which lists
+ * the problems in both files.
  */
 export async function readChecked(
   file: Omit<ServedFile, 'path'>,

@@ -1,6 +1,6 @@
 /**
- * Reads and writes JSON in templates. Integers that a float cannot represent stay exact: they become bigint, and are
- * written as numbers.
+ * Reads and writes JSON in templates. Integers that a float cannot represent stay exact, because they become bigint and
+ * are written as numbers.
  *
  * Writes JSON like Go, without spaces and with sorted names, but without HTML escapes.
  */
@@ -19,7 +19,7 @@ const maxDigits = 400
 /**
  * Units of work per value. The cost exceeds the actual time, because a task's input must fit into a worker's heap: a
  * heap overflow inside a native call (JSON.parse) can crash the whole process. 10 million units allow 3.3 million
- * values; 5 million empty objects exceed a heap of 256 MB, and 10 million crashed the process.
+ * values; 5 million empty objects exceed a 256 MB heap, and 10 million crashed the process.
  */
 const valueUnits = 3
 /** Cost factor for text whose numbers are read one by one. */

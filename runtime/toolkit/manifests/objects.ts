@@ -27,7 +27,7 @@ export function groupKey(object: { apiVersion: string; kind: string }): string {
   return `${object.kind}.${object.apiVersion}`
 }
 
-/** Returns the unique key of an object in the local cluster. */
+/** Returns an object's unique key in the local cluster. */
 export function objectKey(object: LocalObject): string {
   return `${groupKey(object)} ${object.metadata.namespace ?? ''}/${object.metadata.name}`
 }

@@ -30,7 +30,7 @@ export interface ProbeRequest {
   readonly timeoutMs: number
   /** Receives each chunk. Returns true to stop reading. */
   readonly until?: (chunk: Buffer) => boolean
-  /** Time limit for the body, instead of the remainder of `timeoutMs`. 0 skips the body. */
+  /** Time limit for the body. Default: the remainder of `timeoutMs`. 0 skips the body. */
   readonly bodyMs?: number
 }
 

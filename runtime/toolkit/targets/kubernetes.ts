@@ -26,8 +26,8 @@ interface Lookup {
 }
 
 /**
- * Throws INVALID_CONFIG for an invalid or ambiguous name, NOT_FOUND when the resource does not exist or has no address
- * yet, and BACKEND_UNREACHABLE when the cluster does not respond.
+ * Throws INVALID_CONFIG for an invalid or ambiguous name, and NOT_FOUND when the resource does not exist or has no
+ * address yet. Throws BACKEND_UNREACHABLE when the cluster does not respond.
  */
 export async function urlOfResource(target: string, namespace: string | undefined): Promise<string> {
   const { kind, name } = split(target)

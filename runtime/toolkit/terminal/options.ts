@@ -66,7 +66,7 @@ function isGiven(command: Command, attribute: string): boolean {
 /** An option, whether it has an effect in combination with the other options, and the message to use if it does not. */
 export type IdleRow = readonly [attribute: string, isUsed: boolean, what: string]
 
-/** Throws INVALID_CONFIG with every option that is set but has no effect. */
+/** Throws INVALID_CONFIG, which lists every option that is set but has no effect. */
 export function refuseIdle(command: Command, rows: readonly IdleRow[]): void {
   const idle = rows.flatMap(([attribute, isUsed, what]) => {
     if (isUsed || !isGiven(command, attribute)) return []

@@ -34,7 +34,9 @@ import {
 import { type ClientStatus, statusOf } from './status.ts'
 import { greet } from '../../toolkit/mcp-client/greeting.ts'
 
-/** Runs `work` for each client. An error for one client does not stop the others. Returns the exit code. */
+/**
+ * Runs `work` for each client. An error for one client does not stop the work for other clients. Returns the exit code.
+ */
 async function forEachClient(
   words: readonly string[],
   work: (client: ClientId) => Promise<void>,
@@ -166,7 +168,7 @@ export interface StatusOptions {
   readonly all: boolean
 }
 
-/** Prints the status of the clients in `words`, or of every client that has a file. Returns the exit code. */
+/** Prints the status of the clients named in `words`, or of every client that has a file. Returns the exit code. */
 export async function clientStatus(words: readonly string[], options: StatusOptions): Promise<number> {
   const host = thisHost()
   const clients = words.length > 0 ? words.map(clientNamed) : clientIds

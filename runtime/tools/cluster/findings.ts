@@ -138,7 +138,7 @@ function memberFindings(
   const group = isGroup ? labelOf(kind.kind, name) : 'its group'
   const count = found.length === 1 ? '1 member' : `${found.length} members`
   const summary = `${count}, ${found.length - bad.length} ready`
-  // A member that is not ready removes one backend but does not stop the others.
+  // A member that is not ready takes away one backend but does not affect the other backends.
   return [
     { section: 'refers to', object: group, result: found.length > 0 ? 'ok' : 'warning', message: summary },
     ...bad.map((finding): WhyFinding => ({ ...finding, result: 'warning' })),

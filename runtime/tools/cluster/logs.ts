@@ -1,4 +1,4 @@
-/** `gatehouse cluster logs` prints the logs of all of an object's pods with `kubectl logs`. */
+/** `gatehouse cluster logs` uses `kubectl logs` to print the logs of all pods that belong to an object. */
 import { type Fields, GatehouseError, invalidConfig } from '../../../schemas/index.ts'
 import { exitCode, printError } from '../../toolkit/terminal/output.ts'
 import { outputWriter } from '../../toolkit/terminal/plain-text.ts'

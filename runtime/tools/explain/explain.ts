@@ -98,7 +98,9 @@ function stop(stage: ExplainedStep['stage'], message: string): ExplainedStep {
   return { stage, verdict: 'stop', message }
 }
 
-/** Explains a missing name: it lost a conflict, belongs to an unlisted backend, or exists under another name. */
+/**
+ * Explains why a name is missing: the item lost a conflict, belongs to an unlisted backend, or has a different name.
+ */
 function missingSteps(
   { items, conflicts, backends, prefixes }: Snapshot,
   { action, name }: ExplainQuestion,

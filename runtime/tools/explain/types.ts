@@ -73,7 +73,7 @@ export interface Snapshot {
 }
 
 export interface ExplainQuestion {
-  /** Claims of the caller in question. */
+  /** Claims of the caller that the question is about. */
   readonly claims: Readonly<Record<string, unknown>>
   /** The caller's name when the claims have no `sub`. */
   readonly subject?: string | undefined

@@ -1,7 +1,7 @@
 /**
- * Stores locks as files on this machine for trust on first use (`--pin-first`): one manifest per backend, written when
- * the backend is first seen and never changed afterwards. To approve a different definition, edit the file. A file that
- * is unreadable or belongs to another backend is an error and is never overwritten.
+ * Stores locks as files on this machine for trust on first use (`--pin-first`). Each backend has one manifest, which is
+ * written when the backend is first seen and never changed afterwards. To approve a different definition, edit the
+ * file. A file that is unreadable or belongs to another backend is an error and is never overwritten.
  */
 import { accessSync, constants, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'

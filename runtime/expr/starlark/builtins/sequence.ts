@@ -126,7 +126,7 @@ function zip(call: NativeCall): StarlarkValue {
   return new List(Array.from({ length }, (_, i) => new Tuple(columns.map((column) => column[i] ?? null))))
 }
 
-/** Returns the index of a value in a range of a list. Throws when the value is absent. */
+/** Returns a value's index within part of a list. Throws when the value is absent. */
 export function indexIn(
   list: List,
   value: StarlarkValue,

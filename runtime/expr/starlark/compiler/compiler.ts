@@ -14,7 +14,7 @@ export interface CompiledScript {
 
 /**
  * Parses and compiles a script. `globals` are the names defined outside it, including the language's own. Throws
- * StarlarkError with the position of the error.
+ * StarlarkError, which contains the error's position.
  */
 export function compile(source: string, globals: ReadonlySet<string>): CompiledScript {
   try {

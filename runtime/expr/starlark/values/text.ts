@@ -33,7 +33,7 @@ export function encodePoint(point: number): string {
 
 const replacement = encode('\ufffd')
 
-/** Yields the code points in order, with the number of bytes of each. An invalid byte yields U+FFFD. */
+/** Yields the code points in order, each with its number of bytes. An invalid byte yields U+FFFD. */
 export function* points(bytes: string): Generator<{ readonly point: number; readonly length: number }> {
   for (let at = 0; at < bytes.length; ) {
     const read = pointAt(bytes, at)

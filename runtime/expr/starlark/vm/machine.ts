@@ -35,7 +35,7 @@ import { getIndex, setIndex, slice } from '../values/subscript.ts'
 import { Frame, NativeFrame } from './frames.ts'
 import type { ScriptTask } from './task.ts'
 
-/** Result of running a task: it has ended, or is waiting for an effect. */
+/** Result of running a task, which has either ended or is waiting for an effect. */
 export type TaskProgress =
   | { readonly kind: 'done'; readonly value: StarlarkValue }
   | Exclude<TaskEffect, { kind: 'call' }>

@@ -33,7 +33,7 @@ export function isSecretName(name: string): boolean {
   return words.some((word) => plain.includes(word))
 }
 
-/** Returns the range of a token of a known kind in a string. */
+/** Returns the range in a string that contains a known kind of token. */
 export function tokenIn(text: string): { readonly start: number; readonly end: number } | undefined {
   const match = tokens.exec(text)
   return match ? { start: match.index, end: match.index + match[0].length } : undefined

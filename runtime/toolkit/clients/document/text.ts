@@ -45,7 +45,7 @@ export function positionOf(text: string, offset: number): { readonly line: numbe
   return { line: before.split('\n').length, column: offset - start + 1 }
 }
 
-/** Returns the offset of the start of the line. */
+/** Returns the offset where the line starts. */
 export function lineStart(text: string, offset: number): number {
   return text.lastIndexOf('\n', offset - 1) + 1
 }

@@ -13,7 +13,7 @@ import { dropJson, putJson } from './json.ts'
 import { dropToml, putToml } from './toml.ts'
 import { dropYaml, putYaml } from './yaml.ts'
 
-/** The text of a file, and the position of the entry in it. */
+/** A file's text, and the entry's position in it. */
 export interface EditTarget {
   readonly format: Format
   readonly text: string

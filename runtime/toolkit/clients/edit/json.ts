@@ -1,8 +1,8 @@
 /**
  * Inserts or removes one member in JSON text with comments by splicing.
  *
- * A new member is inserted after the last value, its comma and the comments on its line, in the style of its neighbours
- * (indent, number of lines, trailing comma). Removal keeps every comment. `edit.ts` verifies the result.
+ * A new member is inserted after the last value, its comma and the comments on its line. It follows the style of its
+ * neighbours (indent, number of lines, trailing comma). Removal keeps every comment. `edit.ts` verifies the result.
  */
 import { createScanner, type Node } from 'jsonc-parser'
 import { jsonTree, membersOf, token } from '../document/json.ts'

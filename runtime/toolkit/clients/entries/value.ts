@@ -80,7 +80,7 @@ export function splitValue(value: Value, separator: RegExp): readonly [Value, Va
   return undefined
 }
 
-/** Replaces references that `lookup` resolves. Keeps the others. */
+/** Replaces references that `lookup` resolves. Keeps all other references. */
 export function fillValue(value: Value, lookup: (reference: Reference) => Value | undefined): Value {
   const filled = value.flatMap((part) => (typeof part === 'string' ? [part] : (lookup(part) ?? [part])))
   const parts: (string | Reference)[] = []

@@ -2,8 +2,8 @@
  * An in-memory cluster: stores the manifests, runs the hooks as Metacontroller does, and stores their children.
  *
  * It does not run or schedule workloads, validate schemas (the caller does) or persist anything. The semantics follow
- * Metacontroller v4. The cluster calls `customize` once per generation, selects related objects by the returned rules,
- * deletes children that are no longer returned, and replaces the status as a whole.
+ * Metacontroller v4. The cluster calls `customize` once per generation and selects related objects by the returned
+ * rules. It deletes children that are no longer returned, and replaces the status as a whole.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { cloneJson, GatehouseError } from '../../../../schemas/index.ts'

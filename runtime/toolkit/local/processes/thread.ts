@@ -1,7 +1,7 @@
 /**
  * Runs this program in a worker thread instead of a separate process. A session's proxies and virtual servers share one
- * process, one loaded copy of the program and one set of system threads. Each has its own heap, event loop, environment
- * and output, and can exit or run out of memory without affecting the others.
+ * process, one loaded copy of the program and one set of system threads. Each thread has its own heap, event loop,
+ * environment and output, and can exit or run out of memory without affecting other threads.
  *
  * A message asks the thread to stop; runtime/toolkit/terminal/stop.ts treats it like a signal.
  */
@@ -16,8 +16,8 @@ import type { LocalProcess, ProcessSpec } from './process.ts'
 const processVariables = /^(NODE_|UV_|SSL_CERT_|TZ$|LD_|LANG$|LC_)/
 
 /**
- * True when a command can run in a thread: it is this program, starts no workers, and changes no process-level
- * variable.
+ * True when a command can run in a thread, which requires that it runs this program, starts no workers, and sets no
+ * process-level variable.
  */
 export function canRunInThread({ argv, env }: ProcessSpec, ownWords: number): boolean {
   if (ownWords === 0 || isSea() || argv.some((arg) => arg.startsWith('--workers'))) return false

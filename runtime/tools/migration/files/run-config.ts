@@ -1,6 +1,6 @@
 /**
- * Converts the configuration of a server on a developer's machine (`thv export`, or a file from its state folder) to an
- * MCPServer or MCPRemoteProxy with the objects that it refers to.
+ * Converts a server's configuration from a developer's machine (`thv export`, or a file from its state folder) to an
+ * MCPServer or MCPRemoteProxy. Also creates the objects that the resource refers to.
  *
  * The file does not contain secret values, so the created Secret contains the keys with empty values.
  */

@@ -1,6 +1,6 @@
 /**
- * Converts images of the form `npx://package`, `uvx://package` and `go://module` to the public image of the package
- * runner and the command that runs the package in that image.
+ * Converts images of the form `npx://package`, `uvx://package` and `go://module`. Returns the package runner's public
+ * image, and the command that runs the package in that image.
  */
 import { runnerImages } from '../../../toolkit/clients/index.ts'
 
