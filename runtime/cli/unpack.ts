@@ -50,8 +50,8 @@ function unpack(folder: string): void {
 }
 
 /**
- * Files that the launcher needs next to it. They exist only after a build, so a program run from source cannot be
- * unpacked.
+ * Files that the launcher needs next to it. These files exist only after a build, so a program that runs from source
+ * cannot be unpacked.
  */
 const parts = ['gatehouse.js', 'package.json', 'runtime', 'cedar'] as const
 

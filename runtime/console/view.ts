@@ -74,7 +74,7 @@ export interface ConsoleView {
   endSession(hash: string): Promise<boolean>
   /** The current configuration. */
   config(): unknown
-  /** The current policies; the same object while they are unchanged. Undefined if there are none. */
+  /** The current policies; the same object while they are unchanged. Undefined if there are no policies. */
   policies(): DescribedPolicies | undefined
   /** URL of the external decision point, which replaces policies. */
   decisionPoint?(): string | undefined

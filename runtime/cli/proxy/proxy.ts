@@ -4,8 +4,8 @@
  *
  * The flags come from the table in runtime/config, which checks all of them before anything is opened. Standard output
  * carries a single line, which lets scripts read the port. The log and messages for the user go to standard error. Exit
- * codes: 0 stopped by a signal, 1 failed, 2 invalid usage or configuration, 3 the login failed, 128 plus the signal
- * number when a signal stopped the login.
+ * codes: 0 stopped by a signal, 1 failed, 2 invalid usage or configuration, 3 the login failed. If a signal stopped the
+ * login, the exit code is 128 plus the signal number.
  * Source: docs/reference/specification/proxy-command.md.
  */
 import type { Command } from 'commander'

@@ -23,8 +23,8 @@ import {
 } from '../../observe/index.ts'
 
 /**
- * Returns the path of the file next to `configFile`, or undefined when it does not exist. A dangling link is treated as
- * a file.
+ * Returns the path of the file next to `configFile`, or undefined when there is no such file. A dangling link is
+ * treated as a file.
  */
 export function authServerFileBeside(configFile: string | undefined): string | undefined {
   if (configFile === undefined) return undefined

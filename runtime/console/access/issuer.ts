@@ -1,6 +1,6 @@
 /**
- * An OpenID Connect provider for console logins, used with a confidential or public client, PKCE and a nonce. Its
- * documents are loaded on the first login and refreshed after an hour.
+ * An OpenID Connect provider for console logins, used with a confidential or public client, PKCE and a nonce. The
+ * provider's documents are loaded on the first login and refreshed after an hour.
  * Source: OpenID Connect Core sections 3.1.2 and 3.1.3, RFC 7636, RFC 9207.
  */
 import type { JWTPayload } from 'jose'

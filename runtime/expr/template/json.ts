@@ -22,7 +22,7 @@ const maxDigits = 400
  * values; 5 million empty objects exceed a 256 MB heap, and 10 million crashed the process.
  */
 const valueUnits = 3
-/** Cost factor for text whose numbers are read one by one. */
+/** Cost factor for text whose numbers are read individually. */
 const exactFactor = 2 * valueUnits
 
 /** Throws SyntaxError, EvaluationError for a number that is too long, and WorkLimitError. */

@@ -104,7 +104,7 @@ class Printf {
     if (!this.#goodIndex) return this.#out.write(`%!${verb}(BADINDEX)`)
     if (this.#next >= this.#values.length) return this.#out.write(`%!${verb}(MISSING)`)
     const value = this.#values[this.#next++]
-    // Long fields cost more than their text suggests, because exact digits are computed one by one.
+    // Long fields cost more than their text suggests, because exact digits are computed individually.
     this.#out.meter.spend((width ?? 0) + (precision ?? 0))
     const plus = flags.plus && verb !== 'v'
     this.#write(value, verb, { ...flags, plus, minus, zero, width, precision }, 0)

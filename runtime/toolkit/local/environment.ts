@@ -1,6 +1,6 @@
 /**
- * The environment of local processes. They inherit only the variables that programs need to start, so that a server
- * gets its manifest's environment and not the developer's secrets.
+ * The environment of local processes. Local processes inherit only the variables that programs need to start, so that a
+ * server gets its manifest's environment and not the developer's secrets.
  */
 import type { LogLevelName } from '../../../schemas/index.ts'
 import { delimiter, dirname, resolve } from 'node:path'

@@ -97,7 +97,10 @@ function isSameSet(a: ReadonlySet<string>, b: ReadonlySet<string>): boolean {
   return a.size === 0 || b.size === 0 || !a.isDisjointFrom(b)
 }
 
-/** Describes in one sentence how many referenced objects are not in the input. Undefined when there are none. */
+/**
+ * Describes in one sentence how many referenced objects are not in the input. Undefined when all of them are in the
+ * input.
+ */
 export function describeUnchecked(checked: readonly CheckedManifest[]): string | undefined {
   const named = checked.flatMap(({ manifest, unchecked }) =>
     unchecked.map(({ kind, name }) => ({ kind, id: `${namespaceOf(manifest)}/${name}` })),

@@ -96,7 +96,7 @@ async function connect(target: string, namespace: string | undefined): Promise<C
       const { status, body } = await get(resource).catch((error: unknown) => {
         throw unreachable('did not respond', error)
       })
-      // The object or its definition does not exist.
+      // Either the object or its definition does not exist.
       if (status === 404) return { kind }
       if (status === 403) return { kind, forbidden: true }
       if (status === 401) throw unreachable('rejected your credentials')

@@ -18,7 +18,7 @@ export function addProxyFlags(command: Command, only: (row: FlagRow) => boolean 
     const byDefault = 'default' in row ? ` (default: ${row.default})` : ''
     const option = new Option(`${row.flag}${value}`, row.help + byDefault).helpGroup(`${row.group}:`)
     if (row.kind === 'list' || row.kind === 'repeat') option.argParser(collect)
-    // Only for completion. The settings validate this value together with all the others.
+    // Only for completion. The settings validate this value together with all other values.
     if ('values' in row) option.argChoices = [...row.values]
     command.addOption(option)
   }

@@ -1,6 +1,6 @@
 /**
- * The Commander class for every command. Its help fits the terminal, and switches accept a value (`--debug=true`) as in
- * Go programs.
+ * The Commander class for every command. The help fits the terminal, and switches accept a value (`--debug=true`), as
+ * in Go programs.
  */
 import { Argument, Command, Help, type Option } from 'commander'
 

@@ -1,5 +1,5 @@
 import manifest from '../../../package.json' with { type: 'json' }
-/** This build's version, from package.json; inlined by the bundler. */
+/** This build's version, which the bundler inlines from package.json. */
 export const version: string = manifest.version
 
 /** The runtime image for this version. */

@@ -19,7 +19,7 @@ export interface ClusterFlags {
   readonly kubeconfig?: string
 }
 
-/** The caller has no permission to read the object, or it does not exist. */
+/** The caller has no permission to read the object, or the object does not exist. */
 export type Unread = 'forbidden' | 'absent'
 
 export interface ClusterView {

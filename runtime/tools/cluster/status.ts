@@ -1,6 +1,7 @@
 /**
- * `gatehouse cluster status` prints one line per object. It reads lists in pages and keeps only the rows of the current
- * page. The first pages of all kinds are printed together, so that columns have their final width from the start.
+ * `gatehouse cluster status` prints one line per object. The command reads lists in pages and keeps only the rows of
+ * the current page. The first pages of all kinds are printed together, so that columns have their final width from the
+ * start.
  */
 import { once } from 'node:events'
 import { environment } from '../../config/index.ts'

@@ -50,7 +50,7 @@ function documentOf(doc: Fields): SourceDocument {
   return { doc, file: typeof namespace === 'string' ? namespace : 'cluster', lineOf: () => 0 }
 }
 
-/** Returns undefined when the cluster does not have the kind. */
+/** Returns undefined when the kind does not exist in the cluster. */
 async function listKind(
   get: ClusterAccess['get'],
   plural: string,

@@ -15,8 +15,8 @@ export interface MigrationRow {
 }
 
 /**
- * converted: completely. differs, partly: see the rows. unchanged: belongs to another API group. skipped: not needed by
- * the gateway. not converted: not written.
+ * converted: converted completely. differs, partly: the rows contain the details. unchanged: belongs to another API
+ * group. skipped: not needed by the gateway. not converted: not written.
  */
 export type MigrationOutcome = 'converted' | 'differs' | 'partly' | 'unchanged' | 'skipped' | 'not converted'
 

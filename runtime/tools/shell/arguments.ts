@@ -18,7 +18,8 @@ export interface ArgumentFlags {
 const pairForm = 'must be name=value, or name:=JSON'
 
 /**
- * `schema` returns the input schema of a tool, for values that are not strings. It is called only when there are pairs.
+ * `schema` returns the input schema of a tool, for values that are not strings. `schema` is called only when there are
+ * pairs.
  */
 export async function argumentsFrom(
   pairs: readonly string[],

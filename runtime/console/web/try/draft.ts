@@ -194,7 +194,9 @@ function valueOfText({ plan, text: { value: text } }: DraftOf<'text' | 'number' 
   return readJson(trimmed)
 }
 
-/** Fills a form with a value. Returns false if the value does not fit; the form may then be partly filled in. */
+/**
+ * Fills a form with a value. Returns false if the value does not fit, in which case the form may be partly filled in.
+ */
 export function fill(draft: ValueDraft, value: unknown): boolean {
   if (isOf(draft, 'object')) return fillObject(draft, value)
   if (isOf(draft, 'choice')) return fillChoice(draft, value)

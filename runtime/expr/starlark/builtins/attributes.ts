@@ -41,7 +41,7 @@ export function attributeNames(value: StarlarkValue): string[] {
   return [...methodsOf(value).names].sort()
 }
 
-/** Returns an attribute, or undefined when the value does not have it. */
+/** Returns an attribute, or undefined when the value does not have that attribute. */
 export function findAttribute(
   value: StarlarkValue,
   name: string,

@@ -99,7 +99,7 @@ function concatenate(x: StarlarkValue, y: StarlarkValue, meter: ScriptMeter): St
   return isList ? new List(items) : new Tuple(items)
 }
 
-/** `*` of a sequence and an int, in either order. */
+/** Evaluates `*` for a sequence and an int, in either order. */
 function repeat(x: StarlarkValue, y: StarlarkValue, meter: ScriptMeter): StarlarkValue | undefined {
   const [sequence, count] = isInt(x) ? [y, x] : [x, y]
   if (!isInt(count)) return undefined

@@ -27,8 +27,8 @@ export interface FileRow {
 export type EntryTransport = 'streamable-http' | 'sse'
 
 /**
- * `auto` behaves like clients that try both transports: the deprecated HTTP+SSE transport only for a path that ends in
- * `/sse`.
+ * `auto` behaves like clients that try both transports: it uses the deprecated HTTP+SSE transport only for a path that
+ * ends in `/sse`.
  */
 export type WrittenTransport = EntryTransport | 'auto'
 
@@ -54,7 +54,8 @@ export interface EntryForm {
   /** True when an empty `allow` list offers every tool. By default, it offers none. */
   readonly emptyAllowsAll?: true
   /**
-   * Fields that affect only the client (time limits, approvals, descriptions). They are reported, but not as a loss.
+   * Fields that affect only the client (time limits, approvals, descriptions). These fields are reported, but not as a
+   * loss.
    */
   readonly own: readonly string[]
 }
@@ -84,7 +85,7 @@ export interface ClientRow {
   readonly rewrittenBy?: readonly string[]
   /** Returns the client's command that adds the entry. */
   readonly ownCommand?: (name: string, url: string, scope: FileScope) => readonly string[]
-  /** Returns a link that adds the entry. It never contains a secret. */
+  /** Returns a link that adds the entry. The link never contains a secret. */
   readonly link?: (name: string, url: string) => string
 }
 

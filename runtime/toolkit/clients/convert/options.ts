@@ -24,7 +24,7 @@ export interface ConvertOptions {
   readonly allowLoopback: boolean
   /** Prefixes tool names even when there is only one server. */
   readonly prefixOne: boolean
-  /** Returns the value of a variable. Undefined when it is unknown or must not be resolved. */
+  /** Returns the value of a variable. Undefined when the variable is unknown or must not be resolved. */
   readonly resolve: (reference: Reference) => string | undefined
   readonly home: string
   /** Returns the violations that the admission webhook would report. */

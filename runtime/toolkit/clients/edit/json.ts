@@ -1,8 +1,9 @@
 /**
  * Inserts or removes one member in JSON text with comments by splicing.
  *
- * A new member is inserted after the last value, its comma and the comments on its line. It follows the style of its
- * neighbours (indent, number of lines, trailing comma). Removal keeps every comment. `edit.ts` verifies the result.
+ * A new member is inserted after the last value, its comma and the comments on its line. The new member follows the
+ * style of its neighbours (indent, number of lines, trailing comma). Removal keeps every comment. `edit.ts` verifies
+ * the result.
  */
 import { createScanner, type Node } from 'jsonc-parser'
 import { jsonTree, membersOf, token } from '../document/json.ts'
@@ -25,7 +26,7 @@ export function putJson(text: string, path: readonly string[], value: unknown, f
   return addMember(text, parent, key, nested)
 }
 
-/** Returns the changes that remove `path`. Empty when it does not exist. */
+/** Returns the changes that remove `path`. The list is empty when `path` does not exist. */
 export function dropJson(text: string, path: readonly string[], file: string): TextChange[] {
   const root = jsonTree(text, file)
   if (!root) return []

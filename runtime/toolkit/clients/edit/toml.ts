@@ -26,7 +26,7 @@ export function putToml(
   return [insertion(text.length, lead + block)]
 }
 
-/** Returns the changes that remove the table `path`. Empty when it does not exist. */
+/** Returns the changes that remove the table `path`. The list is empty when `path` does not exist. */
 export function dropToml(text: string, path: readonly string[], file: string): TextChange[] {
   const statements = scanToml(text)
   refuseInline(text, statements, path, file)

@@ -30,7 +30,7 @@ export function putYaml(text: string, path: readonly string[], value: unknown, f
   ]
 }
 
-/** Returns the changes that remove `path`. Empty when it does not exist. */
+/** Returns the changes that remove `path`. The list is empty when `path` does not exist. */
 export function dropYaml(text: string, path: readonly string[], file: string): TextChange[] {
   const root = yamlDocument(text, file)?.contents
   if (!isMap(root)) return []

@@ -16,7 +16,7 @@ import type { LocalProcess, ProcessSpec } from './process.ts'
 const processVariables = /^(NODE_|UV_|SSL_CERT_|TZ$|LD_|LANG$|LC_)/
 
 /**
- * True when a command can run in a thread, which requires that it runs this program, starts no workers, and sets no
+ * True when a command can run in a thread, which requires that it runs this program, starts no workers, and changes no
  * process-level variable.
  */
 export function canRunInThread({ argv, env }: ProcessSpec, ownWords: number): boolean {

@@ -1,4 +1,4 @@
-/** Checks a remote MCP server hop by hop, in the order in which a client uses them. */
+/** Checks a remote MCP server hop by hop, in the order in which a client uses the hops. */
 import type { LookupAll, ProxyEnvironment } from '../../../net/index.ts'
 import { makePeers } from '../../../toolkit/mcp-client/peers.ts'
 import { type Profile, profileNamed, profileOf } from '../profiles/index.ts'
@@ -189,7 +189,7 @@ const loginChecks: readonly Row[] = [
 export interface ExamineOptions extends Partial<RemoteOptions> {
   readonly target: URL
   readonly token?: string | undefined
-  /** Logs in. Only with depth `client`. */
+  /** Logs in. Set only for depth `client`. */
   readonly login?: SignInOptions | undefined
   /** Default: `client`. */
   readonly depth?: Depth | undefined

@@ -1,4 +1,7 @@
-/** The result of a check: one finding per check, in hop order. Text from peers is cleaned first (report/text.ts). */
+/**
+ * The result of a check. There is one finding per check, in hop order. Text from peers is cleaned first
+ * (report/text.ts).
+ */
 import type { FindingCode } from './codes.ts'
 
 /**

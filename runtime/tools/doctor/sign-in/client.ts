@@ -1,5 +1,5 @@
 /**
- * The first step of a login: opens the redirect URI and obtains a client. This is either the given client or a client
+ * The first step of a login: opens the redirect URI and obtains a client. This is either the given client, or a client
  * that is registered for this login and deleted afterwards.
  */
 import { silentLog } from '../../../net/index.ts'

@@ -91,7 +91,7 @@ function volumes({ reader, draft }: RunConfigParts): Fields {
   return found.length > 0 ? { volumes: found } : {}
 }
 
-/** The profile was enforced only with an isolated network. When hosts cannot be listed, all traffic is denied. */
+/** The profile was enforced only if the network was isolated. When hosts cannot be listed, all traffic is denied. */
 function profile({ reader, draft }: RunConfigParts): Fields {
   const isolated = reader.flag('isolate_network')
   const name = reader.text('permission_profile_name_or_path')
