@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * The `gatehouse` command: assembles the command tree and runs it.
+ * The `gatehouse` command. Assembles the command tree and runs it.
  *
  * Only the requested command is loaded. All other commands are registered only with their name and summary.
  */

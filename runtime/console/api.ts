@@ -21,13 +21,13 @@ export type Role = 'viewer' | 'operator' | 'auditor'
 
 /** GET `me`. */
 export interface Me {
-  /** Name of the virtual server. */
+  /** The virtual server's name. */
   readonly server: string
   readonly version: string
   /** Absent in anonymous mode, which only `gatehouse dev` has. */
   readonly user?: { readonly sub: string; readonly name?: string }
   readonly anonymous: boolean
-  /** All roles of the user; empty for a signed-in user without a role. */
+  /** All of the user's roles; empty for a signed-in user without a role. */
   readonly roles: readonly Role[]
   readonly permissions: readonly Permission[]
   /** Value of the header `X-Gatehouse-CSRF`, required for all requests except GET. */
@@ -37,7 +37,7 @@ export interface Me {
   readonly replica: string
 }
 
-/** Permissions of the signed-in user. The server checks each request again. */
+/** The signed-in user's permissions. The server checks each request again. */
 export type Permission =
   | 'overview'
   | 'tools'
@@ -53,7 +53,7 @@ export type Permission =
   | 'pins'
   | 'try'
 
-/** Response of all list endpoints. `next` is an opaque cursor; absent on the last page. */
+/** Response from all list endpoints. `next` is an opaque cursor; absent on the last page. */
 export interface ListPage<T> {
   readonly items: readonly T[]
   readonly next?: string
@@ -260,7 +260,7 @@ export interface Policies {
 
 /** Body of POST `policies/explain`; response: `ExplainResponse`. */
 export interface ExplainRequest {
-  /** Claims of the caller; default: the signed-in user. */
+  /** The caller's claims. Default: those of the signed-in user. */
   readonly claims?: Readonly<Record<string, unknown>>
   readonly action: 'call_tool' | 'get_prompt' | 'read_resource'
   readonly name: string

@@ -60,7 +60,7 @@ export interface Tried {
 }
 
 export interface ConsoleView {
-  /** Name of the virtual server. */
+  /** The virtual server's name. */
   readonly server: string
   /** Includes excluded backends; sorted by name. */
   backends(): readonly ConsoleBackend[]

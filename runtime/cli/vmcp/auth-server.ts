@@ -1,9 +1,9 @@
 /**
- * Finds and opens the embedded authorization server of a configuration file.
+ * Finds and opens a configuration file's embedded authorization server.
  *
  * The server's file is `authserver-config.yaml` in the same directory as the host's configuration file. Without the
  * file there is no embedded server; an unreadable or invalid file is an error. Changed settings take effect at the next
- * start, changed keys and declared clients within seconds.
+ * start; changed keys and declared clients take effect within seconds.
  * Source: spec documents 2 and 3.
  */
 import { lstatSync } from 'node:fs'

@@ -1,5 +1,5 @@
 /**
- * `gatehouse vmcp serve|validate|init`: many MCP servers behind one address.
+ * `gatehouse vmcp serve|validate|init` combines many MCP servers behind one address.
  *
  * `serve` runs in the foreground until SIGINT or SIGTERM, and applies changes to its configuration file without a
  * restart. When a changed file has errors, it reports them and keeps the running configuration.

@@ -42,7 +42,7 @@ export interface LoginOptions {
   readonly issuerName: string
   /** Closed when the access is closed. */
   readonly roles: Roles
-  /** URL of the console with its base path, without a trailing slash. */
+  /** The console's URL with its base path, without a trailing slash. */
   readonly publicUrl: string
   readonly now: () => number
   readonly log: Log

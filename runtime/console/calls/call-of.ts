@@ -40,7 +40,7 @@ export function callOf(
   const by = deniedBy(record.denial, errorCode)
   const name = clientText(client)
   const origin = policy?.origin()
-  // Assigns members individually: this runs for every call, and spreads would dominate its cost.
+  // Assigns members individually, because this runs for every call and spreads would dominate the cost.
   const call: Draft<CallView> = {
     id,
     at: iso(at - durationMs),

@@ -22,7 +22,7 @@ const failedAt = callsAt + 1
 const deniedAt = callsAt + 2
 const width = callsAt + 3
 
-/** From best to worst. */
+/** Ordered from best to worst. */
 const severity: readonly Health[] = ['healthy', 'unknown', 'degraded', 'unauthenticated', 'unhealthy']
 
 export interface CallSample {

@@ -1,4 +1,4 @@
-/** A route of the console's API: its request, the required permission and the handler. */
+/** A route in the console's API: its request, the required permission, and the handler. */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Exchange } from '../../net/index.ts'
 import type { Visitor } from '../access/visitor.ts'

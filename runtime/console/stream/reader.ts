@@ -1,5 +1,5 @@
 /**
- * The event stream of one open page.
+ * The event stream for one open page.
  *
  * The server never waits for a reader. A slow reader misses events and receives a gap event; a reader that does not
  * catch up is disconnected.

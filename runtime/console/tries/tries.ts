@@ -1,6 +1,6 @@
 /**
- * Tries of tools from the console. Each runs as the signed-in visitor, and only this visitor can follow, answer and
- * cancel it. Tries are limited per visitor and in total; an abandoned try is cancelled.
+ * Tool calls that users try from the console. Each runs as the signed-in visitor, and only this visitor can follow,
+ * answer and cancel it. Tries are limited per visitor and in total; an abandoned try is cancelled.
  * Source: HTML Standard, server-sent events.
  */
 import { GatehouseError } from '../../../schemas/index.ts'

@@ -6,7 +6,7 @@ const mostRows = 200
 
 export interface CallList {
   readonly rows: readonly CallView[]
-  /** Newest first; not shown yet. */
+  /** Calls that are not shown yet, newest first. */
   readonly waiting: readonly CallView[]
 }
 

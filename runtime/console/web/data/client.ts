@@ -1,5 +1,5 @@
 /**
- * Requests to the console's API. Paths are relative to the script, so that they work under any base path.
+ * Sends requests to the console's API. Paths are relative to the script, so that they work under any base path.
  *
  * Every failure is reported as an `ApiError`. Failures that affect the whole console (signed out, connection lost) also
  * update `session`, which the shell shows.
@@ -84,7 +84,7 @@ export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
   return (await response.json()) as T
 }
 
-/** Sends a request that changes something. If the CSRF value is outdated, refreshes it and retries once. */
+/** Sends a request that makes a change. If the CSRF value is outdated, refreshes it and retries once. */
 export async function send<T>(
   method: 'POST' | 'DELETE',
   path: string,

@@ -1,5 +1,5 @@
 /**
- * The launch token of a console without a login. The token comes from the fragment of the printed address, stays in
+ * The launch token for a console without a login. The token comes from the fragment of the printed address, stays in
  * this tab, and is sent in a header. Another tab with the same address can share it.
  */
 const key = 'gatehouse-launch'

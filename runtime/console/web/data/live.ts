@@ -127,7 +127,7 @@ async function readUntil(
       }
     } catch (error) {
       if (ended.aborted) return
-      // Signed out or not permitted: another attempt would fail too.
+      // The user is signed out or lacks permission, so another attempt would fail too.
       if (error instanceof ApiError && (error.status === 401 || error.status === 403))
         return tell({ state: 'lost' })
     }

@@ -60,7 +60,7 @@ export function LongText({
   return (
     <div class="long-text">
       {code ? (
-        // Focusable, because it scrolls.
+        // The element can receive the focus, because it scrolls.
         <pre class="code" tabIndex={0} role="region" aria-label={label} dir="ltr">
           {pieces}
         </pre>

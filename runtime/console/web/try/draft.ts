@@ -179,7 +179,7 @@ function valueOfText({ plan, text: { value: text } }: DraftOf<'text' | 'number' 
     return readJson(text)
   }
   if (plan.kind === 'text') {
-    // Code points, as in JSON Schema.
+    // Lengths count code points, as in JSON Schema.
     const chars = Array.from(text).length
     if (chars < plan.min) throw new Invalid(texts.form.tooShort(plan.min))
     if (chars > plan.max) throw new Invalid(texts.form.tooLong(plan.max))

@@ -41,7 +41,7 @@ export type FieldPlan = Common &
     | { readonly kind: 'json'; readonly why: Why }
   )
 
-/** Key of the reason in texts.ts. */
+/** The reason's key in texts.ts. */
 export type Why = 'any' | 'deep' | 'large' | 'reference' | 'combined' | 'free'
 
 export interface ObjectField {

@@ -80,6 +80,6 @@ export function isCallable(value: StarlarkValue | undefined): boolean {
   return type === 'function' || type === 'builtin_function_or_method'
 }
 
-/** A method for values of one type. */
+/** A method on values of one type. */
 export type Method<Receiver> = (receiver: Receiver, call: NativeCall) => StarlarkValue
 export type Methods<Receiver> = Readonly<Record<string, Method<Receiver>>>

@@ -186,7 +186,7 @@ export class Func {
 
 export type Named = readonly (readonly [name: string, value: StarlarkValue])[]
 
-/** A call of a built-in function. */
+/** A call to a built-in function. */
 export interface NativeCall {
   readonly name: string
   readonly args: readonly StarlarkValue[]

@@ -2,7 +2,7 @@
  * Executes compiled functions. Frames are stored on the heap, so a run can suspend at any call that waits and resume
  * later. No script can exhaust the host's stack.
  *
- * `run` executes until the task ends or waits. The scheduler handles the effects for which a task waits (scheduler.ts).
+ * `run` executes until the task ends or waits. The scheduler handles the effects that a task waits for (scheduler.ts).
  * Functions must not call themselves, directly or indirectly.
  * Source: Starlark specification, "Function definitions".
  */

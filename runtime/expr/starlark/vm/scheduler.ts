@@ -1,5 +1,5 @@
 /**
- * Executes a script: its tasks take turns on one thread, and external operations run concurrently.
+ * Executes a script. Its tasks take turns on one thread, and external operations run concurrently.
  *
  * The whole script shares one meter and one limit on concurrent waits, however deeply `parallel` is nested. All
  * functions of a `parallel` call run to the end, even when one of them fails. The call then fails with the first
@@ -14,11 +14,11 @@ import { ScriptTask } from './task.ts'
 import { universalNames } from '../builtins/universe.ts'
 
 export interface SchedulerOptions extends StarlarkLimits {
-  /** Maximum number of waits in flight. */
+  /** Maximum number of waits that run at the same time. */
   readonly maxWaits: number
   /**
-   * Names available to the script in addition to those of the language. Script variables with the same name start with
-   * these values.
+   * Names available to the script in addition to the language's own names. Script variables with the same name start
+   * with these values.
    */
   readonly globals: ReadonlyMap<string, StarlarkValue>
   /** Receives a printed line. Sorting lines by `path`, element by element, yields the order of a sequential run. */
