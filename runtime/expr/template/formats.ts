@@ -17,7 +17,7 @@ export interface Flags {
   readonly precision: number | undefined
 }
 
-/** Pads to the width. */
+/** Pads the text to the width. */
 export function pad(text: string, { width = 0, minus, zero }: Flags): string {
   // Widths count code points, which have one or two units each, so most strings do not need to be counted.
   const missing = text.length < width * 2 ? width - Array.from(text).length : 0

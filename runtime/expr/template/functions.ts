@@ -1,6 +1,6 @@
 /**
- * The functions of the template language. The evaluator implements `and` and `or`, because they do not evaluate all of
- * their arguments.
+ * The template language's functions. The evaluator implements `and` and `or`, because they do not evaluate all of their
+ * arguments.
  *
  * Numbers compare by value, regardless of their kind, and any whole number is a valid index. `quote` accepts any value
  * and returns JSON. Everything else works as in Go.

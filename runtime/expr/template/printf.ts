@@ -1,5 +1,5 @@
 /**
- * printf: the verbs of Go's fmt for template values.
+ * Implements printf: the verbs of Go's fmt, for template values.
  *
  * Handles wrong arguments as Go does (`%!d(string=x)`), with one difference: a whole number from JSON is an integer for
  * verbs that require one. Not supported: `%p`, and `%b`, `%x`, `%X` for fractions.

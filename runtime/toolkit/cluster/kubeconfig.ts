@@ -10,11 +10,11 @@ export interface ClusterAccess {
   readonly get: (resource: ResourcePath, query?: Readonly<Record<string, string>>) => Promise<ClusterResponse>
   /** Like `get`, but only returns metadata, so that the values of a Secret are not sent. */
   readonly getMetadata: (resource: ResourcePath) => Promise<ClusterResponse>
-  /** Name of the context. */
+  /** The context's name. */
   readonly context: string
   /** The context's namespace. */
   readonly namespace: string | undefined
-  /** URL of the API server, for messages. */
+  /** The API server's URL, for messages. */
   readonly server: string
 }
 

@@ -1,8 +1,8 @@
 /**
  * Plans the local process for one workload: its command, environment and port.
  *
- * A container with the runtime image runs this program with the container's arguments. Any other container runs the
- * command in its owner's `gatehouse.dev/local-command` annotation instead of the image and args. `$(NAME)` in the
+ * A container with the runtime image runs this program with the container's arguments. For any other container, the
+ * command in its owner's `gatehouse.dev/local-command` annotation runs instead of the image and args. `$(NAME)` in the
  * command expands to one of the container's variables.
  */
 import { join } from 'node:path'
@@ -22,7 +22,7 @@ export interface ProcessPlan {
   readonly port: number
   /** True if the user chose the port. */
   readonly isEntrance: boolean
-  /** Path that responds with 200 when ready. Undefined when a TCP connection is sufficient. */
+  /** Path that responds with 200 when the process is ready. Undefined when a TCP connection is sufficient. */
   readonly readyPath: string | undefined
   /** True when the command speaks MCP on stdin and stdout, so that `port` needs a bridge. */
   readonly stdio: boolean

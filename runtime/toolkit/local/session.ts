@@ -36,7 +36,7 @@ export interface SessionOptions {
   readonly startMs: number
 }
 
-/** A workload of the local cluster and the state of its process. */
+/** A workload in the local cluster, and the state of its process. */
 export interface WorkloadView {
   readonly workload: LocalObject
   readonly parent: LocalObject
@@ -49,7 +49,7 @@ export interface WorkloadView {
   readonly lastEnd?: string
   /** Set until a stdio server responds to its first request. */
   readonly starting?: { readonly since: number; readonly lines: readonly string[] } | undefined
-  /** Error message that a stdio server returned instead of opening a session. */
+  /** Error that a stdio server returned instead of opening a session. */
   readonly refusal?: string | undefined
 }
 

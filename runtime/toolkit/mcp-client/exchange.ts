@@ -13,8 +13,8 @@ export interface ProbeReply {
   readonly headers: IncomingHttpHeaders
   readonly body: string
   /**
-   * `end`: complete. `enough`: stopped by `until`. `large`: over the size limit. `time`: over the time limit. `cut`:
-   * closed early.
+   * `end`: complete. `enough`: `until` stopped the reading. `large`: over the size limit. `time`: over the time limit.
+   * `cut`: closed early.
    */
   readonly ended: 'end' | 'enough' | 'large' | 'time' | 'cut'
   /** Local time halfway between sending the request and receiving the response headers. */

@@ -40,7 +40,7 @@ export interface Peers {
     url: URL,
     question: Omit<ProbeRequest, 'timeoutMs'> & { readonly timeoutMs?: number },
   ): Promise<ProbeReply | NetworkFailure>
-  /** The same connections as a fetch function, for OAuth. */
+  /** A fetch function that uses the same connections, for OAuth. */
   readonly fetch: Fetch
   /** Returns a URL's addresses that may be dialled. Undefined when an HTTP proxy resolves the name. */
   addresses(url: URL): Promise<readonly LookupAddress[] | NetworkFailure | undefined>

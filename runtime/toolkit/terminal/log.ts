@@ -17,7 +17,7 @@ export interface LogFlags {
   readonly debug?: boolean
 }
 
-/** Flags of the running command. */
+/** The running command's flags. */
 let currentFlags: LogFlags = {}
 
 /** Adds the flags to a command. */

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { type Command, InvalidArgumentError, type Option } from 'commander'
 import { exactJson, type Fields, invalidConfig, isFields } from '../../../schemas/index.ts'
 
-/** Collects a repeatable option. */
+/** Collects the values of a repeatable option. */
 export function collect(value: string, previous: readonly string[] = []): string[] {
   return [...previous, value]
 }

@@ -1,4 +1,4 @@
-/** Output of commands: results go to standard output, everything else to standard error. */
+/** Prints the output of commands. Results go to standard output; everything else goes to standard error. */
 
 import { visibleJson } from '../../../schemas/index.ts'
 

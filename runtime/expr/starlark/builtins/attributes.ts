@@ -1,4 +1,4 @@
-/** `x.name`: the built-in types' methods. */
+/** Implements `x.name`: the built-in types' methods. */
 import { dictMethods, listMethods } from './methods-collections.ts'
 import { stringMethods } from './methods-string.ts'
 import { Bytes, TextView } from '../values/scalars.ts'

@@ -173,7 +173,7 @@ class Reader {
   }
 }
 
-/** Control characters with short escapes in JSON. */
+/** Control characters that have short escapes in JSON. */
 const controlEscapes: Readonly<Record<string, string>> = {
   '\b': '\\b',
   '\f': '\\f',

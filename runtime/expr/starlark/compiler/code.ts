@@ -101,7 +101,7 @@ export interface CallShape {
 export interface Bytecode {
   readonly name: string
   readonly position: SourcePosition
-  /** Pairs of an instruction and its argument. */
+  /** Pairs that consist of an instruction and its argument. */
   readonly ops: Int32Array
   /** The line and column of each pair. */
   readonly places: Int32Array

@@ -1,4 +1,4 @@
-/** Compiles a resolved script: statements here, expressions in compile-expressions.ts. */
+/** Compiles a resolved script. This file compiles statements, and compile-expressions.ts compiles expressions. */
 import type { FunctionNode, Name, Parameter, StatementNode } from '../syntax/ast.ts'
 import { Assembler, type Label } from './assembler.ts'
 import { type Bytecode, opcode, operatorTable, type Operator, type ParameterShape } from './code.ts'
@@ -162,7 +162,7 @@ function compileFor(
   out.emit(opcode.endIterate)
 }
 
-/** `x += y`: evaluates the target once. */
+/** Compiles `x += y`, which evaluates the target once. */
 function compileAugmented(
   { op, target, value, line, column }: Extract<StatementNode, { kind: 'assign' }>,
   out: Assembler,

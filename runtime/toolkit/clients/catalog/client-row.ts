@@ -12,9 +12,9 @@ export type FileScope = 'user' | 'profile' | 'project' | 'local'
 export interface FileRow {
   readonly scope: FileScope
   /**
-   * Absolute, with `/` on every platform. In braces: `home`, `config` (XDG_CONFIG_HOME), `appSupport`, `appData`,
-   * `localAppData`, `vscodeUser`, `vscodeInsidersUser`, `cwd`, or
-   * `$NAME:FOLDER`: an environment variable, otherwise that folder in the home folder. `*` matches one name.
+   * Absolute path, with `/` on every platform. In braces: `home`, `config` (XDG_CONFIG_HOME), `appSupport`, `appData`,
+   * `localAppData`, `vscodeUser`, `vscodeInsidersUser`, `cwd`, or `$NAME:FOLDER`: an environment variable, otherwise
+   * that folder in the home folder. `*` matches one name.
    */
   readonly path: string
   readonly on?: readonly Platform[]

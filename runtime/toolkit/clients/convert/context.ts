@@ -14,9 +14,9 @@ export interface ManifestDraft {
 export class NotTaken extends ModuleError {}
 
 export class ConversionContext {
-  /** Name of the object. */
+  /** The object's name. */
   readonly name: string
-  /** Name in the client's file. */
+  /** The entry's name in the client's file. */
   readonly original: string
   readonly options: ConvertOptions
   readonly annotations: Readonly<Record<string, string>>

@@ -19,7 +19,7 @@ export function objectName(name: string): string {
   return `server-${createHash('sha256').update(name).digest('hex').slice(0, 8)}`
 }
 
-/** Unique names for the objects of one conversion. */
+/** Creates unique names for the objects in one conversion. */
 export class ObjectNames {
   readonly #used = new Set<string>()
   /** The last number given to each name. Later searches start there, so many equal names take linear time. */

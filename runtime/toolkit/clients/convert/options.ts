@@ -4,9 +4,9 @@ import type { Reference } from '../entries/value.ts'
 import type { ConvertedManifest, SecretForm } from './secret-store.ts'
 
 export interface ConvertOptions {
-  /** Name of the MCPGroup and of the VirtualMCPServer. */
+  /** Name of both the MCPGroup and the VirtualMCPServer. */
   readonly group: string
-  /** Description of the group. */
+  /** The group's description. */
   readonly description: string
   /** Client authentication: anonymous for `gatehouse dev`, or OIDC for a cluster. */
   readonly incoming:

@@ -18,7 +18,7 @@ export interface ConvertedManifest {
   readonly stringData?: Readonly<Record<string, string>>
 }
 
-/** A reference to a key of a Secret. */
+/** A reference to a key in a Secret. */
 export interface SecretKey {
   readonly name: string
   readonly key: string

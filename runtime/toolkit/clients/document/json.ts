@@ -10,7 +10,7 @@ import { positionOf, refusedFile } from './text.ts'
 
 const maxDepth = 200
 
-/** Token kinds of the scanner. The scanner's own names are ambient constants, which do not exist at run time. */
+/** The scanner's token kinds. The scanner's own names are ambient constants, which do not exist at run time. */
 export const token = {
   openBrace: 1,
   closeBrace: 2,

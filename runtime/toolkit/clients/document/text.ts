@@ -1,5 +1,5 @@
 /**
- * Lossless handling of a client file's text: conversion between bytes and text, line endings, and positions.
+ * Handles a client file's text without loss: converts between bytes and text, and finds line endings and positions.
  *
  * Accepts only UTF-8 text of at most 8 MiB, with or without a byte order mark.
  */

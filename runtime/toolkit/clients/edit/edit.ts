@@ -24,7 +24,7 @@ export interface EditTarget {
 }
 
 export interface Edit {
-  /** Changes in text order. Empty when the file needs no change. */
+  /** The changes, in text order. Empty when the file needs no change. */
   readonly changes: readonly TextChange[]
   readonly text: string
 }

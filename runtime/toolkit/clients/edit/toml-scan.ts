@@ -10,7 +10,7 @@ export interface TomlStatement {
   readonly kind: 'table' | 'list-of-tables' | 'pair'
   /** The dotted name, which is absolute for headers and relative to the table above for pairs. */
   readonly path: readonly string[]
-  /** Start of the line. */
+  /** Offset of the start of the line. */
   readonly start: number
   /** Offset after the closing bracket or the value. A comment can follow. */
   readonly end: number

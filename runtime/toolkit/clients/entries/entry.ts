@@ -5,7 +5,7 @@ import { type Reference, referencesIn, type Value } from './value.ts'
 
 export interface ClientEntry {
   readonly source: EntrySource
-  /** Name in the client's file. */
+  /** The server's name in the client's file. */
   readonly name: string
   readonly enabled: boolean
   readonly target: EntryTarget

@@ -15,7 +15,7 @@ import { unwrapEntry } from './unwrap.ts'
 import type { ReadSyntax } from './value.ts'
 
 export interface ClientFile {
-  /** Path, for messages and for detecting the client. */
+  /** The path, used in messages and to detect the client. */
   readonly file: string
   readonly text: string
   /** Client whose format the entries use. Undefined to detect the client. */

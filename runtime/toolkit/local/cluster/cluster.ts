@@ -20,7 +20,7 @@ export interface Hook {
   readonly sync: (request: unknown) => { status?: unknown; children: readonly unknown[] }
 }
 
-/** The hooks of all kinds. The hooks module's registry satisfies this type. */
+/** The hooks for all kinds. The hooks module's registry satisfies this type. */
 export interface Hooks {
   byKind(kind: string): Hook | undefined
 }

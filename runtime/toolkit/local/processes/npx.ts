@@ -3,7 +3,7 @@
  * alongside each server.
  *
  * Applies only to packages that npx would run without the registry: the project's own dependency, or the exact version
- * in npx's cache. In all other cases, npx runs.
+ * in npx's cache. In all other cases, npx starts the package.
  * Source: npm-exec(1), "npx vs npm exec"; package.json, "bin".
  */
 import { closeSync, existsSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs'
@@ -64,7 +64,7 @@ function foldersOf(
   const folders: string[] = []
   for (let at = resolve(cwd), before = ''; at !== before; before = at, at = dirname(at)) {
     folders.push(join(at, 'node_modules', name))
-    // npx looks no further than the project folder.
+    // npx does not search beyond the project folder.
     if (existsSync(join(at, 'package.json'))) break
   }
   if (version === undefined) return folders

@@ -21,7 +21,7 @@ export class Display {
   readonly #options: DisplayOptions
   #drawing: Promise<void> | undefined
   #again = false
-  /** When the last workload finished starting. */
+  /** Time when the last workload finished starting. */
   #startedAt: number | undefined
 
   constructor(options: DisplayOptions) {

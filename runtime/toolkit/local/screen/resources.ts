@@ -1,5 +1,5 @@
 /**
- * Builds one row per resource of a session: its state, the reason, and the next step.
+ * Builds one row for each resource in a session: its state, the reason, and the next step.
  *
  * Conditions from the hooks take precedence over process states. Process states take precedence over backend health
  * from a running virtual server. Each of these causes the next.
@@ -16,9 +16,9 @@ export interface ResourceRow {
   /** Kind and name. */
   readonly label: string
   readonly state: ResourceState
-  /** Address or reason, and the next step. Can be empty. */
+  /** The address or the reason, and the next step. Can be empty. */
   readonly text: string
-  /** Last lines of output, when they explain the state. */
+  /** The last lines of output, if they explain the state. */
   readonly lines: readonly string[]
   /** Start time in milliseconds since the epoch, while the resource is starting. */
   readonly since?: number | undefined
@@ -81,7 +81,7 @@ interface Condition {
   readonly message: string
 }
 
-/** Conditions that summarize other conditions or processes, or that only matter in a cluster. */
+/** Conditions that summarize other conditions or processes, or that matter only in a cluster. */
 const notErrors: ReadonlySet<string> = new Set([
   'EmbeddingServerReady',
   'ModelCacheApplied',
@@ -183,7 +183,7 @@ function logsHint({ metadata }: LocalObject): string {
   return `run gatehouse logs ${metadata.name} to see its output`
 }
 
-/** Describes a healthy resource: its address, or its users. */
+/** Describes a healthy resource by its address, or by the resources that use it. */
 function healthyFinding(object: LocalObject, views: readonly WorkloadView[], shown: Shown): Finding {
   const status = object.status ?? {}
   const message = typeof status['message'] === 'string' ? status['message'] : ''
