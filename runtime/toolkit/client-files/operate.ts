@@ -35,10 +35,12 @@ export interface FileOperation {
   readonly replace: boolean
   /** Computes the edit without writing it. */
   readonly dryRun: boolean
-  /** For undo: hash of the entry that the operation wrote. Undo does nothing when another operation has followed. */
+  /**
+   * For undo: the hash of the entry that the operation wrote. Undo does nothing when another operation has followed.
+   */
   readonly wrote?: string
   readonly now: () => Date
-  /** Called at each step of the work. */
+  /** Called at each step of the operation. */
   readonly onStep?: (step: OperationStep) => void
 }
 

@@ -1,5 +1,6 @@
 /**
- * Records the operations on each client's file for undo: changes, hashes before and after, and backups.
+ * Records the operations on each client's file so that they can be undone: changes, hashes before and after, and
+ * backups.
  *
  * For each client file, the state directory contains a file with the last ten operations, readable only by its owner. A
  * record is written before the file is replaced. The record takes effect once the file has the recorded hash.
@@ -35,7 +36,7 @@ export interface FileRecord {
   /** Hashes of the whole file. Null if the file did not exist. */
   readonly before: string | null
   readonly after: string | null
-  /** Path of the backup. Null if the file did not exist. */
+  /** The backup's path. Null if the file did not exist. */
   readonly backup: string | null
   readonly at: string
 }

@@ -1,4 +1,4 @@
-/** Kubernetes objects in the local cluster, and their keys. */
+/** Defines the Kubernetes objects in the local cluster, and their keys. */
 export interface Metadata {
   name: string
   namespace?: string

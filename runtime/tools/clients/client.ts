@@ -1,4 +1,4 @@
-/** `gatehouse client list|add|remove|undo|status`: manages the gateway's entry in the files of MCP clients. */
+/** `gatehouse client list|add|remove|undo|status` manages the gateway's entry in MCP clients' files. */
 import { invalidConfig } from '../../../schemas/index.ts'
 import { existsSync } from 'node:fs'
 import {

@@ -25,9 +25,9 @@ export interface ClientStatus {
   readonly file: string
   readonly exists: boolean
   readonly state: EntryState
-  /** Server names in the file. */
+  /** Names of the servers in the file. */
   readonly servers: readonly string[]
-  /** URL in the entry, if any. */
+  /** The URL in the entry, if any. */
   readonly url: string | undefined
   /** The reason for the states unreadable and shadowed. */
   readonly why: string | undefined

@@ -6,7 +6,7 @@ import { type ClusterFlags, openCluster, parseNamed, readNamed } from './reader.
 import { textAt } from '../../toolkit/cluster/objects.ts'
 
 export interface ConnectFlags extends ClusterFlags {
-  /** 0 for a free port. */
+  /** 0 selects a free port. */
   readonly port: number
 }
 
@@ -47,7 +47,7 @@ export async function clusterConnect(word: string, flags: ConnectFlags, command:
   return isInterrupted() ? exitCode.ok : code
 }
 
-/** kubectl prints its listening address once, then a line per connection. */
+/** kubectl prints its listening address once, then one line per connection. */
 function whenForwarding(stdout: NodeJS.ReadableStream | null, onPort: (port: string) => void): void {
   let text = ''
   let isReported = false

@@ -22,7 +22,7 @@ export interface ObjectFacts extends NamedObject {
   readonly namespace: string
   readonly object: Fields
   readonly references: readonly ReadReference[]
-  /** Other members of the group. Undefined for kinds that have no group. */
+  /** The group's other members. Undefined for kinds that have no group. */
   readonly members: readonly { readonly kind: string; readonly object: Fields }[] | undefined
   /** The object's workloads with their pods. */
   readonly workloads: readonly Workload[]

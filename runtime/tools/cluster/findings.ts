@@ -1,4 +1,4 @@
-/** Derives the findings about an object from its facts, in causal order. Pure. */
+/** Derives findings about an object from its facts, in causal order. Pure. */
 import { workloadState } from '../../../hooks/index.ts'
 import { type Fields, isKindName } from '../../../schemas/index.ts'
 import { eventFindings } from './events.ts'

@@ -1,5 +1,5 @@
 /**
- * Formats rows under a heading page by page. Columns only become wider, and the last one is truncated to the terminal
+ * Formats rows under a heading, page by page. Columns only become wider, and the last one is truncated to the terminal
  * width.
  */
 import { oneLine } from '../../toolkit/terminal/plain-text.ts'

@@ -10,7 +10,7 @@ export interface ExplainedItem {
   readonly name: string
   /** Name that clients see when `name` is too long for them. */
   readonly alias?: string | undefined
-  /** Empty for a workflow. */
+  /** Empty if the item is a workflow. */
   readonly backend: string
   readonly original: string
   /** The rule that hides the item from clients. */

@@ -1,6 +1,6 @@
 /**
  * Reads a lock's file, and writes the file once. The text is verified by parsing before it is written. Formatting a
- * lock of a thousand tools takes seconds, so a running server uses a thread (`writer.ts`).
+ * lock with a thousand tools takes seconds, so a running server uses a thread (`writer.ts`).
  *
  * To make the write atomic and durable, the file is written and synchronized under a temporary name, then linked. If
  * several programs see a new backend at the same time, only one of them writes its lock.

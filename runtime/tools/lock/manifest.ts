@@ -12,7 +12,7 @@ import type { LockTarget } from './targets.ts'
 type Item = NonNullable<ToolLockSpec['tools']>[number]
 type Listing = NonNullable<SurveyedBackend['listing']>
 
-/** An item of a list: its name and its JSON. */
+/** A list item: its name and its JSON. */
 interface ListedItem {
   readonly key: string
   readonly text: string

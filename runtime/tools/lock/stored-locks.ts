@@ -60,7 +60,7 @@ export function lockFolder(folder: string): LockStorage {
 class LockFolder implements LockStorage {
   readonly #folder: string
   #kinds = new Map<string, BackendKind>()
-  /** Cache of the parsed files. */
+  /** Caches the parsed files. */
   #known = new Map<string, StoredLock>()
 
   constructor(folder: string) {

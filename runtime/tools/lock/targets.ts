@@ -1,4 +1,4 @@
-/** Finds the backends to lock, from manifests and flags, and the existing locks in the manifests. */
+/** Finds the backends to lock, which come from manifests and flags, and the existing locks in the manifests. */
 import {
   formatViolations,
   fieldsOf,

@@ -27,7 +27,7 @@ export interface SourceDocument {
 export interface MigratedDocument {
   readonly file: string
   readonly line: number
-  /** Description of the document: `MCPServer/fetch`, `run configuration`, `virtual server`, … */
+  /** A description of the document: `MCPServer/fetch`, `run configuration`, `virtual server`, … */
   readonly subject: string
   readonly outcome: MigrationOutcome
   readonly rows: readonly (MigrationRow & { readonly line: number })[]
@@ -73,7 +73,7 @@ export function migrate(sources: readonly SourceDocument[], options: MigrationOp
 interface DocumentResult {
   readonly subject: string
   readonly outcome: MigrationOutcome
-  /** Document to write, if any. */
+  /** The document to write, if any. */
   readonly draft: Fields | undefined
   readonly shown: readonly MigrationRow[]
 }

@@ -1,4 +1,4 @@
-/** The conversion result of one field or document. */
+/** The result of converting one field or document. */
 
 /**
  * renamed: has the same meaning under another name. differs: converted, but behaves differently. lost: dropped, which

@@ -1,6 +1,6 @@
 /**
- * The policy commands for an external decision point. The decision point is called only with --ask, because its
- * operator sees the claims and arguments in the queries. Without --ask, the commands report no decision.
+ * Runs the policy commands against an external decision point. The decision point is called only with --ask, because
+ * its operator sees the claims and arguments in the queries. Without --ask, the commands report no decision.
  */
 import { Option } from 'commander'
 import { explainExternal, type PolicyQuestion, type TriedPoint, tryPoint } from '../../policy/index.ts'

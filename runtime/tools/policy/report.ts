@@ -1,4 +1,4 @@
-/** Output of the policy commands. */
+/** Formats the output of the policy commands. */
 import type { DecisionExplanation, Flip, PolicyTestRun, Replay } from '../../policy/index.ts'
 import { junitReport, xml } from '../../toolkit/terminal/junit.ts'
 import { quantity } from '../../toolkit/terminal/plain-text.ts'

@@ -34,7 +34,7 @@ export interface RunWatchOptions {
   readonly signal: AbortSignal
   /** Called once, with the address. */
   readonly onAddress: (url: string) => Promise<void>
-  /** Called with a sentence for each change of a server's state. */
+  /** Called with a sentence for each change in a server's state. */
   readonly onChange: (name: string, sentence: string) => void
   readonly onMissing: (missing: Missing) => void
   /** Called when all servers answer for the first time. */
@@ -152,7 +152,7 @@ class Watch {
     return views.find((view) => view.starting ?? view.refusal ?? view.lastEnd)
   }
 
-  /** Reports that a working process exited. The next session starts another one. */
+  /** Reports that a process exited after it had been working. The next session starts another process. */
   #reportExit(name: string, seen: ServerHistory, view: WorkloadView | undefined): void {
     const { restarts = 0, lastEnd, phase } = view ?? {}
     const isNew = restarts > seen.restarts && phase === 'ready' && lastEnd !== undefined

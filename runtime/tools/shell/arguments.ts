@@ -10,7 +10,7 @@ import { standardInput } from '../../toolkit/terminal/input.ts'
 import { DuplicateMember, JsonError, JsonObject } from '../../mcp/index.ts'
 
 export interface ArgumentFlags {
-  /** JSON, or `-` for standard input. */
+  /** The JSON text, or `-` for standard input. */
   readonly args?: string
   readonly argsFile?: string
 }

@@ -1,6 +1,6 @@
 /**
- * The MCP client behind the commands `tools`, `resources` and `prompts`: one session-era conversation over two line
- * streams. The component that carries the streams translates for stateless-era servers.
+ * The MCP client behind the commands `tools`, `resources` and `prompts`. It holds one session-era conversation over two
+ * line streams. The component that carries the streams translates for stateless-era servers.
  *
  * A request ends when its response arrives, when the conversation ends, when the user interrupts it, or when nothing
  * related to it has arrived for `timeoutMs`. Progress and log messages go to callbacks. Elicitations are answered;
@@ -37,7 +37,7 @@ export class ServerError extends ModuleError {
   }
 }
 
-/** The conversation ended: the server exited or timed out, or the user interrupted it. */
+/** The conversation ended because the server exited or timed out, or because the user interrupted it. */
 export class ConversationOver extends ModuleError {}
 
 export interface CallProgress {

@@ -33,7 +33,7 @@ export type Server =
 
 export interface ConversationOptions {
   readonly server: Server
-  /** The proxy's flags for the connection to the server. */
+  /** The proxy flags that affect the connection to the server. */
   readonly input: ProxyInput
   readonly verbose: boolean
   readonly log: RootLog

@@ -55,7 +55,7 @@ export async function printToken(flags: TokenFlags): Promise<number> {
   }
 }
 
-/** Collects all errors in the options. */
+/** Collects all errors found in the options. */
 class OptionErrors {
   readonly #lines: string[] = []
 

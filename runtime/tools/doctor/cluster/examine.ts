@@ -20,7 +20,7 @@ import {
 import { checkConditions, checkReconciled, readResources, type ReadResources } from './resources.ts'
 
 export interface ClusterExamination {
-  /** Name of the context. */
+  /** The context's name. */
   readonly context: string
   readonly read: ClusterReader
   /** This program's version. The hooks' URLs contain the hooks' version. */

@@ -62,7 +62,7 @@ async function* examine(url: string | undefined, flags: DoctorFlags): AsyncGener
   if (cluster !== undefined) yield await clusterTarget(cluster)
 }
 
-/** Options for the login to a single server. */
+/** Options for logging in to a single server. */
 const loginOptionNames = [
   'tokenFile',
   'clientId',

@@ -189,7 +189,7 @@ const loginChecks: readonly Row[] = [
 export interface ExamineOptions extends Partial<RemoteOptions> {
   readonly target: URL
   readonly token?: string | undefined
-  /** Logs in. Set only for depth `client`. */
+  /** Logs in if set. Allowed only for depth `client`. */
   readonly login?: SignInOptions | undefined
   /** Default: `client`. */
   readonly depth?: Depth | undefined

@@ -16,10 +16,10 @@ export interface Fix {
   readonly docs?: string | undefined
 }
 
-/** Outcome of a check. `walk` adds the remaining fields of the finding. */
+/** A check's outcome. `walk` adds the remaining fields of the finding. */
 export interface CheckOutcome {
   readonly result: Exclude<Result, 'skipped'> | 'skipped'
-  /** Absent for ok and skipped. */
+  /** Absent for the results ok and skipped. */
   readonly code?: FindingCode | undefined
   /** One-line description of the observation. */
   readonly observed: string

@@ -1,6 +1,6 @@
 /**
- * Cleans text from untrusted peers for terminals and reports: one line, no hidden characters, no credentials, limited
- * length.
+ * Cleans text from untrusted peers for terminals and reports. The result is a single line of limited length, without
+ * hidden characters or credentials.
  */
 import { hiddenInLine } from '../../../../schemas/index.ts'
 import { redactText } from '../../../observe/index.ts'

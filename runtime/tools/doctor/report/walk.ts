@@ -74,7 +74,7 @@ function interrupted(findings: readonly Finding[]): CheckOutcome {
   return isReported ? skipped(observed) : { result: 'unknown', code: 'doctor.interrupted', observed }
 }
 
-/** Reports an error in this program as unknown, not as a failure of the target. */
+/** Reports an error in this program as unknown instead of as a failure of the target. */
 async function outcomeOf<Facts>(check: Check<Facts>, facts: Facts): Promise<CheckOutcome> {
   try {
     return await check.run(facts)

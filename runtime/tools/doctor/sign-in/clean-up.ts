@@ -15,7 +15,7 @@ export async function cleanUpLogin(facts: RemoteFacts): Promise<CheckOutcome> {
   await endSession(facts)
   redirect?.finish({ ok: false })
   await ready.callback.close()
-  // Ignore the login's signal: cleanup also runs after Ctrl-C.
+  // Ignore the login's signal, because cleanup also runs after Ctrl-C.
   const call = { fetch: peers.fetch }
   const { server, client, registration } = ready
   const revoke = async (tokens: ReadonlySet<string>): Promise<boolean> => {

@@ -6,7 +6,7 @@ import { makeClean } from '../report/text.ts'
 import { type Check, walk } from '../report/walk.ts'
 
 export interface RedisOptions {
-  /** redis:// or rediss://, optionally with a user name and a database number, without a password. */
+  /** A redis:// or rediss:// URL, optionally with a user name and a database number, but without a password. */
   readonly url: URL
   readonly password?: string | undefined
   /** PEM. */

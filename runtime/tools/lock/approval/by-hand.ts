@@ -1,6 +1,6 @@
 /**
- * Builds an approval as a kubectl command for a user with write permission. The patch tests the values that it
- * replaces, so the API server rejects it when the object has changed. Pure.
+ * Builds the kubectl command with which a user who has write permission makes an approval. The patch tests the values
+ * that it replaces, so the API server rejects it when the object has changed. Pure.
  */
 import type { input } from '../../../../schemas/index.ts'
 import { plainForm } from '../manifest.ts'

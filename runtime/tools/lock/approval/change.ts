@@ -7,7 +7,7 @@
 import { cloneJson, GatehouseError, type ToolLockSpec } from '../../../../schemas/index.ts'
 import { lockedItem, plainForm } from '../manifest.ts'
 
-/** A reviewed difference between a backend and its lock. */
+/** A difference between a backend and its lock that a user has reviewed. */
 export interface Reviewed {
   readonly kind: 'tool' | 'prompt' | 'resourceTemplate' | 'instructions'
   readonly name: string

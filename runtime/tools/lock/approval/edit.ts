@@ -12,7 +12,7 @@ import { readYaml, readYamlTree } from '../../../config/index.ts'
 import { yamlText } from '../manifest.ts'
 import { type Change, applyChange, type Steps } from './change.ts'
 
-/** Position of a manifest: its document in the file, and its path in a `kind: List`. */
+/** A manifest's position: its document in the file, and its path in a `kind: List`. */
 export interface ManifestPosition {
   readonly document: number
   readonly path: Steps

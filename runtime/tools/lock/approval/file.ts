@@ -1,6 +1,6 @@
 /**
  * Writes approvals to the manifests of `gatehouse dev`. Finds the lock when the approval is made and replaces its file
- * atomically. The running server applies it like any other edit.
+ * atomically. The running server applies the approval like any other edit.
  *
  * The file must match the lock that is in force; a file that was edited in the meantime is not changed. A lock file
  * serializes approvals from all processes and threads. Concurrent edits are not overwritten.
@@ -31,7 +31,7 @@ export interface SoughtLock {
   readonly paths: readonly string[]
   readonly namespace: string
   readonly backend: string
-  /** The lock in force. */
+  /** The lock that is in force. */
   readonly lock: input.RuntimeToolLock
 }
 

@@ -1,5 +1,5 @@
 /**
- * A document being converted: edits fields by path and records a report row for each edit.
+ * A document that is being converted. Edits fields by path, and records a report row for each edit.
  *
  * Paths refer to the source. `spec.steps[].onError.maxRetries` visits every item of a list, and `backends{}` visits
  * every value of a map. A missing field results in no edit and no row.

@@ -4,7 +4,7 @@
 import { isFields } from '../../../../schemas/index.ts'
 import type { MigrationDraft, Mutable } from './draft.ts'
 
-/** Fields that the API server sets. */
+/** Fields set by the API server. */
 const serverFields = [
   'uid',
   'resourceVersion',

@@ -7,7 +7,7 @@ import { runnerImages } from '../../../toolkit/clients/index.ts'
 export interface RunnerImage {
   readonly image: string
   readonly command: readonly string[]
-  /** Command for `gatehouse dev` on this machine. */
+  /** Command that `gatehouse dev` runs on this machine. */
   readonly local: readonly string[]
 }
 
