@@ -157,7 +157,7 @@ async function run(
 interface ProxyPins {
   readonly flag: '--tool-lock' | '--pin-first'
   readonly locks: readonly RuntimeToolLock[]
-  /** Where to write a new lock if the target has none. */
+  /** Where to write a new lock if the target does not have one. */
   readonly store?: LockStorage
 }
 

@@ -19,7 +19,7 @@ export interface PendingLogin {
 
 export class PendingLogins {
   readonly #now: () => number
-  /** Keyed by the browser's cookie value; the insertion order is the order in which the logins started. */
+  /** Keyed by the browser's cookie value, in the order in which the logins started. */
   readonly #pending = new Map<string, PendingLogin>()
 
   constructor(now: () => number) {

@@ -81,7 +81,7 @@ export class SharedCalls {
   }
 }
 
-/** A record from another version may lack fields; it is skipped. */
+/** A record from another version may not have all fields, in which case it is skipped. */
 function isCall(value: unknown): value is CallView {
   if (!isFields(value)) return false
   const { id, at, method, ms, outcome, payload } = value

@@ -36,7 +36,10 @@ export function isSingleAction({ body }: Template): boolean {
   return body.length === 1 && first?.kind === 'action' && first.pipe.variables.length === 0
 }
 
-/** Returns the value of a single action, or undefined when it has none. Throws EvaluationError and WorkLimitError. */
+/**
+ * Returns the value of a single action, or undefined when the action has no value. Throws EvaluationError and
+ * WorkLimitError.
+ */
 export function valueOf(template: Template, data: TemplateValue, meter: TemplateMeter): TemplateValue {
   const [first] = template.body
   if (!isSingleAction(template) || first?.kind !== 'action')

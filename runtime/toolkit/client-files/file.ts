@@ -89,7 +89,7 @@ export function refuseUnwritable(path: string, { stats }: FileOnDisk): void {
 
 /**
  * Replaces the file with `bytes`: writes a temporary file in the same folder, flushes it, and renames it. Returns false
- * when another program created a new file in the meantime; that file is not replaced.
+ * when another program has created the file in the meantime. That file is not replaced.
  */
 export async function replaceFile(
   { target, stats }: FileOnDisk,

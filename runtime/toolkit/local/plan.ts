@@ -144,7 +144,7 @@ interface CommandInput {
   readonly mounts: Mounts
   readonly context: PlanContext
   readonly localise: (text: string) => string
-  /** The container's variables, to which its arguments can refer. */
+  /** The container's variables, which its arguments can refer to. */
   readonly env: Readonly<Record<string, string>>
 }
 

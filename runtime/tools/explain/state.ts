@@ -49,7 +49,7 @@ function stateOf(value: unknown, path: string, violations: Violation[]): Backend
   }
 }
 
-/** Returns the JSON text of a tool. A bare name becomes a tool without further properties. */
+/** Returns the JSON text of a tool. A bare name becomes a tool without other properties. */
 function toolText(tool: unknown): string {
   return JSON.stringify(typeof tool === 'string' ? { name: tool, inputSchema: { type: 'object' } } : tool)
 }

@@ -1,4 +1,4 @@
-/** Writes a backend's definitions as a manifest in which every character is visible to a reviewer. */
+/** Writes a backend's definitions to a manifest where every character is visible to a reviewer. */
 import { quotedForKubectl } from '../../../schemas/yaml/index.ts'
 import { isDeepStrictEqual } from 'node:util'
 import { Document, isScalar, Scalar, type ToStringOptions, visit } from 'yaml'

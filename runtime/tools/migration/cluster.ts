@@ -25,8 +25,8 @@ const plurals: Readonly<Record<string, string>> = {
 }
 
 /**
- * Returns the objects in all namespaces, or in one namespace. Throws INVALID_CONFIG when the cluster has none of the
- * kinds.
+ * Returns the objects in all namespaces, or in one namespace. Throws INVALID_CONFIG when none of the kinds exist in the
+ * cluster.
  */
 export async function readCluster(
   wanted: string | true,

@@ -17,8 +17,8 @@ export function askOption(): Option {
 }
 
 /**
- * Runs `work` with the decision point, or undefined without `ask`, and closes it afterwards. Rejects when `work` does,
- * and with INVALID_CONFIG when the decision point cannot be used.
+ * Runs `work` with the decision point, or with undefined if `ask` is not set, then closes the decision point. Rejects
+ * when `work` does, and with INVALID_CONFIG when the decision point cannot be used.
  */
 export async function withPoint<T>(
   about: ExternalPoint,

@@ -1,4 +1,4 @@
-/** Reads policy tests and reports all mistakes in them at once. */
+/** Reads policy tests and reports all of their mistakes together. */
 import {
   type Fields,
   formatViolations,

@@ -82,7 +82,7 @@ export function reportExplanation(explained: DecisionExplanation): string {
 }
 
 export interface ReplayReport extends Omit<Replay, 'flips'> {
-  /** Lines for which an external decision point is responsible but was not queried. */
+  /** Lines that depend on an external decision point that was not queried. */
   readonly elsewhere?: number
   readonly flips: readonly (Flip & { readonly expected: boolean })[]
 }

@@ -21,7 +21,7 @@ channel.addEventListener('message', ({ data }: MessageEvent<unknown>) => {
   if (data === 'ask' && token !== undefined) channel.postMessage({ token })
 })
 
-/** Resolves to true when another tab had a new token. Does so at most once per token. */
+/** Resolves to true when another tab had a new token. It does so at most once per token. */
 export function askOtherTabs(): Promise<boolean> {
   return new Promise((resolve) => {
     const end = (found: boolean): void => {

@@ -51,7 +51,7 @@ export function LongText({
   readonly text: string
   readonly label: string
   readonly code?: boolean
-  /** Shows everything at once, for review before an approval. */
+  /** Shows the whole text at once, so that it can be reviewed before an approval. */
   readonly whole?: boolean
 }) {
   const [shown, setShown] = useState(whole ? mostReviewed : firstChars)

@@ -8,7 +8,10 @@ import { type ClientConnection, connectionEntry } from './entry.ts'
 export interface Snippet {
   /** The entry within its server map. */
   readonly text: string
-  /** The client's command. Undefined when the client has none, or when it cannot express the whole entry. */
+  /**
+   * The client's command. Undefined when the client has no such command, or when the command cannot express the whole
+   * entry.
+   */
   readonly command: string | undefined
   /** A link never contains a secret or a reference to a secret. */
   readonly link: string | undefined

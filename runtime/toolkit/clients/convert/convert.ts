@@ -43,7 +43,7 @@ export interface Conversion {
 interface ConvertedServer {
   readonly manifest: ConvertedManifest
   readonly allow: readonly string[] | undefined
-  /** Clients in which the server was found, and its names there, for the annotation. */
+  /** The clients that contain the server, and its names there, for the annotation. */
   readonly origins: string[]
 }
 

@@ -170,7 +170,8 @@ function removeMember(text: string, parent: Node, member: Node): TextChange[] {
 }
 
 /**
- * Removes the member's lines if they contain nothing else; otherwise removes the member and the whitespace after it.
+ * If the member's lines contain nothing else, removes the lines. Otherwise, removes the member and the whitespace after
+ * it.
  */
 function removal(text: string, start: number, end: number): TextChange {
   const restOfLine = /^[ \t]*(?=\r?\n|$)/.exec(text.slice(end))

@@ -15,7 +15,9 @@ interface RunnerRow {
   readonly verb?: readonly string[]
   /** Flags with a value. */
   readonly valued: readonly string[]
-  /** Flags whose value is the package, in which case the first word only names a program in the package. */
+  /**
+   * Flags whose value is the package. When such a flag is present, the first word only names a program in the package.
+   */
   readonly from: readonly string[]
 }
 

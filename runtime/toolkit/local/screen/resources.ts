@@ -91,7 +91,7 @@ const notErrors: ReadonlySet<string> = new Set([
   'StdioReplicaCapped',
 ])
 
-/** Reasons with which the Valid condition may merely summarize other conditions. */
+/** Reasons for the Valid condition that may only summarize other conditions. */
 const summaries: ReadonlySet<string> = new Set(['ConfigInvalid', 'ReferencesNotReady'])
 
 function conditionFinding(object: LocalObject, views: readonly WorkloadView[]): Finding | undefined {

@@ -1,5 +1,5 @@
 /**
- * Builds the kubectl command with which a user who has write permission makes an approval. The patch tests the values
+ * Builds the kubectl command that a user with write permission runs to approve a difference. The patch tests the values
  * that it replaces, so the API server rejects it when the object has changed. Pure.
  */
 import type { input } from '../../../../schemas/index.ts'
@@ -17,7 +17,7 @@ interface PatchStep {
 const maxCommand = 200_000
 
 /**
- * Returns the command. The patch is in a here-document in which the shell does not expand anything. Throws
+ * Returns the command. The patch is in a here-document, where the shell does not expand anything. Throws
  * LOCK_NOT_WRITTEN when a lock or a command cannot contain it.
  */
 export function patchCommand(lock: input.RuntimeToolLock, namespace: string, reviewed: Reviewed): string {
