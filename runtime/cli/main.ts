@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 /**
- * The `gatehouse` command: assembles the command tree and runs it.
+ * The `gatehouse` command. Assembles the command tree and runs it.
  *
- * Only the requested command is loaded. The other commands are registered with their name and summary.
+ * Only the requested command is loaded. All other commands are registered only with their name and summary.
  */
 import type { CliCommand } from '../toolkit/terminal/command.ts'
 import { commandsOf } from './commands.ts'
@@ -20,7 +20,7 @@ program
 
 const commands = commandsOf(program, loadCommand)
 
-/** Replaces a command's placeholder with the command. Ignores unknown names. */
+/** Replaces a command's placeholder with the actual command. Ignores unknown names. */
 async function loadCommand(name: string): Promise<void> {
   const row = Object.hasOwn(commands, name) ? commands[name] : undefined
   const shown = program.commands as CliCommand[]
@@ -30,7 +30,7 @@ async function loadCommand(name: string): Promise<void> {
   await row.load()
 }
 
-/** Returns the name of the requested command, also after `help`. */
+/** Returns the name of the requested command, including one that follows `help`. */
 function requestedCommand(args: readonly string[]): string | undefined {
   const words = args.filter((arg) => !arg.startsWith('-'))
   return words[0] === 'help' ? words[1] : words[0]
@@ -41,7 +41,7 @@ for (const [name, { summary, hidden = false, load }] of Object.entries(commands)
   if (name === requested) await load()
   else program.command(name, { hidden }).summary(summary)
 }
-// Placeholders have no arguments, so this list shows none. Each command's help does.
+// Placeholders have no arguments, so this list shows no arguments. Each command's own help shows them.
 program.configureHelp({ subcommandTerm: (command) => command.name() })
 
 await runProgram(program)

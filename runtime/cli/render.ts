@@ -1,8 +1,8 @@
 /**
  * `gatehouse render -f` prints the child objects that the hooks create from manifests, as YAML, offline.
  *
- * The hooks run against an in-memory cluster whose workloads are always ready, until nothing changes. The output is the
- * state to which a healthy cluster converges.
+ * The hooks run against an in-memory cluster whose workloads are always ready, until nothing changes anymore. The
+ * output is the state that a healthy cluster converges to.
  */
 import { writeYaml } from '../../schemas/yaml/index.ts'
 import { type Command, Option } from 'commander'
@@ -64,7 +64,7 @@ async function render(options: Options): Promise<number> {
   return failed.length > 0 ? exitCode.failed : exitCode.ok
 }
 
-/** Returns the error for a resource for which the hooks render no children, or an empty list. */
+/** Returns the error for a resource whose hooks render no children, or an empty list. */
 function failureOf({ kind, metadata, status }: LocalObject): readonly string[] {
   const conditions = listOf(fieldsOf(status)['conditions']).filter(isFields)
   const failed = conditions.find(

@@ -1,8 +1,9 @@
 /**
- * `gatehouse unpack FOLDER` copies this program so that it runs in any Linux container, regardless of its image.
+ * `gatehouse unpack FOLDER` copies this program to a folder where it can run in any Linux container, regardless of the
+ * image.
  *
- * An init container that uses the runtime image runs this command before a stdio server starts in its own image. The
- * copy contains Node, the dynamic loader and every shared library that Node uses. The loader starts it.
+ * An init container with the runtime image runs this command before a stdio server starts in the server's own image.
+ * The copy contains Node, the dynamic loader and every shared library that Node uses. The loader starts the copy.
  */
 import { copyFileSync, cpSync, existsSync, mkdirSync, realpathSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
@@ -49,8 +50,8 @@ function unpack(folder: string): void {
 }
 
 /**
- * Files that the launcher needs next to it. They exist only after a build, so a program run from source cannot be
- * unpacked.
+ * Files that the launcher needs next to it. These files exist only after a build, so a program that runs from source
+ * cannot be unpacked.
  */
 const parts = ['gatehouse.js', 'package.json', 'runtime', 'cedar'] as const
 

@@ -1,4 +1,4 @@
-/** `gatehouse version` prints this build's versions and platform. */
+/** `gatehouse version` prints this build's version information and platform. */
 import { type Command, Option } from 'commander'
 import { print, printJson } from '../toolkit/terminal/output.ts'
 import { version } from '../toolkit/terminal/version.ts'

@@ -1,4 +1,4 @@
-/** Records user actions in the console: an audit line and an event. */
+/** Records each user action in the console as an audit line and an event. */
 import { GatehouseError } from '../../schemas/index.ts'
 import { type Caller, type Exchange, peerAddress } from '../net/index.ts'
 import type { ConsoleRecord, Events } from '../observe/index.ts'

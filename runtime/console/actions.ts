@@ -1,4 +1,4 @@
-/** API routes for sessions, settings and tries, and all routes that change something. */
+/** API routes for sessions, settings and tries, and all routes that make changes. */
 import { GatehouseError, byText } from '../../schemas/index.ts'
 import type { CallRecorder } from './calls/recorder.ts'
 import { backendRows } from './data/backends.ts'

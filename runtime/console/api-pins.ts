@@ -12,11 +12,11 @@ export interface LockDifference {
   readonly state: PinDriftState
   readonly parts: readonly string[]
   /**
-   * Digest of the offered definition, or of the approved definition if it was removed. Empty when it cannot be
-   * compared.
+   * Digest of the offered definition, or of the approved definition if it was removed. Empty when the definition cannot
+   * be compared.
    */
   readonly digest: string
-  /** A removed item with the same definition; this item may be the same one renamed. */
+  /** A removed item with the same definition, which may have been renamed to this item. */
   readonly renamedFrom?: string
 }
 
@@ -46,16 +46,16 @@ export type ApprovalWay =
 export interface LockDifferenceDetail extends LockDifference {
   /** Digest of the approved definition; absent for a new item. */
   readonly approvedDigest?: string | undefined
-  /** At most `mostReviewed` characters of each part. */
+  /** Contains at most `mostReviewed` characters of each part. */
   readonly diff: readonly { readonly part: string; readonly diff: string }[]
-  /** Present for users who may approve. */
+  /** Present for users who may approve changes. */
   readonly approval?: ApprovalWay
 }
 
 /**
  * Body of POST `pins/approve`; response: `ApprovalResult`. Contains both sides of the review. 409 APPROVAL_STALE means
- * that the offered or the approved definition has changed since; 409 LOCK_NOT_WRITTEN means that the lock cannot be
- * written. In neither case does anything change.
+ * that the offered or the approved definition has changed since the review. 409 LOCK_NOT_WRITTEN means that the lock
+ * cannot be written. In neither case does anything change.
  */
 export interface ApprovalRequest {
   readonly backend: string
@@ -67,7 +67,7 @@ export interface ApprovalRequest {
   readonly approvedDigest?: string | undefined
 }
 
-/** Limit on how much a page shows for review, and therefore on what can be approved there. */
+/** Limits how much a page shows for review, and therefore what can be approved there. */
 export const mostReviewed = 400_000
 
 /** The server reloads the file and then sends `catalog` on the stream. */

@@ -1,14 +1,14 @@
 /**
- * Types of the console's API, shared by server and pages. The browser bundle imports only this file, `api-pins.ts` and
- * `calls/filter.ts` from the runtime.
+ * Types of the console's API, shared by the server and the pages. From the runtime, the browser bundle imports only
+ * this file, `api-pins.ts` and `calls/filter.ts`.
  *
  * All paths are below `<basePath>/api/v1/`. Errors are problem documents (RFC 9457) with a `code`. After 401
  * UNAUTHENTICATED, the page signs in at `<basePath>/login?to=<path of the page>`. Times are ISO 8601 in UTC. Text from
- * backends is unmodified; the pages render it as text, never as markup.
+ * backends is not modified. The pages render it as text, never as markup.
  *
  * In anonymous mode (`gatehouse dev`), the printed address ends in `#launch=<token>`. Every API request sends this
  * token in the header `X-Gatehouse-Launch`; the page keeps it in sessionStorage. Otherwise, a cookie identifies the
- * user: `GET <basePath>/login?to=` signs in; `POST <basePath>/logout` with the CSRF header signs out and returns `{
+ * user. `GET <basePath>/login?to=` signs in. `POST <basePath>/logout` with the CSRF header signs out and returns `{
  * location }`, the address to open next. `index.html` contains `{{base}}` in `<base href>`, which the server replaces
  * with the base path.
  */
@@ -21,13 +21,13 @@ export type Role = 'viewer' | 'operator' | 'auditor'
 
 /** GET `me`. */
 export interface Me {
-  /** Name of the virtual server. */
+  /** The virtual server's name. */
   readonly server: string
   readonly version: string
   /** Absent in anonymous mode, which only `gatehouse dev` has. */
   readonly user?: { readonly sub: string; readonly name?: string }
   readonly anonymous: boolean
-  /** All roles of the user; empty for a signed-in user without a role. */
+  /** All of the user's roles; empty for a signed-in user without a role. */
   readonly roles: readonly Role[]
   readonly permissions: readonly Permission[]
   /** Value of the header `X-Gatehouse-CSRF`, required for all requests except GET. */
@@ -37,7 +37,7 @@ export interface Me {
   readonly replica: string
 }
 
-/** Permissions of the signed-in user. The server checks each request again. */
+/** The signed-in user's permissions. The server checks each request again. */
 export type Permission =
   | 'overview'
   | 'tools'
@@ -53,7 +53,7 @@ export type Permission =
   | 'pins'
   | 'try'
 
-/** Response of all list endpoints. `next` is an opaque cursor; absent on the last page. */
+/** Response from all list endpoints. `next` is an opaque cursor; absent on the last page. */
 export interface ListPage<T> {
   readonly items: readonly T[]
   readonly next?: string
@@ -67,7 +67,7 @@ export interface ListPage<T> {
 
 export type Health = 'healthy' | 'degraded' | 'unhealthy' | 'unauthenticated' | 'unknown'
 
-/** One minute of calls; lists start with the oldest. */
+/** One minute of calls. Lists start with the oldest minute. */
 export interface Minute {
   readonly at: string
   readonly calls: number
@@ -111,7 +111,7 @@ export interface ProblemView {
 export interface FailureView {
   readonly type: string
   readonly backend?: string
-  /** One of a few fixed words. */
+  /** One of a fixed set of words. */
   readonly reason?: string
   readonly message: string
   /** The next step. */
@@ -131,7 +131,7 @@ export interface BackendView {
   readonly era: string
   readonly revision?: string
   readonly tools: number
-  /** Calls in the last hour, as in `minutes`. A tool that reports an error counts as failed. */
+  /** Calls in the last hour, in the same form as in `minutes`. A tool that reports an error counts as failed. */
   readonly calls: number
   readonly failed: number
   readonly p50?: number
@@ -147,7 +147,7 @@ export type ToolPinState = 'unpinned' | 'pinned' | 'new' | 'changed'
 
 /** Item of GET `tools?text&backend&pin&cursor&limit`; GET `tools/{name}` returns a `ToolDetail`. */
 export interface Tool {
-  /** Name in policies and settings, and for clients unless there is an alias. */
+  /** Name used in policies and settings, and by clients unless there is an alias. */
   readonly name: string
   /** Name that clients see when the full name is too long for them. */
   readonly alias?: string
@@ -163,12 +163,12 @@ export interface Tool {
     readonly idempotent?: boolean
     readonly openWorld?: boolean
   }
-  /** Estimate: bytes of the definition / 4. */
+  /** Estimated as the definition's size in bytes, divided by 4. */
   readonly tokens: number
   readonly pin: ToolPinState
-  /** Why the tool is hidden from clients: the rule, in words. */
+  /** The rule that hides the tool from clients, in words. */
   readonly hidden?: string
-  /** True when its texts contain hidden or bidirectional control characters. */
+  /** True when the tool's texts contain hidden or bidirectional control characters. */
   readonly suspicious: boolean
 }
 
@@ -260,7 +260,7 @@ export interface Policies {
 
 /** Body of POST `policies/explain`; response: `ExplainResponse`. */
 export interface ExplainRequest {
-  /** Claims of the caller; default: the signed-in user. */
+  /** The caller's claims. Default: those of the signed-in user. */
   readonly claims?: Readonly<Record<string, unknown>>
   readonly action: 'call_tool' | 'get_prompt' | 'read_resource'
   readonly name: string
@@ -362,9 +362,9 @@ export type StreamEvent =
   | { readonly type: 'health'; readonly backend: string; readonly health: Health; readonly since: string }
   | { readonly type: 'catalog' }
   | { readonly type: 'sessions'; readonly count: number }
-  /** Events meant for this reader were dropped; the page must reload its lists. */
+  /** Events for this reader were dropped, so the page must reload its lists. */
   | { readonly type: 'gap' }
-  /** The server closes the stream; reconnect after `retryMs`. */
+  /** The server is closing the stream. Reconnect after `retryMs`. */
   | { readonly type: 'bye'; readonly retryMs: number }
 
 /**
@@ -392,7 +392,7 @@ export interface Answers {
   readonly config: ConfigView
   readonly connect: Connect
   readonly tries: { readonly id: string }
-  /** DELETE cancels; no content. */
+  /** DELETE cancels the try; the response has no content. */
   readonly 'tries/{}': undefined
   readonly 'tries/{}/events': TryEvent
   readonly 'tries/{}/answers/{}': undefined

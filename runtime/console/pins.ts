@@ -72,7 +72,7 @@ async function pinList(
   }
 }
 
-/** `counts` includes differences that are not listed by name. */
+/** `counts` also includes differences that are not listed by name. */
 function countOf(
   reports: readonly ShownPins[],
   backend: string | undefined,
@@ -164,7 +164,7 @@ function isDigest(value: unknown): value is string {
   return typeof value === 'string' && /^sha256:[0-9a-f]{64}$/.test(value)
 }
 
-/** Subject for the audit log. Omits an invalid digest. */
+/** Subject for the audit log. An invalid digest is omitted. */
 function subjectOf(body: unknown): ActionSubject {
   const { backend, kind, name, digest } = isFields(body) ? body : {}
   const named = [backend, kind, name].filter((text) => typeof text === 'string' && text !== '')

@@ -21,12 +21,12 @@ const defaultGraceMs = 2_000
 
 export interface ConsoleServerOptions {
   readonly host: string
-  /** 0 lets the kernel choose. */
+  /** 0 lets the kernel choose a port. */
   readonly port: number
   readonly certificate: ServedCertificate | undefined
   /** Prefix of all paths, without a trailing slash; usually ''. */
   readonly basePath: string
-  /** Origin that browsers use; if undefined, the names of this machine. */
+  /** Origin that browsers use. If undefined, the names of this machine are accepted. */
   readonly publicUrl: string | undefined
   readonly access: VisitorAccess
   readonly routes: readonly ApiRoute[]
@@ -37,7 +37,7 @@ export interface ConsoleServerOptions {
 }
 
 export interface RunningConsole {
-  /** URL to open, without a token. */
+  /** URL to open in the browser, without a token. */
   readonly url: string
   close(): Promise<void>
 }
@@ -128,7 +128,7 @@ async function readJson(exchange: ConsoleExchange): Promise<void> {
   }
 }
 
-/** For a POST with no body, browsers send `Content-Length: 0` and no content type. */
+/** For a POST without a body, browsers send `Content-Length: 0` and no content type. */
 function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0
 }

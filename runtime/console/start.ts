@@ -1,4 +1,4 @@
-/** Assembles the access, API and listener of the console. */
+/** Assembles the console's access control, API and listener. */
 import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { ServedCertificate } from '../../schemas/certificate/index.ts'
@@ -26,16 +26,17 @@ export interface ConsoleOptions {
   readonly view: ConsoleView
   readonly explain: Explain
   readonly approver: Approver
-  /** Records calls from server startup. Closed with the console. */
+  /** Records calls from server startup on. Closed together with the console. */
   readonly recorder: CallRecorder
   readonly events: Events
   /**
-   * Stream shared with the other replicas; closed with the console. If undefined, only this replica's calls are shown.
+   * Stream shared with the other replicas. Closed together with the console. If undefined, only this replica's calls
+   * are shown.
    */
   readonly shared?: RecordStream | undefined
   readonly version: string
   readonly host: string
-  /** 0 lets the kernel choose. */
+  /** 0 lets the kernel choose a port. */
   readonly port: number
   /** Enables TLS. The caller closes it. */
   readonly certificate?: ServedCertificate | undefined
@@ -49,19 +50,19 @@ export interface ConsoleOptions {
   readonly log: Log
 }
 
-/** Settings without a login: the required token, and the caller for all requests. */
+/** Settings for access without a login: the required token, and the caller for all requests. */
 export interface AnonymousOptions {
   readonly type: 'anonymous'
   readonly token: string
   readonly caller: Caller
 }
 
-/** Settings for a login at an OpenID Connect issuer. */
+/** Settings for login through an OpenID Connect issuer. */
 export interface OidcOptions {
   readonly type: 'oidc'
   readonly issuer: string
   readonly clientId: string
-  /** Called for each login; undefined for a public client. */
+  /** Called for each login. Undefined for a public client. */
   readonly clientSecret: (() => string | undefined) | undefined
   readonly scopes: readonly string[]
   /** The current settings; returns the same object while they are unchanged. Changes also apply to signed-in users. */
@@ -79,7 +80,7 @@ export async function startConsole(options: ConsoleOptions): Promise<RunningCons
   recorder.serves(view)
   const hub = new Hub({ recorder, events, sessionCount: () => view.sessionCount() })
   const readers = new Readers(hub, recorder)
-  // Roles are part of the settings. Each heartbeat checks for other changes.
+  // Roles are part of the settings. Other changes are detected at each heartbeat.
   const stopWatching = events.listen(({ type }) => {
     if (type === 'config_reloaded') readers.check()
   })
@@ -122,7 +123,7 @@ export async function startConsole(options: ConsoleOptions): Promise<RunningCons
   }
 }
 
-/** Throws INVALID_CONFIG for a login without a public URL, and for invalid policies. */
+/** Throws INVALID_CONFIG for invalid policies, and when a login is configured without a public URL. */
 function accessOf(options: ConsoleOptions, acted: Acted): VisitorAccess {
   const { access, publicUrl, basePath = '', log, view, events } = options
   if (access.type === 'anonymous') return anonymousAccess(access.token, access.caller)
@@ -157,7 +158,10 @@ function accessOf(options: ConsoleOptions, acted: Acted): VisitorAccess {
   })
 }
 
-/** Returns the folder next to the program in a build; when running from source, the output of the last build. */
+/**
+ * In a build, returns the folder next to the program. When running from source, returns the output folder of the last
+ * build.
+ */
 function builtAssets(here = import.meta.url): string {
   const isSource = extname(fileURLToPath(here)) === '.ts'
   return fileURLToPath(new URL(isSource ? '../../dist/console' : '../console', here))

@@ -28,7 +28,7 @@ export interface ConsoleBackend {
   readonly name: string
   readonly transport: string
   readonly authType: string
-  /** Protocol revision agreed in the last negotiation. */
+  /** Protocol revision from the last negotiation. */
   readonly revision: string | undefined
   readonly era: string
   readonly health: {
@@ -60,9 +60,9 @@ export interface Tried {
 }
 
 export interface ConsoleView {
-  /** Name of the virtual server. */
+  /** The virtual server's name. */
   readonly server: string
-  /** Sorted by name, including excluded backends. */
+  /** Includes excluded backends; sorted by name. */
   backends(): readonly ConsoleBackend[]
   /** Current problems, oldest first. */
   problems(): readonly OpenProblem[]
@@ -74,7 +74,7 @@ export interface ConsoleView {
   endSession(hash: string): Promise<boolean>
   /** The current configuration. */
   config(): unknown
-  /** The current policies; the same object while they are unchanged. Undefined if there are none. */
+  /** The current policies; the same object while they are unchanged. Undefined if there are no policies. */
   policies(): DescribedPolicies | undefined
   /** URL of the external decision point, which replaces policies. */
   decisionPoint?(): string | undefined
@@ -88,7 +88,7 @@ export interface ConsoleView {
   tools(caller: Caller): Promise<readonly ShownTool[]>
   /** Writes an audit record of a user action. */
   acted(record: ConsoleRecord): void
-  /** Comparison of backends with their locks, sorted by name; undefined while pinning is off. */
+  /** Results of comparing each backend with its locks, sorted by name. Undefined while pinning is off. */
   pins(): readonly ShownPins[] | undefined
   /** Returns one difference with both definitions, or undefined for an unknown item. */
   pinDetail(backend: string, kind: LockedKind, name: string): ReviewedDrift | undefined
@@ -116,7 +116,7 @@ export interface ReviewedDrift extends LockDifference {
   /** JSON text and digest of the approved definition; undefined for a new item. */
   readonly approved: string | undefined
   readonly approvedDigest: string | undefined
-  /** `cut` is true when the diff is truncated. */
+  /** `cut` is true when the diff was truncated. */
   readonly diff: readonly {
     readonly part: string
     readonly lines: readonly string[]
@@ -133,8 +133,8 @@ export interface Approver {
   /** Returns how the difference can be approved. Never throws. */
   way(reviewed: ReviewedDrift): ApprovalWay
   /**
-   * Writes the approval and returns the file. Rejects with APPROVAL_STALE or LOCK_NOT_WRITTEN without changing
-   * anything.
+   * Writes the approval and returns the file that it was written to. Rejects with APPROVAL_STALE or LOCK_NOT_WRITTEN
+   * without changing anything.
    */
   approve(reviewed: ReviewedDrift): Promise<string>
 }

@@ -1,6 +1,6 @@
 /**
- * Runs `gatehouse dev`: reads and checks the manifests, runs them in a session, applies every edit, draws the screen,
- * and prints a summary of the session at the end.
+ * Runs `gatehouse dev`: reads and checks the manifests, and runs them in a session. Applies every edit, draws the
+ * screen, and prints a summary when the session ends.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -33,7 +33,7 @@ export interface DevOptions extends ProcessLogs {
   readonly pinFirst?: string
 }
 
-/** Interval at which backend health is read from the running servers. */
+/** How often backend health is read from the running servers. */
 const refreshMs = 1000
 
 /** Returns the exit code. Throws INVALID_CONFIG when the input cannot be read or run. */
@@ -125,7 +125,7 @@ function load(paths: readonly string[], validate: ValidateResource): Loaded {
   return { docs: ours ? [...docs, ...generatedObjects(paths)] : [], problems }
 }
 
-/** Returns a read error as a problem to display, because the servers are already running. */
+/** Returns a read error as a problem to display instead of throwing it, because the servers are already running. */
 function readOrReport(read: () => Loaded): Loaded {
   try {
     return read()
@@ -141,7 +141,7 @@ function nothingToRun(paths: readonly string[]) {
   )
 }
 
-/** Clients store the address in their configuration, so the user must choose another port. */
+/** Clients store the address in their configuration, so only the user can choose another port. */
 async function refuseTakenPort(docs: readonly LocalObject[], port: number): Promise<void> {
   if (!docs.some(({ kind }) => kind === 'VirtualMCPServer') || (await isFree(port))) return
   const next = await nextFreePort(port)

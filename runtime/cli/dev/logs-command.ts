@@ -1,4 +1,4 @@
-/** `gatehouse logs NAME` prints the output of one server of a running `gatehouse dev`. */
+/** `gatehouse logs NAME` prints the output of one server that `gatehouse dev` runs. */
 import type { Command } from 'commander'
 import { stopSignal } from '../../toolkit/terminal/stop.ts'
 

@@ -41,14 +41,14 @@ function logFileOf(name: string): string {
   )
 }
 
-/** Returns the log folders of all sessions, newest first. */
+/** Returns every session's log folder, newest first. */
 function logFolders(): string[] {
   return sessionFolders(['gatehouse-dev-'])
     .map(({ folder }) => join(folder, 'logs'))
     .filter((logs) => existsSync(logs))
 }
 
-/** Copies a file from an offset to standard output. Returns the offset of its end. */
+/** Copies a file to standard output, starting at an offset. Returns the offset of the file's end. */
 async function copyFrom(path: string, offset: number, write: (chunk: Buffer) => void): Promise<number> {
   const file = await open(path, 'r')
   let end = offset

@@ -1,13 +1,13 @@
 /**
- * Completes a command line: returns the commands, options and values that can follow the words before the cursor.
+ * Completes a command line by returning the commands, options and values that can follow the words before the cursor.
  *
- * Shells call this on every keystroke, so only the command in question is loaded. Arguments that accept a file get no
- * candidates, because the shell completes file names.
+ * Shells call this on every keystroke, so only the command being completed is loaded. Arguments that accept a file have
+ * no candidates, because the shell completes file names.
  */
 import type { Command, Option } from 'commander'
 import { NamedArgument } from '../../toolkit/terminal/command.ts'
 
-/** A candidate: the word and a one-line description. */
+/** A completion candidate: the word and a one-line description. */
 export interface Completion {
   readonly word: string
   readonly about: string
@@ -39,7 +39,7 @@ export function candidates(program: Command, words: readonly string[]): Completi
   )
 }
 
-/** Follows the words to the innermost command and counts its operands. */
+/** Resolves the words to the innermost command and counts its operands. */
 function walk(program: Command, words: readonly string[]): { command: Command; operands: number } {
   let command = program
   let operands = 0

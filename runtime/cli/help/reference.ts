@@ -1,7 +1,7 @@
 /**
  * Writes docs/reference/cli.md from the commands and docs/reference/doctor.md from the doctor's codes and provider
- * profiles: `node runtime/cli/help/reference.ts`. With `--check` it writes nothing, reports outdated pages, and exits
- * with 1 if it finds any.
+ * profiles: `node runtime/cli/help/reference.ts`. With `--check`, it writes nothing, reports outdated pages, and exits
+ * with code 1 if it finds any.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -44,7 +44,7 @@ function anchorOf(command: Command): string {
   return nameOf(command).replaceAll(' ', '-')
 }
 
-/** Returns the help including the text after the option list, which Commander passes only to a writer. */
+/** Returns the help text, including the part after the option list, which Commander passes only to a writer. */
 function helpOf(command: Command): string {
   let help = ''
   command.configureOutput({ writeOut: (chunk) => (help += chunk), getOutHasColors: () => false })
@@ -53,7 +53,7 @@ function helpOf(command: Command): string {
   return help.trim()
 }
 
-/** Every doctor code, then every identity provider that the doctor recognizes. */
+/** Lists every doctor code, then every identity provider that the doctor recognizes. */
 function doctorPage(): string {
   const codeRows = Object.entries(codes).map(
     ([code, { expected, fix }]) => `| \`${code}\` | ${expected} | ${fix} |`,

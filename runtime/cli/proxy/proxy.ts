@@ -3,9 +3,9 @@
  * SIGTERM.
  *
  * The flags come from the table in runtime/config, which checks all of them before anything is opened. Standard output
- * carries one line, from which scripts read the port. The log and messages for the user go to standard error.
- * Exit codes: 0 stopped by a signal, 1 failed, 2 invalid usage or configuration, 3 the login failed, 128 plus the
- * signal number when a signal stopped the login.
+ * carries a single line, which lets scripts read the port. The log and messages for the user go to standard error. Exit
+ * codes: 0 stopped by a signal, 1 failed, 2 invalid usage or configuration, 3 the login failed. If a signal stopped the
+ * login, the exit code is 128 plus the signal number.
  * Source: docs/reference/specification/proxy-command.md.
  */
 import type { Command } from 'commander'
@@ -53,12 +53,12 @@ const defaultGraceMs = 5_000
 /** A proxy has one target, so its callers cannot choose between several upstreams. */
 const maxUpstreams = 1
 
-/** A proxy configuration that needs more than forwarding, converted to the configuration of a virtual server. */
+/** A proxy configuration that requires more than forwarding, converted to a virtual server's configuration. */
 export interface VirtualServerRequest {
   readonly config: VmcpConfig
-  /** Stores the target's lock if there is none yet. */
+  /** Stores the target's lock if none exists yet. */
   readonly lockKeeper?: LockKeeper | undefined
-  /** Sections of the file, and flags, that require a virtual server. */
+  /** Flags and sections of the file that require a virtual server. */
   readonly sections: readonly string[]
   readonly env: Readonly<Record<string, string | undefined>>
   readonly host: string
@@ -66,14 +66,17 @@ export interface VirtualServerRequest {
   /** Undefined for plain HTTP. */
   readonly tls: CertificateFiles | undefined
   readonly allowedOrigins: readonly string[]
-  /** File for an embedded authorization server. */
+  /** Configuration file of an embedded authorization server. */
   readonly authServerFile: string | undefined
   readonly debug: boolean
 }
 
-/** Features that this command uses from other modules. */
+/** Features of other modules that this command uses. */
 export interface ProxyFeatures {
-  /** Serves until a signal and resolves with the exit code. Must serve every section of the file, or throw. */
+  /**
+   * Serves until a signal arrives, then resolves with the exit code. Must either serve every section of the file or
+   * throw.
+   */
   readonly virtualServer?: (request: VirtualServerRequest) => Promise<number>
 }
 
@@ -150,11 +153,11 @@ async function run(
   return serveDeep(file, { input, env, pins, sections: deep, authServerFile, debug, features })
 }
 
-/** The locks that the target's definitions are compared with. */
+/** Locks to compare the target's definitions with. */
 interface ProxyPins {
   readonly flag: '--tool-lock' | '--pin-first'
   readonly locks: readonly RuntimeToolLock[]
-  /** Where to write a new lock when the target has none. */
+  /** Where to write a new lock if the target does not have one. */
   readonly store?: LockStorage
 }
 
@@ -178,7 +181,7 @@ interface DeepOptions {
   readonly input: ProxyInput
   readonly env: Readonly<Record<string, string | undefined>>
   readonly pins: ProxyPins | undefined
-  /** Sections of the file, and flags, that require a virtual server. */
+  /** Flags and sections of the file that require a virtual server. */
   readonly sections: readonly string[]
   readonly authServerFile?: string | undefined
   readonly debug: boolean

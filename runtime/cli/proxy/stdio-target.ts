@@ -1,10 +1,10 @@
 /**
- * `gatehouse proxy --config` for a server that speaks MCP on standard streams. It serves streamable HTTP on `/mcp`, or,
- * when `proxyMode` is `sse`, the deprecated HTTP+SSE transport on `/sse`.
+ * Implements `gatehouse proxy --config` for a server that speaks MCP over standard streams. It serves streamable HTTP
+ * on `/mcp`. When `proxyMode` is `sse`, it serves the deprecated HTTP+SSE transport on `/sse` instead.
  *
- * With `stdio`, the program runs here, inside the container of a stdio server. With `attach`, this process runs in a
- * container next to the proxy and attaches to a container that runs its image's own entrypoint. Neither authenticates
- * clients: the proxy in front does.
+ * With `stdio`, the program runs here, inside the stdio server's container. With `attach`, this process runs in a
+ * container next to the proxy and attaches to a container that runs its image's own entrypoint. Neither mode
+ * authenticates clients, because the proxy in front of this process already does so.
  */
 import { GatehouseError, type ProxyFile } from '../../../schemas/index.ts'
 import { environment, type ProxyInput, shutdownGraceMs, vmcpEnvironment } from '../../config/index.ts'
@@ -51,7 +51,7 @@ export async function serveStdioTarget(file: ProxyFile, flags: ProxyInput, debug
     mode: file.proxyMode ?? 'streamable-http',
     log,
     version,
-    // The server's standard error belongs in the container's log unchanged.
+    // The server's standard error is copied to the container's log unchanged.
     onLine: printError,
   } as const
   const bridge = await (file.attach
@@ -104,7 +104,7 @@ function attachTo(
     })
   }
   const self = environment()[vmcpEnvironment.podName] ?? ''
-  // The pod name distinguishes two proxies.
+  // The pod name distinguishes proxies in different pods.
   if (self === '')
     throw new GatehouseError('INVALID_CONFIG', {
       detail: `attach: the variable ${vmcpEnvironment.podName} must contain the name of the pod that this process runs in`,

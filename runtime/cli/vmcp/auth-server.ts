@@ -1,9 +1,9 @@
 /**
- * Finds and opens the embedded authorization server of a configuration file.
+ * Finds and opens a configuration file's embedded authorization server.
  *
- * Its file is `authserver-config.yaml` in the same directory as the host's file. Without the file there is no embedded
- * server; an unreadable or invalid file is an error. Changed settings take effect at the next start, changed keys
- * and declared clients within seconds.
+ * The server's file is `authserver-config.yaml` in the same directory as the host's configuration file. Without the
+ * file there is no embedded server; an unreadable or invalid file is an error. Changed settings take effect at the next
+ * start; changed keys and declared clients take effect within seconds.
  * Source: spec documents 2 and 3.
  */
 import { lstatSync } from 'node:fs'
@@ -23,8 +23,8 @@ import {
 } from '../../observe/index.ts'
 
 /**
- * Returns the path of the file next to `configFile`, or undefined when it does not exist. A dangling link is treated as
- * a file.
+ * Returns the path of the file next to `configFile`, or undefined when there is no such file. A dangling link is
+ * treated as a file.
  */
 export function authServerFileBeside(configFile: string | undefined): string | undefined {
   if (configFile === undefined) return undefined
@@ -36,22 +36,22 @@ export interface AuthServerOptions {
   readonly log: Log
   readonly env?: Environment
   readonly maxUpstreams?: number
-  /** The host's event stream. Default: a new stream that is written to the log. */
+  /** The host's event stream. Default: a new stream whose events are written to the log. */
   readonly events?: Events | undefined
-  /** Store that the processes of one server share. */
+  /** Store shared by the processes of one server. */
   readonly shared?: Store | undefined
   /** The host's audit settings. */
   readonly audit?: VmcpConfig['audit']
 }
 
-/** Opens the server that a file configures, passes it to `work`, and closes it when `work` is done. */
+/** Opens the server configured by a file, passes it to `work`, and closes it when `work` is done. */
 export async function withAuthServer<T>(
   path: string | undefined,
   options: AuthServerOptions,
   work: (server: HostedAuthServer | undefined) => Promise<T>,
 ): Promise<T> {
   if (path === undefined) return work(undefined)
-  // Most hosts have no authorization server and should start without loading its code.
+  // Loaded on demand, because most hosts have no authorization server.
   const { openAuthServer } = await import('../../authserver/index.ts')
   const { env = environment(), audit: settings, events = makeEvents(), ...parts } = options
   const stopLog = options.events ? () => {} : logEvents(events, parts.log)
@@ -96,7 +96,7 @@ export class Checks {
     }
   }
 
-  /** Throws INVALID_CONFIG with all collected errors. */
+  /** Throws INVALID_CONFIG, which lists all collected errors. */
   throwIfAny(): void {
     if (this.#violations.length > 0) {
       throw new GatehouseError('INVALID_CONFIG', { detail: this.#violations.join('\n') })

@@ -24,9 +24,9 @@ export interface ConsoleParts {
   readonly certificate: ServedCertificate | undefined
 }
 
-/** A console that is opened after its server has started. */
+/** A console that opens after its server has started. */
 export interface PreparedConsole {
-  /** Records calls from server startup. */
+  /** Records calls from server startup on. */
   readonly recorder: CallRecorder
   open(server: VmcpServer): Promise<RunningConsole>
 }
@@ -37,7 +37,7 @@ export async function prepareConsole(parts: ConsoleParts): Promise<PreparedConso
   const found = settingsOf(parts)
   if (!found) return undefined
   const { payloads, access, ...settings } = found
-  // Most servers have no console and should start without loading its code.
+  // Loaded on demand, because most servers have no console.
   const { CallRecorder, startConsole } = await import('../../console/index.ts')
   const recorder = new CallRecorder({ events, payloads })
   return {
@@ -62,7 +62,7 @@ export async function prepareConsole(parts: ConsoleParts): Promise<PreparedConso
   }
 }
 
-/** Replicas that share sessions also share the console's calls. */
+/** Replicas that share sessions also share the calls shown in the console. */
 function sharedCalls({ env, config }: ConsoleParts): RecordStream | undefined {
   const redis = sessionRedisSettings(config, env)
   return redis && makeRecordStream(redis, `${redis.keyPrefix}console-calls`)
@@ -79,7 +79,7 @@ export function consoleFetch(): Fetch {
   return makeFetch({ guard: 'operator' })
 }
 
-/** Settings from `gatehouse dev` take precedence, because it serves this machine only. */
+/** Settings from `gatehouse dev` take precedence, because it serves only this machine. */
 function settingsOf({ env, config }: ConsoleParts): Settings | undefined {
   const token = env[vmcpEnvironment.consoleToken]
   if (token) {

@@ -1,6 +1,6 @@
 /**
- * Runs a virtual server in this process until a signal, with its embedded authorization server. Applies changes to its
- * file.
+ * Runs a virtual server with its embedded authorization server in this process until a signal arrives. Applies changes
+ * made to the server's file.
  * Source: docs/reference/specification/virtual-server.md;
  * docs/reference/specification/external-auth.md#embeddedAuthServer, embeddedAuthServer.
  */
@@ -52,7 +52,7 @@ export interface ReadConfig {
 }
 
 export interface ServedFile {
-  /** Reads the configuration, at the start and after each change. Throws INVALID_CONFIG. */
+  /** Reads the configuration at startup and after each change. Throws INVALID_CONFIG. */
   readonly read: () => ReadConfig
   /** File to watch. Undefined when the configuration never changes. */
   readonly path: string | undefined
@@ -61,17 +61,17 @@ export interface ServedFile {
   readonly env: Environment
 }
 
-/** Which problems with a single backend are errors. With `none`, the backend is excluded instead. */
+/** Selects which problems with a single backend are errors. With `none`, the backend is excluded instead. */
 export type BackendErrors = 'all' | 'none'
 
 export interface CheckedConfig extends ReadConfig {
-  /** Environment and authorization server that the configuration was checked against. */
+  /** The environment and the authorization server that the configuration was checked against. */
   readonly parts: StartParts
 }
 
 /**
- * Runs every check that `serve` runs before it starts, then the checks of `more`. Throws INVALID_CONFIG with the
- * problems in both files.
+ * Runs every check that `serve` runs before it starts, then the checks of `more`. Throws INVALID_CONFIG, which lists
+ * the problems in both files.
  */
 export async function readChecked(
   file: Omit<ServedFile, 'path'>,
@@ -95,11 +95,11 @@ export async function readChecked(
   }
   for (const check of more) await checks.run(check)
   checks.throwIfAny()
-  // `loaded` is only undefined if there is a problem, and then throwIfAny() throws.
+  // `loaded` is undefined only if there is a problem, in which case throwIfAny() throws.
   return { ...(loaded ?? read()), parts }
 }
 
-/** Replaces an authorization server whose file has errors, to avoid follow-up errors. */
+/** Stands in for an authorization server whose file has errors, to avoid follow-up errors. */
 const anyProvider: UpstreamTokens = { get: async () => undefined }
 
 function factsOf(path: string, env: Environment): AuthServerFacts | undefined {
@@ -115,7 +115,7 @@ export interface ServeCommandOptions
   extends ServedFile,
     Pick<StartOptions, 'host' | 'port' | 'allowedOrigins'> {
   readonly debug: boolean
-  /** Stores locks for backends that have none yet. */
+  /** Stores locks for the backends that do not have one yet. */
   readonly lockKeeper?: LockKeeper | undefined
   readonly version: string
   /** Undefined for plain HTTP. */
@@ -124,7 +124,7 @@ export interface ServeCommandOptions
   readonly maxSessions?: number | undefined
 }
 
-/** Serves until a signal. Resolves with the exit code. */
+/** Serves until a signal arrives, then resolves with the exit code. */
 export async function serveVmcp(options: ServeCommandOptions): Promise<number> {
   const graceMs = shutdownGraceMs(options.env)
   const read = await readChecked(options, 'none')
@@ -151,11 +151,11 @@ export async function serveVmcp(options: ServeCommandOptions): Promise<number> {
 interface ServeContext {
   readonly log: Log
   readonly events: Events
-  /** Undefined: the server's default. */
+  /** Undefined for the server's default. */
   readonly graceMs: number | undefined
 }
 
-/** Serves until `until` settles. Its result limits how long requests in flight may take from then on. */
+/** Serves until `until` settles. The result limits how long requests in flight may still take. */
 async function serveOne(
   options: ServeCommandOptions,
   read: ReadConfig,
@@ -268,7 +268,7 @@ async function serveWorker(
   read: ReadConfig,
   context: ServeContext,
 ): Promise<void> {
-  // A terminal signals all processes at once. Ignore the signal: the primary stops this process.
+  // A terminal signals all processes of the group at once. Ignore the signal: the primary stops this process.
   void stopSignal(new AbortController())
   await serveAsWorker(async (link) => {
     const started = Promise.withResolvers<VmcpServer>()

@@ -14,10 +14,10 @@ const bounds: Readonly<Record<Kind, MemoryStoreOptions>> = {
   logins: {},
 }
 
-/** A live primary responds immediately. A primary that does not is treated as gone. */
+/** A live primary responds immediately. A primary that does not respond is treated as dead. */
 const longestMs = 10_000
 
-/** Returns the handlers of the primary. */
+/** Returns the primary's handlers. */
 export function offerMemory(of: Readonly<Record<Kind, MemoryStoreOptions>> = bounds): Handlers {
   return Object.fromEntries(
     Object.entries(of).map(([kind, options]) => {
@@ -27,7 +27,7 @@ export function offerMemory(of: Readonly<Record<Kind, MemoryStoreOptions>> = bou
   )
 }
 
-/** Returns the stores of a worker. */
+/** Returns a worker's stores. */
 export function sharedMemory(channel: WorkerChannel): Readonly<Record<Kind, Store>> {
   const store = (kind: Kind) =>
     makeRemoteStore((call) => channel.call(nameOf(kind), call, { withinMs: longestMs }))

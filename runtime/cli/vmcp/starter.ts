@@ -1,6 +1,6 @@
 /**
- * Creates configurations from a group name and a list of backends: the starter file of `vmcp init`, and the quick mode
- * of `vmcp serve --group`. Quick mode has no file, and listens on loopback addresses only.
+ * Creates configurations from a group name and a list of backends. `vmcp init` writes them to a starter file; the quick
+ * mode of `vmcp serve --group` serves them. Quick mode has no file and listens only on loopback addresses.
  */
 import { writeYaml } from '../../../schemas/yaml/index.ts'
 import { renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -19,8 +19,8 @@ export function starterFile(group: string, backends: readonly string[]): string 
 }
 
 /**
- * Writes the file atomically, readable by its owner only. Throws INVALID_CONFIG when it cannot be written, or when it
- * exists and is not empty, because it may contain edits.
+ * Writes the file atomically, with read access only for its owner. Throws INVALID_CONFIG when it cannot be written, or
+ * when it exists and is not empty, because it may contain edits.
  */
 export function writeStarter(path: string, text: string): void {
   if (statSync(path, { throwIfNoEntry: false })?.size)

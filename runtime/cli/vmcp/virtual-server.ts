@@ -12,8 +12,8 @@ import { readChecked, withSwap } from './serve.ts'
 const maxUpstreams = 1
 
 /**
- * Serves a proxy's file as a virtual server with one backend, in the foreground until a signal. Resolves with the exit
- * code.
+ * Serves a proxy's file as a virtual server with one backend, in the foreground until a signal arrives. Resolves with
+ * the exit code.
  */
 export async function serveAsVirtualServer(request: VirtualServerRequest): Promise<number> {
   const { env, host, port, allowedOrigins, authServerFile, lockKeeper } = request

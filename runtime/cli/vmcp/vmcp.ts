@@ -1,5 +1,5 @@
 /**
- * `gatehouse vmcp serve|validate|init`: many MCP servers behind one address.
+ * `gatehouse vmcp serve|validate|init` combines many MCP servers behind one address.
  *
  * `serve` runs in the foreground until SIGINT or SIGTERM, and applies changes to its configuration file without a
  * restart. When a changed file has errors, it reports them and keeps the running configuration.
@@ -170,7 +170,7 @@ function readConfig(options: ServeOptions): ReadConfig {
   return { config: options.optimizer && !config.optimizer ? withToolSearch(audited) : audited, ...file }
 }
 
-/** Keyword search only: there is no embedding service. */
+/** Only keyword search, because there is no embedding service. */
 function withToolSearch(config: VmcpConfig): VmcpConfig {
   return {
     ...config,

@@ -1,6 +1,6 @@
 /**
- * Access to the console without a login: only from this machine, and only with the token given when the console was
- * started.
+ * Allows access to the console without a login, but only from this machine and only with the token printed when the
+ * console started.
  *
  * The token is in the fragment of the printed address, so it appears in no log and no Referer. The page sends it in a
  * header, because the browser would send a cookie to every port of this host. Requests through a proxy, from other
@@ -43,7 +43,7 @@ export function anonymousAccess(token: string, caller: Caller): VisitorAccess {
   }
 }
 
-/** Compares in constant time. */
+/** Compares the tokens in constant time. */
 function isEqual(found: string | readonly string[] | undefined, expected: string): boolean {
   if (typeof found !== 'string') return false
   const digest = (text: string): Buffer => createHmac('sha256', 'console').update(text).digest()

@@ -1,6 +1,6 @@
 /**
- * An OpenID Connect provider for console logins, used with a confidential or public client, PKCE and a nonce. Its
- * documents are loaded on the first login and refreshed after an hour.
+ * An OpenID Connect provider for console logins, used with a confidential or public client, PKCE and a nonce. The
+ * provider's documents are loaded on the first login and refreshed after an hour.
  * Source: OpenID Connect Core sections 3.1.2 and 3.1.3, RFC 7636, RFC 9207.
  */
 import type { JWTPayload } from 'jose'
@@ -78,7 +78,7 @@ export class Issuer {
     }).href
   }
 
-  /** Returns the user from a redirect whose state has been checked. Rejects with OAuthClientError. */
+  /** Returns the user for a redirect whose state has already been checked. Rejects with OAuthClientError. */
   async finish(callback: URLSearchParams, { codeVerifier, nonce }: LoginSecrets): Promise<SignedInUser> {
     const { issuer, clientId, clientSecret, redirectUri, fetch, now } = this.#options
     const server = await this.#metadata()
@@ -105,7 +105,7 @@ export class Issuer {
     return { claims, subject, idToken, accessToken }
   }
 
-  /** Returns the issuer's logout URL, or undefined when it has none or is unreachable. */
+  /** Returns the issuer's logout URL, or undefined when the issuer has none or is unreachable. */
   async logoutUrl(idToken: string, returnTo: string): Promise<string | undefined> {
     const server = await this.#metadata().catch(() => undefined)
     const endpoint = server?.['end_session_endpoint']

@@ -1,6 +1,6 @@
 /**
- * Console sessions of this process, keyed by the hash of the cookie value. A session ends 30 minutes after its last use
- * or 8 hours after the login, whichever comes first. Their number is limited.
+ * This process's console sessions, keyed by the hash of the cookie value. A session ends 30 minutes after its last use
+ * or 8 hours after the login, whichever comes first. The number of sessions is limited.
  */
 import { createHash, createHmac, randomBytes } from 'node:crypto'
 import type { Caller } from '../../net/index.ts'

@@ -40,9 +40,9 @@ export interface LoginOptions {
   readonly issuer: Issuer
   /** Issuer, as in the `iss` claim of ID tokens. */
   readonly issuerName: string
-  /** Closed together with the access. */
+  /** Closed when the access is closed. */
   readonly roles: Roles
-  /** URL of the console with its base path, without a trailing slash. */
+  /** The console's URL with its base path, without a trailing slash. */
   readonly publicUrl: string
   readonly now: () => number
   readonly log: Log
@@ -66,7 +66,7 @@ export function loginAccess(options: LoginOptions): VisitorAccess {
       caller,
       csrf,
       freshLogin: now() - authenticatedAt < freshMs,
-      // A user's open streams also end when the user's roles are withdrawn.
+      // A user's open streams also end when the user loses the required roles.
       isLive: async () =>
         sessions.find(id, { touch: false }) !== undefined && isSame(await granted.of(caller), roles),
     }
@@ -171,7 +171,9 @@ function sessionFacts(
   { issuerName, now }: LoginOptions,
 ) {
   const name = [claims['name'], claims['email']].find((text) => typeof text === 'string' && text !== '')
-  /** If there is no time, the issuer may have authenticated the user long ago, unless it was asked to prompt. */
+  /**
+   * Without an authentication time, the issuer may have authenticated the user long ago, unless it was asked to prompt.
+   */
   const authenticatedAt = (): number => {
     const authTime = claims['auth_time']
     if (typeof authTime === 'number') return Math.min(authTime * 1_000, now())
@@ -199,7 +201,7 @@ function requireMethod({ req }: Exchange, method: string): void {
   if (req.method !== method) throw new GatehouseError('METHOD_NOT_ALLOWED', { headers: { allow: method } })
 }
 
-/** Returns a console path. A path that could point elsewhere is replaced with the start page. */
+/** Returns a console path. A path that could lead to another site is replaced with the start page. */
 function pathIn(to: string | null): string {
   const isPath =
     to !== null && to.length <= maxTo && /^\/(?![/\\])[\x21-\x7e]*$/.test(to) && !to.includes('\\')
@@ -214,14 +216,16 @@ function redirect({ res }: Exchange, location: string): void {
   res.writeHead(303, { Location: location }).end()
 }
 
-/** Error codes in an authorization response that no user can cause. Source: RFC 6749 section 4.1.2.1. */
+/** Authorization response error codes that no user can cause. Source: RFC 6749 section 4.1.2.1. */
 const settingsErrors: ReadonlySet<string> = new Set([
   'invalid_request',
   'invalid_scope',
   'unsupported_response_type',
 ])
 
-/** True when the provider rejects this user or this login. Otherwise the provider or the settings have an error. */
+/**
+ * True when the provider rejects this user or this login. Otherwise, the error is in the provider or in the settings.
+ */
 function isLoginRefusal(error: OAuthClientError): boolean {
   const refusal = tokenRefusal(error)
   if (refusal !== 'request') return refusal === 'grant'

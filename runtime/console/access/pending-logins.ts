@@ -1,4 +1,7 @@
-/** Started logins, each bound to the browser that started it, for ten minutes. Their number is limited. */
+/**
+ * Logins in progress, each bound to the browser that started it. They expire after ten minutes, and their number is
+ * limited.
+ */
 import { randomBytes } from 'node:crypto'
 import type { LoginSecrets } from '../../oauth/index.ts'
 
@@ -7,7 +10,7 @@ const maxPending = 10_000
 
 export interface PendingLogin {
   readonly secrets: LoginSecrets
-  /** Path of the page to open after the login. */
+  /** Path of the page to open after login. */
   readonly to: string
   /** True when the issuer was asked to prompt the user. */
   readonly again: boolean
@@ -16,7 +19,7 @@ export interface PendingLogin {
 
 export class PendingLogins {
   readonly #now: () => number
-  /** Keyed by the cookie value of the browser; insertion order is start order. */
+  /** Keyed by the browser's cookie value, in the order in which the logins started. */
   readonly #pending = new Map<string, PendingLogin>()
 
   constructor(now: () => number) {

@@ -1,8 +1,8 @@
 /**
  * Determines a user's console roles from the claims in the ID token, either by claim rules or by the console's
- * policies. Evaluated for each request, so that changed settings also apply to signed-in users.
+ * policies. Roles are evaluated for each request, so that changed settings also apply to signed-in users.
  *
- * Policies grant what they permit. When a decision fails, nothing is granted.
+ * Policies grant what they permit. A decision that fails grants nothing.
  */
 import { own } from '../../../schemas/index.ts'
 import { isDeepStrictEqual } from 'node:util'
@@ -34,7 +34,7 @@ export interface RoleSettings {
 export interface RoleParts {
   /** The current settings. */
   readonly settings: () => RoleSettings
-  /** Id of the console in policies. */
+  /** Id that policies use for the console. */
   readonly server: string
   readonly events: Pick<Events, 'emit' | 'listen'>
   readonly log: Log
@@ -47,7 +47,7 @@ export interface Roles {
 
 type RolesOf = Roles['of']
 
-/** Throws INVALID_CONFIG for invalid policies. Later invalid policies grant nothing. */
+/** Throws INVALID_CONFIG for invalid policies. Policies that become invalid later grant nothing. */
 export function makeRoles(parts: RoleParts): Roles {
   const failures = failuresIn(parts.events)
   const made = ({ authz, roles = [] }: RoleSettings): RolesOf =>
@@ -60,13 +60,13 @@ export function makeRoles(parts: RoleParts): Roles {
     const found = parts.settings()
     if (found === seen) return
     seen = found
-    // When the rules are unchanged by a reload, cached decisions and reported failures stay.
+    // When a reload does not change the rules, cached decisions and reported failures are kept.
     if (isDeepStrictEqual(rulesIn(found), known)) return
     known = rulesIn(found)
     failures.forget()
     rolesOf = orNobody(() => made(found), failures)
   }
-  // Clears reported problems with the old policies without waiting for a visitor.
+  // Clears the problems reported for the old policies without waiting for a visitor.
   const stop = parts.events.listen(({ type }) => {
     if (type === 'config_reloaded') renew()
   })
@@ -103,7 +103,7 @@ interface Failures {
 }
 
 function failuresIn(events: Pick<Events, 'emit'>): Failures {
-  /** Limited by the number of policies in one set. */
+  /** The limit is the number of policies in one set. */
   const failing = new Set<string>()
   let isTold = false
   return {

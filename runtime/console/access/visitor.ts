@@ -1,4 +1,4 @@
-/** The console user, and the permissions that roles grant. */
+/** The console user, and the permissions that the user's roles grant. */
 import type { Caller, Exchange, Stage } from '../../net/index.ts'
 import type { Permission, Role } from '../api.ts'
 
@@ -6,7 +6,7 @@ export interface Visitor {
   /** Undefined in anonymous mode. */
   readonly user: { readonly sub: string; readonly name?: string } | undefined
   readonly roles: readonly Role[]
-  /** The caller used for tool tries. */
+  /** The caller on whose behalf tools are tried. */
   readonly caller: Caller
   /** Required header value for all requests except GET. */
   readonly csrf: string
@@ -20,11 +20,11 @@ export interface Visitor {
 export interface VisitorAccess {
   readonly anonymous: boolean
   /**
-   * Returns undefined when the user is not signed in. Throws HOST_DENIED or FORBIDDEN for requests that must not be
+   * Returns undefined when the user is not signed in. Throws HOST_DENIED or FORBIDDEN for a request that must not be
    * served.
    */
   visitor(exchange: Exchange): Visitor | undefined | Promise<Visitor | undefined>
-  /** Returns the stage for a login or logout path; `path` is below the base path. */
+  /** Returns the stage for a login or logout path; `path` is relative to the base path. */
   route(path: string): Stage<Exchange> | undefined
   close(): Promise<void>
 }
@@ -38,7 +38,7 @@ const ofRole: Readonly<Record<Role, readonly Permission[]>> = {
   auditor: [...viewing, 'policies', 'payloads'],
 }
 
-/** Returns the combined permissions of the roles. Viewing one's own data needs no role. */
+/** Returns the combined permissions of the roles. Users need no role to view their own data. */
 export function permissionsOf(roles: readonly Role[]): readonly Permission[] {
   return [...new Set([...everybody, ...roles.flatMap((role) => ofRole[role])])]
 }

@@ -40,7 +40,7 @@ export function callOf(
   const by = deniedBy(record.denial, errorCode)
   const name = clientText(client)
   const origin = policy?.origin()
-  // Assigns members individually: this runs for every call, and spreads would dominate its cost.
+  // Assigns members individually, because this runs for every call and spreads would dominate the cost.
   const call: Draft<CallView> = {
     id,
     at: iso(at - durationMs),
@@ -87,7 +87,8 @@ function callerOf(caller: Caller | undefined, client: string | undefined): NonNu
 }
 
 /**
- * Returns what rejected a call, from the code of the denial or of its error; undefined when the call was not rejected.
+ * Returns what rejected a call, based on the code of the denial or of the call's error. Returns undefined when the call
+ * was not rejected.
  */
 export function deniedBy(denial: string | undefined, error: ErrorCode | undefined): DeniedBy | undefined {
   if (denial === undefined || denial.startsWith('token_')) return error && byError[error]
@@ -104,7 +105,7 @@ function outcomeOf({ status, outcome }: ExchangeRecord, by: DeniedBy | undefined
   return outcome === 'application_error' ? 'failure' : outcome
 }
 
-/** Policies that denied the call. Policies that permitted it do not explain why something else rejected it. */
+/** Policies that denied the call. Policies that permitted the call do not explain why something else rejected it. */
 export function denyingPolicies({ decision, reason }: PolicyRecord): readonly string[] | undefined {
   return decision === 'deny' ? reason.slice(0, maxPolicies) : undefined
 }

@@ -1,4 +1,4 @@
-/** Filters calls. The server applies it to lists, the pages to live rows. */
+/** Filters calls. The server applies the filter to lists, and the pages apply it to live rows. */
 import type { CallView } from '../api.ts'
 
 /** Empty members match everything. */
@@ -6,7 +6,7 @@ export interface CallFilter {
   /** Substring of the caller's name or subject. */
   readonly caller: string
   readonly backend: string
-  /** Name of the tool, as used by clients or by the backend. */
+  /** Tool name, as used by clients or by the backend. */
   readonly tool: string
   readonly outcome: string
   /** Substring of any text in the call. */

@@ -1,6 +1,6 @@
 /**
- * Stores the arguments and results of calls if recording is on. They are redacted before they are stored, truncated,
- * and limited in total bytes; the oldest are dropped first.
+ * Stores the arguments and results of calls while recording is enabled. They are redacted before they are stored,
+ * truncated, and limited in total size; the oldest are dropped first.
  */
 import { type ExchangeRecord, recordedPayload } from '../../observe/index.ts'
 import type { PayloadView } from '../api.ts'
@@ -9,7 +9,7 @@ import { type RingEntry, Ring } from './ring.ts'
 
 const ringBytes = 32 * 1024 * 1024
 const maxSideBytes = 16 * 1024
-/** Extra bytes beyond the recorded part, so that a credential at the end is redacted completely. */
+/** Extra bytes after the recorded part, so that a credential at its end is redacted completely. */
 const marginBytes = 4 * 1024
 
 export type PayloadMode = 'none' | 'failures' | 'all'

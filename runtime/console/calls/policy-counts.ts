@@ -1,11 +1,11 @@
 /**
- * Counts decisions per policy. Counts are keyed by the text of a policy, because ids are list positions, which change
- * with the configuration.
+ * Counts decisions per policy. Counts are keyed by policy text, because a policy's id is its position in the list,
+ * which changes with the configuration.
  */
 import type { DescribedPolicies } from '../../policy/index.ts'
 
 /**
- * The current set of policies or the previous one: requests in flight finish under the policies that they started with.
+ * The current set of policies or the previous one: requests in flight finish with the policies that they started with.
  */
 interface KnownSet {
   readonly set: DescribedPolicies

@@ -1,4 +1,4 @@
-/** Finds calls: filters, paging and visibility. */
+/** Finds calls, applying filters, paging and visibility. */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type CallView, outcomes, type ListPage, type PayloadView } from '../api.ts'
 import { limitOf } from '../data/pages.ts'
@@ -92,7 +92,7 @@ function remoteCall(recorder: CallRecorder, id: string): StoredCall | undefined 
   return undefined
 }
 
-/** Continues with the notable calls where the ring of all calls ends. */
+/** Where the ring of all calls ends, continues with the notable calls. */
 function* newestFirst({ all, notable }: CallRecorder, from: number): Generator<StoredCall> {
   yield* all.before(from)
   yield* notable.before(Math.min(from, all.oldest?.seq ?? from))

@@ -1,9 +1,9 @@
 /**
- * Records requests for the console: the latest ones, notable ones for longer, and counts per minute. Memory is limited,
- * regardless of what clients send.
+ * Records requests for the console: the latest requests, notable requests for longer, and counts per minute. Memory is
+ * limited, regardless of what clients send.
  *
  * Pings, notifications and the opening of streams are not stored. Unauthenticated requests are stored only among the
- * latest ones, so that they cannot displace the calls of users.
+ * latest requests, so that they cannot displace users' calls.
  */
 import { randomBytes } from 'node:crypto'
 import type { Events, ExchangeRecord, ExchangeRecorder } from '../../observe/index.ts'
@@ -19,7 +19,9 @@ import { Series } from './series.ts'
 const ringBytes = 8 * 1024 * 1024
 const slowMs = 5_000
 const maxText = 128
-/** Approximate size of an entry without its variable-length text: objects, id, times, session and trace. */
+/**
+ * Approximate size of an entry without its variable-length text. Includes the objects, id, times, session and trace.
+ */
 const entryBytes = 600
 
 export interface StoredCall {
@@ -40,7 +42,7 @@ export interface CallRecorderOptions {
   readonly now?: () => number
   /** Selects which calls are stored with their redacted arguments and result. Default: off. */
   readonly payloads?: PayloadMode | undefined
-  /** Size of each ring in bytes (tests). */
+  /** Size of each ring in bytes (for tests). */
   readonly ringBytes?: number
 }
 
@@ -81,7 +83,7 @@ export class CallRecorder implements ExchangeRecorder {
     })
   }
 
-  /** Calls `listener` for every call that is stored from now on. Returns a function that removes the listener. */
+  /** Calls `listener` for every call stored from now on. Returns a function that removes the listener. */
   listen(listener: (stored: StoredCall) => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)

@@ -1,6 +1,6 @@
 /**
- * The latest entries, up to a number of bytes; the oldest are dropped first. Entries are found by their sequence
- * number, which is ascending.
+ * Holds the latest entries, up to a total size in bytes; the oldest entries are dropped first. Entries are looked up by
+ * sequence number; the numbers are ascending.
  */
 export interface RingEntry {
   readonly seq: number
@@ -8,7 +8,7 @@ export interface RingEntry {
   readonly bytes: number
 }
 
-/** The array is compacted when this many slots at its start are empty. */
+/** The array is compacted when this many slots at the start are empty. */
 const compactAfter = 1_024
 
 export class Ring<E extends RingEntry> {
@@ -65,7 +65,7 @@ export class Ring<E extends RingEntry> {
     return entry?.seq === seq ? entry : undefined
   }
 
-  /** Returns the index of the first entry with this number or a greater one. */
+  /** Returns the index of the first entry with this number or a higher one. */
   #firstAt(seq: number): number {
     let low = this.#head
     let high = this.#entries.length

@@ -1,8 +1,8 @@
 /**
  * Call counts, outcomes and durations per minute over the last hour, for the server and each backend.
  *
- * Memory is fixed: 60 minutes of counters for at most 256 backends; further backends share one set. Durations are
- * counted in bins, so that percentiles can be computed for any range of minutes.
+ * Memory use is fixed: 60 minutes of counters for at most 256 backends. Additional backends share one set. Durations
+ * are counted in bins, which makes it possible to compute percentiles for any range of minutes.
  */
 import type { Health, Minute } from '../api.ts'
 import { given, iso } from '../data/texts.ts'
@@ -22,7 +22,7 @@ const failedAt = callsAt + 1
 const deniedAt = callsAt + 2
 const width = callsAt + 3
 
-/** From best to worst. */
+/** Ordered from best to worst. */
 const severity: readonly Health[] = ['healthy', 'unknown', 'degraded', 'unauthenticated', 'unhealthy']
 
 export interface CallSample {
@@ -40,7 +40,7 @@ export interface Totals {
   readonly p95?: number
 }
 
-/** Counters for one hour. A minute's row is cleared when it is reused. */
+/** Counters for one hour. A row is cleared when it is reused for another minute. */
 class Hour {
   readonly #counts = new Uint32Array(minutes * width)
   /** The minute that each row belongs to. */
@@ -165,7 +165,7 @@ export class Series {
   }
 }
 
-/** Returns the upper bound of the percentile's bin, or undefined when there were no calls. */
+/** Returns the upper bound of the bin that contains the percentile, or undefined when there were no calls. */
 function percentile(counts: Uint32Array, share: number): number | undefined {
   const total = counts[callsAt] ?? 0
   if (total === 0) return undefined

@@ -1,5 +1,6 @@
 /**
- * Renders the running configuration as text. It contains no secrets; values that look like secrets are removed as well.
+ * Renders the running configuration as text. The text contains no secrets; values that look like secrets are removed
+ * too.
  */
 import { writeYaml } from '../../../schemas/yaml/index.ts'
 import { isFields } from '../../../schemas/index.ts'
@@ -23,7 +24,7 @@ export function configView(view: ConsoleView): ConfigView {
   }
 }
 
-/** Returns YAML; parts beyond the size limit are JSON. */
+/** Returns YAML, with JSON for parts that exceed the size limit. */
 function textOf(config: unknown): string {
   const redacted = recordedPayload(JSON.stringify(config, withoutLiterals), { whole: true }, maxBytes)
   if (!redacted) return ''

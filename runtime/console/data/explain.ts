@@ -15,10 +15,10 @@ export interface AskedExplanation {
   readonly arguments?: unknown
 }
 
-/** Explains how the running server would decide; `caller` is the user who is asking. */
+/** Explains how the running server would decide. `caller` is the user who made the request. */
 export type Explain = (question: AskedExplanation, caller: Caller) => Promise<ExplainResponse>
 
-/** Rejects with BAD_REQUEST naming the invalid member. */
+/** Rejects with BAD_REQUEST, naming the invalid member. */
 export async function explained(explain: Explain, { body, visitor }: ApiRequest): Promise<ExplainResponse> {
   if (!isFields(body)) throw refused('the body', 'an object')
   const { claims, action, name, arguments: text } = body

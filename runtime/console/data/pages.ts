@@ -8,7 +8,7 @@ import { given, iso } from './texts.ts'
 const defaultLimit = 50
 const maxLimit = 200
 
-/** Facts about the origin of a list that every page contains. */
+/** Facts about a list's origin, included in every page. */
 export interface ListFacts {
   readonly replica: string
   /** Milliseconds since the epoch. */

@@ -24,7 +24,7 @@ interface Definition {
   readonly suspicious: boolean
 }
 
-/** Parsed definitions, kept as long as the catalog holds them. */
+/** Parsed definitions, kept for as long as the catalog contains them. */
 const read = new WeakMap<Buffer, Definition>()
 
 export interface ToolFilter {
@@ -118,7 +118,7 @@ function parse(json: Buffer): Definition {
     inputSchema: tool.raw('inputSchema')?.toString() ?? '{}',
     outputSchema: tool.raw('outputSchema')?.toString(),
     hints: hintsOf(tool.value('annotations')),
-    // Serialized again, so that escaped characters are found too. Control characters become escapes.
+    // Serialized again, so that the search also finds escaped characters. Control characters are replaced with escapes.
     suspicious: hasHidden(JSON.stringify(JSON.parse(json.toString()))),
   }
 }

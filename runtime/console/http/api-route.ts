@@ -1,4 +1,4 @@
-/** A route of the console's API: its request, the required permission and the handler. */
+/** A route in the console's API: its request, the required permission, and the handler. */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Exchange } from '../../net/index.ts'
 import type { Visitor } from '../access/visitor.ts'
@@ -18,22 +18,22 @@ export interface ApiRequest {
 
 export interface ApiRoute {
   readonly method: 'GET' | 'POST' | 'DELETE'
-  /** Below `api/v1/`; `{}` matches one name. */
+  /** Path relative to `api/v1/`; `{}` matches one name. */
   readonly path: keyof Answers
   /** Undefined if any signed-in user may call it. */
   readonly needs?: Permission
-  /** True for actions that need a recent login. */
+  /** True for actions that require a recent login. */
   readonly fresh?: boolean
   /**
-   * Audit type of the action, including rejected requests. The subject is the first name in the path unless `about` is
-   * set.
+   * Audit type of the action, also used for rejected requests. The action's subject is the first name in the path
+   * unless `about` is set.
    */
   readonly action?: ActionType
   /** Returns the subject of an action from an unvalidated body. */
   readonly about?: (body: unknown) => ActionSubject
   /**
-   * The returned value is sent as JSON. If it is undefined, the response is 204 unless the handler has already sent
-   * one.
+   * The returned value is sent as JSON. If it is undefined, the server responds with 204 unless the handler has already
+   * sent a response.
    */
   handle(request: ApiRequest): unknown
 }

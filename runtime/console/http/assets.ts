@@ -1,7 +1,7 @@
 /**
  * Static files for the pages, loaded once and served from memory.
  *
- * A path without a file and without an extension returns the HTML document, whose script reads the path.
+ * A path that has no extension and matches no file returns the HTML document, whose script reads the path.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { extname, join } from 'node:path'
@@ -17,7 +17,7 @@ const contentTypes: Readonly<Record<string, string>> = {
 }
 
 export interface Assets {
-  /** `path` is below the base path and begins with a slash. Throws NOT_FOUND. */
+  /** `path` is relative to the base path and begins with a slash. Throws NOT_FOUND. */
   send(exchange: Exchange, path: string): void
 }
 

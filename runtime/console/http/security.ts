@@ -38,7 +38,7 @@ export function setSecurityHeaders({ res }: Exchange): void {
   for (const [name, value] of Object.entries(responseHeaders)) res.setHeader(name, value)
 }
 
-/** Returns the origins of the console: its public URL or, if it has none, the names of this machine. */
+/** Returns the console's origins: its public URL, or the names of this machine if there is no public URL. */
 export function originsOf(publicUrl: string | undefined, listener: Listener): ReadonlySet<string> {
   if (publicUrl !== undefined) return new Set([new URL(publicUrl).origin])
   const { protocol, port } = new URL(listener.url)
@@ -46,7 +46,7 @@ export function originsOf(publicUrl: string | undefined, listener: Listener): Re
   return new Set(names.map((name) => new URL(`${protocol}//${name}:${port}`).origin))
 }
 
-/** Throws HOST_DENIED or ORIGIN_DENIED. Prevents DNS rebinding, and requests from other pages. */
+/** Throws HOST_DENIED or ORIGIN_DENIED. Prevents DNS rebinding and requests from other pages. */
 export function checkOrigin({ req }: Exchange, origins: ReadonlySet<string>): void {
   const host = req.headers.host?.toLowerCase()
   const hosts = [...origins].map((origin) => new URL(origin).host)

@@ -1,5 +1,5 @@
 /**
- * Publishes events for open pages: calls in batches, health, catalog changes, the number of sessions.
+ * Publishes events for open pages: batches of calls, health, catalog changes, and the number of sessions.
  *
  * Every event has a number and is kept for a while, so that a page can resume after a lost connection. Dropped events
  * are reported as a gap.
@@ -69,7 +69,7 @@ export class Hub {
     ]
   }
 
-  /** Number of the latest event. */
+  /** Sequence number of the latest event. */
   get last(): number {
     return this.#seq
   }

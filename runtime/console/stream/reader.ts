@@ -1,8 +1,8 @@
 /**
- * The event stream of one open page.
+ * The event stream for one open page.
  *
- * The server never waits for a reader. A slow reader misses events and receives a gap event; one that stays behind is
- * disconnected.
+ * The server never waits for a reader. A slow reader misses events and receives a gap event; a reader that does not
+ * catch up is disconnected.
  * Source: HTML Standard, server-sent events.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -17,7 +17,7 @@ const maxReaders = 32
 const maxPerVisitor = 8
 const maxBehindBytes = 256 * 1024
 const heartbeatMs = 5_000
-/** Number of heartbeats that a reader may lag behind. */
+/** Number of heartbeats by which a reader may lag behind. */
 const maxLate = 6
 const retryMs = 2_000
 
@@ -29,7 +29,7 @@ interface OpenStream {
 export class Readers {
   readonly #hub: Hub
   readonly #recorder: CallRecorder
-  /** Open streams, keyed by the function that closes them. */
+  /** Open streams, keyed by the function that closes each one. */
   readonly #open = new Map<() => void, OpenStream>()
 
   constructor(hub: Hub, recorder: CallRecorder) {

@@ -1,6 +1,6 @@
 /**
- * One try of a tool: the call, its progress and its questions. Events wait for the page, limited in number and bytes.
- * Progress and log events are dropped first; the final event is always kept.
+ * One attempt to call a tool: the call, its progress and its questions. Events wait for the page; their number and
+ * total size are limited. Progress and log events are dropped first; the final event is always kept.
  */
 import { randomUUID } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -70,7 +70,7 @@ export class Attempt {
     this.#controller.abort(new Error(why))
   }
 
-  /** Answers an open question. Throws NOT_FOUND when it is not open. */
+  /** Answers an open question. Throws NOT_FOUND when the question is not open. */
   answer(id: string, { action, content }: AskAnswer): void {
     const resolve = this.#asks.get(id)
     if (!resolve) throw new GatehouseError('NOT_FOUND', { detail: 'this question is no longer open' })
@@ -88,7 +88,7 @@ export class Attempt {
     return this.#listener !== undefined
   }
 
-  /** Sets the listener for new events; there is at most one reader. */
+  /** Sets the listener for new events, because there is at most one reader. */
   onEvents(listener: (() => void) | undefined): void {
     this.#listener = listener
   }
@@ -177,7 +177,7 @@ export class Attempt {
     return reply.finally(() => this.#awake())
   }
 
-  /** Any activity restarts the idle timer; the total time limit is unaffected. */
+  /** Any activity restarts the idle timer, but not the total time limit. */
   #awake(): void {
     clearTimeout(this.#quiet)
     this.#quiet = setTimeout(() => this.cancel('the tool was silent for 2 minutes'), quietMs).unref()

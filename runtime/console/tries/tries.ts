@@ -1,6 +1,6 @@
 /**
- * Tries of tools from the console. Each runs as the signed-in visitor, and only this visitor can follow, answer and
- * cancel it. Tries are limited per visitor and in total; an abandoned try is cancelled.
+ * Tool calls that users try from the console. Each runs as the signed-in visitor, and only this visitor can follow,
+ * answer and cancel it. Tries are limited per visitor and in total; an abandoned try is cancelled.
  * Source: HTML Standard, server-sent events.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -33,7 +33,7 @@ export class Tries {
     const own = [...this.#attempts.values()].filter(({ owner }) => owner === visitor.caller.key)
     if (own.filter(({ isDone }) => !isDone).length >= maxPerVisitor)
       throw new GatehouseError('TOO_MANY_TRIES')
-    // Finished tries that were never read make room for new ones.
+    // Finished tries that were never read are removed to make room for new ones.
     if (own.length >= maxPerVisitor) {
       const ended = own.find(({ isDone }) => isDone)
       if (ended) this.#attempts.delete(ended.id)

@@ -6,7 +6,7 @@ export interface SourcePosition {
   readonly column: number
 }
 
-/** A function in the call stack when a script failed, and its position. */
+/** A function that was on the call stack when a script failed, and its position. */
 export interface Trace extends SourcePosition {
   readonly name: string
 }

@@ -1,9 +1,9 @@
 /**
- * Evaluates a workflow template to text, or a single action to its value. Pure: no clock, randomness or I/O, and
- * bounded work.
+ * Evaluates a workflow template to text, or a single action to its value. Pure: uses no clock, randomness or I/O, and
+ * does a bounded amount of work.
  *
- * Differs from Go where Go fails or prints unusable text: a field of null has no value, numbers compare by value, whole
- * numbers print without exponent and are valid indexes.
+ * Differs from Go where Go fails or prints unusable text: a field of null has no value, and numbers compare by value.
+ * Whole numbers are printed without an exponent and are valid indexes.
  * Source: Go text/template; docs/reference/specification/virtual-server.md#compositeTools, compositeTools.
  */
 import type { Command, Node, Operand, Pipe, Template } from '../../../schemas/workflow/index.ts'
@@ -30,13 +30,16 @@ export function expand(template: Template, data: TemplateValue, meter: TemplateM
   return run.text
 }
 
-/** True when the template is a single action, so that its value can be used without converting it to text. */
+/** True when the template is a single action, whose value can be used without converting it to text. */
 export function isSingleAction({ body }: Template): boolean {
   const [first] = body
   return body.length === 1 && first?.kind === 'action' && first.pipe.variables.length === 0
 }
 
-/** Returns the value of a single action, or undefined when it has none. Throws EvaluationError and WorkLimitError. */
+/**
+ * Returns the value of a single action, or undefined when the action has no value. Throws EvaluationError and
+ * WorkLimitError.
+ */
 export function valueOf(template: Template, data: TemplateValue, meter: TemplateMeter): TemplateValue {
   const [first] = template.body
   if (!isSingleAction(template) || first?.kind !== 'action')
@@ -233,7 +236,7 @@ class Run {
     )
   }
 
-  /** Returns the first value that decides, or the last one. Does not evaluate the rest. */
+  /** Returns the first value that decides the result, or the last value. Does not evaluate the remaining arguments. */
   #decide(name: 'and' | 'or', operands: readonly Operand[], dot: TemplateValue, final: Final): TemplateValue {
     if (operands.length + final.length === 0)
       throw new EvaluationError(`wrong number of args for ${name}: want at least 1 got 0`)

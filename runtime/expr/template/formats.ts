@@ -17,16 +17,16 @@ export interface Flags {
   readonly precision: number | undefined
 }
 
-/** Pads to the width. */
+/** Pads the text to the width. */
 export function pad(text: string, { width = 0, minus, zero }: Flags): string {
-  // Widths count code points of one or two units each, so most strings need no counting.
+  // Widths count code points, which have one or two units each, so most strings do not need to be counted.
   const missing = text.length < width * 2 ? width - Array.from(text).length : 0
   if (missing <= 0) return text
   if (minus) return text + ' '.repeat(missing)
   return (zero ? '0' : ' ').repeat(missing) + text
 }
 
-/** Puts zeros between sign and digits. */
+/** Puts zeros between the sign and the digits. */
 function padNumber(text: string, flags: Flags): string {
   const { width = 0, minus, zero } = flags
   if (!zero || minus) return pad(text, { ...flags, zero: false })
@@ -86,7 +86,7 @@ export function formatInteger(value: bigint, verb: string, flags: Flags): string
   const prefix =
     (flags.sharp && !(verb === 'o' && digits.startsWith('0')) ? kind.prefix : '') + (verb === 'O' ? '0o' : '')
   if (precision !== undefined) return pad(sign + prefix + digits, { ...flags, zero: false })
-  // With zero padding, the width includes digits and sign, but not the prefix.
+  // With zero padding, the width includes the digits and the sign, but not the prefix.
   const filled = flags.zero && !minus ? digits.padStart(width - sign.length, '0') : digits
   return pad(sign + prefix + filled, { ...flags, zero: false })
 }

@@ -1,9 +1,9 @@
 /**
- * The functions of the template language. The evaluator implements `and` and `or`, because they do not evaluate all of
- * their arguments.
+ * The template language's functions. The evaluator implements `and` and `or`, because they do not evaluate all of their
+ * arguments.
  *
  * Numbers compare by value, regardless of their kind, and any whole number is a valid index. `quote` accepts any value
- * and returns JSON. Everything else is as in Go.
+ * and returns JSON. Everything else works as in Go.
  * Source: Go text/template, "Functions"; json, fromJson and quote are additions.
  */
 import { own } from '../../../schemas/index.ts'
@@ -35,7 +35,7 @@ type Run = TemplateFunction['run']
 const exactly = (count: number, run: Run): TemplateFunction => ({ least: count, most: count, run })
 const atLeast = (least: number, run: Run): TemplateFunction => ({ least, most: Infinity, run })
 
-/** Functions whose arguments are all evaluated. */
+/** Functions for which all arguments are evaluated. */
 const functions: Readonly<Record<Exclude<FunctionName, 'and' | 'or'>, TemplateFunction>> = {
   not: exactly(1, ([value]) => !truth(value)),
   eq: atLeast(1, (values, meter) => eq(values, meter)),
@@ -171,7 +171,7 @@ function position(value: TemplateValue, last: number): number {
   return Number(at)
 }
 
-/** Returns part of a string (by bytes) or list. A third index only limits the second. */
+/** Returns part of a string (by bytes) or list. A third index only limits the second index. */
 function slice(value: TemplateValue, indexes: readonly TemplateValue[], meter: TemplateMeter): TemplateValue {
   if (isNil(value)) throw new EvaluationError('slice of untyped nil')
   if (indexes.length > 3) throw new EvaluationError(`too many slice indexes: ${indexes.length}`)

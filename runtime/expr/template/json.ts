@@ -1,25 +1,28 @@
 /**
- * Reads and writes JSON in templates. Integers that a float cannot represent stay exact: they become bigint, and are
- * written as numbers.
+ * Reads and writes JSON in templates. Integers that a float cannot represent stay exact, because they become bigint and
+ * are written as numbers.
  *
- * Writes as Go does, without spaces and with sorted names, but without HTML escapes.
+ * Writes JSON like Go, without spaces and with sorted names, but without HTML escapes.
  */
 import { type TemplateMeter, MeteredOutput } from './meter.ts'
 import { EvaluationError, type TemplateValue } from './value.ts'
 import { type ValueStyle, writeValue } from './write-value.ts'
 
-/** A number that may be too long for a float. A match inside a string is harmless and only selects the slower path. */
+/**
+ * Matches a number that may be too long for a float. A match inside a string is harmless and only selects the slower
+ * path.
+ */
 const longNumber = /[0-9]{16}/
 const integer = /^-?[0-9]+$/
-/** More digits than any float has, and few enough to compute with. */
+/** More digits than any float has, but few enough to compute with. */
 const maxDigits = 400
 /**
- * Units of work per value. Exceeds the actual time, because the input of a task must fit into the heap of a worker: a
+ * Units of work per value. The cost exceeds the actual time, because a task's input must fit into a worker's heap: a
  * heap overflow inside a native call (JSON.parse) can crash the whole process. 10 million units allow 3.3 million
- * values; 5 million empty objects exceed a heap of 256 MB, and 10 million crashed the process.
+ * values; 5 million empty objects exceed a 256 MB heap, and 10 million crashed the process.
  */
 const valueUnits = 3
-/** Cost factor for text whose numbers are read one by one. */
+/** Cost factor for text whose numbers are read individually. */
 const exactFactor = 2 * valueUnits
 
 /** Throws SyntaxError, EvaluationError for a number that is too long, and WorkLimitError. */
@@ -50,7 +53,7 @@ export function structureOf(text: string): number {
 }
 
 /**
- * Returns the value as compact JSON; null when it has none. Throws EvaluationError beyond the limits, and
+ * Returns the value as compact JSON, or null when the value is missing. Throws EvaluationError beyond the limits, and
  * WorkLimitError.
  */
 export function jsonText(value: TemplateValue, meter: TemplateMeter): string {

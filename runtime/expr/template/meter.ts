@@ -1,19 +1,22 @@
 /**
- * Limits template evaluation: work, text size, nesting. Operators write the templates, but the data comes from callers
- * and backends. Several expansions can share a meter.
+ * Limits the work, text size and nesting of template evaluation. Operators write the templates, but the data comes from
+ * callers and backends. Several expansions can share a meter.
  */
 import { EvaluationError } from './value.ts'
 
 export interface TemplateLimits {
   /** Maximum size of generated text in bytes. */
   readonly maxBytes: number
-  /** Maximum units of work, about 100 ns each: one per visited value, and one per 64 characters written or compared. */
+  /**
+   * Maximum number of work units, which take about 100 ns each. A unit is one visited value, or 64 characters written
+   * or compared.
+   */
   readonly maxWork: number
 }
 
 export const defaultLimits: TemplateLimits = { maxBytes: 10 * 1024 * 1024, maxWork: 1_000_000 }
 
-/** Maximum nesting of template calls and of written values. */
+/** Maximum nesting of template calls and written values. */
 const maxDepth = 100
 const charactersPerUnit = 64
 
@@ -56,7 +59,7 @@ export class TemplateMeter {
   }
 }
 
-/** Text under construction, metered. */
+/** A text buffer whose size is metered. */
 export class MeteredOutput {
   readonly meter: TemplateMeter
   #bytes = 0

@@ -1,24 +1,23 @@
 /**
- * Formats numbers as Go does: with the shortest digits, or with a given precision, rounding the exact value half to
- * even.
+ * Formats numbers as Go does: with the shortest digits, or with a given precision. Rounds the exact value half to even.
  *
  * Source: Go strconv.FormatFloat, formats e, f and g.
  */
 
 /**
- * Whole numbers below this are written without exponent, so that ids stay readable; Go uses an exponent from a million
- * on.
+ * Whole numbers below this are written without an exponent, so that ids stay readable; Go uses an exponent from a
+ * million on.
  */
 const largestWhole = 2 ** 53
 
-/** Formats a float as it is printed by templates. */
+/** Formats a float as templates print it. */
 export function floatText(value: number): string {
   if (Number.isInteger(value) && Math.abs(value) < largestWhole)
     return Object.is(value, -0) ? '-0' : value.toString()
   return shortest(value)
 }
 
-/** Format g with the shortest digits. */
+/** Formats in style g with the shortest digits. */
 export function shortest(value: number): string {
   const { sign, digits, exponent } = shortestDigits(value)
   return sign + (exponent < -4 || exponent > 5 ? e(digits, exponent) : f(digits, exponent))
@@ -26,7 +25,7 @@ export function shortest(value: number): string {
 
 interface Digits {
   readonly sign: '-' | ''
-  /** Without trailing zeros; `0` for zero. */
+  /** Digits without trailing zeros; `0` for zero. */
   readonly digits: string
   /** Exponent of the first digit. */
   readonly exponent: number
@@ -53,13 +52,13 @@ function f(digits: string, exponent: number): string {
   return `${digits.slice(0, exponent + 1)}.${digits.slice(exponent + 1)}`
 }
 
-/** Format e with `precision` digits after the point. */
+/** Formats in style e with `precision` digits after the point. */
 export function exponential(value: number, precision: number): string {
   const { sign, digits, exponent } = rounded(value, precision + 1)
   return sign + e(digits.padEnd(precision + 1, '0'), exponent)
 }
 
-/** Format g with `precision` digits in total. */
+/** Formats in style g with `precision` digits in total. */
 export function general(value: number, precision: number): string {
   const wanted = Math.max(precision, 1)
   const { sign, digits, exponent } = rounded(value, wanted)
@@ -67,7 +66,7 @@ export function general(value: number, precision: number): string {
   return sign + (exponent < -4 || exponent >= limit ? e(digits, exponent) : f(digits, exponent))
 }
 
-/** Format f with `precision` digits after the point. */
+/** Formats in style f with `precision` digits after the point. */
 export function fixed(value: number, precision: number): string {
   const text = scaled(Math.abs(value), precision)
     .toString()
@@ -80,7 +79,7 @@ export function fixed(value: number, precision: number): string {
 function rounded(value: number, count: number): Digits {
   const { sign, exponent } = shortestDigits(value)
   if (value === 0) return { sign, digits: '0', exponent: 0 }
-  // The shortest digits may have been rounded up to the next power of ten; rounding here may do the same.
+  // The shortest digits may have been rounded up to the next power of ten, and rounding here may do so too.
   let power = count - 1 - exponent
   let text = scaled(Math.abs(value), power).toString()
   if (text.length < count) text = scaled(Math.abs(value), ++power).toString()

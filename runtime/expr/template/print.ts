@@ -8,7 +8,7 @@ import { floatText } from './numbers.ts'
 import { isNil, type TemplateValue } from './value.ts'
 import { type ValueStyle, writeValue } from './write-value.ts'
 
-/** Output for an action without a value. */
+/** Output of an action that has no value. */
 export const noValue = '<no value>'
 
 export function writeAction(value: TemplateValue, out: MeteredOutput): void {
@@ -74,8 +74,8 @@ export function escapeHtml(text: string): string {
 }
 
 /**
- * Matches characters that Go does not consider printable: all but letters, marks, numbers, punctuation, symbols and the
- * space.
+ * Matches characters that Go does not consider printable: everything except letters, marks, numbers, punctuation,
+ * symbols and the space.
  */
 export const unprintable = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu
 

@@ -1,5 +1,5 @@
 /**
- * printf: the verbs of Go's fmt for template values.
+ * Implements printf: the verbs of Go's fmt, for template values.
  *
  * Handles wrong arguments as Go does (`%!d(string=x)`), with one difference: a whole number from JSON is an integer for
  * verbs that require one. Not supported: `%p`, and `%b`, `%x`, `%X` for fractions.
@@ -104,7 +104,7 @@ class Printf {
     if (!this.#goodIndex) return this.#out.write(`%!${verb}(BADINDEX)`)
     if (this.#next >= this.#values.length) return this.#out.write(`%!${verb}(MISSING)`)
     const value = this.#values[this.#next++]
-    // Long fields cost more than their text, because exact digits are computed one by one.
+    // Long fields cost more than their text suggests, because exact digits are computed individually.
     this.#out.meter.spend((width ?? 0) + (precision ?? 0))
     const plus = flags.plus && verb !== 'v'
     this.#write(value, verb, { ...flags, plus, minus, zero, width, precision }, 0)
@@ -137,7 +137,7 @@ class Printf {
     return end >= 0
   }
 
-  /** Reads a width or precision: digits, or `*` for the next argument. */
+  /** Reads a width or precision, which is digits or `*` for the next argument. */
   #size(after: boolean, failure: string): { size: number | undefined; star: boolean; after: boolean } {
     if (this.#format[this.#at] === '*') {
       this.#at += 1

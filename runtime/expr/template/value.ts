@@ -47,7 +47,7 @@ export function truth(value: TemplateValue): boolean {
   return false
 }
 
-/** Returns the type's name in Go. */
+/** Returns Go's name for the type. */
 export function typeName(value: TemplateValue): string {
   if (isNil(value)) return '<nil>'
   if (isList(value)) return '[]interface {}'
@@ -81,7 +81,7 @@ export function sortedNames(object: ValueObject): string[] {
   return Object.keys(object).sort(compareText)
 }
 
-/** Compares by UTF-8 bytes, which is the order of code points, not of code units. */
+/** Compares by UTF-8 bytes. This yields the order of code points, not of code units. */
 export function compareText(a: string, b: string): number {
   const length = Math.min(a.length, b.length)
   for (let at = 0; at < length; at++) {
@@ -92,7 +92,7 @@ export function compareText(a: string, b: string): number {
   return a.length - b.length
 }
 
-/** Surrogates represent code points above all others. */
+/** Surrogates represent the highest code points. */
 function rank(unit: number): number {
   return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit
 }

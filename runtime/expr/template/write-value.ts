@@ -15,7 +15,7 @@ export interface ValueStyle {
   readonly object: Brackets
   readonly name: (name: string) => string
   readonly scalar: (value: Scalar) => string
-  /** True: omits members without a value, like JSON.stringify. */
+  /** If true, omits members without a value, like JSON.stringify. */
   readonly omitsUndefined: boolean
 }
 

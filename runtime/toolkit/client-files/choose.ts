@@ -1,4 +1,4 @@
-/** Selects which of a client's files a command works on. */
+/** Selects the client file that a command works on. */
 import { existsSync } from 'node:fs'
 import { nearest, invalidConfig } from '../../../schemas/index.ts'
 import {
@@ -30,7 +30,7 @@ export function unknownClient(name: string, expected: string): string {
   return `${name}: no such ${expected}${meant} Known clients: ${clientIds.join(', ')}`
 }
 
-/** Returns the file for a scope: the first that exists, or the first that the client would create. */
+/** Returns the file for a scope: the first file that exists, or the first one that the client would create. */
 export function locationFor(client: ClientId, { scope, profile }: LocationChoice, host: Host): Location {
   const { title } = clientRow(client)
   const chosenScope = profile === undefined ? scope : 'profile'
@@ -51,7 +51,7 @@ export function locationFor(client: ClientId, { scope, profile }: LocationChoice
   )
 }
 
-/** Returns all of a client's existing files, without duplicates. */
+/** Returns all existing files of a client, without duplicates. */
 export function existingLocations(client: ClientId, host: Host): readonly Location[] {
   const seen = new Set<string>()
   return locationsOf(client, host).filter(({ file }) => {

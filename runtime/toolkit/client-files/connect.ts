@@ -112,7 +112,7 @@ export async function connectClients(words: readonly string[], url: string): Pro
       const operation = operationOn(client, temporaryEntry, host)
       refuseMissingFolder(operation.location, host)
       const { outcome } = await addEntry(operation, entry)
-      // Keep an entry that existed before.
+      // Keep an entry that already existed.
       if (outcome === 'none') continue
       done.push({ ...operation, wrote: hashOfEntry(entry) })
       printError(`Connected ${word}; its file will be restored at the end.`)

@@ -1,8 +1,8 @@
 /**
  * Reads a client's file and replaces it atomically.
  *
- * Follows symbolic links and replaces their target. Rejects files that replacing would damage: files that
- * belong to other users, files with several hard links, read-only files, and special files.
+ * Follows symbolic links and replaces their target. Rejects files that would be damaged by replacing them: files owned
+ * by other users, files with several hard links, read-only files, and special files.
  */
 import {
   closeSync,
@@ -30,7 +30,7 @@ import { maxFileBytes } from '../clients/index.ts'
 import { systemReason } from '../../config/index.ts'
 
 export interface FileOnDisk {
-  /** Path with symbolic links resolved. */
+  /** The path with symbolic links resolved. */
   readonly target: string
   /** Undefined when the file does not exist. */
   readonly bytes: Buffer | undefined
@@ -66,7 +66,9 @@ function resolveLinks(path: string): string {
   return realpathSync(path)
 }
 
-/** Resolves links in the existing part of the path, so that a file has the same name before and after it is created. */
+/**
+ * Resolves links in the existing part of the path, so that a file's name is the same before and after it is created.
+ */
 function realFolder(folder: string): string {
   if (existsSync(folder)) return realpathSync(folder)
   const parent = dirname(folder)
@@ -87,7 +89,7 @@ export function refuseUnwritable(path: string, { stats }: FileOnDisk): void {
 
 /**
  * Replaces the file with `bytes`: writes a temporary file in the same folder, flushes it, and renames it. Returns false
- * when another program created a new file in the meantime; that file is not replaced.
+ * when another program has created the file in the meantime. That file is not replaced.
  */
 export async function replaceFile(
   { target, stats }: FileOnDisk,
@@ -189,6 +191,6 @@ export function flushFolder(folder: string): void {
     fsyncSync(handle)
     closeSync(handle)
   } catch {
-    // Some systems cannot flush a folder, but the rename is already done.
+    // Some systems cannot flush a folder, but the rename has already happened.
   }
 }

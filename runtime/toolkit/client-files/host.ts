@@ -1,4 +1,4 @@
-/** The host that client paths depend on, and the folder that contains our records. */
+/** Describes the host that client paths depend on, and the folder that contains our records. */
 import { readdirSync } from 'node:fs'
 import { homedir, userInfo } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -25,11 +25,11 @@ export function thisHost(cwd = process.cwd()): Host {
 
 function platformOf(platform: string): Platform {
   if (platform === 'darwin' || platform === 'win32') return platform
-  // Other systems use the same conventions.
+  // All other systems use the same conventions.
   return 'linux'
 }
 
-/** Returns the folder for records and backups. Only its owner can read it. */
+/** Returns the folder for records and backups. Only the folder's owner can read it. */
 export function recordsFolder({ home, env }: Host): string {
   const base = readVariable(env, variables.stateHome) ?? join(home, '.local/state')
   return join(readVariable(env, variables.stateDir) ?? join(base, 'gatehouse'), 'clients')

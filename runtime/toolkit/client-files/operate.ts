@@ -2,7 +2,7 @@
  * Adds the gateway's entry to a client's file, removes it, and undoes the last operation.
  *
  * Each operation reads the file, computes the edit, and replaces the file under a lock if it is unchanged; otherwise it
- * retries. It only changes an entry that Gatehouse wrote, unless `replace` is set.
+ * retries. It changes only entries that Gatehouse wrote, unless `replace` is set.
  */
 import {
   applyChanges,
@@ -35,10 +35,12 @@ export interface FileOperation {
   readonly replace: boolean
   /** Computes the edit without writing it. */
   readonly dryRun: boolean
-  /** For undo: hash of the entry that the operation wrote. Undo does nothing when another operation followed. */
+  /**
+   * For undo: the hash of the entry that the operation wrote. Undo does nothing when another operation has followed.
+   */
   readonly wrote?: string
   readonly now: () => Date
-  /** Called at each step of the work. */
+  /** Called at each step of the operation. */
   readonly onStep?: (step: OperationStep) => void
 }
 
@@ -47,7 +49,7 @@ export type OperationStep = 'read' | 'recorded' | 'written' | 'replaced'
 export interface OperationResult {
   /** `none`: the file needs no change. */
   readonly outcome: 'changed' | 'created' | 'removed' | 'none'
-  /** Original text, and the changes in it. */
+  /** The original text, and the changes to it. */
   readonly text: string
   readonly changes: readonly TextChange[]
   readonly backup: string | undefined
@@ -58,7 +60,7 @@ interface Plan {
   /** Undefined when the file should be removed. */
   readonly text: FileText | undefined
   readonly changes: readonly TextChange[]
-  /** All records to keep, excluding this operation's record. */
+  /** All records to keep, except this operation's record. */
   readonly records: readonly FileRecord[]
   /** This operation's record. Undefined for undo. */
   readonly record?: FileRecord
@@ -169,7 +171,7 @@ async function run(
   )
 }
 
-/** Converts an error in the records folder to INVALID_CONFIG. In that case the client's file is unchanged. */
+/** Converts an error in the records folder to INVALID_CONFIG. In that case, the client's file is unchanged. */
 async function withRecordErrors<T>(folder: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
@@ -180,8 +182,8 @@ async function withRecordErrors<T>(folder: string, work: () => Promise<T>): Prom
 }
 
 /**
- * Undoes our consecutive additions and restores the file from before the first, byte for byte. Returns undefined if
- * another program has changed the file since.
+ * Undoes our consecutive additions and restores the file as it was before the first one, byte for byte. Returns
+ * undefined if another program has changed the file since.
  */
 function planRewind(operation: FileOperation, current: Current): Plan | undefined {
   const { text, path, records } = current
@@ -245,7 +247,7 @@ function makePlan(
   return { text: next, changes, records, record }
 }
 
-/** Returns the entry from before an operation, from the backup. */
+/** Returns the entry as it was before an operation, read from the backup. */
 function formerEntry(
   { location }: FileOperation,
   { action, backup }: FileRecord,
@@ -256,7 +258,7 @@ function formerEntry(
     const { text } = decodeText(bytes, backup ?? '')
     return entryAt(parseDocument(clientRow(location.client).format, text, location.file), path)
   }
-  // A file that was created for the entry had no entry before.
+  // A file that was created for the entry did not contain one before.
   if (action === 'add' && backup === null) return undefined
   throw invalidConfig(`${location.file}: the backup is missing, so the entry cannot be restored`)
 }

@@ -1,8 +1,9 @@
 /**
- * Records the operations on each client's file for undo: changes, hashes before and after, and backups.
+ * Records the operations on each client's file so that they can be undone: changes, hashes before and after, and
+ * backups.
  *
  * For each client file, the state directory contains a file with the last ten operations, readable only by its owner. A
- * record is written before the file is replaced. It takes effect once the file has the recorded hash.
+ * record is written before the file is replaced. The record takes effect once the file has the recorded hash.
  */
 import { createHash } from 'node:crypto'
 import {
@@ -32,10 +33,10 @@ export interface FileRecord {
   /** Number of empty maps that were created on the path to the entry. */
   readonly made: number
   readonly changes: readonly TextChange[]
-  /** Hashes of the whole file. Null when the file did not exist. */
+  /** Hashes of the whole file. Null if the file did not exist. */
   readonly before: string | null
   readonly after: string | null
-  /** Path of the backup. Null when the file did not exist. */
+  /** The backup's path. Null if the file did not exist. */
   readonly backup: string | null
   readonly at: string
 }
@@ -58,7 +59,7 @@ export class Records {
   /** `target` is the path with its links resolved. */
   constructor(folder: string, target: string) {
     this.#folder = folder
-    // 96 bits are sufficient for the files of one user.
+    // 96 bits are enough for one user's files.
     this.#id = createHash('sha256').update(target).digest('hex').slice(0, 24)
   }
 

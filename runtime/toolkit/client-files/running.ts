@@ -2,7 +2,7 @@
  * Detects running clients that write their file from memory and would overwrite a change.
  *
  * On Linux, only processes with the same home folder matter, because other processes use a different file. If processes
- * cannot be listed, none are detected.
+ * cannot be listed, no client is detected as running.
  */
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'

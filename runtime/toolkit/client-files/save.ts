@@ -20,7 +20,7 @@ import type { FolderFile } from '../clients/index.ts'
 export interface Saved {
   /** Names of the files that were written, excluding unchanged files. */
   readonly written: readonly string[]
-  /** Unused files with secrets from an earlier run. */
+  /** Files that contain secrets from an earlier run and are no longer used. */
   readonly stale: readonly string[]
 }
 

@@ -20,7 +20,7 @@ import { unknownClient } from './choose.ts'
 import { readFileOnDisk } from './file.ts'
 import { shortPath } from './host.ts'
 
-/** A file with its entries, or the error that prevented reading it. */
+/** A file with its entries, or the error that occurred while reading it. */
 export interface Source {
   readonly client: ClientId | 'plain' | undefined
   readonly file: string
@@ -29,8 +29,8 @@ export interface Source {
 }
 
 /**
- * Returns the files for the words in a command, or the files of all clients if there are no words. Throws
- * INVALID_CONFIG for a word that is neither a client nor a file.
+ * Returns the files that a command's arguments name, or all clients' files if there are no arguments. Throws
+ * INVALID_CONFIG for an argument that is neither a client nor a file.
  */
 export async function readSources(
   words: readonly string[],
@@ -51,7 +51,7 @@ export async function readSources(
 
 let piped: Promise<Buffer> | undefined
 
-/** Reads at most slightly more than the size limit. Larger input is rejected later. */
+/** Reads at most a little more than the size limit. Larger input is rejected later. */
 async function boundedInput(): Promise<Buffer> {
   claimStandardInput('the client configuration')
   const chunks: Buffer[] = []

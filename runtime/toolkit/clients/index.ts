@@ -1,6 +1,6 @@
 /**
- * MCP clients: locations and contents of their files, conversion of their servers to manifests, and edits of a single
- * entry. Pure: the caller reads and writes the files.
+ * Locates and parses MCP clients' files, converts their servers to manifests, and edits single entries. Pure: the
+ * caller reads and writes the files.
  */
 export { type ClientId, clientIds, clientRow, isClientId } from './catalog/clients.ts'
 export type { Platform, FileScope } from './catalog/client-row.ts'

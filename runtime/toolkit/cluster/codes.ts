@@ -1,4 +1,4 @@
-/** Codes for a cluster: API server, definitions, hooks, Metacontroller, resources. */
+/** Codes for findings in a cluster: API server, definitions, hooks, Metacontroller, resources. */
 export const clusterCodes = {
   'cluster.unreachable': {
     expected: 'a response from the API server',

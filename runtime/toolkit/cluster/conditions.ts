@@ -10,14 +10,14 @@ export function isStale(object: JsonRecord, now = Date.now()): boolean {
   return isBehind(object) && now - changedAt(object) > settledMs
 }
 
-/** True when the status is not for the current generation. */
+/** True when the status does not describe the current generation. */
 export function isBehind(object: JsonRecord): boolean {
   const generation = at(object, 'metadata', 'generation')
   const observed = at(object, 'status', 'observedGeneration')
   return typeof generation === 'number' && (typeof observed !== 'number' || observed < generation)
 }
 
-/** Returns when anything except the status was last written. */
+/** Returns the time when anything except the status was last written. */
 function changedAt(object: JsonRecord): number {
   const times = listAt(object, 'metadata', 'managedFields')
     .filter((entry) => entry['subresource'] !== 'status')

@@ -1,4 +1,6 @@
-/** Access to a kubeconfig context's Kubernetes API. Loads the Kubernetes client and the hooks on demand. */
+/**
+ * Provides access to the Kubernetes API of a kubeconfig context. Loads the Kubernetes client and the hooks on demand.
+ */
 import type { ClusterResponse, ResourcePath } from '../../../hooks/index.ts'
 import { type Fields, fieldsOf, invalidConfig, isFields, listOf } from '../../../schemas/index.ts'
 import type { ReadFailure } from './objects.ts'
@@ -8,11 +10,11 @@ export interface ClusterAccess {
   readonly get: (resource: ResourcePath, query?: Readonly<Record<string, string>>) => Promise<ClusterResponse>
   /** Like `get`, but only returns metadata, so that the values of a Secret are not sent. */
   readonly getMetadata: (resource: ResourcePath) => Promise<ClusterResponse>
-  /** Name of the context. */
+  /** The context's name. */
   readonly context: string
   /** The context's namespace. */
   readonly namespace: string | undefined
-  /** URL of the API server, for messages. */
+  /** The API server's URL, for messages. */
   readonly server: string
 }
 
@@ -27,7 +29,7 @@ export interface ClusterChoice {
   readonly kubeconfig?: string | undefined
 }
 
-/** Throws INVALID_CONFIG when the kubeconfig cannot be read or does not have the context. */
+/** Throws INVALID_CONFIG when the kubeconfig cannot be read or does not contain the context. */
 export async function clusterAccess({
   context: wanted,
   subject,
@@ -54,7 +56,7 @@ export async function clusterAccess({
   }
   const context = config.getCurrentContext()
   const server = config.getCurrentCluster()?.server ?? ''
-  // The client's default when there is no kubeconfig.
+  // The Kubernetes client's default when there is no kubeconfig.
   if (context === 'loaded-context' && server === 'http://localhost:8080')
     throw invalidConfig(`${subject}: ${absent ?? 'there is no kubeconfig'}`)
   if (server === '') throw invalidConfig(`${subject}: the context ${context} has no cluster`)

@@ -11,7 +11,7 @@ export interface ObjectPath {
   readonly name?: string
 }
 
-/** `forbidden` and `absent` concern the object, `unauthorized` and `unreachable` the cluster. */
+/** `forbidden` and `absent` refer to the object, `unauthorized` and `unreachable` to the cluster. */
 export type ReadFailure = 'absent' | 'forbidden' | 'unauthorized' | 'unreachable'
 
 export type ClusterReader = (path: ObjectPath) => Promise<JsonRecord | ReadFailure>

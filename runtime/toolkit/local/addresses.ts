@@ -1,5 +1,5 @@
 /**
- * Assigns a loopback port to each container port of a workload, and rewrites Service URLs to those ports.
+ * Assigns a loopback port to each of a workload's container ports, and rewrites Service URLs to those ports.
  *
  * A workload keeps its port for the lifetime of the session, so URLs survive a restart.
  */
@@ -19,7 +19,7 @@ export class Addresses {
     this.#preferred = preferred
   }
 
-  /** Returns the local port of a workload's container port, and assigns one on first use. */
+  /** Returns the local port for a workload's container port, assigning one on first use. */
   async portOf(
     workload: LocalObject,
     containerPort: number,
@@ -91,14 +91,14 @@ interface ServiceSpec {
   ports?: { port: number; targetPort?: number | string }[]
 }
 
-/** Below the port ranges that Linux, macOS and Windows assign dynamically. */
+/** These ports are below the ranges that Linux, macOS and Windows assign dynamically. */
 const firstPort = 20_000
 const portCount = 12_000
 const maxTries = 50
 
 /**
- * Returns a free loopback port outside the dynamic range. The program that will listen there may need seconds to start;
- * meanwhile the system must not assign the port to another program.
+ * Returns a free loopback port outside the dynamic range. The program that will listen there may take seconds to start.
+ * Meanwhile, the system must not assign the port to another program.
  */
 async function freePort(taken: readonly number[]): Promise<number> {
   for (let tries = 0; tries < maxTries; tries++) {

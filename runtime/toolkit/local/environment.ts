@@ -1,6 +1,6 @@
 /**
- * The environment of local processes. They inherit only what programs need to start, so that a server gets its
- * manifest's environment and not the developer's secrets.
+ * The environment of local processes. Local processes inherit only the variables that programs need to start, so that a
+ * server gets its manifest's environment and not the developer's secrets.
  */
 import type { LogLevelName } from '../../../schemas/index.ts'
 import { delimiter, dirname, resolve } from 'node:path'
@@ -21,8 +21,8 @@ const inheritedNames = new Set([
 const inheritedPattern = /^(npm_config_|https?_proxy$|no_proxy$)/i
 
 /**
- * Returns the environment for child processes and the command that starts this program again. At level `debug`,
- * children also write debug lines.
+ * Returns the environment for child processes and the command that starts this program again. At level `debug`, child
+ * processes also write debug lines.
  */
 export function localEnvironment(level?: LogLevelName): { baseEnv: Record<string, string>; self: string[] } {
   const baseEnv: Record<string, string> = {}

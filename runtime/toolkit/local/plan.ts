@@ -1,8 +1,8 @@
 /**
- * Plans the local process of one workload: its command, environment and port.
+ * Plans the local process for one workload: its command, environment and port.
  *
- * A container with the runtime image runs this program with the container's arguments. Any other container runs the
- * command in its owner's `gatehouse.dev/local-command` annotation instead of the image and args. `$(NAME)` in the
+ * A container with the runtime image runs this program with the container's arguments. For any other container, the
+ * command in its owner's `gatehouse.dev/local-command` annotation runs instead of the image and args. `$(NAME)` in the
  * command expands to one of the container's variables.
  */
 import { join } from 'node:path'
@@ -20,9 +20,9 @@ export interface ProcessPlan {
   readonly ownWords: number
   readonly env: Readonly<Record<string, string>>
   readonly port: number
-  /** True for the port that the user chooses. */
+  /** True if the user chose the port. */
   readonly isEntrance: boolean
-  /** Path that responds with 200 when ready. Undefined when a TCP connection is sufficient. */
+  /** Path that responds with 200 when the process is ready. Undefined when a TCP connection is sufficient. */
   readonly readyPath: string | undefined
   /** True when the command speaks MCP on stdin and stdout, so that `port` needs a bridge. */
   readonly stdio: boolean
@@ -30,7 +30,7 @@ export interface ProcessPlan {
   readonly bridgeMode: 'streamable-http' | 'sse'
   /** URL of this server's web console, with its launch token. Undefined without a console. */
   readonly consoleUrl: string | undefined
-  /** A change to this value requires a process restart. Changed files do not change it. */
+  /** A change to this value requires a process restart. Changes to files do not affect it. */
   readonly fingerprint: string
 }
 
@@ -41,7 +41,7 @@ export interface PlanContext {
   readonly runtimeImage: string
   /** Command that runs this program: `node path/to/gatehouse`. */
   readonly self: readonly string[]
-  /** Folder for the locks of backends that have none yet. */
+  /** Folder for the locks of backends that do not have one yet. */
   readonly pinFirst?: string | undefined
   readonly baseEnv: Readonly<Record<string, string>>
   /** Token that grants access to this session's consoles. */
@@ -91,7 +91,7 @@ export async function planOf(
   return { ...plan, fingerprint: hashOf([plan, template.metadata?.annotations ?? {}]) }
 }
 
-/** Returns a virtual server's console, which listens on this machine only. */
+/** Returns a virtual server's console, which listens only on this machine. */
 async function consoleOf(
   workload: LocalObject,
   parent: LocalObject,
@@ -132,7 +132,7 @@ function commandOf(
   return { argv, ownWords: 0, stdio: parent.spec?.['transport'] === 'stdio' }
 }
 
-/** Separate folders per namespace: backends with the same name in two namespaces are different. */
+/** Separate folders for each namespace, because backends with the same name in two namespaces are different. */
 function pinningOf({ kind, metadata }: LocalObject, { pinFirst }: PlanContext): string[] {
   if (kind !== 'VirtualMCPServer' || pinFirst === undefined) return []
   const { namespace = 'default' } = metadata

@@ -40,14 +40,14 @@ export function podTemplateOf(object: LocalObject): LocalPodTemplate | undefined
   return (object.spec as { template?: LocalPodTemplate } | undefined)?.template
 }
 
-/** Returns the desired replicas. Default: one, as in the API server. */
+/** Returns the desired number of replicas. Default: one, as in the API server. */
 export function replicasOf(object: LocalObject): number {
   return (object.spec as { replicas?: number } | undefined)?.replicas ?? 1
 }
 
 /**
- * Expands a container's value, command word or argument as the kubelet does: `$(NAME)` becomes the value of a variable
- * and `$$` becomes `$`. Unknown names and all other text stay unchanged.
+ * Expands a container's variable value, command word or argument like the kubelet: `$(NAME)` becomes the value of a
+ * variable and `$$` becomes `$`. Unknown names and all other text stay unchanged.
  * Source: Kubernetes core/v1, EnvVar.value, Container.command and args.
  */
 export function expand(text: string, known: Readonly<Record<string, string>>): string {

@@ -1,6 +1,6 @@
 /**
  * Reads policies from manifests, from a virtual server's file, from a document with the fields of `authz`, or from
- * plain Cedar text. The hooks render manifests, so that references and shared policies are resolved as they are in a
+ * plain Cedar text. The hooks render the manifests, so that references and shared policies are resolved as in a
  * cluster.
  */
 import { type Fields, isFields, invalidConfig } from '../../../schemas/index.ts'
@@ -84,7 +84,7 @@ export async function readServers(paths: readonly string[], option = '-f'): Prom
   })
 }
 
-/** Fields of `authz` that affect a decision, and fields that are ignored here. */
+/** Fields of `authz` that affect a decision, and fields that this module ignores. */
 const textMembers = ['entitiesJson', 'groupEntityType', 'groupClaimName', 'roleClaimName'] as const
 const otherMembers = ['name', 'type', 'primaryUpstreamProvider', 'shadowPolicies', 'shadowReplaces']
 

@@ -1,7 +1,7 @@
 /**
  * A `gatehouse dev` session: reconciles manifests with the hooks and runs the rendered workloads as local processes.
  *
- * The caller declares valid manifests only, so an invalid edit changes nothing. All work goes through one queue, so
+ * The caller declares only valid manifests, so an invalid edit changes nothing. All work goes through one queue, so
  * that hooks, files and processes never see a partial change.
  */
 import { randomBytes } from 'node:crypto'
@@ -21,7 +21,7 @@ export interface SessionOptions {
   readonly port: number
   readonly runtimeImage: string
   readonly self: readonly string[]
-  /** Folder for the locks of backends that have none yet. */
+  /** Folder for the locks of backends that do not have one yet. */
   readonly pinFirst?: string | undefined
   readonly baseEnv: Readonly<Record<string, string>>
   /** Private folder for rendered files. */
@@ -32,11 +32,11 @@ export interface SessionOptions {
   readonly onError: (error: unknown) => void
   /** Files and folders of the manifests. The console writes approvals into them. Default none. */
   readonly manifests?: readonly string[]
-  /** Time after which a process that is not ready is reported. */
+  /** Time after which a process that is still not ready is reported. */
   readonly startMs: number
 }
 
-/** A workload of the local cluster and the state of its process. */
+/** A workload in the local cluster, and the state of its process. */
 export interface WorkloadView {
   readonly workload: LocalObject
   readonly parent: LocalObject
@@ -49,7 +49,7 @@ export interface WorkloadView {
   readonly lastEnd?: string
   /** Set until a stdio server responds to its first request. */
   readonly starting?: { readonly since: number; readonly lines: readonly string[] } | undefined
-  /** Error message that a stdio server returned instead of opening a session. */
+  /** Error that a stdio server returned instead of opening a session. */
   readonly refusal?: string | undefined
 }
 
@@ -246,7 +246,7 @@ export function workloadStatus(workload: LocalObject, ready: number): Record<str
   }
 }
 
-/** The system does not allow writing, for example because the disk is full or the folder is read-only. */
+/** Writing failed, for example because the disk is full or the folder is read-only. */
 export class UnwritableFile extends ModuleError {
   constructor(folder: string, code: string) {
     super(`cannot write to ${folder} (${code}); free up space there, or set TMPDIR to another folder`)

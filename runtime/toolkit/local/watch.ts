@@ -11,7 +11,7 @@ export interface FileWatchOptions {
 }
 
 /**
- * Calls `onChange` once a burst of changes is over. Resolves when all files are watched, with the function that stops
+ * Calls `onChange` once a burst of changes is over. When all files are watched, resolves with the function that stops
  * watching.
  */
 export async function watchFiles(

@@ -7,7 +7,7 @@ export interface CheckedManifest {
   readonly manifest: Manifest
   readonly violations: readonly Violation[]
   readonly warnings: readonly string[]
-  /** Secrets and ConfigMaps to which the document refers and which are not in the input. */
+  /** Secrets and ConfigMaps that the document refers to but that are not in the input. */
   readonly unchecked: readonly Unchecked[]
 }
 
@@ -48,13 +48,14 @@ export interface CheckParts {
   readonly references?: ReferenceCheck
   /** Sets of files that are applied separately. Default: a single set. */
   readonly setsOf?: SetsOf
-  /** Objects that kustomizations generate. References to them are valid. */
+  /** The objects that kustomizations generate. References to them are valid. */
   readonly generated?: readonly Pick<Manifest, 'doc' | 'file'>[]
 }
 
 /**
  * Validates all of this project's documents, detects duplicate combinations of kind, namespace and name, and checks
- * references. A document that belongs to sets is compared with documents in the same sets and in no set.
+ * references. A document that belongs to sets is compared with documents in the same sets and with documents that
+ * belong to no set.
  */
 export function checkManifests(
   manifests: readonly Manifest[],
@@ -96,7 +97,10 @@ function isSameSet(a: ReadonlySet<string>, b: ReadonlySet<string>): boolean {
   return a.size === 0 || b.size === 0 || !a.isDisjointFrom(b)
 }
 
-/** Describes in one sentence how many referenced objects are not in the input. Undefined when there are none. */
+/**
+ * Describes in one sentence how many referenced objects are not in the input. Undefined when all of them are in the
+ * input.
+ */
 export function describeUnchecked(checked: readonly CheckedManifest[]): string | undefined {
   const named = checked.flatMap(({ manifest, unchecked }) =>
     unchecked.map(({ kind, name }) => ({ kind, id: `${namespaceOf(manifest)}/${name}` })),

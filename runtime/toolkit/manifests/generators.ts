@@ -48,7 +48,7 @@ function read(folder: string, path: string, file: string): string {
   return readTextFile(whole, `${file}: ${path}`)
 }
 
-/** Parses `NAME=value` lines. Skips blank lines and comments. Keeps values unchanged, including quotes. */
+/** Parses `NAME=value` lines. Skips blank lines and comments. Values are kept unchanged, including quotes. */
 function parseLines(text: string): [string, string][] {
   return text
     .split(/\r?\n/)

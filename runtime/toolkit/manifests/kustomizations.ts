@@ -1,6 +1,6 @@
 /**
  * Finds the kustomizations in the input folders. A kustomization and everything that it includes are applied
- * separately, so they form a set: another set can use the same names, and references stay within the set.
+ * separately, so they form a set. Another set can use the same names, and references stay within the set.
  */
 import { readdirSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
@@ -11,7 +11,7 @@ import { readTextFile, readYaml } from '../../config/index.ts'
 const fileName = /^(kustomization\.ya?ml|Kustomization)$/
 
 export interface Kustomization {
-  /** Path relative to the folder in the user's input. */
+  /** Path relative to the folder that the user specified. */
   readonly file: string
   readonly content: Fields
 }
@@ -22,8 +22,8 @@ export function readKustomizations(paths: readonly string[]): Kustomization[] {
 }
 
 /**
- * Returns the names of the objects that kustomizations generate, without content, which can come from files outside the
- * input. Throws INVALID_CONFIG.
+ * Returns the names of the objects that kustomizations generate. Omits their content, which can come from files outside
+ * the input. Throws INVALID_CONFIG.
  */
 export function generatedNames(paths: readonly string[]): { readonly file: string; readonly doc: Fields }[] {
   return readKustomizations(paths).flatMap(({ file, content }) => {
@@ -61,8 +61,8 @@ function read(file: string): Kustomization {
 }
 
 /**
- * Returns a file's sets: the same object for files of the same sets, and an empty set for a file outside every
- * kustomization.
+ * Returns a file's sets: the same object for files that belong to the same sets, and an empty set for a file outside
+ * every kustomization.
  */
 export type SetsOf = (file: string) => ReadonlySet<string>
 
@@ -104,7 +104,7 @@ export function kustomizationSets(paths: readonly string[]): SetsOf {
 }
 
 /**
- * Returns the paths that a kustomization includes. Files and URLs among them are harmless, because they contain no
+ * Returns the paths that a kustomization includes. Files and URLs among the paths are harmless, because they contain no
  * kustomization.
  */
 function foldersOf(file: string, content: Fields): string[] {

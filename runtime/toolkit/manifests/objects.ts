@@ -1,4 +1,4 @@
-/** Kubernetes objects in the local cluster, and their keys. */
+/** Defines the Kubernetes objects in the local cluster, and their keys. */
 export interface Metadata {
   name: string
   namespace?: string
@@ -22,12 +22,12 @@ export interface LocalObject {
   [field: string]: unknown
 }
 
-/** Returns `Kind.group/version`, or `Kind.version` for core kinds: the group key of Metacontroller's requests. */
+/** Returns `Kind.group/version`, or `Kind.version` for core kinds: the group key in Metacontroller's requests. */
 export function groupKey(object: { apiVersion: string; kind: string }): string {
   return `${object.kind}.${object.apiVersion}`
 }
 
-/** Returns the unique key of an object in the local cluster. */
+/** Returns an object's unique key in the local cluster. */
 export function objectKey(object: LocalObject): string {
   return `${groupKey(object)} ${object.metadata.namespace ?? ''}/${object.metadata.name}`
 }

@@ -12,7 +12,7 @@ import { readTextFile, readYaml, systemReason } from '../../config/index.ts'
 export interface Manifest {
   /** The parsed document. */
   readonly doc: Fields
-  /** File as in the user's input; `-` for standard input. */
+  /** File name as entered by the user; `-` for standard input. */
   readonly file: string
   /** One-based line of the document's first key. */
   readonly line: number
@@ -25,7 +25,7 @@ export interface Manifest {
 
 const extensions = /\.(ya?ml|json)$/
 
-/** Reads all documents in `paths`. Throws INVALID_CONFIG with every read error, each with file and line. */
+/** Reads all documents in `paths`. Throws INVALID_CONFIG, which lists every read error with its file and line. */
 export function readManifests(paths: readonly string[], stdin: () => string): Manifest[] {
   const errors: string[] = []
   const manifests = paths.flatMap((path) => {
@@ -79,7 +79,10 @@ function entriesOf(folder: string): Dirent[] {
   }
 }
 
-/** Returns all documents in a text. Throws INVALID_CONFIG with the file and line of every invalid document. */
+/**
+ * Returns all documents in the given text. Throws INVALID_CONFIG, which lists the file and line of every invalid
+ * document.
+ */
 export function parseManifests(file: string, text: string): Manifest[] {
   const errors: string[] = []
   const manifests = documentsOf(file, text, errors)

@@ -1,4 +1,4 @@
-/** Machine-readable reports of `validate`: JSON, SARIF 2.1.0 for code scanning, JUnit XML for CI. */
+/** Machine-readable reports for `validate`: JSON, SARIF 2.1.0 for code scanning, and JUnit XML for CI. */
 import { formatViolations, type Violation, visibleJson } from '../../../schemas/index.ts'
 import { junitReport, xml } from '../terminal/junit.ts'
 import { version } from '../terminal/version.ts'
@@ -59,7 +59,7 @@ function finding(
     locations: [
       {
         physicalLocation: {
-          // A relative URI reference (RFC 3986) with escaped path segments.
+          // Returns a relative URI reference (RFC 3986) with escaped path segments.
           artifactLocation: { uri: manifest.file.split('/').map(encodeURIComponent).join('/') },
           region: { startLine },
         },

@@ -1,6 +1,6 @@
 /**
- * An HTTP exchange with an untrusted peer. Follows no redirects, limits the body in size and time, and can stop reading
- * a stream early.
+ * An HTTP exchange with an untrusted peer. Does not follow redirects, limits the body's size and duration, and can stop
+ * reading a stream early.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { StringDecoder } from 'node:string_decoder'
@@ -13,13 +13,13 @@ export interface ProbeReply {
   readonly headers: IncomingHttpHeaders
   readonly body: string
   /**
-   * `end`: complete. `enough`: stopped by `until`. `large`: over the size limit. `time`: over the time limit. `cut`:
-   * closed early.
+   * `end`: complete. `enough`: `until` stopped the reading. `large`: over the size limit. `time`: over the time limit.
+   * `cut`: closed early.
    */
   readonly ended: 'end' | 'enough' | 'large' | 'time' | 'cut'
-  /** Local time halfway between the request and the response headers. */
+  /** Local time halfway between sending the request and receiving the response headers. */
   readonly at: number
-  /** Time until the response headers. */
+  /** Time until the response headers arrived. */
   readonly roundTripMs: number
 }
 
@@ -30,7 +30,7 @@ export interface ProbeRequest {
   readonly timeoutMs: number
   /** Receives each chunk. Returns true to stop reading. */
   readonly until?: (chunk: Buffer) => boolean
-  /** Time limit for the body, instead of the remainder of `timeoutMs`. 0 skips the body. */
+  /** Time limit for the body. Default: the remainder of `timeoutMs`. 0 skips the body. */
   readonly bodyMs?: number
 }
 

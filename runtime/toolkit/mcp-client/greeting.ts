@@ -1,5 +1,5 @@
 /**
- * Checks whether an MCP server responds at an address: sends `initialize`, and `server/discover` for a stateless-era
+ * Checks whether an MCP server responds at an address. Sends `initialize`, and `server/discover` for a stateless-era
  * server. Reads an event stream only until the response.
  */
 import { isFields } from '../../../schemas/index.ts'
@@ -12,11 +12,11 @@ import { makePeers, type Peers } from './peers.ts'
 export type Greeting =
   | { readonly kind: 'server'; readonly name: string | undefined }
   | { readonly kind: 'login' }
-  /** An HTTP response that is not an MCP response. */
+  /** The server sent an HTTP response that is not an MCP response. */
   | { readonly kind: 'other'; readonly status: number }
   | { readonly kind: 'silent' }
 
-/** Never rejects. Sends at most three requests of at most `timeoutMs` each. */
+/** Never rejects. Sends at most three requests, each of which takes at most `timeoutMs`. */
 export async function greet(url: string, timeoutMs: number): Promise<Greeting> {
   const target = new URL(url)
   const peers = await makePeers({ target, timeoutMs })
@@ -54,7 +54,7 @@ function greetingOf(answer: AskResult): Greeting {
 async function endSession(peers: Peers, url: URL, { reply }: McpReply): Promise<void> {
   const session = header(reply, headerName.sessionId)
   if (session === undefined) return
-  // When the server rejects this, the session expires on its own.
+  // If the server rejects this request, the session expires on its own.
   await peers.ask(url, { method: 'DELETE', headers: credentials({ session }), bodyMs: 0 })
 }
 

@@ -1,6 +1,6 @@
 /**
- * Requests of a small MCP client, in both protocol eras. Reads a JSON response, or an event stream until it contains
- * the response.
+ * The requests that a small MCP client sends, in both protocol eras. Reads a JSON response, or an event stream until it
+ * contains the response.
  */
 import { isFields, jsonFields } from '../../../schemas/index.ts'
 import {
@@ -31,7 +31,7 @@ export interface McpRequest {
   /** True when no response is expected. */
   readonly notification?: boolean
   readonly session?: string | undefined
-  /** Negotiated revision, after `initialize`. */
+  /** The negotiated revision, after `initialize`. */
   readonly version?: string | undefined
   readonly token?: string | undefined
 }
@@ -53,7 +53,7 @@ export async function askMcp(
   const found: { message?: JsonRecord } = {}
   const reader = sseReader(maxBodyBytes, (event) => {
     const data = event.data()
-    // An asynchronous event is too large for a response to this probe.
+    // An event that arrives asynchronously would be too large for a response to this probe.
     const message = data instanceof Promise ? undefined : responseIn(data.toString())
     if (message?.['id'] === 1 || message?.['id'] === '1') found.message ??= message
   })
@@ -83,14 +83,14 @@ export async function askMcp(
   }
 }
 
-/** Returns the response contained in text. Accepts a byte order mark and a list that contains only the response. */
+/** Returns the response contained in the text. Accepts a byte order mark and a list that contains only the response. */
 function responseIn(text: string): JsonRecord | undefined {
   const json = text.replace(/^\ufeff/, '').trim()
   const message = jsonFields(json.startsWith('[') && json.endsWith(']') ? json.slice(1, -1) : json)
   return message !== undefined && ('result' in message || 'error' in message) ? message : undefined
 }
 
-/** Returns the server's own explanation in the body of a response; undefined when there is none. */
+/** Returns the server's own explanation from a response body, or undefined when there is none. */
 export function explanation({ body }: ProbeReply): string | undefined {
   const text = body.replace(/^\ufeff/, '')
   return wordsOf(text, jsonFields(text))

@@ -1,8 +1,8 @@
 /**
- * Connections used by an examination. URLs on the target's host and port are always allowed. All other URLs come from a
- * server and must not resolve to internal addresses. If the target itself is private, only the addresses of metadata
- * services, and link-local, multicast and unspecified addresses, are rejected. All connections use the HTTP proxy from
- * the environment.
+ * The connections used by an examination. URLs on the target's host and port are always allowed. All other URLs come
+ * from a server and must not resolve to internal addresses. If the target itself is private, only the addresses of
+ * metadata services, and link-local, multicast and unspecified addresses, are rejected. All connections use the HTTP
+ * proxy from the environment.
  */
 import { type LookupAddress, lookup as systemLookup } from 'node:dns'
 import { isIP } from 'node:net'
@@ -25,7 +25,7 @@ import type { NetworkFailure } from '../../net/index.ts'
 export interface PeerOptions {
   readonly target: URL
   readonly timeoutMs: number
-  /** PEM certificates to trust in addition to the system's. */
+  /** PEM certificates to trust in addition to the system's certificates. */
   readonly ca?: string | undefined
   readonly proxy?: ProxyEnvironment | undefined
   /** Replaces the system's resolver (for tests). */
@@ -35,12 +35,12 @@ export interface PeerOptions {
 export interface Peers {
   readonly timeoutMs: number
   readonly ca: string | undefined
-  /** Sends a request under the address rules for the URL's host. */
+  /** Sends a request, applying the address rules for the URL's host. */
   ask(
     url: URL,
     question: Omit<ProbeRequest, 'timeoutMs'> & { readonly timeoutMs?: number },
   ): Promise<ProbeReply | NetworkFailure>
-  /** The same connections as a fetch function, for OAuth. */
+  /** A fetch function that uses the same connections, for OAuth. */
   readonly fetch: Fetch
   /** Returns a URL's addresses that may be dialled. Undefined when an HTTP proxy resolves the name. */
   addresses(url: URL): Promise<readonly LookupAddress[] | NetworkFailure | undefined>

@@ -1,9 +1,9 @@
 /**
- * Finds an MCP server's address by resource name in the current kubeconfig's cluster.
+ * Finds an MCP server's address by resource name in the current kubeconfig context's cluster.
  *
  * Looks for a VirtualMCPServer, MCPServer, MCPRemoteProxy or MCPServerEntry, and returns its `status.url`, or the
- * entry's `spec.remoteUrl`. A name that several kinds use is an error; `kind/name` selects one. Loads the Kubernetes
- * client on demand.
+ * entry's `spec.remoteUrl`. A name that several kinds use is an error; `kind/name` selects one of them. Loads the
+ * Kubernetes client on demand.
  */
 import {
   apiGroup,
@@ -26,8 +26,8 @@ interface Lookup {
 }
 
 /**
- * Throws INVALID_CONFIG for an invalid or ambiguous name, NOT_FOUND when the resource does not exist or has no address
- * yet, and BACKEND_UNREACHABLE when the cluster does not respond.
+ * Throws INVALID_CONFIG for an invalid or ambiguous name, and NOT_FOUND when the resource does not exist or has no
+ * address yet. Throws BACKEND_UNREACHABLE when the cluster does not respond.
  */
 export async function urlOfResource(target: string, namespace: string | undefined): Promise<string> {
   const { kind, name } = split(target)
@@ -96,7 +96,7 @@ async function connect(target: string, namespace: string | undefined): Promise<C
       const { status, body } = await get(resource).catch((error: unknown) => {
         throw unreachable('did not respond', error)
       })
-      // The object or its definition does not exist.
+      // Either the object or its definition does not exist.
       if (status === 404) return { kind }
       if (status === 403) return { kind, forbidden: true }
       if (status === 401) throw unreachable('rejected your credentials')
@@ -120,8 +120,8 @@ function split(target: string): { kind: KindName | undefined; name: string } {
 }
 
 /**
- * An entry refers to a server elsewhere. The `remoteUrl` of a proxy is not returned, because that would bypass the
- * proxy.
+ * An entry refers to a server outside the cluster. The `remoteUrl` of a proxy is not returned, because that would
+ * bypass the proxy.
  */
 function urlIn({ kind, object }: Lookup): string | undefined {
   const url =

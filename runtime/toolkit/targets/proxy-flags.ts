@@ -1,4 +1,4 @@
-/** Shared by the forms of the proxy command: flags from the flag table, and the report of a failed login. */
+/** Code shared by all forms of the proxy command: flags from the flag table, and the report of a failed login. */
 import { type Command, Option } from 'commander'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type FlagRow, proxyFlags, variables } from '../../config/index.ts'
@@ -18,7 +18,7 @@ export function addProxyFlags(command: Command, only: (row: FlagRow) => boolean 
     const byDefault = 'default' in row ? ` (default: ${row.default})` : ''
     const option = new Option(`${row.flag}${value}`, row.help + byDefault).helpGroup(`${row.group}:`)
     if (row.kind === 'list' || row.kind === 'repeat') option.argParser(collect)
-    // Only for completion. The settings check the value together with all others.
+    // Only for completion. The settings validate this value together with all other values.
     if ('values' in row) option.argChoices = [...row.values]
     command.addOption(option)
   }

@@ -28,7 +28,7 @@ interface Workload {
   readonly port?: number
 }
 
-/** Writes the file of one session: names and addresses of its ready servers. */
+/** Writes the file for one session, with the names and addresses of its ready servers. */
 export class RunningNames {
   readonly #folder: string
   #written = ''
@@ -51,18 +51,18 @@ export class RunningNames {
       writeFileSync(`${path}.new`, text, { mode: 0o600 })
       renameSync(`${path}.new`, path)
     } catch {
-      // The session reports an unwritable folder elsewhere. Without the file, only the names are missing.
+      // The session itself reports a folder that is not writable. Without the file, only the names are unavailable.
     }
   }
 }
 
-/** Returns the path of the endpoint, from the status. */
+/** Returns the endpoint's path, taken from the status. */
 function pathOf({ status }: LocalObject): string {
   const url = status?.['url']
   return typeof url === 'string' && URL.canParse(url) ? new URL(url).pathname : '/mcp'
 }
 
-/** Returns all running servers, with those in the newest session first. */
+/** Returns all running servers, starting with those in the newest session. */
 export function runningServers(): readonly RunningServer[] {
   return sessionFolders(prefixes).flatMap(({ folder }) => serversIn(folder))
 }
@@ -95,7 +95,8 @@ function serversIn(folder: string): readonly RunningServer[] {
 }
 
 /**
- * Removes the folders left by killed sessions, including their output and their rendered files, which contain Secrets.
+ * Removes the folders left behind by killed sessions, including their output and their rendered files, which contain
+ * Secrets.
  */
 export function removeAbandoned(): void {
   for (const { folder } of sessionFolders(prefixes)) {
@@ -103,7 +104,7 @@ export function removeAbandoned(): void {
       const content: unknown = JSON.parse(readFileSync(join(folder, fileName), 'utf8'))
       if (isFields(content) && !isRunning(content['pid'])) rmSync(folder, { recursive: true, force: true })
     } catch {
-      // Keep a folder without the file: its session may be starting.
+      // Keep a folder that does not have the file, because its session may be starting.
     }
   }
 }

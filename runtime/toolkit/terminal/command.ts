@@ -1,6 +1,6 @@
 /**
- * The Commander class for every command. Its help fits the terminal, and switches accept a value (`--debug=true`) as in
- * Go programs.
+ * The Commander class for every command. The help fits the terminal, and switches accept a value (`--debug=true`), as
+ * in Go programs.
  */
 import { Argument, Command, Help, type Option } from 'commander'
 
@@ -46,14 +46,14 @@ export class CliCommand extends Command {
 
   /**
    * Rewrites `help a b` to `a b --help`, because commander reads only one word after `help`. Drops `--help` after an
-   * unknown command, so that commander reports the unknown command instead of printing other help.
+   * unknown command, so that commander reports the unknown command instead of printing unrelated help.
    */
   #withHelpAsOption(args: string[]): string[] {
     const names = this.createHelp()
       .visibleCommands(this)
       .map((command) => command.name())
     const at = args.findIndex((arg) => !arg.startsWith('-'))
-    // A command with an action has no `help` subcommand: the word is an operand.
+    // A command with an action has no `help` subcommand, so the word is an operand.
     if (at < 0 || !names.includes('help')) return args
     const [word = '', ...rest] = args.slice(at)
     const path = word === 'help' ? rest.filter((arg) => !arg.startsWith('-')) : [word, ...rest]
@@ -90,7 +90,7 @@ export class CliCommand extends Command {
   }
 }
 
-/** Returns the options in front of a subcommand, as in `gatehouse --debug validate`, that have no effect on it. */
+/** Returns the options that precede a subcommand and have no effect on it, as in `gatehouse --debug validate`. */
 export function droppedOptions(action: Command): readonly string[] {
   const writesLog = action.options.some(({ long }) => long === '--log-level')
   const dropped: string[] = []
@@ -106,7 +106,7 @@ export function droppedOptions(action: Command): readonly string[] {
   return dropped
 }
 
-/** An argument whose suggested values are computed on demand. Other values are accepted too. */
+/** An argument whose suggested values are computed on demand. Values that are not suggested are also accepted. */
 export class NamedArgument extends Argument {
   /** Returns the suggestions for shell completion. */
   readonly names: () => readonly string[]
@@ -117,7 +117,7 @@ export class NamedArgument extends Argument {
   }
 }
 
-/** True for defaults that carry no information. */
+/** True for default values that carry no information. */
 function isTrivial(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return value === false
   return value instanceof Map ? value.size === 0 : Object.keys(value).length === 0

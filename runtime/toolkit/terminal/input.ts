@@ -1,4 +1,4 @@
-/** Standard input of a command. It is read once, for a single option. */
+/** A command's standard input. It can be read once, for a single option. */
 import { readFileSync } from 'node:fs'
 import { invalidConfig } from '../../../schemas/index.ts'
 

@@ -17,7 +17,7 @@ export interface LogFlags {
   readonly debug?: boolean
 }
 
-/** Flags of the running command. */
+/** The running command's flags. */
 let currentFlags: LogFlags = {}
 
 /** Adds the flags to a command. */
@@ -35,7 +35,7 @@ export function addLogFlags(command: Command): Command {
     })
 }
 
-/** True when `--debug` is an option of the command or of one of its parents. */
+/** True when the command or one of its parents has the option `--debug`. */
 function isDebugGiven(action: Command): boolean {
   for (let at: Command | null = action; at; at = at.parent)
     if (at.opts<LogFlags>().debug === true) return true

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { type Command, InvalidArgumentError, type Option } from 'commander'
 import { exactJson, type Fields, invalidConfig, isFields } from '../../../schemas/index.ts'
 
-/** Collects a repeatable option. */
+/** Collects the values of a repeatable option. */
 export function collect(value: string, previous: readonly string[] = []): string[] {
   return [...previous, value]
 }
@@ -63,10 +63,10 @@ function isGiven(command: Command, attribute: string): boolean {
   return command.getOptionValueSource(attribute) === 'cli'
 }
 
-/** An option, whether it has an effect in combination with the others, and the message if it does not. */
+/** An option, whether it has an effect in combination with the other options, and the message to use if it does not. */
 export type IdleRow = readonly [attribute: string, isUsed: boolean, what: string]
 
-/** Throws INVALID_CONFIG with every option that is set but has no effect. */
+/** Throws INVALID_CONFIG, which lists every option that is set but has no effect. */
 export function refuseIdle(command: Command, rows: readonly IdleRow[]): void {
   const idle = rows.flatMap(([attribute, isUsed, what]) => {
     if (isUsed || !isGiven(command, attribute)) return []

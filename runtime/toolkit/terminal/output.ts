@@ -1,8 +1,8 @@
-/** Output of commands: results go to standard output, everything else to standard error. */
+/** Prints the output of commands. Results go to standard output; everything else goes to standard error. */
 
 import { visibleJson } from '../../../schemas/index.ts'
 
-/** Exit codes of every command. */
+/** Exit codes used by every command. */
 export const exitCode = { ok: 0, failed: 1, usage: 2, authentication: 3 } as const
 
 export function print(text: string): void {
@@ -28,7 +28,7 @@ const codes: Record<Style, string> = {
   cyan: '36',
 }
 
-/** Paints text for a terminal; returns it unchanged when colour is off (NO_COLOR, no terminal). */
+/** Adds colour to text for a terminal; returns the text unchanged when colour is off (NO_COLOR, no terminal). */
 export function painter({ colour }: { readonly colour: boolean }): (style: Style, text: string) => string {
   return (style, text) => (colour ? `\u001b[${codes[style]}m${text}\u001b[0m` : text)
 }

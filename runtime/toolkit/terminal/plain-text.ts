@@ -1,6 +1,6 @@
 /**
- * Makes text from servers, programs and documents safe to print: removes control characters, which could move the
- * cursor, hide earlier output or write to the clipboard, and other hidden characters.
+ * Makes text from servers, programs and documents safe to print. Removes hidden characters, including control
+ * characters, which could move the cursor, hide earlier output or write to the clipboard.
  */
 import { StringDecoder } from 'node:string_decoder'
 import { stripVTControlCharacters } from 'node:util'
@@ -25,7 +25,10 @@ export function quantity(count: number, noun: string): string {
 /** Maximum length of an unfinished line that is buffered until its end arrives. */
 const maxLineChars = 65_536
 
-/** Returns a writer of program output: a file or pipe gets the bytes, a terminal gets whole lines through `forTerminal`. */
+/**
+ * Returns a writer for program output. A file or pipe gets the raw bytes; a terminal gets whole lines that have passed
+ * through `forTerminal`.
+ */
 export function outputWriter(stream: NodeJS.WriteStream): (chunk: Buffer) => void {
   if (!stream.isTTY) return (chunk) => void stream.write(chunk)
   const decoder = new StringDecoder('utf8')

@@ -34,13 +34,13 @@ function refuseDropped(action: Command): void {
 
 /** Runs the command line and sets the exit code. */
 export async function runProgram(program: Command): Promise<void> {
-  // A reader that closes the pipe early, such as head, is not an error.
+  // A reader such as head that closes the pipe early does not cause an error.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(exitCode.ok)
     printError(`Error: standard output: ${error.message}`)
     process.exit(exitCode.failed)
   })
-  // Ignore write errors on stderr: they must not change the work or the exit code.
+  // Ignore write errors on stderr, because they must not affect the work or the exit code.
   process.stderr.on('error', () => {})
   try {
     await program.parseAsync()
@@ -51,7 +51,7 @@ export async function runProgram(program: Command): Promise<void> {
 
 /** Prints the error once and returns the exit code. */
 async function codeOf(error: unknown): Promise<number> {
-  // Commander has already printed its message. Help and version end with code 0.
+  // Commander has already printed its message. Help and version exit with code 0.
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCode.ok : exitCode.usage
   // The message can contain text from a server or document.
   printError(`Error: ${forTerminal(error instanceof Error ? error.message : String(error))}`)

@@ -1,4 +1,4 @@
-/** Stop requests for a command: signals, or a message when it runs in a thread of `gatehouse dev`. */
+/** Handles stop requests for a command: signals, or a message when the command runs in a thread of `gatehouse dev`. */
 import { constants } from 'node:os'
 import { parentPort } from 'node:worker_threads'
 import { exitCode } from './output.ts'
@@ -30,7 +30,7 @@ export function stopSignal(
 }
 
 /**
- * Returns the exit code of a command that a signal stopped before it finished: 128 plus the signal number, as in a
+ * Returns the exit code for a command that a signal stopped before it finished: 128 plus the signal number, as in a
  * shell.
  */
 export function stoppedExitCode(stop: AbortSignal): number {

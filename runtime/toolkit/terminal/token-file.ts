@@ -3,17 +3,17 @@ import { invalidConfig } from '../../../schemas/index.ts'
 import { systemReason } from '../../config/index.ts'
 import { standardText } from './input.ts'
 
-/** Larger files cannot be a token or a certificate bundle. */
+/** A larger file cannot be a token or a certificate bundle. */
 const maxFileBytes = 1024 * 1024
 
 /**
- * Returns the token or secret in a file; `-` reads standard input. Throws INVALID_CONFIG with the flag, never the
- * content.
+ * Returns the token or secret in a file; `-` reads standard input. Throws INVALID_CONFIG, which names the flag but
+ * never contains the file's content.
  */
 export function readToken(flag: string, path: string): string {
   const token = readBounded(flag, path).trim()
-  // Only characters that are valid in a header value: the HTTP client would otherwise throw an error that contains the
-  // token.
+  // Accept only characters that are valid in a header value. The HTTP client would otherwise throw an error that
+  // contains the token.
   if (!/^[\x21-\x7e]+$/.test(token)) {
     const what = flag.endsWith('token-file') ? 'token' : 'secret'
     throw invalidConfig(`${flag}: ${path} must contain a single ${what} of visible ASCII characters`)
@@ -21,7 +21,7 @@ export function readToken(flag: string, path: string): string {
   return token
 }
 
-/** Reads a file of at most 1 MiB. Throws INVALID_CONFIG with the flag. */
+/** Reads a file of at most 1 MiB. Throws INVALID_CONFIG, which names the flag. */
 export function readBounded(flag: string, path: string): string {
   try {
     if (path === '-') return standardText(flag)

@@ -1,6 +1,6 @@
 import manifest from '../../../package.json' with { type: 'json' }
-/** This build's version, from package.json; inlined by the bundler. */
+/** This build's version, which the bundler inlines from package.json. */
 export const version: string = manifest.version
 
-/** This version's runtime image. */
+/** The runtime image for this version. */
 export const runtimeImage = `ghcr.io/gatehouse-dev/gatehouse:${version}`

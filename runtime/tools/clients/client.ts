@@ -1,4 +1,4 @@
-/** `gatehouse client list|add|remove|undo|status`: manages the gateway's entry in the files of MCP clients. */
+/** `gatehouse client list|add|remove|undo|status` manages the gateway's entry in MCP clients' files. */
 import { invalidConfig } from '../../../schemas/index.ts'
 import { existsSync } from 'node:fs'
 import {
@@ -34,7 +34,9 @@ import {
 import { type ClientStatus, statusOf } from './status.ts'
 import { greet } from '../../toolkit/mcp-client/greeting.ts'
 
-/** Runs `work` for each client. An error for one client does not stop the others. Returns the exit code. */
+/**
+ * Runs `work` for each client. An error for one client does not stop the work for other clients. Returns the exit code.
+ */
 async function forEachClient(
   words: readonly string[],
   work: (client: ClientId) => Promise<void>,
@@ -117,7 +119,7 @@ export function undoClients(words: readonly string[], options: EntryOptions): Pr
 
 interface OperationReport {
   readonly what: string
-  /** True when inserted text can be printed, because it is only the gateway's entry. */
+  /** True when the inserted text can be printed because it is only the gateway's entry. */
   readonly revealsInserted: boolean
 }
 
@@ -166,7 +168,7 @@ export interface StatusOptions {
   readonly all: boolean
 }
 
-/** Prints the status of the clients in `words`, or of every client that has a file. Returns the exit code. */
+/** Prints the status of the clients named in `words`, or of every client that has a file. Returns the exit code. */
 export async function clientStatus(words: readonly string[], options: StatusOptions): Promise<number> {
   const host = thisHost()
   const clients = words.length > 0 ? words.map(clientNamed) : clientIds
@@ -201,7 +203,7 @@ function asJson(row: ClientStatus, responses: ReadonlyMap<string, string>) {
   }
 }
 
-/** Hides the path and query of an entry that Gatehouse did not write, because they can contain a secret. */
+/** Hides the URL path and query in an entry that Gatehouse did not write, because they can contain a secret. */
 function shownUrl({ state, url }: ClientStatus): string | undefined {
   return url === undefined || state !== 'differs' ? url : new URL(url).origin
 }

@@ -1,5 +1,5 @@
 /**
- * `gatehouse import`: converts the servers of MCP clients to manifests. Starts and downloads nothing, and does not
+ * `gatehouse import` converts MCP clients' servers to manifests. Does not start or download anything, and does not
  * change any client's file.
  */
 import { invalidConfig, own } from '../../../schemas/index.ts'
@@ -93,7 +93,7 @@ async function convertOptions(options: ImportOptions, host: Host): Promise<Conve
   }
 }
 
-/** Throws INVALID_CONFIG for an unknown server or variable, whose option would have no effect. */
+/** Throws INVALID_CONFIG for an unknown server or variable, because its option would have no effect. */
 function refuseUnmatched(options: ImportOptions, { entries }: Conversion): void {
   const servers = new Set(entries.flatMap(({ entry, object }) => [entry.name, object?.split('/')[1]]))
   const noServer = options.image.map((text) => pairOf(text)[0]).find((name) => !servers.has(name))
@@ -111,7 +111,7 @@ function pairOf(text: string): readonly [string, string] {
   return [name, image]
 }
 
-/** Returns a function that resolves variables from the environment, or asks on the terminal, once per variable. */
+/** Returns a function that resolves variables from the environment, or prompts on the terminal, once per variable. */
 async function resolver(
   entries: readonly ClientEntry[],
   { env }: Host,

@@ -1,6 +1,6 @@
 /**
- * The report of `import`: the outcome, the reasons and the next steps for each file and server. Contains names, never
- * values.
+ * Creates the report for `import`: the outcome, the reasons and the next steps for each file and server. The report
+ * contains names, never values.
  */
 import {
   type Conversion,

@@ -25,11 +25,11 @@ export interface ClientStatus {
   readonly file: string
   readonly exists: boolean
   readonly state: EntryState
-  /** Server names in the file. */
+  /** Names of the servers in the file. */
   readonly servers: readonly string[]
-  /** URL in the entry, if any. */
+  /** The URL in the entry, if any. */
   readonly url: string | undefined
-  /** Reason for unreadable and shadowed. */
+  /** The reason for the states unreadable and shadowed. */
   readonly why: string | undefined
 }
 
@@ -80,7 +80,7 @@ function rowOf(location: Location, name: string, records: string): ClientStatus 
   }
 }
 
-/** Returns the first URL in the entry: its own, or an argument of the bridge program. */
+/** Returns the first URL in the entry: the entry's own URL, or an argument of the bridge program. */
 function urlIn(entry: unknown): string | undefined {
   if (typeof entry === 'string') return /^https?:\/\//.test(entry) && URL.canParse(entry) ? entry : undefined
   if (typeof entry !== 'object' || entry === null) return undefined
@@ -91,7 +91,7 @@ function urlIn(entry: unknown): string | undefined {
   return undefined
 }
 
-/** Precedence of the scopes, as in the clients. */
+/** Precedence of the scopes, the same as in the clients. */
 const order: readonly Location['scope'][] = ['local', 'project', 'profile', 'user']
 
 function shadow(row: ClientStatus, rows: readonly ClientStatus[]): ClientStatus {

@@ -1,4 +1,4 @@
-/** Adds `gatehouse cluster`, and the same commands to the kubectl plugin. */
+/** Adds `gatehouse cluster`, and adds the same commands to the kubectl plugin. */
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { ConnectFlags } from './connect.ts'
 import type { LogsFlags } from './logs.ts'

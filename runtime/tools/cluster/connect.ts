@@ -6,7 +6,7 @@ import { type ClusterFlags, openCluster, parseNamed, readNamed } from './reader.
 import { textAt } from '../../toolkit/cluster/objects.ts'
 
 export interface ConnectFlags extends ClusterFlags {
-  /** 0 for a free port. */
+  /** 0 selects a free port. */
   readonly port: number
 }
 
@@ -22,7 +22,7 @@ export async function clusterConnect(word: string, flags: ConnectFlags, command:
       detail: `${label} has no address; run "${next}" to find the cause`,
     })
   }
-  // Our servers' status contains the Service, with the scheme from spec.tls.
+  // The status of our servers contains the Service, with the scheme from spec.tls.
   const { protocol, hostname, pathname, port } = new URL(url)
   const [service = '', , isService] = hostname.split('.')
   if (isService !== 'svc')
@@ -47,7 +47,7 @@ export async function clusterConnect(word: string, flags: ConnectFlags, command:
   return isInterrupted() ? exitCode.ok : code
 }
 
-/** kubectl prints its listening address once, then a line per connection. */
+/** kubectl prints its listening address once, then one line per connection. */
 function whenForwarding(stdout: NodeJS.ReadableStream | null, onPort: (port: string) => void): void {
   let text = ''
   let isReported = false

@@ -1,6 +1,6 @@
 /**
- * Findings from the Warning Events of an object and its workloads and pods: newest first, without duplicates. Events
- * from the last hour are warnings.
+ * Returns findings from the Warning Events for an object, its workloads and its pods, newest first and without
+ * duplicates. Events from the last hour are reported as warnings.
  */
 import { type Fields, fieldsOf } from '../../../schemas/index.ts'
 import type { ObjectFacts } from './facts.ts'
@@ -47,7 +47,7 @@ function isOf({ kind, name, workloads }: ObjectFacts, event: Fields): boolean {
   return workloads.some(({ kind: workload, object: { metadata }, pods }) => {
     const { name: own } = fieldsOf(metadata)
     if (object === `${workload} ${String(own)}`) return true
-    // Events for rejected pods of a Deployment refer to its ReplicaSet.
+    // Events about a Deployment's rejected pods refer to its ReplicaSet.
     const set = `ReplicaSet ${String(own)}-`
     if (
       workload === 'Deployment' &&

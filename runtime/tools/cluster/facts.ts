@@ -8,7 +8,7 @@ import { type ClusterView, kindPath, type NamedObject, readNamed, type Unread } 
 import { at, listAt, textAt } from '../../toolkit/cluster/objects.ts'
 
 export interface ReadReference extends SpecReference {
-  /** Only the metadata for a Secret or ConfigMap. */
+  /** For a Secret or ConfigMap, contains only the metadata. */
   readonly found: Fields | Unread
 }
 
@@ -22,7 +22,7 @@ export interface ObjectFacts extends NamedObject {
   readonly namespace: string
   readonly object: Fields
   readonly references: readonly ReadReference[]
-  /** Other members of the group. Undefined for kinds that have no group. */
+  /** The group's other members. Undefined for kinds that have no group. */
   readonly members: readonly { readonly kind: string; readonly object: Fields }[] | undefined
   /** The object's workloads with their pods. */
   readonly workloads: readonly Workload[]

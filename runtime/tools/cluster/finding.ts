@@ -2,7 +2,7 @@
 import { plainReason, reasonRow } from '../../../schemas/reasons/index.ts'
 
 export interface WhyFinding {
-  /** Position in the causal order. */
+  /** The finding's position in the causal order. */
   readonly section: 'spec' | 'refers to' | 'workload' | 'pod' | 'event' | 'backend' | 'rights'
   /** Kind and name. */
   readonly object: string

@@ -1,4 +1,4 @@
-/** Derives the findings about an object from its facts, in causal order. Pure. */
+/** Derives findings about an object from its facts, in causal order. Pure. */
 import { workloadState } from '../../../hooks/index.ts'
 import { type Fields, isKindName } from '../../../schemas/index.ts'
 import { eventFindings } from './events.ts'
@@ -10,7 +10,7 @@ import { at, listAt, textAt } from '../../toolkit/cluster/objects.ts'
 import { clusterCodes } from '../../toolkit/cluster/codes.ts'
 import { conditionsOf, isWarning, type ResourceCondition } from '../../toolkit/cluster/conditions.ts'
 
-/** `why` is the command that explains another object in the namespace, without the object. */
+/** `why` is the command that explains another object in the namespace, without the object's name. */
 export function findingsOf(facts: ObjectFacts, why: string, now = Date.now()): readonly WhyFinding[] {
   return [
     ...specFindings(facts, now),
@@ -108,7 +108,7 @@ function referenceFinding(facts: ObjectFacts, { kind, name, found }: ReadReferen
   return { ...base, ...otherState({ kind, name }, found, why) }
 }
 
-/** Describes another of our resources: its reason and the command that explains it. */
+/** Describes another one of our resources: its reason, and the command that explains it. */
 function otherState(
   { kind, name }: { readonly kind: string; readonly name: string },
   object: Fields,
@@ -138,7 +138,7 @@ function memberFindings(
   const group = isGroup ? labelOf(kind.kind, name) : 'its group'
   const count = found.length === 1 ? '1 member' : `${found.length} members`
   const summary = `${count}, ${found.length - bad.length} ready`
-  // A member that is not ready removes one backend but does not stop the others.
+  // A member that is not ready takes away one backend but does not affect the other backends.
   return [
     { section: 'refers to', object: group, result: found.length > 0 ? 'ok' : 'warning', message: summary },
     ...bad.map((finding): WhyFinding => ({ ...finding, result: 'warning' })),
@@ -183,7 +183,7 @@ function failedReason(object: Fields): string {
   return isRejected ? 'FailedCreate' : 'ProgressDeadlineExceeded'
 }
 
-/** Maximum number of pods to describe per workload. Further pods are only counted. */
+/** Maximum number of pods to describe per workload. Additional pods are only counted. */
 const maxPods = 10
 
 function podFindings(pods: readonly Fields[]): readonly WhyFinding[] {

@@ -22,7 +22,7 @@ export interface Kubectl {
   isInterrupted(): boolean
 }
 
-/** Starts kubectl. Forwards signals, so that it exits with this program. */
+/** Starts kubectl. Forwards signals, so that kubectl exits together with this program. */
 export function startKubectl(args: readonly string[], stdio: StdioOptions): Kubectl {
   const child = spawn('kubectl', args, { stdio })
   let interrupted = false

@@ -1,4 +1,4 @@
-/** `gatehouse cluster logs` prints the logs of all of an object's pods with `kubectl logs`. */
+/** `gatehouse cluster logs` uses `kubectl logs` to print the logs of all pods that belong to an object. */
 import { type Fields, GatehouseError, invalidConfig } from '../../../schemas/index.ts'
 import { exitCode, printError } from '../../toolkit/terminal/output.ts'
 import { outputWriter } from '../../toolkit/terminal/plain-text.ts'
@@ -50,7 +50,7 @@ export async function clusterLogs(word: string, flags: LogsFlags): Promise<numbe
     child.stdout?.on('data', outputWriter(process.stdout))
     return ended
   }
-  // Run sequentially unless following, so that lines from different pods are not mixed.
+  // Runs are sequential unless following, so that lines from different pods are not mixed.
   const codes: number[] = []
   if (flags.follow) codes.push(...(await Promise.all(wanted.map(run))))
   else for (const workload of wanted) codes.push(await run(workload))
@@ -67,7 +67,7 @@ function optionsOf({ follow, since, tail = -1, container }: LogsFlags): readonly
   ]
 }
 
-/** By default, kubectl follows at most five containers. */
+/** By default, kubectl follows a maximum of five containers. */
 function maxRequestsFlag({ pods, object }: Workload): readonly string[] {
   if (typeof pods === 'string') return []
   const containers = pods.flatMap((pod) =>

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * The kubectl plugin `kubectl gatehouse`: the commands of `gatehouse cluster`.
+ * The kubectl plugin `kubectl gatehouse`, which has the same commands as `gatehouse cluster`.
  *
  * kubectl runs the program `kubectl-gatehouse` in PATH.
  * Source: Kubernetes documentation, "Extend kubectl with plugins".

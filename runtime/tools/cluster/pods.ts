@@ -14,7 +14,7 @@ export interface PodProblem {
   readonly message: string
   /** Container whose logs contain more details. */
   readonly container?: string
-  /** True when the problem may resolve itself. */
+  /** True when the problem may resolve on its own. */
   readonly isPassing?: boolean
 }
 

@@ -19,11 +19,11 @@ export interface ClusterFlags {
   readonly kubeconfig?: string
 }
 
-/** The caller has no permission to read the object, or it does not exist. */
+/** The caller has no permission to read the object, or the object does not exist. */
 export type Unread = 'forbidden' | 'absent'
 
 export interface ClusterView {
-  /** From the flag or the context; otherwise `default`. */
+  /** Taken from the flag or the context; otherwise `default`. */
   readonly namespace: string
   readonly context: string
   read(resource: ResourcePath, query?: Readonly<Record<string, string>>): Promise<Fields | Unread>
@@ -34,7 +34,7 @@ export interface ClusterView {
   pages(resource: ResourcePath): AsyncGenerator<readonly Fields[] | Unread>
 }
 
-/** Maximum number of objects of one kind to read for one object. */
+/** Maximum number of objects of each kind to read for one object. */
 const maxListed = 2_000
 
 export async function openCluster({ namespace, context, kubeconfig }: ClusterFlags): Promise<ClusterView> {
@@ -92,7 +92,7 @@ function accessError(
   })
 }
 
-/** Returns the path of a kind of gatehouse.dev. Without a namespace, it covers all namespaces. */
+/** Returns the API path for a gatehouse.dev kind. Without a namespace, the path covers all namespaces. */
 export function kindPath({ plural }: Pick<Kind, 'plural'>, namespace?: string, name?: string): ResourcePath {
   return { group: apiGroup, version: apiVersion.split('/').at(-1) ?? apiVersion, plural, namespace, name }
 }

@@ -18,11 +18,11 @@ export interface ObjectState {
   /** CamelCase. */
   readonly reason: string
   readonly message: string
-  /** `stalled` when waiting will not help. Pods of the previous version may still be serving. */
+  /** `stalled` means that waiting will not help. Pods of the previous version may still be serving. */
   readonly rollout: 'none' | 'in progress' | 'stalled'
 }
 
-/** Conditions that summarize others. */
+/** Conditions that summarize other conditions. */
 const progress: ReadonlySet<string> = new Set(['Ready', 'Reconciling', 'Stalled'])
 /** Reasons that may only summarize other conditions. */
 const summaries: ReadonlySet<string> = new Set(['ConfigInvalid', 'ReferencesNotReady'])

@@ -1,6 +1,7 @@
 /**
- * `gatehouse cluster status` prints one line per object. It reads lists in pages and keeps only the rows of the current
- * page. The first pages of all kinds are printed together, so that columns have their width from the start.
+ * `gatehouse cluster status` prints one line per object. The command reads lists in pages and keeps only the rows of
+ * the current page. The first pages of all kinds are printed together, so that columns have their final width from the
+ * start.
  */
 import { once } from 'node:events'
 import { environment } from '../../config/index.ts'
@@ -240,7 +241,7 @@ function jsonWriter(): Writer {
   }
 }
 
-/** Waits for a slow reader, so that unread output does not accumulate. */
+/** Waits if the reader is slow, so that unread output does not accumulate. */
 async function write(text: string): Promise<void> {
   if (!process.stdout.write(text)) await once(process.stdout, 'drain')
 }

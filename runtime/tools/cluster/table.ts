@@ -1,5 +1,6 @@
 /**
- * Formats rows under a heading page by page. Columns only grow, and the last one is truncated to the terminal width.
+ * Formats rows under a heading, page by page. Columns only become wider, and the last one is truncated to the terminal
+ * width.
  */
 import { oneLine } from '../../toolkit/terminal/plain-text.ts'
 
@@ -19,14 +20,14 @@ export class Table {
   readonly #widths: number[]
   #isFirst = true
 
-  /** `width` is the width of the terminal. Undefined to truncate nothing. */
+  /** `width` is the width of the terminal. If undefined, nothing is truncated. */
   constructor(columns: readonly TableColumn[], width: number | undefined) {
     this.#columns = columns
     this.#width = width
     this.#widths = columns.map(({ title }) => title.length)
   }
 
-  /** Returns the lines of the rows. The first call also returns the heading. */
+  /** Returns the lines for the rows. The first call also returns the heading. */
   lines(rows: readonly (readonly string[])[]): readonly string[] {
     const plain = rows.map((row) => row.map((cell) => oneLine(cell)))
     for (const row of plain) {

@@ -1,4 +1,4 @@
-/** `gatehouse cluster why` prints the findings about an object, one cause, and the next step. */
+/** `gatehouse cluster why` prints the findings about an object, a single cause, and the next step. */
 import { environment } from '../../config/index.ts'
 import { isColoured } from '../../../schemas/index.ts'
 import { exitCode, painter, print, printJson } from '../../toolkit/terminal/output.ts'
@@ -56,7 +56,7 @@ function readyText({ ready, reason, rollout }: ObjectState): string {
   return [readyTexts[ready], ...more].join(', ')
 }
 
-/** Selects the cause: the first failed finding, but prefers a failed pod to the workload that waits for it. */
+/** Selects the cause, which is the first failed finding. Prefers a failed pod to the workload that waits for it. */
 export function conclude(state: ObjectState, findings: readonly WhyFinding[]): Conclusion {
   const failed = findings.filter(({ result }) => result === 'failed')
   const inWorkload =

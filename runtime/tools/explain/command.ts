@@ -1,4 +1,4 @@
-/** `gatehouse explain` explains why a caller can or cannot use an item, from manifests or a running server. */
+/** `gatehouse explain` explains why a caller can or cannot use an item, based on manifests or a running server. */
 import { type Command, Option } from 'commander'
 import { type Fields, invalidConfig } from '../../../schemas/index.ts'
 import { readTextFile } from '../../config/index.ts'
@@ -126,7 +126,7 @@ function textOf({ decision, steps }: Explanation): string {
   ].join('\n')
 }
 
-/** Throws INVALID_CONFIG with the path. */
+/** Throws INVALID_CONFIG, which contains the path. */
 function readFileText(path: string): string {
   if (path === '') throw invalidConfig('--url requires --token-file')
   return readTextFile(path, `${path}:`)

@@ -1,6 +1,6 @@
 /**
- * Explains whether a caller can use an item of a virtual server, stage by stage in the order of a call: name, conflict,
- * filter, pin, policy, limits, quotas, credential, backend. Works on plain data from a running or configured server,
+ * Explains whether a caller can use a virtual server's item. The stages are in the order of a call: name, conflict,
+ * filter, pin, policy, limits, quotas, credential, backend. Operates on plain data from a running or configured server,
  * and makes no requests.
  */
 import { pinRefusal } from '../../observe/index.ts'
@@ -98,7 +98,9 @@ function stop(stage: ExplainedStep['stage'], message: string): ExplainedStep {
   return { stage, verdict: 'stop', message }
 }
 
-/** Explains a missing name: it lost a conflict, belongs to an unlisted backend, or exists under another name. */
+/**
+ * Explains why a name is missing: the item lost a conflict, belongs to an unlisted backend, or has a different name.
+ */
 function missingSteps(
   { items, conflicts, backends, prefixes }: Snapshot,
   { action, name }: ExplainQuestion,

@@ -1,5 +1,5 @@
 /**
- * Queries a running server through its console, which authenticates the caller. The token is only sent to this machine,
+ * Queries a running server through its console, which authenticates the caller. The token is sent only to this machine,
  * and never to the target of a redirect.
  */
 import { GatehouseError, isFields, invalidConfig } from '../../../schemas/index.ts'
@@ -9,7 +9,7 @@ import type { ExplainQuestion, Explanation } from './types.ts'
 const timeoutMs = 10_000
 type LiveQuestion = Omit<ExplainQuestion, 'claims'> & Partial<Pick<ExplainQuestion, 'claims'>>
 
-/** Rejects with INVALID_CONFIG and the next step. */
+/** Rejects with INVALID_CONFIG, which contains the next step. */
 export async function explainLive(url: string, token: string, question: LiveQuestion): Promise<Explanation> {
   const base = URL.canParse(url) ? new URL(url) : undefined
   if (!base || !isLoopbackHost(base.hostname))

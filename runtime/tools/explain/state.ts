@@ -13,7 +13,7 @@ import { readManifests } from '../../toolkit/manifests/read.ts'
 const healths = ['healthy', 'degraded', 'unhealthy', 'unauthenticated', 'unknown'] as const
 const circuits = ['closed', 'open', 'half-open'] as const
 
-/** Throws INVALID_CONFIG with every mistake. */
+/** Throws INVALID_CONFIG, which lists every mistake. */
 export function readState(path: string | undefined): Readonly<Record<string, BackendStateInput>> {
   if (path === undefined) return {}
   const [document] = readManifests([path], () => standardText('--state'))
@@ -49,7 +49,7 @@ function stateOf(value: unknown, path: string, violations: Violation[]): Backend
   }
 }
 
-/** Returns the JSON text of a tool. A bare name becomes a tool without further properties. */
+/** Returns the JSON text of a tool. A bare name becomes a tool without other properties. */
 function toolText(tool: unknown): string {
   return JSON.stringify(typeof tool === 'string' ? { name: tool, inputSchema: { type: 'object' } } : tool)
 }

@@ -1,4 +1,4 @@
-/** The types of an explanation: a server as data, a question, and the steps of the answer. */
+/** Types for an explanation: a server as data, a question, and the steps that answer it. */
 import type { Quota, RuntimeWebhooks } from '../../../schemas/index.ts'
 import type { PolicySet, RuntimePoint } from '../../policy/index.ts'
 
@@ -10,7 +10,7 @@ export interface ExplainedItem {
   readonly name: string
   /** Name that clients see when `name` is too long for them. */
   readonly alias?: string | undefined
-  /** Empty for a workflow. */
+  /** Empty if the item is a workflow. */
   readonly backend: string
   readonly original: string
   /** The rule that hides the item from clients. */
@@ -45,26 +45,26 @@ export interface Snapshot {
   readonly backends: readonly ExplainedBackend[]
   /** Undefined when all callers are allowed. */
   readonly policies?: PolicySet | undefined
-  /** Decides on each request instead of the policies. */
+  /** Decides each request instead of the policies. */
   readonly decisionPoint?: RuntimePoint | undefined
   /** Called before policies are evaluated, and on results. */
   readonly webhooks?: RuntimeWebhooks | undefined
-  /** Describes the guardrails for a call, one line each. */
+  /** Describes the guardrails that apply to a call, one line each. */
   readonly guardrails?: (
     action: Action,
     origin: { readonly backend: string; readonly original: string },
   ) => readonly string[]
-  /** Returns the item name for a URI: the resource itself or a template. */
+  /** Returns the name of the item for a URI, which is the resource itself or a template. */
   readonly resourceKey: (uri: string) => string | undefined
-  /** Upstream provider whose claims the policies read instead of the token's. */
+  /** Upstream provider whose claims the policies read instead of the token's claims. */
   readonly claimsOf?: string | undefined
   /** Backends with a tool lock that was not compared. */
   readonly locked: readonly string[]
   readonly limits: readonly { readonly tool?: string | undefined; readonly text: string }[]
   readonly quotas: readonly Quota[]
-  /** Costs in micro-units, by backend/tool or backend. */
+  /** Costs in micro-units, keyed by backend/tool or by backend. */
   readonly costs: Readonly<Record<string, number>>
-  /** The used share of each quota's fullest budget, by quota name. Empty when no usage is counted. */
+  /** For each quota, keyed by name, the used share of its fullest budget. Empty when no usage is counted. */
   readonly quotaShares: Readonly<Record<string, number>>
   /** True when clients see the search tools instead of all other tools. */
   readonly searchOnly: boolean
@@ -73,7 +73,7 @@ export interface Snapshot {
 }
 
 export interface ExplainQuestion {
-  /** Claims of the caller in question. */
+  /** Claims of the caller that the question is about. */
   readonly claims: Readonly<Record<string, unknown>>
   /** The caller's name when the claims have no `sub`. */
   readonly subject?: string | undefined
@@ -98,14 +98,14 @@ type Stage =
 
 export interface ExplainedStep {
   readonly stage: Stage
-  /** The first `stop` is the reason. Later stops would also block the call. */
+  /** The first `stop` is the reason for the rejection. Later stops would also block the call. */
   readonly verdict: 'pass' | 'stop' | 'note'
   readonly message: string
   readonly details?: readonly string[]
 }
 
 export interface Explanation {
-  /** `undecided` when an external decision point decides and was not called. */
+  /** `undecided` when an external decision point is in charge but was not called. */
   readonly decision: 'allow' | 'deny' | 'not_found' | 'undecided'
   /** The item's backend and original name. */
   readonly target?: { readonly backend: string; readonly original: string } | undefined

@@ -63,7 +63,7 @@ export interface UnlistedBackend {
   readonly message: string
 }
 
-/** Returns the machine-readable report: differences and digests, without the definitions. */
+/** Returns the machine-readable report, which contains differences and digests but no definitions. */
 export function checkReport(checked: readonly CheckedLock[], unlisted: readonly UnlistedBackend[]): object {
   const backends = checked.map(({ backend, locked, failure, counts, drift }) => ({
     backend,

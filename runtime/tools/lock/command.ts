@@ -194,13 +194,13 @@ function write(listed: readonly Pair[], locks: readonly ToolLockSpec[], folder: 
   return isWritten
 }
 
-/** Returns why the lock would be invalid: it is too large, or the name cannot be a backend. */
+/** Returns why the lock would be invalid, for example because it is too large or the backend name is invalid. */
 function lockProblem({ name }: LockTarget, spec: ToolLockSpec): string | undefined {
   const { violations } = validateResource({ apiVersion, kind: 'MCPToolLock', metadata: { name }, spec })
   return violations.length > 0 ? formatViolations(violations) : undefined
 }
 
-/** Reports invalid items, which our servers would not list and which a lock omits. */
+/** Reports invalid items, which our servers do not list and locks do not contain. */
 function reportOmitted({ violations }: Pair[1]): void {
   for (const { message } of violations.problems) printError(visibleText(message))
 }

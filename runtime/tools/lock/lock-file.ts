@@ -1,8 +1,8 @@
 /**
- * Reads a lock's file, and writes it once. The text is verified by parsing before it is written. Formatting a lock of a
- * thousand tools takes seconds, so a running server uses a thread (`writer.ts`).
+ * Reads a lock's file, and writes the file once. The text is verified by parsing before it is written. Formatting a
+ * lock with a thousand tools takes seconds, so a running server uses a thread (`writer.ts`).
  *
- * The file is written atomically and durably: it is written and synchronized under a temporary name, then linked. If
+ * To make the write atomic and durable, the file is written and synchronized under a temporary name, then linked. If
  * several programs see a new backend at the same time, only one of them writes its lock.
  */
 import { randomUUID } from 'node:crypto'
@@ -31,7 +31,9 @@ export interface StoredLock {
   readonly stamp: string
 }
 
-/** Returns undefined when the file does not exist. Throws INVALID_CONFIG when it is not a lock for this backend. */
+/**
+ * Returns undefined when the file does not exist. Throws INVALID_CONFIG when the file is not a lock for this backend.
+ */
 export function readLock(path: string, backend: string, known?: StoredLock): StoredLock | undefined {
   const { bytes, stats } = readFileOnDisk(path)
   if (!bytes || !stats) return undefined
@@ -120,6 +122,6 @@ function removeDraft(draft: string): void {
   try {
     rmSync(draft, { force: true })
   } catch {
-    // The folder no longer exists.
+    // The folder does not exist anymore.
   }
 }

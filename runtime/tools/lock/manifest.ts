@@ -1,4 +1,4 @@
-/** Writes a backend's definitions as a manifest in which every character is visible to a reviewer. */
+/** Writes a backend's definitions to a manifest where every character is visible to a reviewer. */
 import { quotedForKubectl } from '../../../schemas/yaml/index.ts'
 import { isDeepStrictEqual } from 'node:util'
 import { Document, isScalar, Scalar, type ToStringOptions, visit } from 'yaml'
@@ -12,7 +12,7 @@ import type { LockTarget } from './targets.ts'
 type Item = NonNullable<ToolLockSpec['tools']>[number]
 type Listing = NonNullable<SurveyedBackend['listing']>
 
-/** An item of a list: its name and its JSON. */
+/** A list item: its name and its JSON. */
 interface ListedItem {
   readonly key: string
   readonly text: string
@@ -78,7 +78,7 @@ function list(
 }
 
 /**
- * Returns the previous item unchanged when the definition is one of its variants, otherwise a new item with the
+ * Returns the previous item unchanged when the definition is one of its variants; otherwise returns a new item with the
  * previous note.
  */
 export function lockedItem({ key, text }: ListedItem, before: Item | undefined): Item {
@@ -93,7 +93,7 @@ function textOf({ definition, definitionText }: Pick<Item, 'definition' | 'defin
   return definitionText ?? JSON.stringify(definition ?? {})
 }
 
-/** Returns the definition as an object if YAML and JSON parsers preserve it, otherwise as text. */
+/** Returns the definition as an object if YAML and JSON parsers preserve it; otherwise returns it as text. */
 export function plainForm(json: string): Pick<Item, 'definition' | 'definitionText'> {
   const value: object = JSON.parse(json)
   const survives = canonical(JSON.stringify(value)) === canonical(json) && json.isWellFormed()
@@ -138,7 +138,7 @@ function textOfDocument(document: Document, more: ToStringOptions): string {
   return escapeHidden(document.toString({ lineWidth: 0, ...more }))
 }
 
-/** Hidden characters only occur in double-quoted scalars, where YAML supports escapes. */
+/** Hidden characters occur only in double-quoted scalars, where YAML supports escapes. */
 function escapeHidden(yaml: string): string {
   return yaml
     .split('\n')

@@ -1,7 +1,7 @@
 /**
- * Stores locks as files on this machine for trust on first use (`--pin-first`): one manifest per backend, written when
- * the backend is first seen and never changed afterwards. To approve something else, edit the file. A file that is
- * unreadable or belongs to another backend is an error and is never overwritten.
+ * Stores locks as files on this machine for trust on first use (`--pin-first`). Each backend has one manifest, which is
+ * written when the backend is first seen and never changed afterwards. To approve a different definition, edit the
+ * file. A file that is unreadable or belongs to another backend is an error and is never overwritten.
  */
 import { accessSync, constants, mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -18,14 +18,14 @@ type Stored = ReturnType<LockKeeper['keep']>
 
 const ending = '.lock.yaml'
 const fileName = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/
-/** File system limit, without the extension. */
+/** The file system's limit, without the extension. */
 const maxFileName = 255 - ending.length
 
 /** Stores and loads locks. */
 export interface LockStorage extends LockKeeper {
   /**
-   * Returns the configuration with the stored locks, which are read on each call. Locks in the configuration take
-   * precedence, per backend. Throws INVALID_CONFIG for an invalid file.
+   * Returns the configuration with the stored locks, which are read on each call. For each backend, a lock in the
+   * configuration takes precedence. Throws INVALID_CONFIG for an invalid file.
    */
   with(config: VmcpConfig): VmcpConfig
 }
@@ -60,7 +60,7 @@ export function lockFolder(folder: string): LockStorage {
 class LockFolder implements LockStorage {
   readonly #folder: string
   #kinds = new Map<string, BackendKind>()
-  /** Cache of the parsed files. */
+  /** Caches the parsed files. */
   #known = new Map<string, StoredLock>()
 
   constructor(folder: string) {
@@ -68,7 +68,7 @@ class LockFolder implements LockStorage {
   }
 
   /**
-   * Ignores files for backends that are not in this configuration: they belong to other servers or earlier
+   * Ignores files for backends that are not in this configuration, because they belong to other servers or to earlier
    * configurations.
    */
   with(config: VmcpConfig): VmcpConfig {
@@ -130,7 +130,7 @@ const kindsOfWorkloads: Readonly<Record<string, BackendKind>> = {
   server_entry: 'MCPServerEntry',
 }
 
-/** Returns the backends' kinds from metadata that the hooks write. Hand-written files lack it. */
+/** Returns the backends' kinds from metadata that the hooks write. Hand-written files do not contain it. */
 function kindsOf({ backends = [] }: VmcpConfig): Map<string, BackendKind> {
   return new Map(
     backends.flatMap(({ name, metadata }) => {

@@ -1,4 +1,4 @@
-/** Finds the backends to lock, from manifests and flags, and the existing locks in the manifests. */
+/** Finds the backends to lock, which come from manifests and flags, and the existing locks in the manifests. */
 import {
   formatViolations,
   fieldsOf,
@@ -28,7 +28,7 @@ export interface LockInputs {
   readonly targets: readonly LockTarget[]
   /** Names of backends that have no address reachable from this machine. */
   readonly unreachable: readonly string[]
-  /** Locks in the manifests. */
+  /** The locks in the manifests. */
   readonly locks: readonly ToolLockSpec[]
 }
 
@@ -58,7 +58,7 @@ export function targetsOf(
   return { targets, unreachable, locks }
 }
 
-/** Returns the locks in the manifests. Throws INVALID_CONFIG for an invalid one. */
+/** Returns the locks in the manifests. Throws INVALID_CONFIG for an invalid lock. */
 export function locksIn(
   manifests: readonly Manifest[],
   violationsOf: (doc: unknown) => readonly Violation[],
@@ -72,7 +72,8 @@ export function locksIn(
 }
 
 /**
- * For a backend given only in a flag, returns the kind recorded in its lock. Throws INVALID_CONFIG when locks disagree.
+ * For a backend that is given only by a flag, returns the kind recorded in its lock. Throws INVALID_CONFIG when locks
+ * disagree.
  */
 function kindOf(name: string, locks: readonly ToolLockSpec[]): BackendKind {
   const kinds = new Set(
@@ -123,7 +124,7 @@ export function surveyConfig(
   )
 }
 
-/** Throws INVALID_CONFIG when the file cannot be read or has no lock for this name. */
+/** Throws INVALID_CONFIG when the file cannot be read or does not contain a lock for this name. */
 export function proxyLocks(path: string, name: string): readonly RuntimeToolLock[] {
   const manifests = readManifests([path], () => readFileSync(0, 'utf8'))
   const locks = locksIn(manifests, (doc) => validateResource(doc).violations)

@@ -4,9 +4,9 @@ import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import type { LockTask, WrittenLock } from './lock-file.ts'
 
-/** Longer than the largest lock takes. */
+/** Longer than writing the largest lock takes. */
 const deadlineMs = 60_000
-/** Sufficient for a lock of at most 8 MiB. */
+/** Enough for a lock of at most 8 MiB. */
 const heapMb = 512
 
 export type WriterOutcome =

@@ -25,8 +25,8 @@ const plurals: Readonly<Record<string, string>> = {
 }
 
 /**
- * Returns the objects in all namespaces, or in one namespace. Throws INVALID_CONFIG when the cluster has none of the
- * kinds.
+ * Returns the objects in all namespaces, or in one namespace. Throws INVALID_CONFIG when none of the kinds exist in the
+ * cluster.
  */
 export async function readCluster(
   wanted: string | true,
@@ -50,7 +50,7 @@ function documentOf(doc: Fields): SourceDocument {
   return { doc, file: typeof namespace === 'string' ? namespace : 'cluster', lineOf: () => 0 }
 }
 
-/** Returns undefined when the cluster does not have the kind. */
+/** Returns undefined when the kind does not exist in the cluster. */
 async function listKind(
   get: ClusterAccess['get'],
   plural: string,

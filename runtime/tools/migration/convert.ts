@@ -1,8 +1,8 @@
 /**
- * Converts a set of documents, each according to its form, and reports the outcome of each.
+ * Converts a set of documents, each according to its form, and reports each outcome.
  *
- * Objects that the conversion adds are written to the same file as their document; Secrets are written to a separate
- * file. Documents in other API groups stay unchanged.
+ * Objects that the conversion adds for a document are written to the same file. Secrets are written to a separate file.
+ * Documents in other API groups stay unchanged.
  */
 import { basename, extname } from 'node:path'
 import { apiVersion, type Fields, fieldsOf, own, validateRuntime } from '../../../schemas/index.ts'
@@ -18,7 +18,7 @@ import { convertVirtualServer } from './objects/shared-rules.ts'
 
 export interface SourceDocument {
   readonly doc: Fields
-  /** Path for messages. The name of the output file is derived from it. */
+  /** Path for messages. The output file's name is derived from it. */
   readonly file: string
   /** One-based line of a field. */
   readonly lineOf: (path: string) => number
@@ -27,7 +27,7 @@ export interface SourceDocument {
 export interface MigratedDocument {
   readonly file: string
   readonly line: number
-  /** Description of the document: `MCPServer/fetch`, `run configuration`, `virtual server`, … */
+  /** A description of the document: `MCPServer/fetch`, `run configuration`, `virtual server`, … */
   readonly subject: string
   readonly outcome: MigrationOutcome
   readonly rows: readonly (MigrationRow & { readonly line: number })[]
@@ -37,7 +37,7 @@ export interface MigratedDocument {
 
 export interface Migration {
   readonly documents: readonly MigratedDocument[]
-  /** Output by source file: manifests, or the file of a virtual server. */
+  /** The output for each source file: manifests, or a virtual server's file. */
   readonly files: ReadonlyMap<string, readonly Fields[]>
   /** Secrets that the conversion created. Empty values must be filled in. */
   readonly secrets: readonly Fields[]
@@ -73,7 +73,7 @@ export function migrate(sources: readonly SourceDocument[], options: MigrationOp
 interface DocumentResult {
   readonly subject: string
   readonly outcome: MigrationOutcome
-  /** Document to write, if any. */
+  /** The document to write, if any. */
   readonly draft: Fields | undefined
   readonly shown: readonly MigrationRow[]
 }
@@ -123,7 +123,7 @@ function nameOf(file: string, ofInput: string): string {
   return file === '-' ? ofInput : objectName(basename(file, extname(file)))
 }
 
-/** Names in use, by the documents and by added objects. */
+/** Names in use by the documents and the added objects. */
 class Names {
   readonly #used = new Set<string>()
 
@@ -176,7 +176,7 @@ function isVmcpFile(doc: Fields): boolean {
   return ('groupRef' in doc || 'group' in doc) && sections.some((section) => section in doc)
 }
 
-/** Converts a configuration file of a virtual server, which differs from ours only in a few names. */
+/** Converts a virtual server's configuration file, which differs from ours only in a few names. */
 function convertVmcpFile(doc: Fields, tools: ReadonlyMap<string, string>): MigrationDraft {
   const draft = new MigrationDraft(doc)
   draft.rename('group', 'groupRef')

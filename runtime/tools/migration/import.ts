@@ -1,4 +1,4 @@
-/** `gatehouse import toolhive` converts ToolHive documents. Starts nothing, and changes no input. */
+/** `gatehouse import toolhive` converts ToolHive documents. Does not start anything or change any input. */
 import { invalidConfig } from '../../../schemas/index.ts'
 import { resolve } from 'node:path'
 import { saveFolder } from '../../toolkit/client-files/save.ts'

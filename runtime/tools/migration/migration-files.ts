@@ -1,4 +1,4 @@
-/** Builds the output files of a migration: one per source, and one for the created Secrets. */
+/** Builds a migration's output files: one per source, and one for the created Secrets. */
 import { writeYaml } from '../../../schemas/yaml/index.ts'
 import { basename, relative } from 'node:path'
 import { statSync } from 'node:fs'
@@ -8,7 +8,7 @@ import type { Migration } from './convert.ts'
 
 const secretsFile = 'secrets.yaml'
 
-/** `paths` are the input paths. Output names are relative to the input folder of their source. */
+/** `paths` are the input paths. Output names are relative to the input folder that contains the source. */
 export function migrationFiles(migration: Migration, paths: readonly string[]): readonly FolderFile[] {
   const usedNames = new Set<string>([secretsFile])
   const files = [...migration.files].map(([source, docs]) => ({

@@ -1,6 +1,6 @@
 /**
- * The report of `import toolhive`: the outcome, differences and reasons for each file and document. Never contains
- * values.
+ * Creates the report for `import toolhive`: the outcome, differences and reasons for each file and document. Never
+ * contains values.
  */
 import type { painter } from '../../toolkit/terminal/output.ts'
 import type { FieldEffect, MigrationOutcome } from './row.ts'

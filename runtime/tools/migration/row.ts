@@ -1,8 +1,8 @@
-/** The conversion result of one field or document. */
+/** The result of converting one field or document. */
 
 /**
- * renamed: same meaning under another name. differs: converted, but behaves differently. lost: dropped, which changes
- * the behavior of the object. refused: a protection would be lost, so the object is not written.
+ * renamed: has the same meaning under another name. differs: converted, but behaves differently. lost: dropped, which
+ * changes the behavior of the object. refused: a protection would be lost, so the object is not written.
  */
 export type FieldEffect = 'renamed' | 'differs' | 'lost' | 'refused'
 
@@ -10,13 +10,13 @@ export interface MigrationRow {
   /** Path in the source, such as `spec.tokenExchange.client_id`. */
   readonly field: string
   readonly effect: FieldEffect
-  /** Field names and rules. Never contains values, which could be secret. */
+  /** Contains field names and rules, but never values, which could be secret. */
   readonly text: string
 }
 
 /**
- * converted: completely. differs, partly: see the rows. unchanged: belongs to another API group. skipped: the gateway
- * does not need it. not converted: not written.
+ * converted: converted completely. differs, partly: the rows contain the details. unchanged: belongs to another API
+ * group. skipped: not needed by the gateway. not converted: not written.
  */
 export type MigrationOutcome = 'converted' | 'differs' | 'partly' | 'unchanged' | 'skipped' | 'not converted'
 

@@ -1,4 +1,4 @@
-/** `gatehouse policy` tests and explains authorization policies, and replays audit logs against them. */
+/** `gatehouse policy` tests and explains authorization policies, and replays audit logs against these policies. */
 import { createReadStream, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { createInterface } from 'node:readline'

@@ -1,6 +1,6 @@
 /**
- * The policy commands for an external decision point. It is only called with --ask, because its operator sees the
- * claims and arguments in the queries. Without --ask, the commands report no decision.
+ * Runs the policy commands against an external decision point. The decision point is called only with --ask, because
+ * its operator sees the claims and arguments in the queries. Without --ask, the commands report no decision.
  */
 import { Option } from 'commander'
 import { explainExternal, type PolicyQuestion, type TriedPoint, tryPoint } from '../../policy/index.ts'
@@ -17,8 +17,8 @@ export function askOption(): Option {
 }
 
 /**
- * Runs `work` with the decision point, or undefined without `ask`, and closes it afterwards. Rejects like `work`, and
- * with INVALID_CONFIG when the point cannot be used.
+ * Runs `work` with the decision point, or with undefined if `ask` is not set, then closes the decision point. Rejects
+ * when `work` does, and with INVALID_CONFIG when the decision point cannot be used.
  */
 export async function withPoint<T>(
   about: ExternalPoint,
@@ -39,7 +39,7 @@ export interface PointExplanation {
   readonly type: string
   readonly url: string
   readonly question: string
-  /** Reason for the missing decision. */
+  /** Reason why there is no decision. */
   readonly failure?: string
 }
 

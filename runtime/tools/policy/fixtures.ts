@@ -1,4 +1,4 @@
-/** Reads policy tests and reports all mistakes in them at once. */
+/** Reads policy tests and reports all of their mistakes together. */
 import {
   type Fields,
   formatViolations,
@@ -13,12 +13,12 @@ import type { PolicyQuestion, PolicyTest } from '../../policy/index.ts'
 
 export interface Fixtures {
   readonly file: string
-  /** Path of the policies, relative to the file. */
+  /** Path of the policies, relative to the test file. */
   readonly policies: string | undefined
   readonly tests: readonly PolicyTest[]
 }
 
-/** The caller of a test. */
+/** The caller in a test. */
 type TestCaller = Pick<PolicyQuestion, 'claims' | 'principal'>
 
 const actions = { tool: 'call_tool', prompt: 'get_prompt', resource: 'read_resource' } as const
@@ -26,7 +26,7 @@ type Kind = keyof typeof actions
 
 const hintNames = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint']
 
-/** Throws INVALID_CONFIG with every mistake and its file and line. */
+/** Throws INVALID_CONFIG, which lists every mistake with its file and line. */
 export function readFixtures(paths: readonly string[]): readonly Fixtures[] {
   const manifests = readManifests(paths, () => standardText('-f'))
   const read = manifests.map((manifest) => readFixture(manifest))
@@ -110,7 +110,7 @@ class Reader {
     return { name: named, questions: question ? [{ question, ...expected }] : [] }
   }
 
-  /** Reads facts about the caller's token, which replace those that are derived from its claims. */
+  /** Reads facts about the caller's token. They replace the facts derived from its claims. */
   #facts(value: unknown, path: string): Fields {
     const facts = this.fields(value, `${path}.principal`)
     this.only(facts, principalFacts, `${path}.principal`)

@@ -1,4 +1,4 @@
-/** Output of the policy commands. */
+/** Formats the output of the policy commands. */
 import type { DecisionExplanation, Flip, PolicyTestRun, Replay } from '../../policy/index.ts'
 import { junitReport, xml } from '../../toolkit/terminal/junit.ts'
 import { quantity } from '../../toolkit/terminal/plain-text.ts'
@@ -82,7 +82,7 @@ export function reportExplanation(explained: DecisionExplanation): string {
 }
 
 export interface ReplayReport extends Omit<Replay, 'flips'> {
-  /** Lines that an external decision point decides, but about which it was not queried. */
+  /** Lines that depend on an external decision point that was not queried. */
   readonly elsewhere?: number
   readonly flips: readonly (Flip & { readonly expected: boolean })[]
 }

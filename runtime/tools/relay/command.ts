@@ -1,6 +1,6 @@
 /**
  * `gatehouse relay` provides public addresses for proxies behind tunnels (`proxy tunnel --tunnel-provider relay`), in
- * the foreground until SIGINT or SIGTERM. TLS terminates in front of it.
+ * the foreground until SIGINT or SIGTERM. TLS is terminated in front of the relay.
  */
 import type { Command } from 'commander'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -65,7 +65,7 @@ async function relay(flags: RelayFlags, debug: boolean): Promise<number> {
       `--auth-token-file: required, unless the variable ${variables.tunnelAuthToken.name} is set`,
     )
   else if (authToken().reveal().length < minTokenChars) {
-    // A client that guesses the token can take over a name and receive the requests of its clients.
+    // A client that guesses the token can take over a name and receive the requests sent to it.
     violations.push(`--auth-token-file: the token must have at least ${minTokenChars} characters`)
   }
   if (!authToken || violations.length > 0)

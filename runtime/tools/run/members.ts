@@ -122,7 +122,7 @@ async function entriesFrom(word: string, host: Host): Promise<readonly ClientEnt
   })
 }
 
-/** Parses `K=V`, or `K` with its value in the environment. */
+/** Parses `K=V`, or `K` alone, whose value comes from the environment. */
 function variableOf(text: string, { env }: Pick<Host, 'env'>): [string, Value] {
   const at = text.indexOf('=')
   if (at > 0) return [text.slice(0, at), [text.slice(at + 1)]]
@@ -133,7 +133,7 @@ function variableOf(text: string, { env }: Pick<Host, 'env'>): [string, Value] {
 }
 
 /**
- * Parses `NAME=VARIABLE`. The value must be in a variable, because every program on this machine can read command
+ * Parses `NAME=VARIABLE`. The value must come from a variable, because every program on this machine can read command
  * lines.
  */
 function headerOf(text: string, { env }: Pick<Host, 'env'>): [string, Value] {

@@ -1,7 +1,7 @@
 /**
- * `gatehouse run`: one or several MCP servers behind one address, without manifests.
+ * `gatehouse run` serves one or more MCP servers at one address, without manifests.
  *
- * Creates the manifests that `import` would write in memory, and runs them like `dev`, on the loopback interface,
+ * Creates in memory the manifests that `import` would write. Runs them like `dev`, on the loopback interface and
  * without authentication. Standard output contains one line, the address; all other output goes to standard error.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -108,7 +108,7 @@ function reportSkipped(entries: readonly ConvertedEntry[]): void {
   }
 }
 
-/** Writes manifests for a cluster. Rejects servers that only run on this machine. */
+/** Writes manifests for a cluster. Rejects servers that can run only on this machine. */
 async function save(
   folder: string,
   entries: readonly ClientEntry[],

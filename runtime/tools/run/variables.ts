@@ -17,8 +17,8 @@ type Environment = Readonly<Record<string, string | undefined>>
 
 /**
  * Merges `--env-file` files with the environment. The environment takes precedence over the files, and a later file
- * over an earlier one, as for `node --env-file`. Node itself handles this flag anywhere on the command line, so only
- * the single executable needs this function.
+ * takes precedence over an earlier one, as with `node --env-file`. Node itself handles this flag anywhere on the
+ * command line, so only the single executable needs this function.
  */
 export function withEnvFiles(env: Environment, files: readonly string[]): Environment {
   return Object.assign({}, ...files.map(readEnvFile), env) as Environment
@@ -44,7 +44,7 @@ export function referenceLookup(env: Environment): (reference: Reference) => str
   }
 }
 
-/** Throws INVALID_CONFIG with the name of every variable without a value, and the servers that need it. */
+/** Throws INVALID_CONFIG, which lists every variable that has no value and the servers that need it. */
 export function refuseUnresolved(
   entries: readonly ClientEntry[],
   lookup: (reference: Reference) => string | undefined,

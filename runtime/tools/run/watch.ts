@@ -1,8 +1,8 @@
 /**
- * Watches the servers of `gatehouse run`: reports the address, which servers answer, and each change.
+ * Watches the servers that `gatehouse run` started. Reports the address, the servers that answer, and each change.
  *
- * Reports the address when all servers answer or have failed, or a few seconds after the virtual server listens. A
- * client that connects earlier would miss tools.
+ * Reports the address when all servers answer or have failed, or a few seconds after the virtual server starts
+ * listening. A client that connects earlier would miss tools.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { clientAddressesOf } from '../../toolkit/local/screen/client-addresses.ts'
@@ -19,9 +19,9 @@ export type End =
 export interface Missing {
   readonly name: string
   readonly why: string
-  /** The last lines of its program's output. */
+  /** The last lines of output from the server's program. */
   readonly lines: readonly string[]
-  /** Exit code of its program. */
+  /** Exit code of the server's program. */
   readonly code: number | undefined
 }
 
@@ -34,10 +34,10 @@ export interface RunWatchOptions {
   readonly signal: AbortSignal
   /** Called once, with the address. */
   readonly onAddress: (url: string) => Promise<void>
-  /** Called with a sentence for each change of a server's state. */
+  /** Called with a sentence for each change in a server's state. */
   readonly onChange: (name: string, sentence: string) => void
   readonly onMissing: (missing: Missing) => void
-  /** Called when all servers answer, for the first time. */
+  /** Called when all servers answer for the first time. */
   readonly onComplete: () => void
 }
 
@@ -47,14 +47,14 @@ const slowMs = 8000
 /** How long the address is delayed for servers that are still starting. */
 const maxWaitMs = 3000
 const serving: ReadonlySet<string> = new Set(['healthy', 'degraded'])
-/** States of a server that is reachable but does not answer, so that waiting is pointless. */
+/** States in which a server is reachable but does not answer, so it is pointless to wait. */
 const silentStates: ReadonlySet<string> = new Set(['unhealthy', 'unauthenticated'])
 
 interface ServerHistory {
   /** Last reported sentence. */
   reported?: string
   answered: boolean
-  /** Number of times its process has restarted. */
+  /** Number of times that the server's process has restarted. */
   restarts: number
 }
 
@@ -146,13 +146,13 @@ class Watch {
     else if (isNews) this.#options.onChange(name, sentence)
   }
 
-  /** Returns the process of the server. */
+  /** Returns the server's process. */
   #viewOf(name: string): WorkloadView | undefined {
     const views = this.#session.workloads.filter(({ parent }) => parent.metadata.name === name)
     return views.find((view) => view.starting ?? view.refusal ?? view.lastEnd)
   }
 
-  /** Reports that a working process exited. The next session starts another one. */
+  /** Reports that a process exited after it had been working. The next session starts another process. */
   #reportExit(name: string, seen: ServerHistory, view: WorkloadView | undefined): void {
     const { restarts = 0, lastEnd, phase } = view ?? {}
     const isNew = restarts > seen.restarts && phase === 'ready' && lastEnd !== undefined
@@ -171,7 +171,7 @@ class Watch {
 interface ServerState {
   readonly isAbsent: boolean
   readonly elapsed: number
-  /** Rounded seconds since its start, or 0 unless it is starting. */
+  /** Seconds since the server's start, rounded; 0 if it is not starting. */
   readonly seconds: number
   readonly refusal: string | undefined
 }

@@ -10,7 +10,7 @@ import { standardInput } from '../../toolkit/terminal/input.ts'
 import { DuplicateMember, JsonError, JsonObject } from '../../mcp/index.ts'
 
 export interface ArgumentFlags {
-  /** JSON, or `-` for standard input. */
+  /** The JSON text, or `-` for standard input. */
   readonly args?: string
   readonly argsFile?: string
 }
@@ -18,7 +18,8 @@ export interface ArgumentFlags {
 const pairForm = 'must be name=value, or name:=JSON'
 
 /**
- * `schema` returns the input schema of a tool, for values that are not strings. It is only called when there are pairs.
+ * `schema` returns the input schema of a tool, for values that are not strings. `schema` is called only when there are
+ * pairs.
  */
 export async function argumentsFrom(
   pairs: readonly string[],
@@ -58,7 +59,7 @@ function read(flag: string, path: string): Buffer {
 function parseObject(flag: string, bytes: Buffer): JsonObject {
   try {
     const object = new JsonObject(bytes)
-    // JsonObject only scans members. This validates their values.
+    // JsonObject only scans members; this call validates their values.
     JSON.parse(bytes.toString())
     return object
   } catch (error) {
@@ -99,7 +100,7 @@ function checkedJson(name: string, text: string): string {
 }
 
 /**
- * Returns the JSON text of a value: a string when the schema accepts strings or does not restrict the type. Otherwise
+ * Returns the JSON text of a value: a string when the schema accepts strings or does not restrict the type. Otherwise,
  * the text must be JSON of a type that the schema accepts.
  */
 function typedValue(name: string, text: string, types: readonly SchemaType[]): string {

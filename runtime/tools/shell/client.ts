@@ -1,10 +1,10 @@
 /**
- * The MCP client behind the commands `tools`, `resources` and `prompts`: one session-era conversation over two line
- * streams. The component that carries the streams translates for stateless-era servers.
+ * The MCP client behind the commands `tools`, `resources` and `prompts`. It holds one session-era conversation over two
+ * line streams. The component that carries the streams translates for stateless-era servers.
  *
- * A request ends with its response, with the conversation, when the user interrupts it, or when nothing related to it
- * has arrived for `timeoutMs`. Progress and log messages go to callbacks. Elicitations are answered; other server
- * requests are rejected.
+ * A request ends when its response arrives, when the conversation ends, when the user interrupts it, or when nothing
+ * related to it has arrived for `timeoutMs`. Progress and log messages go to callbacks. Elicitations are answered;
+ * other server requests are rejected.
  * Source: MCP 2025-11-25, lifecycle, progress, elicitation.
  */
 import type { PassThrough } from 'node:stream'
@@ -27,7 +27,7 @@ import { version } from '../../toolkit/terminal/version.ts'
 /** The server returned an error for a request. */
 export class ServerError extends ModuleError {
   readonly code: number
-  /** HTTP status, when the response was not JSON-RPC. */
+  /** HTTP status if the response was not JSON-RPC. */
   readonly status: number | undefined
 
   constructor(message: string, code: number, status: number | undefined) {
@@ -37,7 +37,7 @@ export class ServerError extends ModuleError {
   }
 }
 
-/** The conversation ended: the server exited or timed out, or the user interrupted it. */
+/** The conversation ended because the server exited or timed out, or because the user interrupted it. */
 export class ConversationOver extends ModuleError {}
 
 export interface CallProgress {
@@ -120,7 +120,7 @@ export class McpClient {
   }
 
   #giveUp(id: string): void {
-    // Do not time out while the user answers a question: the server waits for it.
+    // Do not time out while the user answers a question, because the server waits for the answer.
     if (this.#openQuestions > 0) return void this.#pending.get(id)?.timer.refresh()
     this.#cancel(id)
     const seconds = this.#options.timeoutMs / 1000
@@ -183,7 +183,7 @@ export class McpClient {
       return this.#send(rawErrorMessage(id, error))
     }
     this.#openQuestions++
-    // One question at a time, because there is one terminal.
+    // Ask one question at a time, because there is only one terminal.
     const ask = (): Promise<string> => this.#options.elicit(paramsOf(message))
     this.#lastQuestion = this.#lastQuestion.then(ask).catch(() => '{"action":"cancel"}')
     const reply = await this.#lastQuestion

@@ -1,5 +1,5 @@
 /**
- * `gatehouse tools`, `resources` and `prompts`: a small MCP client for the shell.
+ * `gatehouse tools`, `resources` and `prompts` form a small MCP client for the shell.
  *
  * Standard output contains only the result; progress, questions and errors go to standard error. Exit codes: 0 done, 1
  * the server or the tool failed, 2 invalid usage, 3 the login failed, or a login is required.

@@ -1,6 +1,6 @@
 /**
- * Opens a conversation with a server and ends it: through the transparent proxy, which handles transports, protocol
- * eras and logins, or with a command that it starts.
+ * Opens and ends a conversation with a server. Uses the transparent proxy, which handles transports, protocol eras and
+ * logins, or a command that it starts.
  */
 import { PassThrough } from 'node:stream'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -33,7 +33,7 @@ export type Server =
 
 export interface ConversationOptions {
   readonly server: Server
-  /** The proxy's flags for the connection to the server. */
+  /** The proxy flags that affect the connection to the server. */
   readonly input: ProxyInput
   readonly verbose: boolean
   readonly log: RootLog
@@ -93,7 +93,7 @@ async function carryToUrl(url: URL, { input }: ConversationOptions, streams: Str
   return reached ? 'the conversation ended' : unreachableText(url)
 }
 
-/** Returns the settings of the proxy. On a terminal, it offers the login that the server requires. */
+/** Returns the settings of the proxy. On a terminal, the proxy offers the login that the server requires. */
 function configFor(url: URL, input: ProxyInput): ProxySettings {
   const env = environment()
   const targetUri = url.origin + url.search

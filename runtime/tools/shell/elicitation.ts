@@ -1,5 +1,5 @@
 /**
- * Answers a server's elicitations: asks field by field on a terminal, and declines without one.
+ * Answers a server's elicitations. Asks for each field on a terminal, and declines if there is no terminal.
  *
  * Prints the server and its message first, because the server wrote the text. Input is echoed, because forms must not
  * ask for secrets (MCP 2025-11-25, elicitation). URLs are printed, not opened.

@@ -1,5 +1,5 @@
 /**
- * Fields of an elicitation form, and the conversion of typed text to their values. No I/O.
+ * Defines the fields of an elicitation form, and converts typed text to field values. No I/O.
  * Source: MCP 2025-11-25, elicitation, "Requested Schema".
  */
 import {
@@ -30,7 +30,7 @@ export interface Field {
   readonly max: number | undefined
 }
 
-/** Limit for a form that a person can fill in. */
+/** Maximum size of a form that a person can fill in. */
 const maxFields = 100
 
 export function fieldsOf(schema: JsonObject | undefined): readonly Field[] {
@@ -107,7 +107,7 @@ export interface FormValue {
   readonly problem?: string
 }
 
-/** Converts typed text to a value for the field. '' selects the default, or no value. */
+/** Converts typed text to a value for the field. '' selects the default value, or no value if there is none. */
 export function valueFor(field: Field, text: string): FormValue {
   if (text === '') {
     if (field.byDefault !== undefined) return { value: field.byDefault }

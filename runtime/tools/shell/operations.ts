@@ -1,6 +1,6 @@
 /**
- * The operations that `tools`, `resources` and `prompts` run over an open conversation. They print the result. JSON is
- * printed as the server sent it, with control and hidden characters escaped.
+ * The operations that `tools`, `resources` and `prompts` run over an open conversation. Each operation prints its
+ * result. JSON is printed as the server sent it, with control and hidden characters escaped.
  */
 import { isFields, invalidConfig, nearest, visibleJson } from '../../../schemas/index.ts'
 import { JsonObject, rpcCode, scanElements } from '../../mcp/index.ts'

@@ -1,4 +1,4 @@
-/** Shows the progress of a request on standard error: an updated line on a terminal, otherwise one line per step. */
+/** Shows a request's progress on standard error: as an updated line on a terminal, otherwise as one line per step. */
 import type { CallProgress } from './client.ts'
 import { oneLine } from '../../toolkit/terminal/plain-text.ts'
 

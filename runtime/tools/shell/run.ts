@@ -1,5 +1,5 @@
 /**
- * Runs one operation of `tools`, `resources` and `prompts`: finds the server, opens the conversation, and reports
+ * Runs one operation of `tools`, `resources` or `prompts`: finds the server, opens the conversation, and reports
  * errors.
  */
 import { GatehouseError, invalidConfig } from '../../../schemas/index.ts'
@@ -25,7 +25,7 @@ export interface ShellFlags extends ProxyInput, ArgumentFlags {
   readonly verbose: boolean
 }
 
-/** An operation. `operands` are those after TARGET. */
+/** An operation. `operands` contains the operands after TARGET. */
 export type ShellOperation = (client: McpClient, operands: readonly string[]) => Promise<number>
 
 export interface Operands {

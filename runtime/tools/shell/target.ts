@@ -1,6 +1,6 @@
 /**
  * Resolves TARGET: a URL, a server that `gatehouse dev` or `gatehouse run` runs on this machine, or a resource in the
- * current cluster. A command after `--` replaces it.
+ * current cluster. A command after `--` replaces TARGET.
  */
 import { invalidConfig, own } from '../../../schemas/index.ts'
 import { environment } from '../../config/index.ts'
@@ -9,7 +9,7 @@ import { runningServers } from '../../toolkit/targets/running.ts'
 import { isUrl } from '../../toolkit/targets/proxy-flags.ts'
 import type { Server } from './conversation.ts'
 
-/** Splits operands at `--`, which the parser has removed. Words after it are a command. */
+/** Splits operands at `--`, which the parser has removed. The words after it form a command. */
 export function splitOperands(
   operands: readonly string[],
   argv: readonly string[],
@@ -21,7 +21,7 @@ export function splitOperands(
   return { operands: operands.slice(0, operands.length - command.length), command }
 }
 
-/** Throws INVALID_CONFIG for an invalid target, and NOT_FOUND or BACKEND_UNREACHABLE from the cluster. */
+/** Throws INVALID_CONFIG for an invalid target, and NOT_FOUND or BACKEND_UNREACHABLE for errors from the cluster. */
 export async function serverOf(target: string, namespace: string | undefined): Promise<Server> {
   if (isUrl(target)) return { kind: 'url', url: urlFrom(target) }
   const running = runningServers()

@@ -7,7 +7,7 @@ import { isFields } from '../../../schemas/index.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** A tool, resource or prompt: the text to type, and details below it. */
+/** A tool, resource or prompt: the text that the user types, and the details below it. */
 export interface TextRow {
   readonly head: string
   readonly details: readonly string[]

@@ -1,9 +1,9 @@
 /**
- * `gatehouse token` prints an access token for an MCP server, which a client gets for itself with its secret or private
- * key (client_credentials).
+ * `gatehouse token` prints an access token for an MCP server, which a client requests for itself with its secret or
+ * private key (client_credentials).
  *
  * Standard output contains only the token, or one JSON object. Everything else goes to standard error. Exit codes: 0
- * the token was printed, 1 a server is unreachable or its metadata is unusable, 2 wrong usage or configuration, 3 the
+ * the token was printed, 1 a server is unreachable or its metadata is unusable, 2 invalid usage or configuration, 3 the
  * authorization server rejected the request.
  */
 import { type Command, Option } from 'commander'

@@ -36,7 +36,7 @@ export interface TokenFlags {
   readonly json: boolean
 }
 
-/** Returns the exit code. Throws INVALID_CONFIG with all errors. */
+/** Returns the exit code. Throws INVALID_CONFIG, which lists all errors. */
 export async function printToken(flags: TokenFlags): Promise<number> {
   const request = readRequest(flags)
   const stop = new AbortController()
@@ -55,7 +55,7 @@ export async function printToken(flags: TokenFlags): Promise<number> {
   }
 }
 
-/** Collects all errors in the options. */
+/** Collects all errors found in the options. */
 class OptionErrors {
   readonly #lines: string[] = []
 
@@ -106,7 +106,7 @@ function readRequest(flags: TokenFlags) {
       issuer,
       authorizeUrl: undefined,
       tokenUrl,
-      // Without a server, there is no default.
+      // There is no default without a server.
       resource: resource ?? (flags.server === undefined ? '' : undefined),
       scopes,
       provider: provider !== undefined && isProviderId(provider) ? provider : undefined,
@@ -203,7 +203,7 @@ function explain(error: unknown, flags: TokenFlags): number {
     : exitCode.failed
 }
 
-/** By OAuth error code. */
+/** Keyed by OAuth error code. */
 const steps: Readonly<Record<string, string>> = {
   invalid_client:
     'check --client-id, and check that the authorization server has this secret or public key for the client',

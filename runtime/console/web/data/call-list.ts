@@ -1,4 +1,4 @@
-/** The list of calls: loaded rows, and new rows that are not shown yet. */
+/** The list of calls: rows that have been loaded, and new rows that are not shown yet. */
 import type { CallView, StreamEvent } from '../../api.ts'
 import { type CallFilter, callTest } from '../../calls/filter.ts'
 
@@ -6,11 +6,11 @@ const mostRows = 200
 
 export interface CallList {
   readonly rows: readonly CallView[]
-  /** Newest first; not shown yet. */
+  /** Calls that are not shown yet, newest first. */
   readonly waiting: readonly CallView[]
 }
 
-/** Updates calls that are shown; new calls wait. */
+/** Updates the calls that are shown. New calls wait. */
 export function withEvents(list: CallList, events: readonly StreamEvent[], filter: CallFilter): CallList {
   const changed = new Map<string, CallView>()
   for (const event of events)

@@ -1,8 +1,8 @@
 /**
- * Requests to the console's API. Paths are relative to the script, so that they work under any base path.
+ * Sends requests to the console's API. Paths are relative to the script, so that they work under any base path.
  *
- * Failures are an `ApiError`. Failures that affect the whole console (signed out, connection lost) also update
- * `session`, which the shell shows.
+ * Every failure is reported as an `ApiError`. Failures that affect the whole console (signed out, connection lost) also
+ * update `session`, which the shell shows.
  */
 import { signal } from '@preact/signals'
 import type { Me } from '../../api.ts'
@@ -28,7 +28,7 @@ export interface SignInState {
 
 export const session = signal<SignInState>({ state: 'loading' })
 
-/** Start of the current connection loss; undefined while the server responds. */
+/** Time when the connection was lost; undefined while the server responds. */
 export const lostSince = signal<number | undefined>(undefined)
 
 /** The folder of the scripts is the base path. */
@@ -84,7 +84,7 @@ export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
   return (await response.json()) as T
 }
 
-/** Sends a request that changes something. Refreshes an outdated CSRF value once. */
+/** Sends a request that makes a change. If the CSRF value is outdated, refreshes it and retries once. */
 export async function send<T>(
   method: 'POST' | 'DELETE',
   path: string,
@@ -123,12 +123,12 @@ export async function loadMe(): Promise<void> {
  * in.
  */
 export function loginUrl({ again = false }: { readonly again?: boolean } = {}): string {
-  // Below the base path, which the server prepends.
+  // Relative to the base path, which the server prepends.
   const to = encodeURIComponent(`/${location.hash}`)
   return `${base.pathname}login?to=${to}${again ? '&again=true' : ''}`
 }
 
-/** Builds a path's query string, without empty members. */
+/** Builds the query string of a path, omitting empty members. */
 export function queryOf(members: Readonly<Record<string, string | undefined>>): string {
   const filled = Object.entries(members).filter((pair): pair is [string, string] => !!pair[1])
   return filled.length === 0 ? '' : `?${new URLSearchParams(filled)}`

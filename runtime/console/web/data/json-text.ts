@@ -1,5 +1,5 @@
 /**
- * JSON that preserves all digits of numbers: a number that a double cannot represent is read as its source text and
+ * Parses and writes JSON without losing digits. A number that a double cannot represent is kept as source text and
  * written back unchanged.
  */
 interface RawJson {
@@ -14,7 +14,7 @@ interface SourceJson {
 
 const json = JSON as unknown as SourceJson
 
-/** Throws a SyntaxError, or a RangeError for nesting that is too deep. */
+/** Throws a SyntaxError, or a RangeError when the nesting is too deep. */
 export function readJson(text: string): unknown {
   return json.parse(text, (_, value, { source }) =>
     typeof value === 'number' && source !== undefined && String(value) !== source

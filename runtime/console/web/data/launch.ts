@@ -1,6 +1,6 @@
 /**
- * The launch token of a console without a login. It comes from the fragment of the printed address, stays in this tab,
- * and is sent in a header. Another tab with the same address can share it.
+ * The launch token for a console without a login. The token comes from the fragment of the printed address, stays in
+ * this tab, and is sent in a header. Another tab with the same address can share it.
  */
 const key = 'gatehouse-launch'
 const waitMs = 300
@@ -21,7 +21,7 @@ channel.addEventListener('message', ({ data }: MessageEvent<unknown>) => {
   if (data === 'ask' && token !== undefined) channel.postMessage({ token })
 })
 
-/** Resolves to true when another tab had a new token; at most once per token. */
+/** Resolves to true when another tab had a new token. It does so at most once per token. */
 export function askOtherTabs(): Promise<boolean> {
   return new Promise((resolve) => {
     const end = (found: boolean): void => {

@@ -1,6 +1,6 @@
 /**
- * The event stream, once per browser: the tab that holds the lock reads it and forwards events to the other tabs. Pages
- * get events at most twice a second, and none while paused.
+ * The event stream, which each browser opens only once: the tab that holds the lock reads it and forwards events to the
+ * other tabs. Pages get events at most twice a second, and none while paused.
  */
 import { effect, signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
@@ -19,10 +19,12 @@ type Listener = (events: readonly StreamEvent[]) => void
 const listeners = new Set<Listener>()
 let waiting: StreamEvent[] = []
 let timer: ReturnType<typeof setTimeout> | undefined
-/** Events were dropped, or arrived while paused: pages must reload their lists. */
+/** Events were dropped or arrived while paused, so pages must reload their lists. */
 let missed = false
 
-/** Calls `listener` with the events of each half second. Returns a function that removes the listener. */
+/**
+ * Calls `listener` every half second with the events that have arrived. Returns a function that removes the listener.
+ */
 export function onEvents(listener: Listener): () => void {
   listeners.add(listener)
   return () => listeners.delete(listener)
@@ -125,7 +127,7 @@ async function readUntil(
       }
     } catch (error) {
       if (ended.aborted) return
-      // Signed out or not permitted: another attempt would fail too.
+      // The user is signed out or lacks permission, so another attempt would fail too.
       if (error instanceof ApiError && (error.status === 401 || error.status === 403))
         return tell({ state: 'lost' })
     }
@@ -135,7 +137,7 @@ async function readUntil(
   }
 }
 
-/** Waits until the time is up, the browser is online again or the user retries. */
+/** Waits until the time is up, the browser is back online, or the user retries. */
 function pause(ms: number, ended: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {

@@ -21,7 +21,7 @@ export function useResource<T>(key: string, load: (signal: AbortSignal) => Promi
   return useLoaded(key, load, false)
 }
 
-/** For lists: keeps the previous key's data while a new key loads, and removes it if loading fails. */
+/** For lists: keeps the previous key's data while the new key's data loads, and removes it if loading fails. */
 export function useList<T>(key: string, load: (signal: AbortSignal) => Promise<T>): FetchedResource<T> {
   return useLoaded(key, load, true)
 }
@@ -60,7 +60,7 @@ function useLoaded<T>(
   return { data: data?.value, error, loading, reload }
 }
 
-/** Returns the data to show for a key that is not loaded yet. */
+/** Returns the data to show for a key whose data is not loaded yet. */
 function of<T>({ data }: Loaded<T>, key: string, keeps: boolean): Loaded<T> {
   return { key, loading: true, ...(keeps ? { data } : {}) }
 }

@@ -1,4 +1,7 @@
-/** One call: caller, name, backend, reason for a denial or failure, and its payload for permitted users. */
+/**
+ * Shows one call: the caller, the name, the backend, the reason for a denial or failure and, for permitted users, the
+ * payload.
+ */
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { CallView, Me, PayloadView } from '../../api.ts'

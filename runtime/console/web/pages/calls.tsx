@@ -55,7 +55,7 @@ function List({ me, filter }: { readonly me: Me; readonly filter: CallFilter }) 
   const resource = useList(path, (signal) => get<ListPage<CallView>>(path, signal))
   const [changed, setChanged] = useState<{ readonly of: ListPage<CallView>; readonly list: CallList }>()
   const [follow, setFollow] = useState(false)
-  // A ref, because an event may arrive before the next effect.
+  // This is a ref, because an event may arrive before the next effect.
   const following = useRef(follow)
   const { data, reload } = resource
   // Changes from the stream apply to one page of the list.

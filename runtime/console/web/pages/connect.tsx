@@ -1,4 +1,4 @@
-/** Connect: the address, then a link, a command or a file for each client. */
+/** Connect: the server's address, then a link, a command or a file for each client. */
 import type { Connect } from '../../api.ts'
 import { get } from '../data/client.ts'
 import { useReloadOn } from '../data/live.ts'

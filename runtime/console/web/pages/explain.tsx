@@ -1,4 +1,4 @@
-/** Explain: shows step by step whether a caller may do something, and what determines the decision. */
+/** Explain: shows step by step whether a caller may do something, and what leads to the decision. */
 import { useEffect, useState } from 'preact/hooks'
 import type { ExplainResponse, ExplainRequest, Me } from '../../api.ts'
 import { ApiError, send } from '../data/client.ts'

@@ -1,6 +1,6 @@
 /**
- * Pins: definitions that differ from the locks. The page for one difference shows the changes and lets users approve
- * them.
+ * Pins: definitions that differ from the locks. The page for a single difference shows the changes and lets users
+ * approve them.
  */
 import { useRef, useState } from 'preact/hooks'
 import type {
@@ -182,7 +182,7 @@ function ItemPage({
   const heading = useRef<HTMLHeadingElement>(null)
   const done = (result: Approved): void => {
     setApproved(result)
-    // The focused button no longer exists.
+    // The button that had the focus no longer exists.
     heading.current?.focus()
   }
   return (

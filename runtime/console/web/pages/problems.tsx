@@ -1,4 +1,4 @@
-/** Current problems and individual failures in the last hour, each with the next step. */
+/** Current problems and individual failures in the last hour, each with a suggested next step. */
 import type { FailureView, ProblemView } from '../../api.ts'
 import { ago } from '../parts/format.ts'
 import { Mark } from '../parts/marks.tsx'

@@ -1,4 +1,4 @@
-/** Sessions: connected users and clients. Operators can end any session, other users their own. */
+/** Sessions: connected users and clients. Operators can end any session; other users can end their own. */
 import { useState } from 'preact/hooks'
 import type { Me, ListPage, ListedSession } from '../../api.ts'
 import { ApiError, get, queryOf, send } from '../data/client.ts'

@@ -1,4 +1,4 @@
-/** Tools: search, origin, hints, cost in tokens, and tools that are hidden from clients. */
+/** Tools: search, origin, hints, token cost, and tools that are hidden from clients. */
 import type { Me, ToolPinState, Tool, ToolList } from '../../api.ts'
 import { get, queryOf } from '../data/client.ts'
 import { useReloadOn } from '../data/live.ts'

@@ -16,7 +16,7 @@ export function count(value: number): string {
   return integer.format(value)
 }
 
-/** Formats as 412 ms, 1.9 s, 3 min. */
+/** Formats a duration as 412 ms, 1.9 s or 3 min. */
 export function duration(ms: number | undefined): string {
   if (ms === undefined) return '–'
   if (ms < 1000) return `${Math.round(ms)} ms`
@@ -39,8 +39,8 @@ export function fullTime(at: string): string {
   return Number.isNaN(date.getTime()) ? at : full.format(date)
 }
 
-/** Formats the rounded time elapsed since then. */
+/** Formats the time that has elapsed since then, rounded. */
 export function ago(at: string): string {
-  // Fractions of a second are irrelevant here.
+  // Fractions of a second do not matter here.
   return duration(Math.max(1000, Date.now() - new Date(at).getTime())).replace(/\.\d/, '')
 }

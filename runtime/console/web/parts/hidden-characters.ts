@@ -7,7 +7,7 @@ export interface HiddenRun {
   readonly count: number
 }
 
-/** Splits the text; adjacent identical hidden characters form one run. */
+/** Splits the text into runs; adjacent identical hidden characters form one run. */
 export function piecesOf(text: string): readonly (string | HiddenRun)[] {
   const pieces: (string | HiddenRun)[] = []
   let from = 0

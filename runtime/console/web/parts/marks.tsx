@@ -34,7 +34,7 @@ const shapes = {
 type Shape = keyof typeof shapes
 export type Tone = 'good' | 'warn' | 'bad' | 'soft' | 'plain'
 
-/** Omit `word` when the adjacent text is the same. */
+/** Omit `word` when the adjacent text contains the same word. */
 export function Mark({
   shape,
   tone,
@@ -94,7 +94,7 @@ const driftMarks: Readonly<Record<PinDriftState, readonly [Shape, Tone]>> = {
   removed: ['dash', 'soft'],
 }
 
-/** Shows how something differs from the lock. */
+/** Shows how a definition differs from the lock. */
 export function DriftMark({ state }: { readonly state: PinDriftState }) {
   const [shape, tone] = driftMarks[state] ?? driftMarks.changed
   return <Mark shape={shape} tone={tone} word={texts.pins.states[state] ?? state} />

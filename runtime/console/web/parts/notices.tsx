@@ -12,7 +12,7 @@ export function Notice({
   children,
 }: {
   readonly tone: 'bad' | 'warn' | 'plain'
-  /** Announced by screen readers when it appears. */
+  /** Screen readers announce the notice when it appears. */
   readonly alert?: boolean
   readonly children: ComponentChildren
 }) {
@@ -68,7 +68,7 @@ function nextStep(error: ApiError): string | undefined {
   return error.status >= 500 ? texts.states.serverStep : undefined
 }
 
-/** Shows the page once data is loaded, marked as busy during a reload, below any error. */
+/** Shows the page below any error once data is loaded, and marks it as busy during a reload. */
 export function Loaded<T>({
   resource,
   children,

@@ -1,6 +1,6 @@
 /**
- * Calls per minute as bars: failed calls are stacked on top in a different pattern, and the worst health is shown along
- * the base. The chart has a text alternative, and the page offers the numbers as a table.
+ * Shows calls per minute as bars. Failed calls are stacked on top in a different pattern, and the worst health is shown
+ * along the base. The chart has a text alternative, and the page offers the numbers as a table.
  */
 import type { Health, Minute } from '../../api.ts'
 import { texts } from '../texts.ts'

@@ -11,7 +11,7 @@ export interface Column<T> {
   readonly number?: true
   /** The row header: a header cell, and the title of the card. */
   readonly head?: true
-  /** Takes the remaining width. */
+  /** Makes the column take up the remaining width. */
   readonly wide?: true
 }
 

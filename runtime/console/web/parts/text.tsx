@@ -1,6 +1,6 @@
 /**
- * Text from servers and clients: rendered as text, with its direction isolated, hidden characters made visible and its
- * length limited.
+ * Renders text from servers and clients as text: its direction is isolated, hidden characters are made visible, and its
+ * length is limited.
  */
 import { useState } from 'preact/hooks'
 import { mostReviewed } from '../../api.ts'
@@ -30,7 +30,7 @@ function Pieces({ text }: { readonly text: string }) {
   )
 }
 
-/** A name or other short text; a long one is truncated. */
+/** A name or other short text, truncated if it is too long. */
 export function Foreign({ text, most = longestName }: { readonly text: string; readonly most?: number }) {
   const cut = text.length > most
   return (
@@ -41,7 +41,7 @@ export function Foreign({ text, most = longestName }: { readonly text: string; r
   )
 }
 
-/** Text of any length, expandable in steps. `label` is its name for screen readers. */
+/** Text of any length, expandable in steps. `label` is the text's name for screen readers. */
 export function LongText({
   text,
   label,
@@ -51,7 +51,7 @@ export function LongText({
   readonly text: string
   readonly label: string
   readonly code?: boolean
-  /** Shows everything at once, for review before an approval. */
+  /** Shows the whole text at once, so that it can be reviewed before an approval. */
   readonly whole?: boolean
 }) {
   const [shown, setShown] = useState(whole ? mostReviewed : firstChars)
@@ -60,7 +60,7 @@ export function LongText({
   return (
     <div class="long-text">
       {code ? (
-        // Focusable, because it scrolls.
+        // The element can receive the focus, because it scrolls.
         <pre class="code" tabIndex={0} role="region" aria-label={label} dir="ltr">
           {pieces}
         </pre>

@@ -1,4 +1,4 @@
-/** The frame of all pages: signed-in user, current page, and global notices. */
+/** The frame around all pages: signed-in user, current page, and global notices. */
 import type { ComponentType } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Me } from '../../api.ts'
@@ -17,7 +17,7 @@ export interface PageProps {
 
 type Page = ComponentType<PageProps>
 
-/** Pages that are loaded on demand. */
+/** Pages loaded on demand. */
 const loaders: Readonly<Record<PageName, Page>> = {
   overview: OverviewPage,
   calls: lazy(() => import('../pages/calls.tsx').then(({ CallsPage }) => CallsPage)),
@@ -89,7 +89,7 @@ export function App() {
 function Frame({ me }: { readonly me: Me }) {
   const { page: asked, rest } = route.value
   const first = pageNames.find((name) => maySee(me, name)) ?? 'accounts'
-  // An address that names no page opens the first page that the user may see.
+  // An address that does not match a page opens the first page that the user may see.
   const page = asked === 'overview' && !maySee(me, 'overview') ? first : asked
   const main = useRef<HTMLElement>(null)
   // Navigation within a page keeps the focus.

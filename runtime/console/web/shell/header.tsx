@@ -1,4 +1,4 @@
-/** The page header: server, pages, live state with pause, and signed-in user. */
+/** The page header: the server, the pages, the live state with a pause button, and the signed-in user. */
 import { useEffect, useState } from 'preact/hooks'
 import type { Me } from '../../api.ts'
 import { liveState, paused } from '../data/live.ts'

@@ -1,4 +1,4 @@
-/** The pages and which users see them. */
+/** The pages, and the permissions required to see them. */
 import type { Me, Permission } from '../../api.ts'
 
 export const pageNames = [
@@ -14,7 +14,7 @@ export const pageNames = [
 ] as const
 export type PageName = (typeof pageNames)[number]
 
-/** One of these permissions is required; none for a page that all users see. */
+/** One of these permissions is required; the list is empty for a page that all users see. */
 const needs: Readonly<Record<PageName, readonly Permission[]>> = {
   overview: ['overview'],
   tools: ['tools'],

@@ -1,4 +1,4 @@
-/** Global states: signed out, no role, expired session, lost connection. Each shows the next step. */
+/** Global states: signed out, no role, expired session, lost connection. Each state shows the next step. */
 import type { Me } from '../../api.ts'
 import { type ApiError, loadMe, loginUrl, lostSince, session } from '../data/client.ts'
 import { paused, retryNow } from '../data/live.ts'

@@ -30,7 +30,7 @@ interface NullDraft extends Base {
 
 interface OptionsDraft extends Base {
   readonly plan: PlanOf<'options'>
-  /** -1: no option selected. */
+  /** -1 when no option is selected. */
   readonly index: Signal<number>
 }
 
@@ -125,7 +125,7 @@ function memberOf({ name, required, plan }: PlanOf<'object'>['members'][number])
   return { name, required, included: signal(required), draft: draftOf(plan()) }
 }
 
-/** A value that must not be sent; its field shows the reason. */
+/** A value that must not be sent. Its field shows the reason. */
 class Invalid extends Error {}
 
 /** Returns a form's content as JSON text, or undefined if a field is invalid; that field then shows the error. */
@@ -179,7 +179,7 @@ function valueOfText({ plan, text: { value: text } }: DraftOf<'text' | 'number' 
     return readJson(text)
   }
   if (plan.kind === 'text') {
-    // Code points, as in JSON Schema.
+    // Lengths count code points, as in JSON Schema.
     const chars = Array.from(text).length
     if (chars < plan.min) throw new Invalid(texts.form.tooShort(plan.min))
     if (chars > plan.max) throw new Invalid(texts.form.tooLong(plan.max))
@@ -194,7 +194,9 @@ function valueOfText({ plan, text: { value: text } }: DraftOf<'text' | 'number' 
   return readJson(trimmed)
 }
 
-/** Fills a form with a value. Returns false if the value does not fit; the form may then be partly filled in. */
+/**
+ * Fills a form with a value. Returns false if the value does not fit, in which case the form may be partly filled in.
+ */
 export function fill(draft: ValueDraft, value: unknown): boolean {
   if (isOf(draft, 'object')) return fillObject(draft, value)
   if (isOf(draft, 'choice')) return fillChoice(draft, value)

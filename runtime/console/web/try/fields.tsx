@@ -10,7 +10,7 @@ const shortChars = 80
 
 interface Props {
   readonly draft: ValueDraft
-  /** Name of the field: the member's name, or its list index. */
+  /** The field's name: the member's name, or its index in a list. */
   readonly name: string
   readonly required: boolean
   /** The checkbox that includes an optional member. */

@@ -14,7 +14,7 @@ export interface PlanOption {
 interface Common {
   readonly title: string | undefined
   readonly description: string | undefined
-  /** Rules as text: length, range, format, pattern. */
+  /** The rules as text: length, range, format, pattern. */
   readonly rules: readonly string[]
   readonly initial: unknown
 }
@@ -41,7 +41,7 @@ export type FieldPlan = Common &
     | { readonly kind: 'json'; readonly why: Why }
   )
 
-/** Key of the reason in texts.ts. */
+/** The reason's key in texts.ts. */
 export type Why = 'any' | 'deep' | 'large' | 'reference' | 'combined' | 'free'
 
 export interface ObjectField {
@@ -135,7 +135,7 @@ function typedPlan(schema: Schema, type: string, place: Place): FieldPlan {
 function objectPlan(schema: Schema, place: Place): FieldPlan {
   const properties = schema['properties']
   if (!isSchema(properties) || Object.keys(properties).length === 0) {
-    // The arguments of a tool that has no parameters are an empty object.
+    // For a tool without parameters, the arguments are an empty object.
     const isEmpty = place.depth === 0 || schema['additionalProperties'] === false
     return isEmpty ? { ...commonOf(schema), kind: 'object', members: [] } : jsonPlan(schema, 'free')
   }

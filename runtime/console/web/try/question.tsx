@@ -1,4 +1,4 @@
-/** A server's request to the user during a call: a form, or an external page. */
+/** A request from a server to the user during a call: a form, or an external page. */
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { AskAnswer, TryEvent } from '../../api.ts'
 import { ApiError } from '../data/client.ts'

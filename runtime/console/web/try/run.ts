@@ -1,4 +1,4 @@
-/** One run of a tool, which is started, followed, answered and cancelled through the API. */
+/** One run of a tool. Starts, follows, answers and cancels the run through the API. */
 import { signal } from '@preact/signals'
 import type { AskAnswer, TryEvent, TryRequest } from '../../api.ts'
 import { ApiError, request, send } from '../data/client.ts'

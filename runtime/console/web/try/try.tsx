@@ -1,5 +1,6 @@
 /**
- * Tries a tool as the signed-in user: a form from its schema or JSON, then progress, server requests and the result.
+ * Tries a tool as the signed-in user. Shows a form generated from the tool's schema, or JSON, then progress, server
+ * requests and the result.
  */
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import type { Me, ToolDetail, TryRequest } from '../../api.ts'

@@ -1,4 +1,4 @@
-/** `x.name`: the built-in types' methods. */
+/** Implements `x.name`: the built-in types' methods. */
 import { dictMethods, listMethods } from './methods-collections.ts'
 import { stringMethods } from './methods-string.ts'
 import { Bytes, TextView } from '../values/scalars.ts'
@@ -41,7 +41,7 @@ export function attributeNames(value: StarlarkValue): string[] {
   return [...methodsOf(value).names].sort()
 }
 
-/** Returns an attribute, or undefined when the value does not have it. */
+/** Returns an attribute, or undefined when the value does not have that attribute. */
 export function findAttribute(
   value: StarlarkValue,
   name: string,
@@ -61,7 +61,7 @@ export function getAttribute(value: StarlarkValue, name: string, meter: ScriptMe
   throw new StarlarkError(`${typeOf(value)} has no .${name} field or method${hint}`)
 }
 
-/** Users of other languages access dict entries this way. */
+/** Users of other languages expect to access dict entries this way. */
 function indexHint(value: StarlarkValue, name: string): string {
   return value instanceof Dict ? `; entries are read with ["${name}"]` : ''
 }

@@ -88,7 +88,7 @@ function dict(call: NativeCall): StarlarkValue {
   return made
 }
 
-/** Adds the entries of a dict or of a sequence of pairs, then the named arguments. */
+/** Adds the entries from a dict or a sequence of pairs, then the named arguments. */
 export function update(
   { name, named, meter }: NativeCall,
   into: Dict,

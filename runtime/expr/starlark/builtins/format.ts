@@ -5,7 +5,7 @@ import { repr, str } from '../values/print.ts'
 import { decode } from '../values/text.ts'
 
 interface State {
-  /** Index of the next field without a name or number. */
+  /** Index of the next field that has neither a name nor a number. */
   next: number
   manual: boolean
 }

@@ -2,7 +2,7 @@
  * Converts JSON to script values and back, both as bytes (text.ts).
  *
  * When reading, an integral number becomes an int of any size, so that ids keep all their digits. `1.0` becomes the int
- * 1 while that is exact. When writing, values that have no JSON representation cause an error.
+ * 1 if that is exact. When writing, values that have no JSON representation cause an error.
  */
 import { Float, isInt, Range } from '../values/scalars.ts'
 import { Dict, List, type StarlarkValue, Tuple, typeOf } from '../values/values.ts'
@@ -173,7 +173,7 @@ class Reader {
   }
 }
 
-/** Control characters with short escapes in JSON. */
+/** Control characters that have short escapes in JSON. */
 const controlEscapes: Readonly<Record<string, string>> = {
   '\b': '\\b',
   '\f': '\\f',
@@ -255,7 +255,7 @@ function objectText(dict: Dict, meter: ScriptMeter, open: object[]): string {
   return `{${parts.join(',')}}`
 }
 
-/** Charges a part: text is copied once per nesting level. */
+/** Charges for a part, because text is copied once per nesting level. */
 function chargePart(part: string, meter: ScriptMeter): string {
   meter.allocate(sizeOf.element)
   meter.step(Math.floor(part.length / 4096))

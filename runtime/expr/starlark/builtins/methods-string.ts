@@ -1,5 +1,5 @@
 /**
- * Methods of strings. Positions are byte positions.
+ * Methods of strings. All positions are byte positions.
  * Source: Starlark specification, "Built-in methods", strings.
  */
 import { asBool, asInt, asText, failure, positional, type Method, type Methods } from './arguments.ts'
@@ -25,7 +25,7 @@ function chargedList(call: NativeCall, parts: readonly string[]): List {
   return new List(parts.map((part) => chargeText(call, part)))
 }
 
-/** Charges one step per letter. */
+/** Charges for one step per letter. */
 function chargeLetters(text: string, { meter }: NativeCall): void {
   meter.allocate(text.length * 2 * sizeOf.element)
   meter.step(Math.floor(text.length / 16))
@@ -62,7 +62,7 @@ function stripMethod(sides: 'both' | 'left' | 'right'): TextMethod {
   }
 }
 
-/** Returns the position of a string between two positions, or -1 when it does not occur. */
+/** Returns the position of a string between two positions, or -1 when the string does not occur there. */
 function find(text: string, call: NativeCall, { last }: { readonly last: boolean }): number {
   const [sub, start = null, end = null] = positional(call, 1, 3)
   const wanted = asText(call, sub, 'sub')
@@ -76,7 +76,7 @@ function find(text: string, call: NativeCall, { last }: { readonly last: boolean
 
 interface FindOptions {
   readonly last: boolean
-  /** True when not finding the string is an error. */
+  /** True when a missing string is an error. */
   readonly required: boolean
 }
 
@@ -157,7 +157,7 @@ function replace(text: string, call: NativeCall): string {
   const [from, to] = [asText(call, old, 'old'), asText(call, next, 'new')]
   const limit = most === undefined ? -1 : asInt(call, most, 'count')
   call.meter.search(text.length, from.length)
-  // Bounds the result before building it.
+  // Checks the result's size before building it.
   const places = from === '' ? pointCount(text, call) + 1 : Math.floor(text.length / from.length)
   const times = limit < 0 ? places : Math.min(places, limit)
   const parts = splitParts(text, from, times, call)
@@ -172,7 +172,7 @@ function pointCount(text: string, { meter }: NativeCall): number {
   return pointsOf(text).length
 }
 
-/** Splits a string at a limited number of occurrences. An empty separator matches between all code points. */
+/** Splits a string at a limited number of separator occurrences. An empty separator matches between all code points. */
 function splitParts(text: string, cut: string, times: number, call: NativeCall): string[] {
   if (cut === '') {
     if (times <= 0) return [text]

@@ -56,7 +56,7 @@ function joined(call: NativeCall): string {
   return text
 }
 
-/** Hashes like Java: over UTF-16 units, in 32 bits. */
+/** Hashes UTF-16 units in 32 bits, like Java. */
 function hashText({ meter }: NativeCall, text: string): number {
   meter.step(Math.floor(text.length / 64))
   let hash = 0
@@ -64,7 +64,7 @@ function hashText({ meter }: NativeCall, text: string): number {
   return hash
 }
 
-/** FNV-1a in 32 bits. */
+/** Computes the 32-bit FNV-1a hash. */
 function hashBytes({ meter }: NativeCall, data: string): number {
   meter.step(Math.floor(data.length / 64))
   let hash = 0x811c9dc5

@@ -1,4 +1,4 @@
-/** Built-in functions over sequences. */
+/** Built-in functions that operate on sequences. */
 import { asBool, asCallable, asInt, failure, positional, unpack } from './arguments.ts'
 import { equal, ordered } from '../values/compare.ts'
 import { StarlarkError } from '../errors.ts'
@@ -60,7 +60,7 @@ function range(call: NativeCall): StarlarkValue {
   return new Range(start, stop, step)
 }
 
-/** `max` and `min`: returns the first of the greatest or least values. */
+/** `max` and `min`: returns the first of the greatest or smallest values. */
 function* extreme(call: NativeCall, op: '<' | '>'): ScriptWork {
   const { key, rest } = keyOf(call)
   if (rest.length > 0) throw failure(call, `unexpected keyword argument ${JSON.stringify(rest[0])}`)
@@ -126,7 +126,7 @@ function zip(call: NativeCall): StarlarkValue {
   return new List(Array.from({ length }, (_, i) => new Tuple(columns.map((column) => column[i] ?? null))))
 }
 
-/** Returns the index of a value in a range of a list. Throws when the value is absent. */
+/** Returns a value's index within part of a list. Throws when the value is absent. */
 export function indexIn(
   list: List,
   value: StarlarkValue,

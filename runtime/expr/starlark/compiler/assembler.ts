@@ -1,4 +1,4 @@
-/** Assembles a function's instructions: resolves forward jumps and builds the tables of constants. */
+/** Assembles a function's instructions: resolves forward jumps and builds the constant tables. */
 import type { FunctionNode } from '../syntax/ast.ts'
 import type { CallShape, Bytecode } from './code.ts'
 import type { SourcePosition } from '../errors.ts'

@@ -1,8 +1,8 @@
 /**
  * The machine's instructions, and the representation of a compiled function.
  *
- * A stack machine: instructions take their operands from the frame's stack and push their results. Each instruction has
- * one argument and costs one step.
+ * The machine is a stack machine: instructions take their operands from the frame's stack and push their results. Each
+ * instruction has one argument and costs one step.
  */
 import type { VariableBinding } from '../syntax/ast.ts'
 import type { SourcePosition } from '../errors.ts'
@@ -58,7 +58,7 @@ export const opcode = {
   endIterate: 35,
   jump: 36,
   jumpIf: 37,
-  /** For `and` and `or`: if the operand decides, jumps and keeps it, else drops it. */
+  /** For `and` and `or`: if the operand decides the result, jumps and keeps the operand; otherwise drops it. */
   jumpIfFalseKeep: 38,
   jumpIfTrueKeep: 39,
   jumpIfNot: 40,
@@ -90,7 +90,7 @@ export type Operator = (typeof operatorTable)[number]
 
 export const unaryOperators = ['-', '+', '~'] as const
 
-/** Stack layout of a call's arguments: positional, named, then `*` and `**`. */
+/** Order of a call's arguments on the stack: positional, named, then `*` and `**`. */
 export interface CallShape {
   readonly positional: number
   readonly names: readonly string[]
@@ -101,7 +101,7 @@ export interface CallShape {
 export interface Bytecode {
   readonly name: string
   readonly position: SourcePosition
-  /** Pairs of an instruction and its argument. */
+  /** Pairs that consist of an instruction and its argument. */
   readonly ops: Int32Array
   /** The line and column of each pair. */
   readonly places: Int32Array
@@ -113,7 +113,7 @@ export interface Bytecode {
   readonly variables: readonly string[]
   /** Variables stored in cells. */
   readonly cells: readonly number[]
-  /** Locations of the captured cells, from the perspective of the enclosing function. */
+  /** Locations of the captured cells in the enclosing function. */
   readonly free: readonly VariableBinding[]
   readonly freeNames: readonly string[]
   readonly parameters: ParameterShape
@@ -122,7 +122,7 @@ export interface Bytecode {
 export interface ParameterShape {
   /** Number of parameters that positional arguments can fill. */
   readonly positional: number
-  /** Number of keyword-only parameters, which come next. */
+  /** Number of keyword-only parameters, which follow the positional ones. */
   readonly namedOnly: number
   /** For each parameter, true if it has a default value; see Func.defaults. */
   readonly defaults: readonly boolean[]

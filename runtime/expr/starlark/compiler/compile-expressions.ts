@@ -1,4 +1,4 @@
-/** Compiles expressions. Each leaves one value on the stack. */
+/** Compiles expressions. Each expression leaves one value on the stack. */
 import type { ArgumentNode, Clause, DictEntry, Expression, FunctionNode, Name } from '../syntax/ast.ts'
 import type { Assembler } from './assembler.ts'
 import { opcode, operatorTable, type Operator, unaryOperators } from './code.ts'

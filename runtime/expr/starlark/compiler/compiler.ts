@@ -1,4 +1,4 @@
-/** Compiles a resolved script: statements here, expressions in compile-expressions.ts. */
+/** Compiles a resolved script. This file compiles statements, and compile-expressions.ts compiles expressions. */
 import type { FunctionNode, Name, Parameter, StatementNode } from '../syntax/ast.ts'
 import { Assembler, type Label } from './assembler.ts'
 import { type Bytecode, opcode, operatorTable, type Operator, type ParameterShape } from './code.ts'
@@ -14,7 +14,7 @@ export interface CompiledScript {
 
 /**
  * Parses and compiles a script. `globals` are the names defined outside it, including the language's own. Throws
- * StarlarkError with the position of the error.
+ * StarlarkError, which contains the error's position.
  */
 export function compile(source: string, globals: ReadonlySet<string>): CompiledScript {
   try {
@@ -22,7 +22,7 @@ export function compile(source: string, globals: ReadonlySet<string>): CompiledS
     resolve(script, globals)
     return { code: compileFunction(script) }
   } catch (error) {
-    // Each construct bounds its own depth, but several of them together can still overflow the stack.
+    // Each construct limits its own depth, but several nested constructs can still overflow the stack.
     if (error instanceof RangeError) throw new StarlarkError('the script is nested too deeply')
     throw error
   }
@@ -53,7 +53,10 @@ function compileFunction(fn: FunctionNode): Bytecode {
   }
 }
 
-/** Orders variables by the declaration of their parameters. Keyword-only parameters come after a star parameter. */
+/**
+ * Orders variables by the order in which their parameters are declared. Keyword-only parameters come after a star
+ * parameter.
+ */
 function shapeOf(
   parameters: readonly Parameter[],
   variables: readonly { readonly name: string; readonly slot: number }[],
@@ -159,7 +162,7 @@ function compileFor(
   out.emit(opcode.endIterate)
 }
 
-/** `x += y`: evaluates the target once. */
+/** Compiles `x += y`, which evaluates the target once. */
 function compileAugmented(
   { op, target, value, line, column }: Extract<StatementNode, { kind: 'assign' }>,
   out: Assembler,

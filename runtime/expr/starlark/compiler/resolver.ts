@@ -1,7 +1,7 @@
 /**
  * Resolves each name in a script before it runs, and rejects undefined names.
  *
- * A name that is assigned anywhere in a function is a variable of that function. A comprehension has its own names.
+ * A name that is assigned anywhere in a function is a variable of that function. A comprehension has its own scope.
  * Other names are looked up in the enclosing functions, then among the host's and the language's globals. All errors
  * are reported at once.
  * Source: Starlark specification, "Name binding and variables".
@@ -24,7 +24,7 @@ const maxErrors = 10
 
 type Failure = (message: string, place: SourcePosition) => void
 
-/** Names in scope in a part of a function: its body or a comprehension. */
+/** The names in scope in one part of a function: its body or a comprehension. */
 class Block {
   readonly names = new Map<string, DeclaredVariable>()
   readonly owner: FunctionScope
@@ -246,7 +246,7 @@ class Resolver {
     }
   }
 
-  /** Resolves a comprehension: the first `in` outside, everything else inside. */
+  /** Resolves a comprehension. The first `in` is resolved outside its scope, everything else inside. */
   #comprehension(
     body: Extract<Expression, { kind: 'comprehension' }>['body'],
     clauses: readonly Clause[],

@@ -1,6 +1,6 @@
 /** Suggests the intended name for an undefined one. */
 
-/** Longer names are not compared, because the time grows with the product of both lengths. */
+/** Longer names are not compared, because the time grows with the product of the two lengths. */
 const maxLength = 64
 const maxCandidates = 500
 
@@ -24,7 +24,7 @@ function simplify(name: string): string {
   return name.toLowerCase().replaceAll('_', '')
 }
 
-/** Returns the number of insertions, deletions and substitutions needed. */
+/** Returns the number of insertions, deletions and substitutions required. */
 function distance(x: string, y: string): number {
   let row = Array.from({ length: y.length + 1 }, (_, i) => i)
   for (let i = 1; i <= x.length; i++) {

@@ -1,12 +1,12 @@
 /** The syntax tree of a script. The resolver stores its results in the tree. */
 import type { SourcePosition } from '../errors.ts'
 
-/** A function's variable. All references to it share one object. */
+/** A function's variable. All references to the name share one object. */
 export interface DeclaredVariable {
   readonly name: string
   /** Index among the function's variables. */
   readonly slot: number
-  /** True when an inner function uses it, so that it is stored in a cell. */
+  /** True when an inner function uses the variable, so it is stored in a cell. */
   captured: boolean
 }
 

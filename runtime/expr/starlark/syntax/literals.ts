@@ -1,7 +1,7 @@
 /** Parses literals: strings with escapes, and numbers. Source: Starlark specification, "Lexical elements". */
 import { encodePoint } from '../values/text.ts'
 
-/** An error in a literal, with its offset from the start of the literal. */
+/** An error in a literal, with the error's offset from the start of the literal. */
 export class LiteralError extends Error {
   readonly offset: number
   constructor(message: string, offset: number) {

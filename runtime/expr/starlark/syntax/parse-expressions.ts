@@ -66,7 +66,7 @@ export function readTest(tokens: TokenReader): Expression {
   })
 }
 
-/** Reads a test without a conditional expression: a comprehension's condition. */
+/** Reads a test that is not a conditional expression, such as a comprehension's condition. */
 function readSimpleTest(tokens: TokenReader): Expression {
   return tokens.nested(() =>
     tokens.is('lambda') ? readLambda(tokens, { conditional: false }) : readBinary(tokens, 0),

@@ -1,6 +1,6 @@
 /**
  * Parses a script. The text is the body of a function, so it can return, and loops and conditions are allowed at top
- * level. Throws StarlarkError with the position of the error.
+ * level. Throws StarlarkError, which contains the error's position.
  * Source: Starlark specification, "Statements" and the grammar at its end.
  */
 import type { FunctionNode, Name, StatementNode } from './ast.ts'

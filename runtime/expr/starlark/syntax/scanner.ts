@@ -2,7 +2,7 @@
  * Splits a script's text into tokens, including indentation.
  *
  * The first statement may be indented; its column becomes the left margin of the script. Inside brackets, line breaks
- * and indentation are ignored. Throws StarlarkError with the position of the error.
+ * and indentation are ignored. Throws StarlarkError, which contains the error's position.
  * Source: Starlark specification, "Lexical elements".
  */
 import { StarlarkError } from '../errors.ts'

@@ -1,8 +1,8 @@
-/** The tokens of a script for the parser, and the limit on nesting. */
+/** Provides a script's tokens to the parser, and limits nesting. */
 import { StarlarkError } from '../errors.ts'
 import { type StarlarkToken, tokenName } from './tokens.ts'
 
-/** Maximum nesting depth: every traversal of the tree recurses once per level. */
+/** Maximum nesting depth. Limited because every traversal of the tree recurses once per level. */
 const maxDepth = 200
 
 export class TokenReader {
@@ -65,7 +65,7 @@ export class TokenReader {
     return result
   }
 
-  /** Checks the length of a chain, because its tree is as deep as the chain is long. */
+  /** Checks the length of a chain, because the depth of its tree equals the chain's length. */
   checkLength(length: number): void {
     if (length > maxDepth * 4) throw this.failure('the expression is too long; use a variable for part of it')
   }

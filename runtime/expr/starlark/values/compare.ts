@@ -1,5 +1,6 @@
 /**
- * Equality and order of values. Charges each compared element. Cyclic or very deeply nested structures cause an error.
+ * Compares values for equality and order. Charges for each compared element. Cyclic or very deeply nested structures
+ * cause an error.
  * Source: Starlark specification, "Comparisons".
  */
 import { Bytes, Float, isInt, Range } from './scalars.ts'

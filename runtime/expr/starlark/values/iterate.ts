@@ -73,7 +73,9 @@ export function isSequence(value: StarlarkValue): boolean {
   return iteration !== undefined
 }
 
-/** Returns the elements of a sequence and charges them. Throws `<what>: got <type>, want iterable` for other values. */
+/**
+ * Returns the elements of a sequence and charges for them. Throws `<what>: got <type>, want iterable` for other values.
+ */
 export function elementsOf(value: StarlarkValue, meter: ScriptMeter, what: string): StarlarkValue[] {
   if (value instanceof List || value instanceof Tuple) {
     meter.elements(value.items.length)

@@ -1,6 +1,6 @@
 /**
- * Upper, lower and title case for byte strings, and tests on them. Letters are converted one by one, so that no letter
- * becomes two.
+ * Converts byte strings to upper, lower and title case, and tests their case. Each letter is converted individually, so
+ * that no letter becomes two letters.
  */
 import { decode, encode, isAscii } from './text.ts'
 
@@ -19,7 +19,7 @@ export const spaces: ReadonlySet<string> = new Set(
   ),
 )
 
-/** Title case forms of the three Unicode letters that are written as two letters. */
+/** Title case forms of the three Unicode letters that look like two letters. */
 const titleCases: Readonly<Record<string, string>> = {
   Ǆ: 'ǅ',
   ǆ: 'ǅ',

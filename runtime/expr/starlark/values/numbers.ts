@@ -12,7 +12,10 @@ const maxBits = 65_536
 const maxShift = 512
 const largest = 1n << BigInt(maxBits)
 
-/** Returns the canonical form of an int: a number in the safe range, else a bigint. Throws when it is too large. */
+/**
+ * Returns the canonical form of an int: a number within the safe range, otherwise a bigint. Throws when it is too
+ * large.
+ */
 export function normal(value: bigint): Int {
   if (value >= BigInt(Number.MIN_SAFE_INTEGER) && value <= BigInt(Number.MAX_SAFE_INTEGER))
     return Number(value)
@@ -142,7 +145,7 @@ export function unary(op: '-' | '+' | '~', value: StarlarkValue): StarlarkValue 
   return op === '+' ? value : new Float(-value.value)
 }
 
-/** Returns a negative number, zero or a positive number. Exact between int and float. */
+/** Returns a negative number, zero or a positive number. The comparison between int and float is exact. */
 export function compareNumbers(x: Int | Float, y: Int | Float): number {
   const a = x instanceof Float ? x.value : x
   const b = y instanceof Float ? y.value : y
@@ -188,7 +191,7 @@ function fixed(size: number): string {
   return `${BigInt(size)}.000000`
 }
 
-/** Returns an index or count: a machine-sized int. Throws `<name>: got <type>, want int`. */
+/** Returns an index or count, which is a machine-sized int. Throws `<name>: got <type>, want int`. */
 export function toIndex(value: StarlarkValue, what: string): number {
   if (!isInt(value)) throw new StarlarkError(`${what}: got ${typeOf(value)}, want int`)
   if (typeof value === 'bigint')

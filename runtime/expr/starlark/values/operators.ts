@@ -62,7 +62,7 @@ function combine(
   }
 }
 
-/** Charges operations on large ints, which take time and space. */
+/** Charges for operations on large ints, which take time and space. */
 function chargeInts(x: StarlarkValue, y: StarlarkValue, meter: ScriptMeter): void {
   if (typeof x !== 'bigint' && typeof y !== 'bigint') return
   const digits = (value: StarlarkValue): number => (typeof value === 'bigint' ? value.toString(16).length : 1)
@@ -99,7 +99,7 @@ function concatenate(x: StarlarkValue, y: StarlarkValue, meter: ScriptMeter): St
   return isList ? new List(items) : new Tuple(items)
 }
 
-/** `*` of a sequence and an int, in either order. */
+/** Evaluates `*` for a sequence and an int, in either order. */
 function repeat(x: StarlarkValue, y: StarlarkValue, meter: ScriptMeter): StarlarkValue | undefined {
   const [sequence, count] = isInt(x) ? [y, x] : [x, y]
   if (!isInt(count)) return undefined

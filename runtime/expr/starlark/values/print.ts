@@ -1,4 +1,4 @@
-/** Converts values to text. `repr` quotes strings, `str` returns a string unchanged. Cycles are written as `...`. */
+/** Converts values to text. `repr` quotes strings; `str` returns a string unchanged. Cycles are written as `...`. */
 import { Bytes, Float, Range, TextView } from './scalars.ts'
 import { Dict, List, type StarlarkValue, Tuple } from './values.ts'
 import { StarlarkError } from '../errors.ts'
@@ -37,7 +37,7 @@ function write(value: StarlarkValue, meter: ScriptMeter, open: object[]): string
   }
 }
 
-/** Charges large ints, because converting them to decimal takes more than linear time. */
+/** Charges for large ints, because converting them to decimal takes more than linear time. */
 function bigText(value: bigint, meter: ScriptMeter): string {
   const text = value.toString()
   meter.text(text.length)

@@ -21,7 +21,7 @@ export class Bytes {
   }
 }
 
-/** An arithmetic sequence that is not expanded. */
+/** An arithmetic sequence, stored without its elements. */
 export class Range {
   readonly start: number
   readonly stop: number
@@ -40,7 +40,7 @@ export class Range {
   }
 }
 
-/** Result of `elems`, `codepoints` and similar methods: a string as a sequence. */
+/** Result of `elems`, `codepoints` and similar methods: a view of a string as a sequence. */
 export class TextView {
   readonly text: string
   readonly method: 'elems' | 'elem_ords' | 'codepoints' | 'codepoint_ords'

@@ -1,8 +1,8 @@
-/** The truth and length of values. */
+/** Determines the truth and length of values. */
 import { Bytes, Float, Range, TextView } from './scalars.ts'
 import { List, type StarlarkValue, Tuple } from './values.ts'
 
-/** Returns a value's truth in conditions. */
+/** Returns whether a value counts as true in conditions. */
 export function truth(value: StarlarkValue): boolean {
   if (value === null || typeof value === 'boolean') return value === true
   if (typeof value === 'number') return value !== 0

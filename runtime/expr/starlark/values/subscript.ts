@@ -1,4 +1,7 @@
-/** `x[i]`, `x[i:j:k]` and assignments to elements. Source: Starlark specification, "Index expressions", "Slices". */
+/**
+ * Implements `x[i]`, `x[i:j:k]` and assignments to elements. Source: Starlark specification, "Index expressions",
+ * "Slices".
+ */
 import { Bytes, isInt, Range, TextView } from './scalars.ts'
 import { lengthOf } from './size.ts'
 import { Dict, List, type StarlarkValue, Tuple, typeOf } from './values.ts'

@@ -33,7 +33,7 @@ export function encodePoint(point: number): string {
 
 const replacement = encode('\ufffd')
 
-/** Yields the code points in order, with the number of bytes of each. An invalid byte yields U+FFFD. */
+/** Yields the code points in order, each with its number of bytes. An invalid byte yields U+FFFD. */
 export function* points(bytes: string): Generator<{ readonly point: number; readonly length: number }> {
   for (let at = 0; at < bytes.length; ) {
     const read = pointAt(bytes, at)
@@ -54,7 +54,7 @@ export function pointsOf(bytes: string): string[] {
 }
 
 const invalid = { point: 0xfffd, length: 1 } as const
-/** Smallest code point per encoding length: overlong encodings are invalid. */
+/** Smallest code point for each encoding length, because overlong encodings are invalid. */
 const least = [0, 0, 0x80, 0x800, 0x10000]
 
 function pointAt(bytes: string, at: number): { point: number; length: number } {
@@ -72,7 +72,7 @@ function pointAt(bytes: string, at: number): { point: number; length: number } {
   return valid ? { point, length } : invalid
 }
 
-/** Native functions applied to a whole string temporarily use many times its memory, so they receive it in slices. */
+/** Native functions temporarily use many times a string's memory, so they receive the string in slices. */
 const sliceLength = 32 * 1024
 const maxPointBytes = 4
 
@@ -96,7 +96,7 @@ function chargeGrowth(before: string, after: string, meter: ScriptMeter): string
   return after
 }
 
-/** Returns the string with U+FFFD instead of invalid UTF-8. */
+/** Returns the string with invalid UTF-8 replaced by U+FFFD. */
 export function repaired(bytes: string): string {
   if (isValid(bytes)) return bytes
   const parts: string[] = []

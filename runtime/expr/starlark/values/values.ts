@@ -36,8 +36,8 @@ const maxDepth = 100
 
 /**
  * Maps values to values in insertion order. Equal keys (including 1 and 1.0) share an entry, because they map to the
- * same JavaScript key: numbers and strings map to themselves, tuples to a string that starts with a character greater
- * than any byte.
+ * same JavaScript key. Numbers and strings map to themselves; tuples map to a string that starts with a character
+ * greater than any byte.
  * Source: Starlark specification, "Dictionaries", "Hashing".
  */
 export class Dict {
@@ -173,7 +173,7 @@ export class Func {
   readonly type = 'function'
   readonly code: Bytecode
   readonly name: string
-  /** Defaults for the last parameters that can have one. Undefined: the parameter is required. */
+  /** Default values for the last of the parameters that can have one. Undefined for a required parameter. */
   readonly defaults: readonly (StarlarkValue | undefined)[]
   readonly free: readonly Cell[]
   constructor(code: Bytecode, defaults: readonly (StarlarkValue | undefined)[], free: readonly Cell[]) {
@@ -186,7 +186,7 @@ export class Func {
 
 export type Named = readonly (readonly [name: string, value: StarlarkValue])[]
 
-/** A call of a built-in function. */
+/** A call to a built-in function. */
 export interface NativeCall {
   readonly name: string
   readonly args: readonly StarlarkValue[]

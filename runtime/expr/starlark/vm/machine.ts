@@ -1,8 +1,8 @@
 /**
- * Executes compiled functions. Frames are on the heap, so a run can suspend at any call that waits and resume later,
- * and no script can exhaust the host's stack.
+ * Executes compiled functions. Frames are stored on the heap, so a run can suspend at any call that waits and resume
+ * later. No script can exhaust the host's stack.
  *
- * `run` executes until the task ends or waits. The scheduler handles the effects for which a task waits (scheduler.ts).
+ * `run` executes until the task ends or waits. The scheduler handles the effects that a task waits for (scheduler.ts).
  * Functions must not call themselves, directly or indirectly.
  * Source: Starlark specification, "Function definitions".
  */
@@ -35,7 +35,7 @@ import { getIndex, setIndex, slice } from '../values/subscript.ts'
 import { Frame, NativeFrame } from './frames.ts'
 import type { ScriptTask } from './task.ts'
 
-/** Result of running a task: it has ended, or is waiting for an effect. */
+/** Result of running a task, which has either ended or is waiting for an effect. */
 export type TaskProgress =
   | { readonly kind: 'done'; readonly value: StarlarkValue }
   | Exclude<TaskEffect, { kind: 'call' }>
@@ -102,7 +102,7 @@ export function call(
 
 /**
  * Runs the top frame until it ends (returns the result) or calls another function (returns undefined). Deliberately a
- * single function: stack and code stay in local variables, and no instruction costs a call.
+ * single function, so that the stack and the code stay in local variables and no instruction costs a call.
  */
 function runFrame(task: ScriptTask, frame: Frame, context: ExecutionContext): StarlarkValue | undefined {
   const { meter } = context
@@ -206,7 +206,7 @@ function runFrame(task: ScriptTask, frame: Frame, context: ExecutionContext): St
         break
       }
       case opcode.setIndex: {
-        // Augmented: sequence, index, value. Otherwise the value is below the index.
+        // Augmented: sequence, index, value. Otherwise, the value is below the index.
         const c = pop()
         const b = pop()
         const a = pop()

@@ -2,8 +2,8 @@
  * Meters a script's use of computation steps and memory.
  *
  * One meter covers a whole script, including the functions that it runs concurrently. A step is one instruction of the
- * machine, or one element visited by a built-in function. Memory is the total ever allocated, in estimated bytes. It is
- * never credited back, so the total bounds the live memory.
+ * machine, or one element visited by a built-in function. Memory is the estimated total of all bytes ever allocated.
+ * Freed memory is never credited back, so the total is an upper bound on the live memory.
  */
 import { LimitError } from '../errors.ts'
 
@@ -13,9 +13,9 @@ export interface StarlarkLimits {
 }
 
 /**
- * Estimated sizes of script values, close to those of V8: a worker whose heap overflows before the meter throws can
- * crash the whole process. `firstElement`: the capacity that a list allocates for its first element. `function`: also
- * used for a range.
+ * Estimated sizes of script values. They are close to those of V8, because a worker whose heap overflows before the
+ * meter throws can crash the whole process. `firstElement`: the capacity that a list allocates for its first element.
+ * `function`: also used for a range.
  */
 export const sizeOf = {
   text: 24,
@@ -28,7 +28,7 @@ export const sizeOf = {
   function: 112,
 } as const
 
-/** Number of characters that a native search visits in the time that one step takes. */
+/** Number of characters that a native search visits in the time of one step. */
 const textPerStep = 256
 const searchPerStep = 16_384
 const sharedPerByte = 64
@@ -56,7 +56,7 @@ export class ScriptMeter {
     if (this.bytes > this.maxBytes) throw new LimitError('Starlark computation cancelled: out of memory')
   }
 
-  /** Charges a new string. */
+  /** Charges for a new string. */
   text(length: number): void {
     this.allocate(sizeOf.text + length)
     this.step(Math.floor(length / textPerStep))
@@ -73,20 +73,20 @@ export class ScriptMeter {
     this.step(Math.floor(shorter / textPerStep) + Math.floor(longer / searchPerStep))
   }
 
-  /** Charges a new list, tuple or argument list. */
+  /** Charges for a new list, tuple or argument list. */
   elements(count: number): void {
     this.allocate(sizeOf.object + sizeOf.element * count)
     this.step(count)
   }
 
-  /** Charges an element appended to a list of this length. */
+  /** Charges for an element appended to a list of this length. */
   appended(length: number): void {
     this.allocate(length === 0 ? sizeOf.firstElement + sizeOf.element : sizeOf.element)
   }
 
   /**
-   * Charges a search for one string in another. In the worst case, native search takes time proportional to the product
-   * of the lengths.
+   * Charges for a search for one string in another. In the worst case, a native search takes time proportional to the
+   * product of the lengths.
    */
   search(length: number, needle: number): void {
     this.step(Math.floor(length / textPerStep) + Math.floor((length * needle) / searchPerStep))

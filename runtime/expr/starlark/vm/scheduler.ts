@@ -1,9 +1,9 @@
 /**
- * Executes a script: its tasks take turns on one thread, and external operations run concurrently.
+ * Executes a script. Its tasks take turns on one thread, and external operations run concurrently.
  *
  * The whole script shares one meter and one limit on concurrent waits, however deeply `parallel` is nested. All
- * functions of a `parallel` call run to the end even when one fails; the call then fails with the first failure in list
- * order.
+ * functions of a `parallel` call run to the end, even when one of them fails. The call then fails with the first
+ * failure in list order.
  */
 import { LimitError, StarlarkError } from '../errors.ts'
 import type { CompiledScript } from '../compiler/compiler.ts'
@@ -14,11 +14,11 @@ import { ScriptTask } from './task.ts'
 import { universalNames } from '../builtins/universe.ts'
 
 export interface SchedulerOptions extends StarlarkLimits {
-  /** Maximum number of waits in flight. */
+  /** Maximum number of waits that run at the same time. */
   readonly maxWaits: number
   /**
-   * Names available to the script in addition to those of the language. Script variables with the same name start with
-   * these values.
+   * Names available to the script in addition to the language's own names. Script variables with the same name start
+   * with these values.
    */
   readonly globals: ReadonlyMap<string, StarlarkValue>
   /** Receives a printed line. Sorting lines by `path`, element by element, yields the order of a sequential run. */
@@ -79,7 +79,7 @@ class Execution {
       call(task, fn, [], [], this.#around)
       const [frame] = task.frames
       if (!frame || !('variables' in frame)) return
-      // The script may assign to a given name. Until then the variable has the given value.
+      // The script may assign to a given name. Until then, the variable has the given value.
       code.variables.forEach((name, slot) => {
         const given = this.#given.get(name)
         if (given === undefined) return
@@ -104,7 +104,7 @@ class Execution {
   #end(task: ScriptTask, outcome: Settled): void {
     const ended = this.#running.get(task)
     this.#running.delete(task)
-    // No task can continue after a limit is reached, so stop without waiting for the others.
+    // No task can continue after a limit is reached, so stop without waiting for the other tasks.
     if ('error' in outcome && outcome.error instanceof LimitError) this.#stop(outcome)
     else ended?.(outcome)
   }
@@ -158,7 +158,9 @@ class Execution {
     else this.#queue.push(start)
   }
 
-  /** Starts the callables in order, with a limited number at a time. A slot becomes free when one ends. */
+  /**
+   * Starts the callables in order, with a limited number running at a time. A slot becomes free when a callable ends.
+   */
   #parallel(parent: ScriptTask, callables: readonly StarlarkValue[]): void {
     const group = {
       place: parent.printed++,

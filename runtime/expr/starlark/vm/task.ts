@@ -7,7 +7,7 @@ import type { StarlarkValue } from '../values/values.ts'
 export class ScriptTask {
   readonly frames: (Frame | NativeFrame)[] = []
   readonly parent: ScriptTask | undefined
-  /** Orders task output: the positions of the starting calls, from the script inwards. */
+  /** Determines the order of task output: the positions of the calls that started the task, from the script inwards. */
   readonly path: readonly number[]
   /** Number of lines printed and tasks started so far. */
   printed = 0
@@ -19,7 +19,7 @@ export class ScriptTask {
     this.path = path
   }
 
-  /** True when the function is running here or in a task that waits for this one. */
+  /** True when the function is running in this task or in a task that waits for it. */
   isRunning(code: Bytecode): boolean {
     for (const frame of this.frames) if (frame instanceof Frame && frame.fn.code === code) return true
     return this.parent?.isRunning(code) ?? false

@@ -1,4 +1,4 @@
-/** Describes one MCP client as data: its files, the form of its entries, and how it applies a change. */
+/** Describes one MCP client as data: its files, the format of its entries, and how it applies a change. */
 import type { Format } from '../document/document.ts'
 
 export type Platform = 'darwin' | 'linux' | 'win32'
@@ -12,23 +12,23 @@ export type FileScope = 'user' | 'profile' | 'project' | 'local'
 export interface FileRow {
   readonly scope: FileScope
   /**
-   * Absolute, with `/` on every platform. In braces: `home`, `config` (XDG_CONFIG_HOME), `appSupport`, `appData`,
-   * `localAppData`, `vscodeUser`, `vscodeInsidersUser`, `cwd`, or
-   * `$NAME:FOLDER`: an environment variable, otherwise that folder in the home folder. `*` matches one name.
+   * Absolute path, with `/` on every platform. In braces: `home`, `config` (XDG_CONFIG_HOME), `appSupport`, `appData`,
+   * `localAppData`, `vscodeUser`, `vscodeInsidersUser`, `cwd`, or `$NAME:FOLDER`: an environment variable, otherwise
+   * that folder in the home folder. `*` matches one name.
    */
   readonly path: string
   readonly on?: readonly Platform[]
-  /** Keys of the server map, when they differ from the client's. `{cwd}` is the project's folder. */
+  /** Keys of the server map if they differ from the client's default. `{cwd}` is the project's folder. */
   readonly key?: readonly string[]
-  /** Only used when the file exists: a legacy file, or a file that takes precedence over another. */
+  /** Used only when the file exists: a legacy file, or a file that takes precedence over another one. */
   readonly ifPresent?: true
 }
 
 export type EntryTransport = 'streamable-http' | 'sse'
 
 /**
- * `auto` behaves like clients that try both transports: the deprecated HTTP+SSE transport only for a path that ends in
- * `/sse`.
+ * `auto` behaves like clients that try both transports: it uses the deprecated HTTP+SSE transport only for a path that
+ * ends in `/sse`.
  */
 export type WrittenTransport = EntryTransport | 'auto'
 
@@ -51,9 +51,12 @@ export interface EntryForm {
   /** Fields that list the enabled and disabled tools. */
   readonly allow?: string
   readonly deny?: string
-  /** True when an empty `allow` list offers every tool. By default it offers none. */
+  /** True when an empty `allow` list offers every tool. By default, it offers none. */
   readonly emptyAllowsAll?: true
-  /** Fields that affect only the client (time limits, approvals, descriptions). Reported, but not as a loss. */
+  /**
+   * Fields that affect only the client (time limits, approvals, descriptions). These fields are reported, but not as a
+   * loss.
+   */
   readonly own: readonly string[]
 }
 
@@ -69,8 +72,8 @@ export interface ClientRow {
   readonly form: EntryForm
   readonly variables: VariableSyntax
   /**
-   * Returns the native entry for a remote server. Undefined when the client has none. `token` is the client's reference
-   * to a variable, for the Authorization header.
+   * Returns the native entry for a remote server. Undefined when the client has no such entry. `token` is the client's
+   * reference to a variable, for the Authorization header.
    */
   readonly remote?: (url: string, token: BearerReference | undefined) => Readonly<Record<string, unknown>>
   /** Returns the entry that starts a program. Undefined when the client's files are only read. */
@@ -78,11 +81,11 @@ export interface ClientRow {
   readonly reservedNames?: readonly string[]
   /** Instruction that tells the user how to apply the change. */
   readonly pickUp: string
-  /** Processes that write their file from memory. The file is not edited while one is running. */
+  /** Processes that write the file from memory. The file is not edited while one of them is running. */
   readonly rewrittenBy?: readonly string[]
   /** Returns the client's command that adds the entry. */
   readonly ownCommand?: (name: string, url: string, scope: FileScope) => readonly string[]
-  /** Returns a link that adds the entry. It never contains a secret. */
+  /** Returns a link that adds the entry. The link never contains a secret. */
   readonly link?: (name: string, url: string) => string
 }
 

@@ -1,7 +1,7 @@
-/** The table of MCP clients, one row per client. All paths and entry forms are defined here. */
+/** The table of MCP clients, one row per client. Defines all paths and entry formats. */
 import type { BearerReference, ClientRow, EntryForm } from './client-row.ts'
 
-/** Defaults that most clients share. */
+/** Default values shared by most clients. */
 const common: EntryForm = {
   command: 'command',
   env: 'env',
@@ -335,7 +335,7 @@ export function clientRow(id: ClientId): ClientRow {
   return clients[id]
 }
 
-/** Form for unknown clients' files. Accepts every field name that a known client uses for the same purpose. */
+/** Entry format for unknown clients' files. Accepts every field name that a known client uses for the same purpose. */
 export const plainForm: EntryForm = {
   ...common,
   urls: { url: 'auto', httpUrl: 'streamable-http', serverUrl: 'auto', uri: 'streamable-http' },

@@ -3,11 +3,11 @@ import { posix, win32 } from 'node:path'
 import type { ClientRow, FileRow, Platform, FileScope } from './client-row.ts'
 import { type ClientId, clientRow } from './clients.ts'
 
-/** The facts of a machine that paths depend on. */
+/** The facts about a machine that paths depend on. */
 export interface Host {
   readonly platform: Platform
   readonly home: string
-  /** The project's folder, absolute. */
+  /** Absolute path of the project's folder. */
   readonly cwd: string
   readonly env: Readonly<Record<string, string | undefined>>
   /** Returns the names in a folder. Empty when the folder does not exist. */
@@ -18,7 +18,7 @@ export interface Host {
 export interface Location {
   readonly client: ClientId
   readonly scope: FileScope
-  /** Profile id, for scope `profile`. */
+  /** Profile id for the scope `profile`. */
   readonly profile: string | undefined
   readonly file: string
   /** Keys from the top of the document to the server map. */
@@ -93,7 +93,10 @@ function folder(name: string, host: Host): string {
   return found
 }
 
-/** An empty variable is treated as unset. So is a relative value, because it would depend on the working folder. */
+/**
+ * An empty variable is treated as unset. A relative value is also treated as unset, because it would depend on the
+ * working folder.
+ */
 function set(env: Host['env'], name: string): string | undefined {
   const value = env[name]
   return value !== undefined && /^([/\\]|[A-Za-z]:)/.test(value) ? value : undefined

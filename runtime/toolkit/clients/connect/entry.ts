@@ -1,5 +1,5 @@
 /**
- * Builds the entry that connects a client to the gateway: the client's form for a remote server, or a bridge program.
+ * Builds the entry that connects a client to the gateway: the client's entry for a remote server, or a bridge program.
  *
  * The entry never contains a token, only a reference to a variable in the client's syntax.
  */
@@ -13,7 +13,7 @@ export interface ClientConnection {
   readonly url: string
   /** Variable in the client's environment that contains a bearer token. */
   readonly bearerVariable?: string | undefined
-  /** Command of the bridge program, with an absolute path. */
+  /** The bridge program's command, with an absolute path. */
   readonly program?: readonly string[] | undefined
 }
 
@@ -40,7 +40,7 @@ export function connectionEntry(connection: ClientConnection): Entry {
   return withName(row.remote(url, bearerReference(connection)), connection.name)
 }
 
-/** Sets the name in the entry for clients that repeat it there. */
+/** Sets the name in the entry, for clients that repeat the name there. */
 function withName(entry: Entry, name: string): Entry {
   return 'name' in entry ? { ...entry, name } : entry
 }

@@ -1,8 +1,8 @@
 /**
  * Prints an edit as a unified diff that masks all values in the file.
  *
- * Only an inserted entry of the gateway is printed in full. Everything else, including comments, can contain tokens:
- * other entries, and the text that a removal or an undo restores.
+ * Only an entry that is inserted for the gateway is printed in full. Everything else, including comments, can contain
+ * tokens: other entries, and the text that a removal or an undo restores.
  */
 import { createTwoFilesPatch } from 'diff'
 import { type TextChange, piecesOf } from '../edit/changes.ts'
@@ -28,10 +28,10 @@ export function maskedDiff(
     .replaceAll(/\t?\r?$/gm, '')
 }
 
-/** Matches names in JSON, YAML and TOML. Does not match base64 padding at the end of a line in longer text. */
+/** Matches names in JSON, YAML and TOML. Does not match base64 padding at the end of a line within longer text. */
 const names = /^[\s{,]*(?:"[\w.@/ -]*"\s*:|[\w.-]+:(?=\s|$)|[\w.-]+\s*=(?=\s*[^\s=]))\s*/
 
-/** Keeps the indent, name and brackets of a line, and replaces the rest with `…`. */
+/** Keeps a line's indent, name and brackets, and replaces the rest with `…`. */
 function maskLine(line: string): string {
   if (/^[\s{}[\],]*$/.test(line)) return line
   const header = /^\s*\[{1,2}[\w.-]+\]{1,2}/.exec(line)

@@ -6,11 +6,14 @@ import { clientRow } from '../catalog/clients.ts'
 import { type ClientConnection, connectionEntry } from './entry.ts'
 
 export interface Snippet {
-  /** The entry inside its server map. */
+  /** The entry within its server map. */
   readonly text: string
-  /** The client's command. Undefined when the client has none or it cannot express the whole entry. */
+  /**
+   * The client's command. Undefined when the client has no such command, or when the command cannot express the whole
+   * entry.
+   */
   readonly command: string | undefined
-  /** A link never contains a secret or a reference to one. */
+  /** A link never contains a secret or a reference to a secret. */
   readonly link: string | undefined
 }
 

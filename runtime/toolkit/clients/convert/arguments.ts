@@ -13,13 +13,13 @@ export interface ConvertedArguments {
   readonly args: readonly string[]
   /** The unchanged arguments, when they contain no secret. */
   readonly literal: readonly string[] | undefined
-  /** Variables to which the arguments refer, with their values. */
+  /** Variables that the arguments refer to, with their values. */
   readonly variables: ReadonlyMap<string, Value>
-  /** One-based positions of the arguments with a secret. */
+  /** One-based positions of the arguments that contain a secret. */
   readonly positions: readonly number[]
 }
 
-/** `usedNames` contains the variable names in use. `keep` leaves secrets in the arguments. */
+/** `usedNames` contains the variable names that are already in use. `keep` leaves secrets in the arguments. */
 export function convertArguments(
   args: readonly Value[],
   usedNames: ReadonlySet<string>,

@@ -10,13 +10,13 @@ export interface ManifestDraft {
   readonly notes: readonly Note[]
 }
 
-/** The reason why an entry is not converted: the end of a sentence about it. */
+/** The reason why an entry is not converted, phrased as the end of a sentence about the entry. */
 export class NotTaken extends ModuleError {}
 
 export class ConversionContext {
-  /** Name of the object. */
+  /** The object's name. */
   readonly name: string
-  /** Name in the client's file. */
+  /** The entry's name in the client's file. */
   readonly original: string
   readonly options: ConvertOptions
   readonly annotations: Readonly<Record<string, string>>
@@ -38,7 +38,7 @@ export class ConversionContext {
 
   /** Replaces all known references. Throws NotTaken for references that only the client can resolve. */
   filled(value: Value, field: string): Value {
-    // Processes and containers cannot be started with a NUL character.
+    // Processes and containers cannot be started with a NUL character in a value.
     if (value.some((part) => typeof part === 'string' && part.includes('\0')))
       throw new NotTaken(`its ${field} contains a NUL character`)
     for (const { kind, name } of referencesIn(value)) {
@@ -52,7 +52,7 @@ export class ConversionContext {
     })
   }
 
-  /** Returns the literal text of a value. Throws NotTaken when a reference is unresolved. */
+  /** Returns a value's literal text. Throws NotTaken when a reference is unresolved. */
   text(value: Value, field: string): string {
     const filled = this.filled(value, field)
     const text = literalOf(filled)
@@ -70,7 +70,7 @@ export class ConversionContext {
     return key
   }
 
-  /** Removes some or all of this entry's values. */
+  /** Removes some or all of the values stored for this entry. */
   forget(keys: readonly SecretKey[] = this.keys): void {
     this.#secrets.forget(keys)
     const removed = new Set(keys)

@@ -1,8 +1,8 @@
 /**
  * Converts clients' servers to manifests: a group, a virtual server in front of it, and one member per server.
  *
- * Validates each manifest with the webhook's code. The output is deterministic. Pure: starts, downloads and writes
- * nothing.
+ * Validates each manifest with the webhook's code. The output is deterministic. Pure: does not start, download or write
+ * anything.
  */
 import { apiVersion, canonicalJson } from '../../../../schemas/index.ts'
 import type { ClientEntry, Note } from '../entries/entry.ts'
@@ -15,8 +15,8 @@ import { type CollectedSecrets, SecretStore, type ConvertedManifest } from './se
 import { serverDraft } from './server.ts'
 
 /**
- * taken: converted completely. partly: some settings are lost. same: duplicate of another entry. off: disabled, or
- * nothing to convert.
+ * taken: converted completely. partly: converted, but some settings are lost. same: a duplicate of another entry. off:
+ * disabled, or nothing to convert.
  */
 export type ConversionOutcome = 'taken' | 'partly' | 'same' | 'off' | 'not taken'
 
@@ -43,7 +43,7 @@ export interface Conversion {
 interface ConvertedServer {
   readonly manifest: ConvertedManifest
   readonly allow: readonly string[] | undefined
-  /** Clients and names where the server was found, for the annotation. */
+  /** The clients that contain the server, and its names there, for the annotation. */
   readonly origins: string[]
 }
 

@@ -7,7 +7,7 @@ import type { ConvertedManifest } from './secret-store.ts'
 export interface FolderFile {
   readonly name: string
   readonly text: string
-  /** Contains secrets: readable only by its owner and ignored by Git. */
+  /** The folder contains secrets, so it is readable only by its owner and ignored by Git. */
   readonly secret: boolean
 }
 

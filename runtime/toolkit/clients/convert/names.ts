@@ -1,12 +1,12 @@
-/** Object names from user-defined names. */
+/** Creates object names from user-defined names. */
 import { createHash } from 'node:crypto'
 import { shortName } from '../../../../schemas/index.ts'
 
 const maxName = 63
 
 /**
- * Converts a name to a DNS label: lower case, other characters to `-`, at most 63 characters. A name without usable
- * characters becomes `server-` plus a hash.
+ * Converts a name to a DNS label: converts it to lower case, replaces other characters with `-`, and limits it to 63
+ * characters. A name without usable characters becomes `server-` plus a hash.
  */
 export function objectName(name: string): string {
   const plain = name
@@ -19,7 +19,7 @@ export function objectName(name: string): string {
   return `server-${createHash('sha256').update(name).digest('hex').slice(0, 8)}`
 }
 
-/** Unique names for the objects of one conversion. */
+/** Creates unique names for the objects in one conversion. */
 export class ObjectNames {
   readonly #used = new Set<string>()
   /** The last number given to each name. Later searches start there, so many equal names take linear time. */

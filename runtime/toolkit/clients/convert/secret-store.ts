@@ -1,11 +1,11 @@
 /**
- * Collects the secrets of an import and assigns their keys: in one Secret per server, or in one shared Secret whose
- * values are in a variables file.
+ * Collects the secrets found during an import and assigns their keys. They are stored in one Secret per server, or in
+ * one shared Secret whose values are in a variables file.
  */
 import { envName } from '../../../../schemas/index.ts'
 import { literalOf, type Reference, referencesIn, type Value } from '../entries/value.ts'
 
-/** A manifest of the conversion, with the fields that it sets. */
+/** A manifest that the conversion creates, with the fields that it sets. */
 export interface ConvertedManifest {
   readonly apiVersion: string
   readonly kind: string
@@ -18,7 +18,7 @@ export interface ConvertedManifest {
   readonly stringData?: Readonly<Record<string, string>>
 }
 
-/** A reference to a key of a Secret. */
+/** A reference to a key in a Secret. */
 export interface SecretKey {
   readonly name: string
   readonly key: string
@@ -26,7 +26,7 @@ export interface SecretKey {
 
 export type SecretForm = 'manifest' | 'env'
 
-/** A value that is still unknown. */
+/** A secret whose value is still unknown. */
 export interface MissingValue extends SecretKey {
   /** Variables or inputs that make up the value. */
   readonly variables: readonly string[]
@@ -34,7 +34,7 @@ export interface MissingValue extends SecretKey {
 
 export interface CollectedSecrets {
   readonly manifests: readonly ConvertedManifest[]
-  /** Secret name and the lines of the variables file, for form `env`. */
+  /** Secret name and the lines of the variables file, for the form `env`. */
   readonly variables: { readonly secret: string; readonly values: ReadonlyMap<string, string> } | undefined
   readonly missing: readonly MissingValue[]
 }
@@ -45,7 +45,7 @@ export class SecretStore {
   readonly #values = new Map<string, Map<string, string>>()
   readonly #missing: MissingValue[] = []
 
-  /** `group` is the name prefix of the shared Secret in form `env`. */
+  /** `group` is the name prefix of the shared Secret in the form `env`. */
   constructor(form: SecretForm, group: string) {
     this.#form = form
     this.#shared = `${group}-secrets`
@@ -92,7 +92,7 @@ export class SecretStore {
   }
 }
 
-/** Returns '' for a single reference, otherwise the text with placeholders. */
+/** Returns '' for a single reference; otherwise returns the text with placeholders. */
 function templateOf(value: Value): string {
   if (value.length === 1) return ''
   return value.map((part) => (typeof part === 'string' ? part : shownReference(part))).join('')
@@ -102,7 +102,7 @@ function shownReference({ name }: Reference): string {
   return `\${${name}}`
 }
 
-/** Secret keys have at most 253 characters. The limit leaves room for the number from `freeKey`. */
+/** Secret keys have at most 253 characters. This limit leaves room for the number added by `freeKey`. */
 function keyOf(name: string): string {
   return name.replaceAll(/[^-._a-zA-Z0-9]/g, '_').slice(0, 240) || 'value'
 }

@@ -1,6 +1,6 @@
 /**
  * Decides which values are secrets. When in doubt, a value is treated as a secret, because the opposite mistake would
- * leak it.
+ * leak a secret.
  */
 
 /** Name parts that mark any value as secret. */
@@ -33,7 +33,7 @@ export function isSecretName(name: string): boolean {
   return words.some((word) => plain.includes(word))
 }
 
-/** Returns the range of a known kind of token in a string. */
+/** Returns the range in a string that contains a known kind of token. */
 export function tokenIn(text: string): { readonly start: number; readonly end: number } | undefined {
   const match = tokens.exec(text)
   return match ? { start: match.index, end: match.index + match[0].length } : undefined
@@ -70,7 +70,7 @@ function isPlainUrl(value: string): boolean {
   return username + password + search + hash === '' && !pathname.split('/').some(looksRandom)
 }
 
-/** True for a mix of letters and digits that is longer than words are. */
+/** True for a mix of letters and digits that is longer than a typical word. */
 function looksRandom(text: string): boolean {
   return text.split(/[ .:,_-]/).some((part) => {
     if (part.length >= 24) return true
@@ -78,7 +78,7 @@ function looksRandom(text: string): boolean {
   })
 }
 
-/** Returns why a URL cannot be in a manifest in plain text, or undefined. */
+/** Returns the reason why a URL cannot appear in a manifest in plain text, or undefined. */
 export function secretInUrl(url: URL): string | undefined {
   if (url.username !== '' || url.password !== '') return 'its URL contains a user name or password'
   for (const [name, value] of url.searchParams) {

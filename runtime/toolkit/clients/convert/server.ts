@@ -1,8 +1,9 @@
 /**
- * Converts a program to an MCPServer: the command for this machine, the image for a cluster, variables and secrets.
+ * Converts a program to an MCPServer, with the command for this machine, the image for a cluster, variables and
+ * secrets.
  *
  * `gatehouse dev` runs the annotated command. In a cluster, package runners have a default image. Other programs need
- * an image; until it is set, a reserved host name is the placeholder.
+ * an image. Until it is set, a reserved host name serves as a placeholder.
  */
 import { own, apiVersion, localCommandAnnotation } from '../../../../schemas/index.ts'
 import type { Note, EntryProgram } from '../entries/entry.ts'
@@ -16,7 +17,7 @@ import type { SecretKey } from './secret-store.ts'
 /** Port of an HTTP server in a cluster. */
 const clusterPort = 8080
 
-/** Images for the package runners, with their start command. */
+/** Images for the package runners, with each image's start command. */
 export const runnerImages: Readonly<
   Record<string, { readonly image: string; readonly command: readonly string[] }>
 > = {

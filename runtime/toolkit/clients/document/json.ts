@@ -1,7 +1,8 @@
 /**
  * Parses JSON with comments and trailing commas, which most clients accept, to a tree with offsets and to plain values.
  *
- * Also accepts comments in strict clients' files, because no edit adds or removes comments. An empty file has no tree.
+ * Also accepts comments in the files of strict clients, because no edit adds or removes comments. An empty file does
+ * not have a tree.
  */
 import { createScanner, type Node, type ParseError, parseTree } from 'jsonc-parser'
 import { exactInteger } from '../../../../schemas/index.ts'
@@ -9,7 +10,7 @@ import { positionOf, refusedFile } from './text.ts'
 
 const maxDepth = 200
 
-/** Token kinds of the scanner. Its own names are ambient constants, which do not exist at run time. */
+/** The scanner's token kinds. The scanner's own names are ambient constants, which do not exist at run time. */
 export const token = {
   openBrace: 1,
   closeBrace: 2,
@@ -23,7 +24,7 @@ export const token = {
   end: 17,
 } as const
 
-/** Error messages by the parser's code. */
+/** Error messages, keyed by the parser's error code. */
 const messages: Readonly<Record<number, string>> = {
   1: 'a value is expected here',
   2: 'this is not a number',
@@ -89,11 +90,11 @@ export function jsonValue(node: Node | undefined, text: string): unknown {
     String(name?.value),
     jsonValue(member, text),
   ])
-  // Unlike assignment, this makes `__proto__` an ordinary member.
+  // Unlike an assignment, this makes `__proto__` an ordinary member.
   return Object.fromEntries(entries)
 }
 
-/** Returns the members of an object node with this name. The file may repeat it. */
+/** Returns the members of an object node with this name. The file may repeat the name. */
 export function membersOf(node: Node, name: string): readonly Node[] {
   return (node.children ?? []).filter(({ children }) => children?.[0]?.value === name)
 }

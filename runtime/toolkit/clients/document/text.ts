@@ -1,7 +1,7 @@
 /**
- * Lossless handling of a client file's text: conversion between bytes and text, line endings, and positions.
+ * Handles a client file's text without loss: converts between bytes and text, and finds line endings and positions.
  *
- * Only accepts UTF-8 of at most 8 MiB, with or without a byte order mark.
+ * Accepts only UTF-8 text of at most 8 MiB, with or without a byte order mark.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { isUtf16 } from '../../../config/index.ts'
@@ -9,7 +9,7 @@ import { isUtf16 } from '../../../config/index.ts'
 export const maxFileBytes = 8 * 1024 * 1024
 
 export interface FileText {
-  /** Without the byte order mark. */
+  /** The text without the byte order mark. */
   readonly text: string
   readonly bom: boolean
 }
@@ -45,7 +45,7 @@ export function positionOf(text: string, offset: number): { readonly line: numbe
   return { line: before.split('\n').length, column: offset - start + 1 }
 }
 
-/** Returns the offset of the start of the line. */
+/** Returns the offset where the line starts. */
 export function lineStart(text: string, offset: number): number {
   return text.lastIndexOf('\n', offset - 1) + 1
 }

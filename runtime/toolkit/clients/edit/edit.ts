@@ -2,7 +2,7 @@
  * Sets or removes one entry in a client's file and verifies that nothing else changed.
  *
  * Splices the text at the entry, then parses the result. The result must equal the original document except for the
- * entry; otherwise the edit is rejected. Pure: reads and writes no file.
+ * entry; otherwise the edit is rejected. Pure: does not read or write any file.
  */
 import { isFields } from '../../../../schemas/index.ts'
 import { isDeepStrictEqual } from 'node:util'
@@ -13,7 +13,7 @@ import { dropJson, putJson } from './json.ts'
 import { dropToml, putToml } from './toml.ts'
 import { dropYaml, putYaml } from './yaml.ts'
 
-/** The text of a file, and the position of the entry in it. */
+/** A file's text, and the entry's position in it. */
 export interface EditTarget {
   readonly format: Format
   readonly text: string
@@ -24,7 +24,7 @@ export interface EditTarget {
 }
 
 export interface Edit {
-  /** Changes in text order. Empty when the file needs no change. */
+  /** The changes, in text order. Empty when the file needs no change. */
   readonly changes: readonly TextChange[]
   readonly text: string
 }
@@ -43,7 +43,7 @@ export function putEntry(target: EditTarget, entry: Entry): Edit {
   return verifyEdit(target, changes, withEntry(before, path, entry))
 }
 
-/** Removes the entry. Also removes up to `emptied` empty parent maps, which were created for the entry. */
+/** Removes the entry. Also removes up to `emptied` empty parent maps that were created for the entry. */
 export function dropEntry(target: EditTarget, emptied = 0): Edit {
   const { format, text, path, file } = target
   const before = parseDocument(format, text, file)
@@ -107,7 +107,7 @@ function withoutEntry(document: unknown, path: readonly string[]): unknown {
   return { ...document, [name]: withoutEntry(document[name], rest) }
 }
 
-/** Removes empty maps on the path to the entry, because clients treat an empty map as a missing one. */
+/** Removes empty maps on the path to the entry, because clients treat an empty map as missing. */
 function withoutEmptyMaps(document: unknown, path: readonly string[]): unknown {
   let result = plain(document)
   for (let depth = path.length - 1; depth > 0; depth--) {

@@ -1,8 +1,9 @@
 /**
  * Inserts or removes one member in JSON text with comments by splicing.
  *
- * A new member is inserted after the last value, its comma and the comments on its line, in the style of its neighbours
- * (indent, one line or several, trailing comma). Removal keeps every comment. `edit.ts` verifies the result.
+ * A new member is inserted after the last value, its comma and the comments on its line. The new member follows the
+ * style of its neighbours (indent, number of lines, trailing comma). Removal keeps every comment. `edit.ts` verifies
+ * the result.
  */
 import { createScanner, type Node } from 'jsonc-parser'
 import { jsonTree, membersOf, token } from '../document/json.ts'
@@ -25,7 +26,7 @@ export function putJson(text: string, path: readonly string[], value: unknown, f
   return addMember(text, parent, key, nested)
 }
 
-/** Returns the changes that remove `path`. Empty when it does not exist. */
+/** Returns the changes that remove `path`. The list is empty when `path` does not exist. */
 export function dropJson(text: string, path: readonly string[], file: string): TextChange[] {
   const root = jsonTree(text, file)
   if (!root) return []
@@ -121,13 +122,13 @@ function addFirst(text: string, parent: Node, key: string, value: unknown): Text
 interface Tail {
   /** Offset of the comma after the value. */
   readonly comma: number | undefined
-  /** End of the comma and comments on the line of the value. */
+  /** End of the comma and the comments on the value's line. */
   readonly end: number
   /** End of the last comment before the closing brace. */
   readonly lastComment: number | undefined
 }
 
-/** Describes the text between the end of a value and the next member or the end of the object. */
+/** Describes the text between the end of a value and either the next member or the end of the object. */
 function tailOf(text: string, from: number, parent: Node): Tail {
   const close = parent.offset + parent.length - 1
   const scanner = createScanner(text, false)
@@ -168,7 +169,10 @@ function removeMember(text: string, parent: Node, member: Node): TextChange[] {
   return [replacement(text, comma, comma + 1, ''), ...changes]
 }
 
-/** Removes the member's lines if they contain nothing else, otherwise the member and the whitespace after it. */
+/**
+ * If the member's lines contain nothing else, removes the lines. Otherwise, removes the member and the whitespace after
+ * it.
+ */
 function removal(text: string, start: number, end: number): TextChange {
   const restOfLine = /^[ \t]*(?=\r?\n|$)/.exec(text.slice(end))
   if (startsLine(text, start) && restOfLine) {
@@ -188,7 +192,7 @@ function startsLine(text: string, offset: number): boolean {
   return text.slice(lineStart(text, offset), offset).trim() === ''
 }
 
-/** True when all members are on the line of the opening brace. */
+/** True when all members are on the same line as the opening brace. */
 function isOneLine(text: string, { offset, length }: Node): boolean {
   return !text.slice(offset, offset + length).includes('\n')
 }
@@ -199,7 +203,7 @@ function isSpaced(text: string, node: Node): boolean {
   return colon === undefined ? !/^[^\n]*":["{[\d]/.test(text) : text[colon + 1] === ' '
 }
 
-/** Returns the indent of one level, from the first indented name. Default: two spaces. */
+/** Returns the indent of one level, taken from the first indented name. Default: two spaces. */
 function unitOf(text: string): string {
   return /\n([ \t]+)"/.exec(text)?.[1] ?? '  '
 }

@@ -1,18 +1,18 @@
 /**
  * Finds the offsets of table headers and key-value pairs in TOML text.
  *
- * Expects valid text: it finds the ends of strings, lists and inline tables without checking them.
+ * Expects valid text, because it finds the ends of strings, lists and inline tables without checking their contents.
  * Source: TOML 1.0.0.
  */
 
 /** A `[header]` or a `key = value`, from the start of its line to the end of its value. */
 export interface TomlStatement {
   readonly kind: 'table' | 'list-of-tables' | 'pair'
-  /** The dotted name: absolute for headers, relative to the table above for pairs. */
+  /** The dotted name, which is absolute for headers and relative to the table above for pairs. */
   readonly path: readonly string[]
-  /** Start of the line. */
+  /** Offset of the start of the line. */
   readonly start: number
-  /** After the closing bracket or the value. A comment can follow. */
+  /** Offset after the closing bracket or the value. A comment can follow. */
   readonly end: number
 }
 
@@ -29,7 +29,7 @@ export function scanToml(text: string): readonly TomlStatement[] {
     const start = text.lastIndexOf('\n', at - 1) + 1
     const statement = text[at] === '[' ? header(text, at) : pair(text, at)
     statements.push({ ...statement, start })
-    // Only a comment can follow on the line.
+    // Only a comment can follow on the same line.
     at = skip(text, statement.end, /[^\n]*/y)
   }
   return statements
@@ -73,7 +73,7 @@ function dottedName(text: string, from: number): { path: string[]; end: number }
 
 function unquoted(quoted: string): string {
   if (quoted.startsWith("'")) return quoted.slice(1, -1)
-  // Basic strings have JSON's escapes and two others.
+  // Basic strings support JSON's escapes and two more.
   const json = quoted
     .replaceAll(/\\U([0-9a-fA-F]{8})/g, (_all, hex: string) => {
       return JSON.stringify(String.fromCodePoint(Number.parseInt(hex, 16))).slice(1, -1)

@@ -1,8 +1,8 @@
 /**
  * Inserts one table into TOML text, or removes it with its sub-tables, by splicing whole lines.
  *
- * A new table is appended, so that no other table changes its meaning. Rejects a server map that is written inline or
- * with dotted keys, because a header would be invalid there. `edit.ts` verifies the result.
+ * A new table is appended, so that the meaning of all other tables stays the same. Rejects a server map that is written
+ * inline or with dotted keys, because a header would be invalid there. `edit.ts` verifies the result.
  */
 import { stringify } from 'smol-toml'
 import { lineEndOf, nextLine, positionOf, refusedFile } from '../document/text.ts'
@@ -26,13 +26,13 @@ export function putToml(
   return [insertion(text.length, lead + block)]
 }
 
-/** Returns the changes that remove the table `path`. Empty when it does not exist. */
+/** Returns the changes that remove the table `path`. The list is empty when `path` does not exist. */
 export function dropToml(text: string, path: readonly string[], file: string): TextChange[] {
   const statements = scanToml(text)
   refuseInline(text, statements, path, file)
   const old = blockOf(text, statements, path, file)
   if (!old) return []
-  // Also remove the blank line before it, so that adding and removing restores the text.
+  // Also remove the blank line before it, so that adding and then removing an entry restores the text.
   const blank = /\r?\n(?=$)/.exec(text.slice(0, old.start))
   const lonely = blank && (old.start === blank[0].length || text[old.start - blank[0].length - 1] === '\n')
   return [replacement(text, lonely ? old.start - blank[0].length : old.start, old.end, '')]
@@ -91,7 +91,7 @@ function refuseInline(
       continue
     }
     const full = [...table, ...statement.path]
-    // Pairs inside the table of an entry are valid.
+    // Pairs inside an entry's table are valid.
     if (table.length >= path.length || !startsWith(map, full.slice(0, map.length))) continue
     const { line } = positionOf(text, statement.start)
     const name = map.join('.')

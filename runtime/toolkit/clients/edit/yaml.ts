@@ -1,7 +1,7 @@
 /**
  * Inserts or removes one member of a map in YAML text by splicing whole lines.
  *
- * Only edits maps in block style. A new member is inserted after the last one. `edit.ts` verifies the result.
+ * Edits only maps in block style. A new member is inserted after the last member. `edit.ts` verifies the result.
  */
 import { writeYaml } from '../../../../schemas/yaml/index.ts'
 import { isAlias, isMap, isScalar, type Pair, type YAMLMap } from 'yaml'
@@ -30,7 +30,7 @@ export function putYaml(text: string, path: readonly string[], value: unknown, f
   ]
 }
 
-/** Returns the changes that remove `path`. Empty when it does not exist. */
+/** Returns the changes that remove `path`. The list is empty when `path` does not exist. */
 export function dropYaml(text: string, path: readonly string[], file: string): TextChange[] {
   const root = yamlDocument(text, file)?.contents
   if (!isMap(root)) return []
@@ -45,7 +45,7 @@ interface PathMatch {
   readonly map: YAMLMap | undefined
   readonly rest: readonly string[]
   readonly pair: Pair | undefined
-  /** Indent for members of an empty map. */
+  /** Indent for the members of an empty map. */
   readonly indent: string
 }
 

@@ -18,7 +18,7 @@ export interface Unwrapped<T> {
 }
 
 interface Bridge {
-  /** Meaning of each flag. `value` and `switch` do not affect the server. */
+  /** The meaning of each flag. `value` and `switch` mean that the flag does not affect the server. */
   readonly flags: Readonly<
     Record<string, 'url' | 'header' | 'bearer' | 'transport' | 'name-and-value' | 'value' | 'switch'>
   >

@@ -1,7 +1,7 @@
 /**
- * Parses `docker run` and `podman run` to image, arguments, variables and volumes.
+ * Parses `docker run` and `podman run` into image, arguments, variables and volumes.
  *
- * Drops flags that only matter on this machine. Skips unknown flags and flags that restrict or extend the server's
+ * Drops flags that matter only on this machine. Skips unknown flags and flags that restrict or extend the server's
  * access, with a note.
  * Source: docker container run, Options; podman-run(1).
  */
@@ -14,7 +14,7 @@ import { fillValue, literalOf, splitValue, type Value } from './value.ts'
 
 type Meaning = 'env' | 'volume' | 'mount' | 'drop' | 'note' | 'switch' | 'note-switch'
 
-/** Flags by meaning. All flags except switches have a value. */
+/** Flags by meaning. All flags except switches take a value. */
 const flags: Readonly<Record<Meaning, string>> = {
   env: '-e --env',
   volume: '-v --volume',
@@ -40,7 +40,7 @@ const meanings: Readonly<Record<string, Meaning>> = Object.fromEntries(
 )
 const switches: ReadonlySet<Meaning | undefined> = new Set(['switch', 'note-switch'])
 
-/** Global flags with a value, before `run`. */
+/** Global flags with a value, which come before `run`. */
 const globalFlags: ReadonlySet<string> = new Set(
   '--config -c --context -H --host -l --log-level --tlscacert --tlscert --tlskey --connection --url'.split(
     ' ',
@@ -77,7 +77,7 @@ export function unwrapContainer(program: EntryProgram): Unwrapped<EntryProgram> 
 
 interface FlagWord {
   readonly flag: string
-  /** The value, when it is part of the flag's word. */
+  /** The value, if it is part of the same word as the flag. */
   readonly attached: Value | undefined
 }
 
@@ -115,13 +115,13 @@ interface Flag {
   readonly meaning: Meaning | undefined
   /** Undefined for a switch. */
   readonly value: Value | undefined
-  /** True when the value is part of the flag's word. */
+  /** True when the value is part of the same word as the flag. */
   readonly attached: boolean
 }
 
 class ContainerFlags {
   readonly env: Map<string, Value>
-  /** Words of the command before the image. They refer to variables whose values are in `env`. */
+  /** Words of the command before the image. These words refer to variables whose values are in `env`. */
   readonly words: Value[] = []
   readonly volumes: EntryContainer['volumes'][number][] = []
   readonly notes: Note[] = []
@@ -156,7 +156,7 @@ class ContainerFlags {
     else this.words.push([flag], ...(value ? [value] : []))
   }
 
-  /** Sets the variable and returns its name. Returns `value` when only the client's environment has the name. */
+  /** Sets the variable and returns its name. Returns `value` when only the client's environment contains the name. */
   #variable(flag: string, value: Value): Value {
     const pair = splitValue(value, /=/)
     const name = literalOf(pair?.[0] ?? value)
@@ -170,7 +170,7 @@ class ContainerFlags {
   }
 
   #volume(text: string): void {
-    // A drive letter contains a colon.
+    // A path with a drive letter contains a colon.
     const [, host, mount, mode] = /^((?:[A-Za-z]:)?[^:]+):([^:]+)(?::(.*))?$/.exec(text) ?? []
     this.#add(host, mount, /(^|,)ro(,|$)/.test(mode ?? ''), '-v')
   }

@@ -1,11 +1,11 @@
-/** A client's server, in a form common to all clients. */
+/** A server from a client's file, in a form common to all clients. */
 import type { FileScope, EntryTransport } from '../catalog/client-row.ts'
 import type { ClientId } from '../catalog/clients.ts'
 import { type Reference, referencesIn, type Value } from './value.ts'
 
 export interface ClientEntry {
   readonly source: EntrySource
-  /** Name in the client's file. */
+  /** The server's name in the client's file. */
   readonly name: string
   readonly enabled: boolean
   readonly target: EntryTarget
@@ -49,11 +49,11 @@ export interface EntryRemote {
   readonly headers: ReadonlyMap<string, Value>
 }
 
-/** An entry that cannot be run or called. `why` is the end of a sentence about it. */
+/** An entry that cannot be run or called. `why` is the end of a sentence about the entry. */
 export interface Unusable {
   readonly kind: 'unusable'
   readonly why: string
-  /** There is nothing to convert: a built-in, or Gatehouse itself. */
+  /** There is nothing to convert, because the entry is a built-in server or Gatehouse itself. */
   readonly harmless?: true
 }
 

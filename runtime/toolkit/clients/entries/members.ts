@@ -6,7 +6,7 @@ export class EntryMembers {
   readonly #raw: Readonly<Record<string, unknown>>
   readonly #notes: Note[]
   readonly #used = new Set<string>()
-  /** Set when a field has an unusable type. */
+  /** Set when a field has the wrong type. */
   failure: Unusable | undefined
 
   constructor(raw: Readonly<Record<string, unknown>>, notes: Note[]) {
@@ -28,7 +28,7 @@ export class EntryMembers {
     return this.peek(name)
   }
 
-  /** Also accepts the words that YAML 1.1 and people use for true and false. */
+  /** Also accepts words such as yes and no, which YAML 1.1 and users write for true and false. */
   boolean(name: string): boolean | undefined {
     const value = this.peek(name)
     const isTrue = /^(?:true|yes|on)$/i.test(String(value))
@@ -89,7 +89,7 @@ export class EntryMembers {
     if (isSet) this.#notes.push({ field, text, loses })
   }
 
-  /** Adds a note that a field has an undocumented form with only one possible meaning. */
+  /** Adds a note that a field has an undocumented form that can only mean one thing. */
   noteRepair(field: string, text: string): void {
     this.#notes.push({ field, text, loses: false })
   }

@@ -1,7 +1,7 @@
 /**
- * Converts an entry of a client's server map to the common form.
+ * Converts an entry from a client's server map to the common form.
  *
- * Every field is converted, named in a note, or empty. Notes never contain values.
+ * Every field is either converted, named in a note, or empty. Notes never contain values.
  */
 import { own, isFields } from '../../../../schemas/index.ts'
 import type { EntryForm, EntryTransport } from '../catalog/client-row.ts'
@@ -26,7 +26,7 @@ export interface ReadingContext {
   readonly excluded: boolean
 }
 
-/** Never throws. Returns an unusable entry with the reason when it cannot be converted. */
+/** Never throws. If the entry cannot be converted, returns an unusable entry with the reason. */
 export function normaliseEntry(name: string, raw: unknown, context: ReadingContext): ClientEntry {
   const notes: Note[] = []
   const entry = (target: EntryTarget, enabled = true, allow?: readonly string[]): ClientEntry => ({
@@ -140,7 +140,7 @@ function environmentOf(
   return env
 }
 
-/** Returns the words of a command, which is a list, or a string next to `args`. */
+/** Returns a command's words. The command is a list, or a string with separate `args`. */
 function argvOf(members: EntryMembers, name: string): readonly string[] {
   if (Array.isArray(members.peek(name))) return members.texts(name) ?? []
   return [members.text(name) ?? '', ...(members.texts('args') ?? [])]

@@ -1,21 +1,23 @@
-/** Finds a program's package: from a package runner (npx, uvx, …) or from the program's name. */
+/** Finds a program's package from a package runner (npx, uvx, …) or from the program's name. */
 import { basename } from 'node:path'
 import type { EntryProgram } from './entry.ts'
 import { literalOf, type Value } from './value.ts'
 
 export interface Package {
-  /** Name without version and extras. */
+  /** The package name without its version and extras. */
   readonly name: string
-  /** Arguments of the program in the package. */
+  /** Arguments for the program in the package. */
   readonly args: readonly Value[]
 }
 
 interface RunnerRow {
-  /** Words before the package. */
+  /** The words before the package name. */
   readonly verb?: readonly string[]
   /** Flags with a value. */
   readonly valued: readonly string[]
-  /** Flags whose value is the package, when the first word names only a program in it. */
+  /**
+   * Flags whose value is the package. When such a flag is present, the first word only names a program in the package.
+   */
   readonly from: readonly string[]
 }
 
@@ -67,10 +69,10 @@ export function startsPrograms(command: Value): boolean {
   return Object.hasOwn(runners, name) || interpreters.has(name) || /^(?:docker|podman|cmd)$/.test(name)
 }
 
-/** Path segments that do not describe the program. */
+/** Path segments that say nothing about the program. */
 const vague = /^(?:index|main|cli|app|run|server|dist|build|src|lib|bin|)$/
 
-/** Derives a name for the server: its package without scope, its script, or the program's name. */
+/** Derives a name for the server from its package name without the scope, its script, or the program's name. */
 export function packageName(program: Pick<EntryProgram, 'command' | 'args'>): string {
   const own = programName(program.command) ?? ''
   const name = interpreters.has(own) ? scriptName(program.args) : (packageOf(program)?.name ?? own)

@@ -15,10 +15,10 @@ import { unwrapEntry } from './unwrap.ts'
 import type { ReadSyntax } from './value.ts'
 
 export interface ClientFile {
-  /** Path, for messages and for detecting the client. */
+  /** The path, used in messages and to detect the client. */
   readonly file: string
   readonly text: string
-  /** Client whose format the entries use. Undefined to detect it. */
+  /** Client whose format the entries use. Undefined to detect the client. */
   readonly client?: ClientId | 'plain' | undefined
   /** The file's scope in the client. Undefined when the user named the file. */
   readonly scope?: FileScope | 'file' | undefined
@@ -72,7 +72,7 @@ function firstLine(text: string): string | undefined {
   return undefined
 }
 
-/** Returns the client whose file path is the longest match for the end of the path. */
+/** Returns the client with the longest file path that matches the end of the path. */
 export function clientOfPath(file: string): ClientId | undefined {
   const path = file.replaceAll('\\', '/')
   const found = clientIds.flatMap((id) =>
@@ -141,7 +141,7 @@ function keysOf(client: ClientId | 'plain', document: unknown): readonly (readon
   return [key, ...special]
 }
 
-/** Returns servers for individual projects, which are in the user's file. */
+/** Returns the servers of individual projects, which are listed in the user's file. */
 function projectMaps(document: Readonly<Record<string, unknown>>, source: EntrySource): readonly ServerMap[] {
   const projects = document['projects']
   if (!isFields(projects)) return []

@@ -24,7 +24,7 @@ export function unwrapEntry(entry: ClientEntry): ClientEntry {
 const shellCommand = /^(?:call|cd|echo|for|if|pushd|set|start|type)$/i
 const shellSyntax = /(?:^|\s)(?:&&?|\|\|?|\d?[<>]+)(?:\s|$)|%\w+%/
 
-/** Returns the program that `cmd /c` starts. A line that needs the shell itself is returned unchanged. */
+/** Returns the program that `cmd /c` starts. A line that requires the shell itself is returned unchanged. */
 function withoutShell(program: EntryProgram): EntryProgram {
   if (programName(program.command) !== 'cmd') return program
   const texts = program.args.map((value) => literalOf(value) ?? '')

@@ -8,14 +8,14 @@ export interface Reference {
    */
   readonly kind: 'env' | 'input' | 'file' | 'home' | 'place'
   readonly name: string
-  /** Value when the variable is not set. */
+  /** Default value if the variable is not set. */
   readonly fallback?: string
 }
 
 /** Literal strings and references in order. */
 export type Value = readonly (string | Reference)[]
 
-/** `any` is for unknown clients' files. It combines the syntaxes that do not conflict. */
+/** `any` is for unknown clients' files. It combines all syntaxes that do not conflict. */
 export type ReadSyntax = VariableSyntax | 'any'
 
 const braces = String.raw`\$\{(?<env>[A-Za-z_]\w*)(?::-(?<fallback>[^}]*))?\}`
@@ -64,7 +64,7 @@ export function referencesIn(value: Value): readonly Reference[] {
   return value.filter((part) => typeof part !== 'string')
 }
 
-/** Splits at the first match in a literal string. Undefined when there is none. */
+/** Splits a literal string at the first match. Returns undefined when there is no match. */
 export function splitValue(value: Value, separator: RegExp): readonly [Value, Value] | undefined {
   for (const [index, part] of value.entries()) {
     if (typeof part !== 'string') continue
@@ -80,7 +80,7 @@ export function splitValue(value: Value, separator: RegExp): readonly [Value, Va
   return undefined
 }
 
-/** Replaces references that `lookup` resolves. Keeps the others. */
+/** Replaces references that `lookup` resolves. Keeps all other references. */
 export function fillValue(value: Value, lookup: (reference: Reference) => Value | undefined): Value {
   const filled = value.flatMap((part) => (typeof part === 'string' ? [part] : (lookup(part) ?? [part])))
   const parts: (string | Reference)[] = []
@@ -113,7 +113,7 @@ export function commandWords(value: Value): readonly Value[] {
     for (const [piece] of part.matchAll(/"|\s+|[^"\s]+/g)) {
       if (piece === '"') {
         isQuoted = !isQuoted
-        // Empty quotes are an empty word.
+        // Empty quotes stand for an empty word.
         words.at(-1)?.push('')
       } else if (!isQuoted && piece.trim() === '') words.push([])
       else words.at(-1)?.push(piece)

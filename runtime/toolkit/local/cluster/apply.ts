@@ -1,5 +1,5 @@
 /**
- * Applies a desired child to the live object with a three-way merge, like Metacontroller's dynamic apply: removes
+ * Applies a desired child to the live object with a three-way merge, like Metacontroller's dynamic apply. Removes
  * fields that were previously applied and are no longer desired, sets desired fields, and keeps all other fields.
  *
  * Replaces lists of objects as a whole, because only the hooks write children of the local cluster.

@@ -1,9 +1,9 @@
 /**
  * An in-memory cluster: stores the manifests, runs the hooks as Metacontroller does, and stores their children.
  *
- * It does not run or schedule workloads, validate schemas (the caller does) or persist anything. Semantics follow
- * Metacontroller v4: it calls `customize` once per generation, selects related objects by the returned rules, deletes
- * children that are no longer returned, and replaces the status as a whole.
+ * It does not run or schedule workloads, validate schemas (the caller does) or persist anything. The semantics follow
+ * Metacontroller v4. The cluster calls `customize` once per generation and selects related objects by the returned
+ * rules. It deletes children that are no longer returned, and replaces the status as a whole.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { cloneJson, GatehouseError } from '../../../../schemas/index.ts'
@@ -13,19 +13,19 @@ import { matchesRule, type LocalRelatedRule } from './related.ts'
 import type { ValidateResource } from '../../manifests/check.ts'
 import { runtimeImage, version } from '../../terminal/version.ts'
 
-/** The part of a hook that the local cluster calls. Entries of the hooks module's registry satisfy it. */
+/** The part of a hook that the local cluster calls. The entries in the hooks module's registry satisfy this type. */
 export interface Hook {
   readonly childKinds: readonly { readonly apiVersion: string; readonly kind: string }[]
   readonly customize: (request: unknown) => { relatedResources: readonly LocalRelatedRule[] }
   readonly sync: (request: unknown) => { status?: unknown; children: readonly unknown[] }
 }
 
-/** The hooks of all kinds. The hooks module's registry satisfies it. */
+/** The hooks for all kinds. The hooks module's registry satisfies this type. */
 export interface Hooks {
   byKind(kind: string): Hook | undefined
 }
 
-/** Maximum number of rounds within which the hooks' responses must become stable. */
+/** Maximum number of rounds until the hooks' responses must be stable. */
 const maxRounds = 40
 
 export class LocalCluster {
@@ -40,7 +40,7 @@ export class LocalCluster {
     this.#now = now
   }
 
-  /** All objects in order of creation. */
+  /** All objects, in order of creation. */
   get objects(): readonly LocalObject[] {
     return [...this.#objects.values()]
   }
@@ -217,7 +217,7 @@ function groups(
 
 export interface LocalHooks {
   readonly hooks: Hooks
-  /** Validates as the webhook does, except for rules that only apply to pods. */
+  /** Validates objects as the webhook does, except for rules that apply only to pods. */
   readonly validate: ValidateResource
 }
 

@@ -1,4 +1,6 @@
-/** Related rules of Metacontroller v2: apiVersion and plural resource, and either namespace and names, or labels. */
+/**
+ * Metacontroller v2's related rules: an apiVersion and a plural resource, and either a namespace and names, or labels.
+ */
 import { GatehouseError, kinds } from '../../../../schemas/index.ts'
 import type { LocalObject } from '../../manifests/objects.ts'
 
@@ -28,7 +30,7 @@ const coreKinds: Readonly<Record<string, string>> = {
 }
 
 /**
- * True when a parent's rule selects the object. A hook only gets objects in the parent's namespace. Throws INTERNAL for
+ * True when a parent's rule selects the object. A hook gets only objects in the parent's namespace. Throws INTERNAL for
  * a rule that Metacontroller rejects.
  */
 export function matchesRule(

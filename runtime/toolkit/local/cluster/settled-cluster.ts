@@ -10,7 +10,7 @@ import { workloadStatus } from '../session.ts'
 
 export type SettledCluster =
   | { readonly cluster: LocalCluster; readonly invalid?: undefined }
-  /** Problems with the manifests, as text. */
+  /** The problems with the manifests, as text. */
   | { readonly cluster?: undefined; readonly invalid: string }
 
 /** Rejects with INVALID_CONFIG when a path cannot be read. `option` is the flag that named the paths. */

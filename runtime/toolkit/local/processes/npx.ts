@@ -1,9 +1,9 @@
 /**
  * Starts an installed npm package directly instead of through `npx`, because npm and its shell would stay in memory
- * next to each server.
+ * alongside each server.
  *
  * Applies only to packages that npx would run without the registry: the project's own dependency, or the exact version
- * in npx's cache. In all other cases, npx runs.
+ * in npx's cache. In all other cases, npx starts the package.
  * Source: npm-exec(1), "npx vs npm exec"; package.json, "bin".
  */
 import { closeSync, existsSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs'
@@ -16,7 +16,7 @@ interface PackageJson {
 }
 
 /**
- * Returns the command to start: without npx where possible, and with the current Node. `env` is the environment of the
+ * Returns the command to start, without npx where possible, and with the current Node. `env` is the environment of the
  * process.
  */
 export function startedCommand(
@@ -48,7 +48,7 @@ interface NpxRequest {
   readonly args: readonly string[]
 }
 
-/** Parses `npx [-y] NAME[@VERSION] …`. Returns undefined for other options of npx. */
+/** Parses `npx [-y] NAME[@VERSION] …`. Returns undefined for any other npx options. */
 function parseNpx([program, ...words]: readonly string[]): NpxRequest | undefined {
   if (program !== 'npx') return undefined
   const [spec = '', ...args] = words[0] === '-y' || words[0] === '--yes' ? words.slice(1) : words
@@ -64,7 +64,7 @@ function foldersOf(
   const folders: string[] = []
   for (let at = resolve(cwd), before = ''; at !== before; before = at, at = dirname(at)) {
     folders.push(join(at, 'node_modules', name))
-    // npx looks no further than the project folder.
+    // npx does not search beyond the project folder.
     if (existsSync(join(at, 'package.json'))) break
   }
   if (version === undefined) return folders

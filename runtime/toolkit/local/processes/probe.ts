@@ -1,10 +1,10 @@
-/** Readiness checks for a local process: a TCP connection, or its readiness path. */
+/** Checks whether a local process is ready, through a TCP connection or its readiness path. */
 import { connect } from 'node:net'
 
-/** Maximum length of a displayed response. */
+/** Maximum length of a response that is displayed. */
 const maxShown = 300
 
-/** Returns undefined when the path responds with success, otherwise the response on one line. */
+/** Returns undefined when the path responds with success; otherwise returns the response on one line. */
 export async function probeReadiness(url: string): Promise<string | undefined> {
   try {
     const response = await fetch(url, { signal: AbortSignal.timeout(2000) })

@@ -17,7 +17,7 @@ export interface LocalProcess {
   stop(graceMs: number): Promise<void>
 }
 
-/** Starts a process. `onLine` receives its output, which can contain secrets: display it only. */
+/** Starts a process. `onLine` receives the process's output, which can contain secrets and must only be displayed. */
 export function startProcess(spec: ProcessSpec, onLine: (line: string) => void): LocalProcess {
   const [file = '', ...args] = spec.argv
   const child = spawn(file, args, {

@@ -3,7 +3,7 @@
  * it exits, and stops it.
  *
  * The session turns the states that `onChange` reports into the workload's status. A failed process keeps the state
- * `failed` until it is ready again, so that repeated crashes report one state.
+ * `failed` until it is ready again, so that repeated crashes are reported as one state.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { silentLog } from '../../../net/index.ts'
@@ -20,7 +20,7 @@ export interface RunnerState {
   readonly phase: 'starting' | 'ready' | 'failed'
   /** The failure reason, or the readiness condition that was not met by the start deadline. */
   readonly why?: string
-  /** Last lines of its output. */
+  /** The last lines of its output. */
   readonly lines?: readonly string[]
   /** Number of restarts after unexpected exits. */
   readonly restarts: number
@@ -39,7 +39,7 @@ const graceMs = 3000
 const probeEveryMs = 100
 /** How long a port can stay in use after its process has exited. */
 const releaseMs = 3000
-/** Once a process has been ready for this long, backoff starts over. */
+/** After a process has been ready for this long, backoff starts over. */
 const stableMs = 10_000
 const backoffMs = [500, 1000, 2000, 4000, 8000, 15000] as const
 
@@ -163,7 +163,7 @@ export class ProcessRunner {
     this.#set({ ...this.state, restarts: this.state.restarts + 1, lastEnd })
   }
 
-  /** Error message that a stdio server returned instead of opening a session. */
+  /** Error that a stdio server returned instead of opening a session. */
   get refusal(): string | undefined {
     return this.state.phase === 'ready' ? this.#bridge?.refusal : undefined
   }

@@ -1,7 +1,7 @@
 /**
  * Runs this program in a worker thread instead of a separate process. A session's proxies and virtual servers share one
- * process, one loaded copy of the program and one set of system threads. Each has its own heap, event loop, environment
- * and output, and can exit or run out of memory without affecting the others.
+ * process, one loaded copy of the program and one set of system threads. Each thread has its own heap, event loop,
+ * environment and output, and can exit or run out of memory without affecting other threads.
  *
  * A message asks the thread to stop; runtime/toolkit/terminal/stop.ts treats it like a signal.
  */
@@ -12,12 +12,12 @@ import { Worker } from 'node:worker_threads'
 import { stopMessage } from '../../terminal/stop.ts'
 import type { LocalProcess, ProcessSpec } from './process.ts'
 
-/** Variables that take effect only at process start. */
+/** Variables that take effect only when a process starts. */
 const processVariables = /^(NODE_|UV_|SSL_CERT_|TZ$|LD_|LANG$|LC_)/
 
 /**
- * True when a command can run in a thread: it is this program, starts no workers, and changes no process-level
- * variable.
+ * True when a command can run in a thread, which requires that it runs this program, starts no workers, and changes no
+ * process-level variable.
  */
 export function canRunInThread({ argv, env }: ProcessSpec, ownWords: number): boolean {
   if (ownWords === 0 || isSea() || argv.some((arg) => arg.startsWith('--workers'))) return false
@@ -27,7 +27,7 @@ export function canRunInThread({ argv, env }: ProcessSpec, ownWords: number): bo
   return [...names].every((name) => env[name] === undefined || env[name] === process.env[name])
 }
 
-/** Starts the command in a thread. `onLine` gets its output. */
+/** Starts the command in a thread. `onLine` receives its output. */
 export function startThread(
   { argv, env }: ProcessSpec,
   ownWords: number,
@@ -36,7 +36,7 @@ export function startThread(
   const program = realpathSync(argv[ownWords - 1] ?? '')
   const thread = new Worker(program, {
     argv: argv.slice(ownWords),
-    // Do not inherit the Node options of this process: a separate process would not get them either.
+    // Do not inherit this process's Node options, because a separate process would not get them either.
     execArgv: [],
     env: { ...env },
     stdout: true,

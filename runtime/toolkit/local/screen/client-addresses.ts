@@ -1,6 +1,6 @@
 /**
- * A session's virtual servers as their clients see them: address, readiness, and each backend's health from the running
- * server's `/status`.
+ * A session's virtual servers as clients see them: their address, their readiness, and each backend's health according
+ * to the running server's `/status`.
  *
  * An address is ready when all of its backends respond, because a client that connects earlier would miss tools. A
  * backend that never responds delays readiness by at most ten seconds after the last workload starts.
@@ -40,7 +40,8 @@ interface BackendReport {
 }
 
 /**
- * `startedAt` is the time in milliseconds at which no workload was starting any more. Undefined while one is starting.
+ * `startedAt` is the time in milliseconds when the last workload finished starting. Undefined while a workload is
+ * starting.
  */
 export async function clientAddressesOf(
   session: DisplayedSession,

@@ -4,7 +4,7 @@ import type { LocalObject } from '../../manifests/objects.ts'
 import { resourceRows } from './resources.ts'
 import type { ScreenWriter } from './screen.ts'
 
-/** Maximum number of changed objects that are listed by name. */
+/** Maximum number of changed objects to list by name. */
 const namedObjects = 5
 
 export interface DisplayOptions {
@@ -21,7 +21,7 @@ export class Display {
   readonly #options: DisplayOptions
   #drawing: Promise<void> | undefined
   #again = false
-  /** When the last workload finished starting. */
+  /** Time when the last workload finished starting. */
   #startedAt: number | undefined
 
   constructor(options: DisplayOptions) {
@@ -51,7 +51,7 @@ export class Display {
       this.#again = false
       await this.#draw(session).catch(this.#options.onError)
     }
-    // Reset in the same turn as the last check, so that no change is missed in between.
+    // Reset in the same event loop turn as the last check, so that no change is missed in between.
     this.#drawing = undefined
   }
 

@@ -19,7 +19,7 @@ import { forTerminal } from '../../terminal/plain-text.ts'
 export interface ProcessLogs {
   readonly verbose: boolean
   readonly logFormat?: LogFormat
-  /** Minimum level that the processes write and that is displayed. */
+  /** Minimum level that the processes write and that this command displays. */
   readonly logLevel?: LogLevelName
 }
 
@@ -65,7 +65,7 @@ export function secondsSince(since: number, now: number = Date.now()): number {
   return Math.max(0, Math.floor((now - since) / 1000))
 }
 
-/** Rounds down to 5, 10, 20, 40 and so on, so that each step prints one line. Returns 0 below the first step. */
+/** Rounds down to 5, 10, 20, 40 and so on, so that one line is printed per step. Returns 0 below the first step. */
 export function roundSecondsSince(since: number, now: number = Date.now()): number {
   const seconds = secondsSince(since, now)
   if (seconds < firstStep) return 0

@@ -1,8 +1,8 @@
 /**
- * Builds one row per resource of a session: its state, the reason, and the next step.
+ * Builds one row for each resource in a session: its state, the reason, and the next step.
  *
- * Conditions from the hooks take precedence over process states, which take precedence over backend health from a
- * running virtual server, because each causes the next.
+ * Conditions from the hooks take precedence over process states. Process states take precedence over backend health
+ * from a running virtual server. Each of these causes the next.
  */
 import { kindOf, localCommandAnnotation } from '../../../../schemas/index.ts'
 import { type LocalObject, objectKey } from '../../manifests/objects.ts'
@@ -16,11 +16,11 @@ export interface ResourceRow {
   /** Kind and name. */
   readonly label: string
   readonly state: ResourceState
-  /** Address or reason, and the next step. Can be empty. */
+  /** The address or the reason, and the next step. Can be empty. */
   readonly text: string
-  /** Last lines of output, when they explain the state. */
+  /** The last lines of output, if they explain the state. */
   readonly lines: readonly string[]
-  /** Start time in milliseconds since the epoch, while it is starting. */
+  /** Start time in milliseconds since the epoch, while the resource is starting. */
   readonly since?: number | undefined
 }
 
@@ -81,7 +81,7 @@ interface Condition {
   readonly message: string
 }
 
-/** Conditions that summarize other conditions or processes, or that only matter in a cluster. */
+/** Conditions that summarize other conditions or processes, or that matter only in a cluster. */
 const notErrors: ReadonlySet<string> = new Set([
   'EmbeddingServerReady',
   'ModelCacheApplied',
@@ -91,7 +91,7 @@ const notErrors: ReadonlySet<string> = new Set([
   'StdioReplicaCapped',
 ])
 
-/** Reasons for which the Valid condition may merely summarize the others. */
+/** Reasons for the Valid condition that may only summarize other conditions. */
 const summaries: ReadonlySet<string> = new Set(['ConfigInvalid', 'ReferencesNotReady'])
 
 function conditionFinding(object: LocalObject, views: readonly WorkloadView[]): Finding | undefined {
@@ -119,10 +119,13 @@ function nextStep({ reason, message }: Condition): string {
   return /^(?:Invalid|ConversionFailed|BackendsExcluded)/.test(reason) ? 'correct the named resource' : ''
 }
 
-/** Returns the finding about the processes behind a resource. Undefined when all are ready, or there are none. */
+/**
+ * Returns the finding about the processes behind a resource. Undefined when all of them are ready, or when there are
+ * none.
+ */
 function processFinding(views: readonly WorkloadView[]): Finding | undefined {
   const worst = (['failed', 'not runnable', 'starting'] as const).flatMap((phase) =>
-    // Prefer a workload with a reason over one that waits for it.
+    // Prefer a workload with a reason over a workload that waits for it.
     views.filter((view) => view.phase === phase).sort((a, b) => Number(!a.why) - Number(!b.why)),
   )[0]
   if (!worst) return stdioFinding(views)
@@ -180,7 +183,7 @@ function logsHint({ metadata }: LocalObject): string {
   return `run gatehouse logs ${metadata.name} to see its output`
 }
 
-/** Describes a healthy resource: its address, or its users. */
+/** Describes a healthy resource by its address, or by the resources that use it. */
 function healthyFinding(object: LocalObject, views: readonly WorkloadView[], shown: Shown): Finding {
   const status = object.status ?? {}
   const message = typeof status['message'] === 'string' ? status['message'] : ''

@@ -1,5 +1,5 @@
 /**
- * The screen of `gatehouse dev`: the state of each resource with its reason, the addresses, and how to connect a
+ * Draws the screen of `gatehouse dev`: each resource's state and the reason for it, the addresses, and how to connect a
  * client.
  *
  * A terminal is redrawn on each change. Other outputs get one line per change, so that logs stay readable.
@@ -12,7 +12,7 @@ import { roundSecondsSince, secondsSince } from './lines.ts'
 
 export interface Screen {
   readonly title: string
-  /** Problems with the latest edit, which is then not applied; '' if there are none. */
+  /** Problems with the latest edit, which prevent it from being applied; '' if there are none. */
   readonly problems: string
   /** Summary of the latest applied edit; '' before the first edit. */
   readonly edit: string

@@ -20,7 +20,7 @@ import {
 import { checkConditions, checkReconciled, readResources, type ReadResources } from './resources.ts'
 
 export interface ClusterExamination {
-  /** Name of the context. */
+  /** The context's name. */
   readonly context: string
   readonly read: ClusterReader
   /** This program's version. The hooks' URLs contain the hooks' version. */
@@ -86,7 +86,7 @@ async function checkWebhook(facts: ClusterFacts): Promise<CheckOutcome> {
   return checkAuthorities(bundles)
 }
 
-/** Checks the latest expiry in each bundle, because during a rotation the bundle also contains the old authority. */
+/** Checks the latest expiry in each bundle, because the bundle also contains the old authority during a rotation. */
 function checkAuthorities(bundles: readonly string[]): CheckOutcome {
   const ends = bundles.map((bundle) =>
     Math.max(...certificatesIn(bundle).map((certificate) => Date.parse(certificate.validTo)), 0),

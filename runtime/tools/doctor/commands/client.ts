@@ -1,6 +1,6 @@
 /**
  * Checks an MCP client's file: its syntax, whether each entry can work, and the servers behind the entries. A token in
- * an entry's header is only sent to that entry's URL, as the client would do.
+ * an entry's header is sent only to that entry's URL, as the client would do.
  */
 import { own, invalidConfig } from '../../../../schemas/index.ts'
 import {
@@ -21,8 +21,8 @@ import { makeClean } from '../report/text.ts'
 import { quantity } from '../../../toolkit/terminal/plain-text.ts'
 
 /**
- * `named` selects a single entry. Throws INVALID_CONFIG when no file has it, or when a token is set without an entry: a
- * token is only sent to a server that the user selected.
+ * `named` selects a single entry. Throws INVALID_CONFIG when no file contains that entry, or when a token is set
+ * without an entry. A token is sent only to a server that the user selected.
  */
 export async function* clientTargets(
   word: string,
@@ -104,7 +104,7 @@ function entryOutcome(entry: ClientEntry, host: Host): CheckOutcome {
     : failed('client-file.program', `${entry.name}: program ${command} not found`)
 }
 
-/** Resolves variables from the environment. Undefined when only the client can resolve part of the entry. */
+/** Resolves variables from the environment. Undefined when part of the entry can be resolved only by the client. */
 function resolveValue(value: Value, { env, home }: Host): string | undefined {
   const parts = value.map((part) => {
     if (typeof part === 'string') return part
@@ -126,6 +126,6 @@ async function* remoteOf(
   const credential = header === undefined ? undefined : resolveValue(header, host)
   const token = common.token ?? /^Bearer ([\x21-\x7e]+)$/i.exec(credential ?? '')?.[1]
   if (token !== undefined) yield await remoteTarget(url, { ...common, token })
-  // A key in another header means that there is no OAuth login to check.
+  // If another header contains a key, there is no OAuth login to check.
   else yield await remoteTarget(url, target.headers.size > 0 ? { ...common, depth: 'backend' } : common)
 }

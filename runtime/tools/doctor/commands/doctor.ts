@@ -22,7 +22,7 @@ export interface DoctorFlags extends LoginFlags {
   readonly filename?: string[]
   readonly gateway?: string
   readonly client?: string
-  /** With `client`: the only entry to check. */
+  /** With `client`, the only entry to check. */
   readonly entry?: string
   readonly redis?: string
   /** True for the current context. */
@@ -62,7 +62,7 @@ async function* examine(url: string | undefined, flags: DoctorFlags): AsyncGener
   if (cluster !== undefined) yield await clusterTarget(cluster)
 }
 
-/** Options for the login to a single server. */
+/** Options for logging in to a single server. */
 const loginOptionNames = [
   'tokenFile',
   'clientId',
@@ -154,7 +154,7 @@ function commonOptions(flags: DoctorFlags): CommonOptions {
   }
 }
 
-/** Checks the gateway's own paths, then its endpoint as a client. */
+/** Checks the gateway's own paths, then checks its endpoint as a client would. */
 async function* gatewayTargets(address: string, common: CommonOptions): AsyncGenerator<Examined> {
   const { origin } = parseTarget(address, { withPath: true })
   const target = new URL(origin)

@@ -1,5 +1,5 @@
 /**
- * Validates manifests as the webhook does, then checks all remote backends and issuers in them. Names inside a cluster
+ * Validates manifests as the webhook does, then checks all remote backends and issuers in them. Cluster-internal names
  * are reported as skipped.
  */
 import { formatViolations, isFields } from '../../../../schemas/index.ts'
@@ -66,7 +66,8 @@ function endpointsOf(manifests: readonly Manifest[]): readonly DialledEndpoint[]
   }
   for (const { doc } of manifests) {
     const spec = isFields(doc['spec']) ? doc['spec'] : {}
-    // Skip the issuer of an embedded authorization server: it is the gateway itself, which may not be running yet.
+    // Skip the issuer of an embedded authorization server, because it is the gateway itself, which may not be running
+    // yet.
     if (doc['kind'] === 'MCPOIDCConfig' && isFields(spec['inline'])) add(spec['inline']['issuer'], 'issuer')
     visit(spec, 0, (name, value) => {
       const depth = fields[name]

@@ -1,9 +1,11 @@
-/** The report of `gatehouse doctor`: as text, with rows for each hop and fixes for failures, or as JSON. */
+/**
+ * Creates the report for `gatehouse doctor`, either as text, with rows for each hop and fixes for failures, or as JSON.
+ */
 import type { painter } from '../../../toolkit/terminal/output.ts'
 import { version } from '../../../toolkit/terminal/version.ts'
 import type { Finding, Result } from '../report/finding.ts'
 
-/** The result for one target. */
+/** The result of examining one target. */
 export interface Examined {
   /** URL, file or object, without credentials. */
   readonly target: string
@@ -100,7 +102,7 @@ function hopLines(findings: readonly Finding[], paint: ReturnType<typeof painter
   })
 }
 
-/** Returns the observation of a single check, or the names of several checks. */
+/** Returns the observation for a single check, or the names of several checks. */
 function summarize(findings: readonly Finding[]): string {
   const [first] = findings
   if (findings.length === 1 && first !== undefined) return `${first.id}: ${first.observed}`

@@ -1,6 +1,6 @@
 /**
- * Checks a running Gatehouse server through the paths that need no login: whether it runs and is ready, and its
- * backends.
+ * Checks a running Gatehouse server through the paths that require no login: whether it is running and ready, and the
+ * state of its backends.
  */
 import { isFields, jsonFields } from '../../../../schemas/index.ts'
 import { isFailure, mediaType, type ProbeReply } from '../../../toolkit/mcp-client/exchange.ts'

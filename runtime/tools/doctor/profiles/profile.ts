@@ -1,21 +1,21 @@
-/** Facts about an identity provider that change a fix. */
+/** Facts about an identity provider that affect the fix. */
 import type { FindingCode } from '../report/codes.ts'
 
 export interface Profile {
   /** Value of `--provider`. */
   readonly id: string
   readonly title: string
-  /** Matches the host name of an issuer. */
+  /** Matches an issuer's host name. */
   readonly host?: RegExp
-  /** Matches the path of an issuer, for self-hosted providers. */
+  /** Matches an issuer's path, for self-hosted providers. */
   readonly path?: RegExp
   /** The provider's documentation page. */
   readonly docs: string
   /** Facts for operators, one per line. */
   readonly quirks: readonly string[]
-  /** Fixes for this provider, by code. */
+  /** Fixes for this provider, keyed by code. */
   readonly fixes: Partial<Readonly<Record<FindingCode, string>>>
-  /** Text that appears in its pages and redirects, with its meaning. */
+  /** Text that appears in the provider's pages and redirects, with its meaning. */
   readonly errors?: readonly KnownError[]
 }
 

@@ -1,5 +1,5 @@
 /**
- * Checks the authorization server that the resource refers to: its host, its metadata in all forms, and its issuer.
+ * Checks the authorization server that the resource refers to: its host, all forms of its metadata, and its issuer.
  * Source: RFC 8414, OpenID Connect Discovery 1.0, MCP 2025-11-25 authorization.
  */
 import { endpointViolation, serverMetadataUrls } from '../../../oauth/index.ts'
@@ -38,13 +38,13 @@ export async function checkIssuerDocument(facts: RemoteFacts): Promise<CheckOutc
   if (found === undefined) return noMetadata(facts, issuer, documents)
   facts.server = found.document
   facts.serverReply = found.reply
-  // A provider on a custom domain is only recognizable from its metadata.
+  // A provider on a custom domain can be recognized only from its metadata.
   facts.profile ??= profileOf(text(found.document, 'issuer') ?? '')
   const forms = documents.filter(({ kind }) => kind === 'document').map(({ url }) => url.pathname)
   return ok(`at ${forms.join(', ')}`)
 }
 
-/** Returns the first document for the issuer, otherwise the first document. */
+/** Returns the first document that matches the issuer, or else the first document. */
 function bestDocument(places: readonly MetadataResponse[], issuer: string | undefined) {
   const documents = places.filter((place) => place.kind === 'document')
   return documents.find(({ document }) => text(document, 'issuer') === issuer) ?? documents[0]
@@ -91,7 +91,7 @@ export async function checkIssuer({ server, issuer }: RemoteFacts): Promise<Chec
   const seen = `issuer is ${named}, but authorization_servers contains ${issuer ?? '(nothing)'}`
   const onlySlash = named.replace(/\/$/, '') === issuer?.replace(/\/$/, '')
   if (onlySlash) return warning('issuer.slash', seen)
-  // The multi-tenant document of a provider contains a template instead of the issuer.
+  // A provider's multi-tenant document contains a template instead of the issuer.
   if (/[{}]/.test(named)) return failed('issuer.mismatch', seen)
   return failed('issuer.mismatch', seen, {
     fix: `Write ${named} in authorization_servers, or correct the authorization server’s public URL.`,
@@ -110,7 +110,7 @@ export async function checkEndpoints({ server, target }: RemoteFacts): Promise<C
   for (const name of ['authorization_endpoint', 'token_endpoint', 'registration_endpoint', 'jwks_uri']) {
     const value = text(server, name)
     if (value === undefined) continue
-    // A plain http server on a private network may also have plain http endpoints.
+    // A server that uses plain HTTP on a private network may also have plain HTTP endpoints.
     const violation = endpointViolation(value, target.protocol === 'http:')
     if (violation !== undefined) return failed('endpoints.insecure', `${name} ${violation}: ${value}`)
   }

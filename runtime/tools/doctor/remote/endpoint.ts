@@ -51,7 +51,7 @@ async function describe(
   if (status === 403 && reply.headers['www-authenticate'] !== undefined)
     return ok('requires a login (status 403)')
   if (result !== undefined || error !== undefined) {
-    // An error can mean that the server supports only the stateless era. The session checks find out.
+    // An error can mean that the server supports only the stateless era. The session checks determine this.
     return ok(result === undefined ? `JSON-RPC error (status ${status})` : `MCP (status ${status})`)
   }
   if (reply.ended === 'large') return failed('endpoint.too-large', `more than 256 KiB of ${type}`, { proof })
@@ -135,7 +135,7 @@ export function checkClock(
   if (reply === undefined || Number.isNaN(theirs)) return ok('the server sends no Date header')
   const skewMs = theirs - reply.at
   const seconds = Math.round(Math.abs(skewMs) / 1000)
-  // A cached response carries the time at which it was created.
+  // A cached response contains the time at which it was created.
   if (header(reply, 'age') !== undefined) return ok('not compared: the response was cached')
   if (Math.abs(skewMs) < warnMs + reply.roundTripMs) return ok(`${seconds} s apart`)
   const seen = `the server’s clock is ${seconds} s ${skewMs > 0 ? 'ahead of' : 'behind'} this machine’s`
@@ -177,7 +177,7 @@ function readChallenge(facts: RemoteFacts, reply: ProbeReply, proof: string): Ch
   return ok('401 with a Bearer challenge')
 }
 
-/** Some servers accept a handshake without a login and require one for lists. */
+/** Some servers accept a handshake without a login, but require a login for lists. */
 async function openServer(facts: RemoteFacts): Promise<CheckOutcome> {
   const { target, peers } = facts
   const opened = await askMcp(peers, target, {

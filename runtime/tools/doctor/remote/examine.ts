@@ -1,4 +1,4 @@
-/** Checks a remote MCP server hop by hop, in the order in which a client uses them. */
+/** Checks a remote MCP server hop by hop, in the order that a client uses the hops. */
 import type { LookupAll, ProxyEnvironment } from '../../../net/index.ts'
 import { makePeers } from '../../../toolkit/mcp-client/peers.ts'
 import { type Profile, profileNamed, profileOf } from '../profiles/index.ts'
@@ -121,7 +121,7 @@ const login: readonly Row[] = (
   ] as const
 ).map(([id, hop, needs, object, run]) => skipIfOpen({ id, hop, needs, object, run }))
 
-/** Checks for --login. They replace the registered client check. */
+/** Checks for --login. These checks replace the registered client check. */
 const signIn: readonly Row[] = (
   [
     ['login-client', 'login', ['endpoints', 'issuer', 'flow', 'registration'], issuer, checkLoginClient],
@@ -146,13 +146,13 @@ const session: readonly Row[] = [
   { id: 'stream', hop: 'stream', needs: ['initialize'], object: target, run: checkStream },
 ]
 
-/** Checks for a gateway's backend, which has its own credential: only whether it can be reached. */
+/** Checks for a gateway's backend, which has its own credential. They test only whether the backend can be reached. */
 const backendChecks: readonly Row[] = [
   ...network,
   ...endpoint.filter(({ id }) => id === 'endpoint' || id === 'clock'),
 ]
 
-/** Checks for a standalone issuer: metadata and keys, which a token validator needs, but no login. */
+/** Checks for a standalone issuer. They test the metadata and keys that a token validator needs, but no login. */
 const issuerIds: ReadonlySet<string> = new Set([
   'issuer-document',
   'issuer',
@@ -167,7 +167,7 @@ const issuerChecks: readonly Row[] = [
     .map((row) => (row.id === 'issuer-document' ? { ...row, needs: ['tls'] } : row)),
 ]
 
-/** Scope of the checks: a client's whole path, a backend behind a gateway, or only an issuer. */
+/** Scope of the checks: everything that a client uses, a backend behind a gateway, or only an issuer. */
 type Depth = 'client' | 'backend' | 'issuer'
 
 const checksOf: Readonly<Record<Depth, readonly Row[]>> = {
@@ -189,7 +189,7 @@ const loginChecks: readonly Row[] = [
 export interface ExamineOptions extends Partial<RemoteOptions> {
   readonly target: URL
   readonly token?: string | undefined
-  /** Logs in. Only with depth `client`. */
+  /** Logs in if set. Allowed only for depth `client`. */
   readonly login?: SignInOptions | undefined
   /** Default: `client`. */
   readonly depth?: Depth | undefined
@@ -199,7 +199,7 @@ export interface ExamineOptions extends Partial<RemoteOptions> {
   readonly timeoutMs?: number | undefined
   readonly ca?: string | undefined
   readonly proxy?: ProxyEnvironment | undefined
-  /** Provider id, instead of detection by issuer. */
+  /** Provider id, used instead of detecting the provider by its issuer. */
   readonly provider?: string | undefined
   /** Replaces the system's resolver (for tests). */
   readonly lookup?: LookupAll | undefined

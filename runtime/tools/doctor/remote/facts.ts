@@ -1,4 +1,4 @@
-/** Facts collected by the remote server checks. Each check can read facts from earlier checks. */
+/** Facts that the remote server checks collect. Each check can read the facts that earlier checks collected. */
 import type { LookupAddress } from 'node:dns'
 import { isLoopbackHost } from '../../../net/index.ts'
 import { canonicalResource, type Challenge, type JsonRecord } from '../../../oauth/index.ts'
@@ -9,13 +9,13 @@ import type { Clean } from '../report/text.ts'
 import type { SignIn } from '../sign-in/state.ts'
 
 export interface RemoteOptions {
-  /** Id of a registered client. */
+  /** A registered client's id. */
   readonly clientId?: string | undefined
   /** Default: the redirect URI of `gatehouse proxy`. */
   readonly redirectUri?: string | undefined
   /** Registers a client, then deletes it if the server supports that. */
   readonly register: boolean
-  /** Origin of a browser client. */
+  /** A browser client's origin. */
   readonly origin?: string | undefined
   /** How long an idle stream is watched. 0 checks only its headers. */
   readonly watchMs: number
@@ -26,11 +26,11 @@ export interface RemoteFacts {
   readonly peers: Peers
   readonly clean: Clean
   readonly options: RemoteOptions
-  /** Secrets to redact in text. A login adds its own. */
+  /** Secrets to redact in text. A login adds its own secrets. */
   readonly secrets: string[]
-  /** State of a login, with --login. */
+  /** State of the login if --login is set. */
   readonly signIn?: SignIn | undefined
-  /** From --token-file or from the login. */
+  /** The token from --token-file or from the login. */
   token?: string | undefined
   /** The server's response to the token. */
   verdict?: Verdict
@@ -99,7 +99,7 @@ export function quoted(value: string | URL): string {
   return /^[\w./:@%+=[\]-]+$/.test(plain) ? plain : `'${plain.replaceAll("'", "'\\''")}'`
 }
 
-/** Formats a list for one line. */
+/** Formats a list on one line. */
 export function joinList(items: readonly string[]): string {
   if (items.length === 0) return 'nothing'
   return items.length > 8 ? `${items.slice(0, 8).join(', ')} and ${items.length - 8} more` : items.join(', ')

@@ -95,7 +95,9 @@ export async function checkTokenAuth({ server }: RemoteFacts): Promise<CheckOutc
   return methods.includes('none') ? ok(joinList(methods)) : warning('token-auth.no-public', seen)
 }
 
-/** Returns the scopes that a client requests: those in the challenge, otherwise all in the document. */
+/**
+ * Returns the scopes that a client requests: those in the challenge or, if there are none, all scopes in the document.
+ */
 export function wantedScopes({ challenge, resource }: RemoteFacts): readonly string[] {
   const challenged = challenge?.params.get('scope')
   if (challenged !== undefined) return challenged.split(' ').filter((scope) => scope !== '')

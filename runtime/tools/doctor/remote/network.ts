@@ -44,7 +44,7 @@ function nameFailure(host: string, { failure, detail }: NetworkFailure): CheckOu
   return failed(code, `${host}: no address (${detail})`, { proof })
 }
 
-/** Checks from where the addresses can be reached. */
+/** Checks from which networks the addresses can be reached. */
 export function checkAddress(url: URL, addresses: readonly LookupAddress[]): CheckOutcome {
   if (addresses.length === 0) return ok('unknown')
   if (isLoopbackHost(url.hostname)) return ok('loopback: clients on this machine only')
@@ -104,7 +104,7 @@ function dial(host: string, port: number, timeoutMs: number): Promise<NetworkFai
 
 interface Handshake {
   readonly certificate: DetailedPeerCertificate
-  /** OpenSSL's error for the chain. Undefined when it verifies. */
+  /** OpenSSL's error for the certificate chain. Undefined when the chain can be verified. */
   readonly error: string | undefined
   readonly protocol: string | null
 }

@@ -1,5 +1,5 @@
 /**
- * Checks the protected-resource document: its location, whether clients can read it, and whether it is for this URL.
+ * Checks the protected-resource document: its location, whether clients can read it, and whether it describes this URL.
  * Source: RFC 9728; MCP 2025-11-25 authorization.
  */
 import { jsonFields } from '../../../../schemas/index.ts'
@@ -35,7 +35,7 @@ export type MetadataResponse =
       readonly failure: NetworkFailure
     }
 
-/** Reads a document from a well-known location. A redirect on the same host is followed once. */
+/** Reads a document from a well-known location. A redirect to the same host is followed once. */
 export async function readMetadata(peers: Peers, url: URL): Promise<MetadataResponse> {
   const first = await peers.ask(url, { method: 'GET', headers: { accept: 'application/json' } })
   const next = isFailure(first) ? undefined : sameHostRedirect(first, url)
@@ -148,7 +148,7 @@ async function noDocument(facts: RemoteFacts, places: readonly MetadataResponse[
   return failed('resource-document.missing', seen, { proof })
 }
 
-/** Checks that the document is for this URL, and reports which part differs. */
+/** Checks that the document describes this URL, and reports which part differs. */
 export async function checkResource({ resource: document, target }: RemoteFacts): Promise<CheckOutcome> {
   if (document === undefined) return ok('no document')
   const resource = text(document, 'resource')

@@ -1,6 +1,6 @@
 /**
- * Checks a session with the server in its protocol era: handshake, tools, the response for a lost session, and whether
- * every request finds the session. The caller ends the session.
+ * Checks a session with the server in its protocol era: the handshake, the tools, the response for a lost session, and
+ * whether every request reaches the session. The caller ends the session.
  */
 import { headerName, statelessVersion, allVersions } from '../../../mcp/index.ts'
 import { findChallenge, parseChallenges } from '../../../oauth/index.ts'
@@ -19,7 +19,7 @@ import { initializeCommand } from './endpoint.ts'
 import { quantity } from '../../../toolkit/terminal/plain-text.ts'
 import { type RemoteFacts, strings, text } from './facts.ts'
 
-/** Enough calls to reach another replica without causing load. */
+/** Enough calls to reach another replica, but too few to cause load. */
 const affinityCalls = 8
 
 export async function checkInitialize(facts: RemoteFacts): Promise<CheckOutcome> {
@@ -116,7 +116,7 @@ export async function checkTools(facts: RemoteFacts): Promise<CheckOutcome> {
     return failed('tools.lost', 'status 404 in a new session')
   const tools = result?.['tools']
   if (!Array.isArray(tools)) {
-    // -32601: a server with only resources or prompts.
+    // -32601 is returned by a server that has only resources or prompts.
     if (error?.code === -32601) return ok('the server offers no tools')
     const words = error === undefined ? explanation(reply) : shortError(error)
     return failed('tools.error', withWords(`status ${reply.status}`, words))

@@ -1,6 +1,6 @@
 /**
- * Checks that event streams pass through proxies in front of the server: immediate headers, no compression, no
- * buffering, and, with `watchMs`, that an idle stream stays open.
+ * Checks that event streams pass through proxies in front of the server: headers must arrive immediately, without
+ * compression or buffering. With `watchMs`, also checks that an idle stream stays open.
  *
  * A stateless server confirms a subscription with its first event, which also reveals a buffered body. A session has no
  * such event, so only the headers of the GET stream are checked.

@@ -1,5 +1,5 @@
 /**
- * Checks an access token from --token-file or the login, without verifying its signature: form, times, issuer and
+ * Checks an access token from --token-file or the login, without verifying its signature: its form, times, issuer and
  * audience. Never reports claims about the user.
  * Source: RFC 9068; RFC 7519.
  */

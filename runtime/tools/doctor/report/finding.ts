@@ -1,9 +1,12 @@
-/** The result of a check: one finding per check, in hop order. Text from peers is cleaned first (report/text.ts). */
+/**
+ * The result of a check. There is one finding per check, in hop order. Text from peers is cleaned first
+ * (report/text.ts).
+ */
 import type { FindingCode } from './codes.ts'
 
 /**
- * ok: as required. warning: works, but not for all clients. failed: clients stop here. skipped: depends on a failed
- * check or a missing option. unknown: the check was inconclusive.
+ * ok: meets the requirement. warning: works, but not for all clients. failed: clients stop here. skipped: depends on a
+ * failed check or a missing option. unknown: the check was inconclusive.
  */
 export type Result = 'ok' | 'warning' | 'failed' | 'skipped' | 'unknown'
 
@@ -13,14 +16,14 @@ export interface Fix {
   readonly docs?: string | undefined
 }
 
-/** Outcome of a check. `walk` adds the rest of the finding. */
+/** A check's outcome. `walk` adds the remaining fields of the finding. */
 export interface CheckOutcome {
   readonly result: Exclude<Result, 'skipped'> | 'skipped'
-  /** Absent for ok and skipped. */
+  /** Absent for the results ok and skipped. */
   readonly code?: FindingCode | undefined
   /** One-line description of the observation. */
   readonly observed: string
-  /** Replaces the general fix of the code when it depends on the observation. */
+  /** Replaces the code's general fix when the fix depends on the observation. */
   readonly fix?: string | undefined
   /** A command that reproduces the observation. */
   readonly proof?: string | undefined
@@ -37,7 +40,7 @@ export interface Finding {
   readonly expected?: string
   readonly fix?: Fix
   readonly proof?: string
-  /** Id of the check whose failure skipped this one. */
+  /** Id of the check whose failure caused this one to be skipped. */
   readonly needs?: string
   readonly ms: number
 }

@@ -1,13 +1,13 @@
 /**
- * Cleans text from untrusted peers for terminals and reports: one line, no hidden characters, no credentials, limited
- * length.
+ * Cleans text from untrusted peers for terminals and reports. The result is a single line of limited length, without
+ * hidden characters or credentials.
  */
 import { hiddenInLine } from '../../../../schemas/index.ts'
 import { redactText } from '../../../observe/index.ts'
 
 const maxText = 300
 
-/** Cleans the text of one examination. */
+/** Cleans the text from one examination. */
 export type Clean = (text: unknown, maxLength?: number) => string
 
 /** `secrets` are redacted. A login adds its secrets to the list. */

@@ -9,11 +9,11 @@ import type { Clean } from './text.ts'
 export interface Check<Facts> {
   readonly id: string
   readonly hop: string
-  /** Checks that must have returned ok or a warning. */
+  /** Checks that must have returned ok or warning. */
   readonly needs: readonly string[]
   readonly object: (facts: Facts) => string
   readonly run: (facts: Facts) => Promise<CheckOutcome>
-  /** Also runs after an interruption, to clean up after earlier checks. */
+  /** Also runs after an interruption to clean up after earlier checks. */
   readonly always?: boolean
 }
 
@@ -74,7 +74,7 @@ function interrupted(findings: readonly Finding[]): CheckOutcome {
   return isReported ? skipped(observed) : { result: 'unknown', code: 'doctor.interrupted', observed }
 }
 
-/** Reports an error in this program as unknown, not as a failure of the target. */
+/** Reports an error in this program as unknown instead of as a failure of the target. */
 async function outcomeOf<Facts>(check: Check<Facts>, facts: Facts): Promise<CheckOutcome> {
   try {
     return await check.run(facts)
@@ -88,7 +88,7 @@ function detailsOf<Facts>(outcome: CheckOutcome, { clean, providerFix }: WalkOpt
   const { code, observed, fix, proof } = outcome
   if (code === undefined) return { observed: clean(observed) }
   const provider = providerFix?.(code)
-  // Order: the fix for this response, then for the provider, then the general fix.
+  // Order: the fix for this response, then the provider's fix, then the general fix.
   const general = clean(fix ?? codes[code].fix, 1000)
   return {
     code,

@@ -1,5 +1,5 @@
 /**
- * The user's part of a login: the browser opens the authorization endpoint and returns with a code.
+ * The user's part of a login: the browser opens the authorization endpoint and comes back with a code.
  * Source: RFC 6749 section 4.1, RFC 9207, RFC 8252.
  */
 import { own } from '../../../../schemas/index.ts'
@@ -15,7 +15,7 @@ import { failed, ok, type CheckOutcome, skipped } from '../report/finding.ts'
 import { knownError, speaksOfPkce } from './errors.ts'
 import type { ReadyClient, SignInOptions } from './state.ts'
 
-/** Browsers and servers truncate longer addresses. */
+/** Browsers and servers truncate longer URLs. */
 const maxUrlLength = 16_384
 
 export async function checkBrowser(facts: RemoteFacts): Promise<CheckOutcome> {

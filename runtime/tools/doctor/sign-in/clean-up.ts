@@ -15,14 +15,14 @@ export async function cleanUpLogin(facts: RemoteFacts): Promise<CheckOutcome> {
   await endSession(facts)
   redirect?.finish({ ok: false })
   await ready.callback.close()
-  // Ignore the login's signal: cleanup also runs after Ctrl-C.
+  // Ignore the login's signal, because cleanup also runs after Ctrl-C.
   const call = { fetch: peers.fetch }
   const { server, client, registration } = ready
   const revoke = async (tokens: ReadonlySet<string>): Promise<boolean> => {
     const results = await Promise.all([...tokens].map((token) => revokeToken(server, client, token, call)))
     return results.every((isRevoked) => isRevoked)
   }
-  // Refresh tokens first, because many servers revoke the whole grant with them.
+  // Revoke refresh tokens first, because many servers then revoke the whole grant.
   const seen = tokensText(issued, await revoke(issued.refresh), await revoke(issued.access))
   if (registration === undefined) return ok(seen)
   if (await deleteRegistration(registration, call)) return ok(`${seen}, the client is deleted`)
@@ -32,7 +32,7 @@ export async function cleanUpLogin(facts: RemoteFacts): Promise<CheckOutcome> {
 function tokensText({ refresh, access }: SignIn['issued'], isRefresh: boolean, isAccess: boolean): string {
   if (access.size === 0) return 'no tokens were issued'
   if (isRefresh && isAccess) return 'the tokens are revoked'
-  // Servers that do not query the issuer accept a signed token until it expires.
+  // Servers that do not query the issuer continue to accept a signed token until it expires.
   const rest = 'access tokens stay valid until they expire'
   if (refresh.size === 0) return rest
   return isRefresh ? `refresh tokens are revoked; ${rest}` : 'tokens stay valid until they expire'

@@ -1,6 +1,6 @@
 /**
- * The first step of a login: opens the redirect URI and obtains a client, either the given one or one that is
- * registered for this login and deleted afterwards.
+ * The first step of a login: opens the redirect URI and obtains a client. This is either the given client, or a client
+ * that is registered for this login and deleted afterwards.
  */
 import { silentLog } from '../../../net/index.ts'
 import {
@@ -69,7 +69,10 @@ function isSilent(server: ServerMetadata, provider: string | undefined): boolean
   return server.code_challenge_methods_supported === undefined && hintFor(provider)?.silentPkce === true
 }
 
-/** Returns the reason when no port is available. Without --redirect-uri, a client that we register can use any port. */
+/**
+ * Returns the reason when no port is available. Without --redirect-uri, a client that this program registers can use
+ * any port.
+ */
 async function openPort(
   facts: RemoteFacts,
 ): Promise<{ readonly callback: Callback; readonly redirectUri: string } | string> {

@@ -37,7 +37,7 @@ export interface ReadyClient {
   readonly callback: Callback
   readonly redirectUri: string
   readonly client: OAuthClient
-  /** Set when the client was registered for this login. It is deleted at the end. */
+  /** Set when the client was registered for this login. The registration is deleted at the end. */
   readonly registration?: Registration | undefined
   readonly scopes: readonly string[]
   readonly resource: string

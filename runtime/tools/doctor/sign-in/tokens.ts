@@ -1,6 +1,6 @@
 /**
- * Exchanges the code: checks the access token, the granted scopes, and renewal. remote/token.ts checks the contents of
- * the token.
+ * Exchanges the code, then checks the access token, the granted scopes, and renewal. remote/token.ts checks the token's
+ * contents.
  * Source: RFC 6749 sections 4.1.3, 5 and 6.
  */
 import {
@@ -62,7 +62,7 @@ function adopt(facts: RemoteFacts, tokens: TokenSet): boolean {
   return true
 }
 
-/** OpenID Connect scopes are for the provider. Servers only see other scopes. */
+/** OpenID Connect scopes are meant for the provider. Servers see only the other scopes. */
 const openIdScopes = new Set(['openid', 'profile', 'email', 'address', 'phone', 'offline_access'])
 
 export async function checkGranted(facts: RemoteFacts): Promise<CheckOutcome> {
@@ -70,7 +70,7 @@ export async function checkGranted(facts: RemoteFacts): Promise<CheckOutcome> {
   const { ready, tokens } = signIn ?? {}
   if (!ready || !tokens) return skipped('needs a token')
   const granted = grantedScopes(tokens, token)
-  // RFC 6749 section 5.1: when omitted, the granted scopes equal the requested ones.
+  // RFC 6749 section 5.1: if the granted scopes are omitted, they equal the requested scopes.
   if (granted === undefined) return ok('as requested: the response does not list scopes')
   const missing = ready.scopes.filter((scope) => !openIdScopes.has(scope) && !granted.includes(scope))
   if (missing.length === 0) return ok(joinList(granted))

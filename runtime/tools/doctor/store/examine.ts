@@ -1,4 +1,4 @@
-/** Checks the Redis server for sessions and logins. Read-only. */
+/** Checks the Redis server that stores sessions and logins. Read-only. */
 import { inspectRedis, type RedisConfig, type RedisFacts } from '../../../store/index.ts'
 import { isLoopbackHost, unbracket } from '../../../net/index.ts'
 import { failed, type Finding, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
@@ -6,7 +6,7 @@ import { makeClean } from '../report/text.ts'
 import { type Check, walk } from '../report/walk.ts'
 
 export interface RedisOptions {
-  /** redis:// or rediss://, optionally with a user name and a database number, without a password. */
+  /** A redis:// or rediss:// URL, optionally with a user name and a database number, but without a password. */
   readonly url: URL
   readonly password?: string | undefined
   /** PEM. */

@@ -1,6 +1,6 @@
 /**
- * Handles approvals in the console. Under `gatehouse dev`, it writes them to the manifests. Elsewhere it returns a
- * command, because the console has no permission to write objects and the cluster decides who can.
+ * Handles approvals in the console. Under `gatehouse dev`, it writes approvals to the manifests. Elsewhere, it returns
+ * a command, because the console has no permission to write objects and the cluster decides who has it.
  */
 import type { input } from '../../../../schemas/index.ts'
 import { type Environment, vmcpEnvironment } from '../../../config/index.ts'
@@ -56,7 +56,7 @@ const noLock = {
   why: 'the configuration has no lock for this backend: edit the --pin-first file and restart, or write a lock with gatehouse lock',
 } as const
 
-/** The lock does not belong to an object, so no manifest contains it. */
+/** The lock does not come from an object, so no manifest contains it. */
 const ownFile = {
   way: 'none',
   why: 'the lock is in toolLocks in this server’s file, or in a --pin-first file: change it there, then restart',
@@ -72,7 +72,9 @@ function pathsIn(text: string | undefined): readonly string[] | undefined {
   return Array.isArray(paths) ? paths.filter((path) => typeof path === 'string') : undefined
 }
 
-/** Returns the lock that contains the item under its current or previous name. A new item goes into the first lock. */
+/**
+ * Returns the lock that contains the item under its current or previous name. A new item is added to the first lock.
+ */
 function lockFor(
   locks: readonly input.RuntimeToolLock[],
   reviewed: ReviewedDrift,
@@ -96,7 +98,7 @@ function byHand(
 ): ApprovalWay {
   if (!lock) return noLock
   const namespace = env[vmcpEnvironment.namespace]
-  // Only object names are safe as a single shell word.
+  // Only object names are certain to be a single safe shell word.
   const isObject = [namespace, lock.name].every(
     (name) => name !== undefined && /^[a-z0-9][a-z0-9.-]*$/.test(name),
   )

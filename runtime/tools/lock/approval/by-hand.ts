@@ -1,6 +1,6 @@
 /**
- * Builds an approval as a kubectl command for a user with write permission. The patch tests the values that it
- * replaces, so the API server rejects it when the object has changed. Pure.
+ * Builds the kubectl command that a user with write permission runs to approve a difference. The patch tests the values
+ * that it replaces, so the API server rejects it when the object has changed. Pure.
  */
 import type { input } from '../../../../schemas/index.ts'
 import { plainForm } from '../manifest.ts'
@@ -13,12 +13,12 @@ interface PatchStep {
   readonly value?: unknown
 }
 
-/** Maximum length of a command, so that a terminal accepts it and a page can show it. */
+/** Maximum length of a command that a terminal accepts and a page can show. */
 const maxCommand = 200_000
 
 /**
- * Returns the command. The patch is in a here-document in which the shell expands nothing. Throws LOCK_NOT_WRITTEN when
- * a lock or a command cannot contain it.
+ * Returns the command. The patch is in a here-document, where the shell does not expand anything. Throws
+ * LOCK_NOT_WRITTEN when a lock or a command cannot contain it.
  */
 export function patchCommand(lock: input.RuntimeToolLock, namespace: string, reviewed: Reviewed): string {
   const { type, patch } = patchOf(lock, reviewed)
@@ -47,7 +47,7 @@ function patchOf(lock: input.RuntimeToolLock, reviewed: Reviewed): Patch {
   if (kind !== 'instructions') return { type: 'json', patch: itemPatch(lock, reviewed, memberOf[kind]) }
   checkHoldable(0, reviewed)
   const instructions: unknown = offered === undefined ? undefined : JSON.parse(offered)
-  // The object may lack `server`, so use a merge patch.
+  // The object may not contain `server`, so use a merge patch.
   if (lock.instructions === undefined) return { type: 'merge', patch: { spec: { server: { instructions } } } }
   const path = '/spec/server/instructions'
   const next = instructions === undefined ? { op: 'remove', path } : { op: 'add', path, value: instructions }
@@ -81,7 +81,7 @@ function itemPatch(
     ...members(plainForm(before.definition)).map(
       ([key, value]): PatchStep => ({ op: 'test', path: `${path}/${key}`, value }),
     ),
-    // null: there are no variants.
+    // null means that there are no variants.
     { op: 'test', path: `${path}/variants`, value: before.variants?.map(plainForm) ?? null },
   ]
   if (offered === undefined) return [...same, { op: 'remove', path }]

@@ -1,13 +1,13 @@
 /**
- * Computes the change to an MCPToolLock for an approval, in a form that applies to a document and to its value. Pure.
+ * Computes how an approval changes an MCPToolLock, in a form that can be applied to a document and to its value. Pure.
  *
- * When a backend shows callers different definitions, an approved definition is added next to the existing ones,
- * because one caller's view does not represent the others.
+ * When a backend shows callers different definitions, an approved definition is added to the existing ones, because one
+ * caller's view does not represent all callers.
  */
 import { cloneJson, GatehouseError, type ToolLockSpec } from '../../../../schemas/index.ts'
 import { lockedItem, plainForm } from '../manifest.ts'
 
-/** A reviewed difference between a backend and its lock. */
+/** A difference between a backend and its lock that a user has reviewed. */
 export interface Reviewed {
   readonly kind: 'tool' | 'prompt' | 'resourceTemplate' | 'instructions'
   readonly name: string
@@ -44,8 +44,8 @@ export function checkHoldable(variants: number, { kind, name, offered, perCaller
 }
 
 /**
- * Throws LOCK_NOT_WRITTEN when a lock cannot contain the definition, and APPROVAL_STALE when the lock is not the
- * reviewed one.
+ * Throws LOCK_NOT_WRITTEN when a lock cannot contain the definition, and APPROVAL_STALE when the lock is not the one
+ * that was reviewed.
  */
 export function changeOf(spec: Partial<ToolLockSpec>, reviewed: Reviewed): Change {
   const { kind, name, offered } = reviewed

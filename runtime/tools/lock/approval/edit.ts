@@ -1,7 +1,7 @@
 /**
  * Applies a change to a manifest file's text and verifies that nothing else changed.
  *
- * Only rewrites the document that contains the lock, in the format of `gatehouse lock`, and keeps its comments. The
+ * Rewrites only the document that contains the lock, in the format of `gatehouse lock`, and keeps its comments. The
  * result must parse to the same documents except for the change; otherwise the edit is rejected. Pure.
  */
 import { quotedForKubectl } from '../../../../schemas/yaml/index.ts'
@@ -12,7 +12,7 @@ import { readYaml, readYamlTree } from '../../../config/index.ts'
 import { yamlText } from '../manifest.ts'
 import { type Change, applyChange, type Steps } from './change.ts'
 
-/** Position of a manifest: its document in the file, and its path in a `kind: List`. */
+/** A manifest's position: its document in the file, and its path in a `kind: List`. */
 export interface ManifestPosition {
   readonly document: number
   readonly path: Steps
@@ -80,7 +80,7 @@ function yamlEdited(text: string, at: number, change: Change): string {
     apply(document, change)
     const alone = new Document(null, quotedForKubectl)
     alone.contents = contents
-    // Comments before the contents are outside its range.
+    // Comments before the contents are outside the document's range.
     contents.commentBefore = null
     const first = isMap(contents) ? contents.items[0]?.key : undefined
     if (isNode(first) && first.range?.[0] === start) first.commentBefore = null
@@ -91,7 +91,7 @@ function yamlEdited(text: string, at: number, change: Change): string {
       text.slice(0, start) + (own.includes('\r\n') ? next.replaceAll('\n', '\r\n') : next) + text.slice(end)
     )
   } catch (error) {
-    // The library throws when it cannot write the document, for example because an alias has lost its anchor.
+    // The library throws when it cannot write the document, for example because an alias no longer has its anchor.
     if (error instanceof GatehouseError) throw error
     throw mustEditByHand()
   }

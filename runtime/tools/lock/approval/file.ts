@@ -1,9 +1,9 @@
 /**
- * Writes approvals to the manifests of `gatehouse dev`. Finds the lock at the time of the approval and replaces its
- * file atomically. The running server applies it like any other edit.
+ * Writes approvals to the manifests of `gatehouse dev`. Finds the lock when the approval is made and replaces its file
+ * atomically. The running server applies the approval like any other edit.
  *
- * The file must match the lock in force; a file that was edited in the meantime is not changed. A lock file serializes
- * approvals from all processes and threads. Concurrent edits are not overwritten.
+ * The file must match the lock that is in force; a file that was edited in the meantime is not changed. A lock file
+ * serializes approvals from all processes and threads. Concurrent edits are not overwritten.
  */
 import { isUtf8 } from 'node:buffer'
 import { closeSync, openSync, rmSync, statSync } from 'node:fs'
@@ -31,14 +31,14 @@ export interface SoughtLock {
   readonly paths: readonly string[]
   readonly namespace: string
   readonly backend: string
-  /** The lock in force. */
+  /** The lock that is in force. */
   readonly lock: input.RuntimeToolLock
 }
 
 /** Age at which a lock file is considered stale. An approval never takes this long. */
 const abandonedMs = 60_000
 
-/** Returns the file with the lock. Throws LOCK_NOT_WRITTEN when there is none, or more than one. */
+/** Returns the file with the lock. Throws LOCK_NOT_WRITTEN when there is no such file, or more than one. */
 export function fileOfLock(where: SoughtLock): string {
   const files = new Set<string>()
   let found = 0
@@ -108,7 +108,7 @@ function findLock(text: string, where: SoughtLock): ManifestPosition {
   return position
 }
 
-/** Throws APPROVAL_STALE when the item in the file differs from the reviewed one. */
+/** Throws APPROVAL_STALE when the item in the file differs from the reviewed item. */
 function checkUnchanged(
   { manifest }: ManifestPosition,
   { lock, backend }: SoughtLock,
@@ -121,7 +121,7 @@ function checkUnchanged(
     kind === 'instructions'
       ? toolLock.instructions
       : toolLock[memberOf[kind]]?.find((item) => item.name === name)
-  // Round trip through JSON removes undefined members.
+  // The round trip through JSON removes undefined members.
   const plain = (value: unknown): unknown =>
     value === undefined ? undefined : JSON.parse(JSON.stringify(value))
   if (!isDeepStrictEqual(plain(itemIn(onDisk)), plain(itemIn(lock)))) throw approvalStale()

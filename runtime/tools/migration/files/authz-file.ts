@@ -1,4 +1,4 @@
-/** Converts a policy file (`version`, `type`, and the section of the type) to an MCPAuthzConfig. */
+/** Converts a policy file (`version`, `type`, and the section for that type) to an MCPAuthzConfig. */
 import { apiVersion, type Fields, fieldsOf } from '../../../../schemas/index.ts'
 import { convertObject } from '../objects/object.ts'
 import type { MigrationDraft, ObjectContext } from '../objects/draft.ts'

@@ -41,12 +41,12 @@ export class Reader {
     return Object.keys(value).length > 0 ? value : undefined
   }
 
-  /** Marks fields as read that only matter on the original machine. */
+  /** Marks fields that matter only on the original machine as read. */
   ignore(...fields: readonly string[]): void {
     for (const field of fields) this.#seen.add(field)
   }
 
-  /** Returns the fields with a value that were not read. */
+  /** Returns the fields that have a value and were not read. */
   rest(): readonly string[] {
     return Object.entries(this.#doc)
       .filter(([field, value]) => !this.#seen.has(field) && !isEmpty(value))
@@ -59,7 +59,7 @@ function isEmpty(value: unknown): boolean {
   return typeof value === 'object' && Object.keys(value).length === 0
 }
 
-/** Normalizes keys to lower-case letters and digits, so that `JWKSURL`, `jwks_url` and `jwksUrl` are equal. */
+/** Normalizes keys to lower-case letters and digits, so that `JWKSURL`, `jwks_url` and `jwksUrl` compare as equal. */
 export function looseFields(value: Fields): ReadonlyMap<string, unknown> {
   return new Map(
     Object.entries(value)
@@ -68,7 +68,7 @@ export function looseFields(value: Fields): ReadonlyMap<string, unknown> {
   )
 }
 
-/** Returns the fields with a value, under our names. */
+/** Returns the fields that have a value, under our names. */
 export function renamedFields(value: Fields, names: Readonly<Record<string, string>>): Fields {
   const loose = looseFields(value)
   return Object.fromEntries(

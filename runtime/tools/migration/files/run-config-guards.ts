@@ -6,7 +6,7 @@ import { fieldsOf } from '../../../../schemas/index.ts'
 import { convertWebhookFields } from './webhooks.ts'
 import type { RunConfigParts } from './reader.ts'
 
-/** Fields that contain protections that are not converted. */
+/** Fields with protections that are not converted. */
 const refusedFields: Readonly<Record<string, string>> = {
   authz_config_path: 'its policies are in another file: move them to authz_config, or convert that file',
   upstream_swap_config: 'the embedded authorization server is not converted: write an MCPExternalAuthConfig',
@@ -15,7 +15,7 @@ const refusedFields: Readonly<Record<string, string>> = {
   aws_sts_config: 'is not converted: write an MCPExternalAuthConfig of type cloudSts',
 }
 
-/** Protecting middlewares, with the equivalent field. */
+/** Middlewares that protect a server, with the equivalent field. */
 const guardingMiddleware: Readonly<Record<string, string>> = {
   authorization: 'authz_config',
   'tool-filter': 'tools_filter',
@@ -73,7 +73,7 @@ function noteMiddlewares({ reader, draft }: RunConfigParts): void {
     for (const [index, entry] of value.entries()) {
       const type = String(fieldsOf(entry)['type'])
       const field = guardingMiddleware[type]
-      // The file usually contains the setting twice.
+      // The file usually contains this setting twice.
       const isInField = field !== undefined && hasValue(reader.raw(field))
       if (list === 'additional_middleware_configs' || (field !== undefined && !isInField)) {
         draft.note(`${list}[${index}]`, 'refused', `middleware ${type} is not converted`)

@@ -1,4 +1,4 @@
-/** Converts settings that become separate objects in a cluster, and settings that keep their form. */
+/** Converts settings that become separate objects in a cluster, and settings whose form stays the same. */
 import { type Fields, fieldsOf } from '../../../../schemas/index.ts'
 import { looseFields, renamedFields, type RunConfigParts } from './reader.ts'
 

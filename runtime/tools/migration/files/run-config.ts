@@ -1,8 +1,8 @@
 /**
- * Converts the configuration of a server on a developer's machine (`thv export`, or a file of its state folder) to an
- * MCPServer or MCPRemoteProxy with the objects that it refers to.
+ * Converts a server's configuration from a developer's machine (`thv export`, or a file from its state folder) to an
+ * MCPServer or MCPRemoteProxy. Also creates the objects that the resource refers to.
  *
- * The file does not contain secret values, so the created Secret has their keys with empty values.
+ * The file does not contain secret values, so the created Secret contains the keys with empty values.
  */
 import { apiVersion, exactJson, type Fields } from '../../../../schemas/index.ts'
 import { objectName } from '../../../toolkit/clients/index.ts'
@@ -91,7 +91,7 @@ function volumes({ reader, draft }: RunConfigParts): Fields {
   return found.length > 0 ? { volumes: found } : {}
 }
 
-/** The profile was only enforced with an isolated network. When hosts cannot be listed, all traffic is denied. */
+/** The profile was enforced only if the network was isolated. When hosts cannot be listed, all traffic is denied. */
 function profile({ reader, draft }: RunConfigParts): Fields {
   const isolated = reader.flag('isolate_network')
   const name = reader.text('permission_profile_name_or_path')
@@ -143,7 +143,7 @@ function sharedSpec({ reader, draft }: RunConfigParts): Fields {
   }
 }
 
-/** Ignores fields that describe the machine, not the server. */
+/** Ignores fields that describe the machine rather than the server. */
 function ignoreLocal({ reader }: RunConfigParts): void {
   reader.ignore(
     'schema_version',

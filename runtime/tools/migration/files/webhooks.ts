@@ -1,9 +1,9 @@
 /**
- * Converts a server's webhooks from a developer's machine: the file of `--webhook-config` to an MCPWebhookConfig, and
- * the lists of a run configuration to one that the server refers to.
+ * Converts a server's webhooks from a developer's machine. The `--webhook-config` file becomes an MCPWebhookConfig. The
+ * lists in a run configuration become an MCPWebhookConfig that the server refers to.
  *
- * Certificates and secrets are in files and stores of that machine, so the created Secret has their keys with empty
- * values. A server does not start while any of its webhooks' values is empty.
+ * Certificates and secrets are in files and stores on that machine, so the created Secret contains their keys with
+ * empty values. A server does not start while any value for its webhooks is empty.
  */
 import { apiVersion, type Fields, fieldsOf, isFields, own } from '../../../../schemas/index.ts'
 import { MigrationDraft, type ObjectContext } from '../objects/draft.ts'
@@ -37,7 +37,7 @@ export function convertWebhookFile(doc: Fields, name: string, context: ObjectCon
   return draft
 }
 
-/** Converts `validating_webhooks` and `mutating_webhooks` of a run configuration. */
+/** Converts `validating_webhooks` and `mutating_webhooks` from a run configuration. */
 export function convertWebhookFields({ reader, name, draft, context }: RunConfigParts): void {
   const found = lists.flatMap((list) => {
     const value = reader.raw(`${list}_webhooks`)

@@ -1,13 +1,13 @@
 /**
- * A document being converted: edits fields by path and records a report row for each edit.
+ * A document that is being converted. Edits fields by path, and records a report row for each edit.
  *
- * Paths refer to the source: `spec.steps[].onError.maxRetries` visits every item of a list, `backends{}` every value of
- * a map. A missing field results in no edit and no row.
+ * Paths refer to the source. `spec.steps[].onError.maxRetries` visits every item of a list, and `backends{}` visits
+ * every value of a map. A missing field results in no edit and no row.
  */
 import { cloneJson, below, type Fields, isFields, type Violation } from '../../../../schemas/index.ts'
 import type { FieldEffect, MigrationRow } from '../row.ts'
 
-/** A document or a part of it that is changed in place. */
+/** A document, or a part of one, that is changed in place. */
 export type Mutable = Record<string, unknown>
 
 /** A field that matches a path. */
@@ -121,14 +121,12 @@ function matchFields(value: unknown, steps: readonly string[], path: string): Dr
 export interface MigrationOptions {
   /** Returns the violations that the admission webhook would report. */
   readonly violationsOf: (manifest: Fields) => readonly Violation[]
-  /** Full tool names for steps, by the name in the source. */
+  /** Full tool names for steps, keyed by the name in the source. */
   readonly tools: ReadonlyMap<string, string>
 }
 
 export interface ObjectContext extends MigrationOptions {
-  /**
-   * Adds an object in the same namespace and returns its name, with a number appended when the wanted name is in use.
-   */
+  /** Adds an object in the same namespace and returns its name. Appends a number when the wanted name is in use. */
   readonly add: (kind: string, name: string, body: Fields) => string
   /** Adds an object that several documents need, unless it exists. */
   readonly share: (kind: string, name: string, body: Fields) => void

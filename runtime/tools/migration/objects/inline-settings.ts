@@ -1,4 +1,4 @@
-/** Converts inline settings in old manifests that are now separate objects: OIDC, telemetry, tools. */
+/** Converts the inline settings of old manifests that are now separate objects: OIDC, telemetry, tools. */
 import { type Fields, fieldsOf, isFields } from '../../../../schemas/index.ts'
 import type { MigrationDraft, Mutable, DraftField, ObjectContext } from './draft.ts'
 

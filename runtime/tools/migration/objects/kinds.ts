@@ -1,6 +1,6 @@
 /**
- * Conversion rules for the kinds of toolhive.stacklok.dev, versions v1alpha1 and v1beta1 (same schema): fields whose
- * name or form differs. Fields without a rule stay unchanged.
+ * Conversion rules for the kinds of toolhive.stacklok.dev, versions v1alpha1 and v1beta1 (same schema). The rules cover
+ * fields whose name or form differs. Fields without a rule stay unchanged.
  */
 import type { MigrationDraft, ObjectContext } from './draft.ts'
 import { convertInlineOidc, convertInlineTelemetry, convertInlineTools } from './inline-settings.ts'
@@ -44,7 +44,7 @@ export const kindRules: Readonly<Record<string, Rules>> = {
   VirtualMCPServer: virtualServer,
 }
 
-/** Kinds without a counterpart, with the reason. */
+/** Kinds that have no counterpart, with the reason. */
 export const absentKinds: Readonly<Record<string, string>> = {
   MCPRegistry: 'the gateway has no server registry',
 }
@@ -99,7 +99,7 @@ function camelCase(name: string): string {
   return name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
 }
 
-/** Settings that used to be next to `config` and are now in it. */
+/** Settings that used to be next to `config` and are now inside it. */
 const movedToConfig = [
   'aggregation',
   'operational',

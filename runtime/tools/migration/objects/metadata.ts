@@ -1,11 +1,10 @@
 /**
- * Converts the metadata of an object: keeps user-defined fields, and drops fields set by the API server and the
- * operator.
+ * Converts an object's metadata: keeps user-defined fields, and drops fields set by the API server and the operator.
  */
 import { isFields } from '../../../../schemas/index.ts'
 import type { MigrationDraft, Mutable } from './draft.ts'
 
-/** Fields that the API server sets. */
+/** Fields set by the API server. */
 const serverFields = [
   'uid',
   'resourceVersion',
@@ -21,7 +20,7 @@ const serverFields = [
 
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration'
 const restartedAt = 'mcpserver.toolhive.stacklok.dev/restarted-at'
-/** Annotation that only matters to the operator. */
+/** Annotation that matters only to the operator. */
 const operatorAnnotation = 'mcpserver.toolhive.stacklok.dev/last-processed-restart'
 
 export function convertMetadata(draft: MigrationDraft): void {

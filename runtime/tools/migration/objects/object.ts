@@ -4,7 +4,7 @@ import { MigrationDraft, type Mutable, type ObjectContext } from './draft.ts'
 import { kindRules } from './kinds.ts'
 import { convertMetadata } from './metadata.ts'
 
-/** Fields in which null is a value. Elsewhere null means unset, as in the API server. */
+/** Fields in which null is a value. Elsewhere, null means unset, as in the API server. */
 const freeForm: ReadonlySet<string> = new Set([
   'arguments',
   'defaultResults',
@@ -14,7 +14,7 @@ const freeForm: ReadonlySet<string> = new Set([
   'podTemplateSpec',
 ])
 
-/** Maximum number of rounds that remove unknown fields. Exceeds the nesting depth of any document. */
+/** Maximum number of rounds that remove unknown fields. Greater than the nesting depth of any document. */
 const maxRounds = 20
 
 /** Returns the draft. Either its document is valid, or one of its rows is `refused`. */
@@ -49,7 +49,7 @@ function isUnknown({ message }: Violation): boolean {
   return message.startsWith('unknown field')
 }
 
-/** Returns the known name that differs only in case. */
+/** Returns the known name that differs only in case, if any. */
 function otherSpelling(path: string, message: string): string | undefined {
   const [, guess] = /did you mean "([^"]+)"/.exec(message) ?? []
   return guess !== undefined && path.toLowerCase().endsWith(`.${guess.toLowerCase()}`) ? guess : undefined

@@ -1,13 +1,13 @@
 /**
- * Converts images of the form `npx://package`, `uvx://package` and `go://module` to the public image of the package
- * runner and the command that runs the package in it.
+ * Converts images of the form `npx://package`, `uvx://package` and `go://module`. Returns the package runner's public
+ * image, and the command that runs the package in that image.
  */
 import { runnerImages } from '../../../toolkit/clients/index.ts'
 
 export interface RunnerImage {
   readonly image: string
   readonly command: readonly string[]
-  /** Command for `gatehouse dev` on this machine. */
+  /** Command that `gatehouse dev` runs on this machine. */
   readonly local: readonly string[]
 }
 
@@ -17,7 +17,7 @@ const goImage = {
   command: ['env', 'HOME=/tmp', 'GOCACHE=/tmp/go-build', 'GOPATH=/tmp/go', 'go'],
 }
 
-/** Words between the package runner and the package. */
+/** Words between the package runner and the package name. */
 const verbs: Readonly<Record<string, readonly string[]>> = { npx: ['-y'], uvx: [], go: ['run'] }
 
 /** `builder` replaces the public image. Returns undefined for an ordinary image and for a local folder. */
@@ -25,7 +25,7 @@ export function runnerImage(image: string, builder?: string): RunnerImage | unde
   const [, scheme = '', name = ''] = /^(npx|uvx|go):\/\/([^\s]+)$/.exec(image) ?? []
   const runner = scheme === 'go' ? goImage : runnerImages[scheme]
   if (!runner || /^(?:\.|\/)/.test(name)) return undefined
-  // `go run` needs a version unless the package is in the working folder's module.
+  // `go run` requires a version unless the package is in the working folder's module.
   const named = scheme === 'go' && !name.includes('@') ? `${name}@latest` : name
   const words = [...(verbs[scheme] ?? []), named]
   return {

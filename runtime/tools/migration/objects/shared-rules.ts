@@ -1,11 +1,11 @@
-/** Rules that several kinds and files share. */
+/** Rules shared by several kinds and files. */
 import { fieldsOf, isFields, localCommandAnnotation } from '../../../../schemas/index.ts'
 import { quoteCommand } from '../../../toolkit/clients/index.ts'
 import type { MigrationDraft } from './draft.ts'
 import { runnerImage } from './protocol-image.ts'
 import { convertWorkflow } from './workflow-rules.ts'
 
-/** ToolHive proxy variables that mean the same here. */
+/** ToolHive proxy variables that have the same meaning in Gatehouse. */
 const sameVariables: ReadonlySet<string> = new Set([
   'DEBUG',
   'REMOTE_OAUTH_CLIENT_SECRET',
@@ -147,7 +147,7 @@ export function convertVirtualServer(
   convertWorkflow(draft, `${at}compositeTools[]`, tools)
 }
 
-/** Drops embedded authorization server fields that have no counterpart. None of them is a protection. */
+/** Drops embedded authorization server fields that have no counterpart. None of these fields is a protection. */
 export function convertAuthServer(draft: MigrationDraft, at: string): void {
   const ownClient = 'declare a program that acts for itself in clients'
   const lost: Readonly<Record<string, string>> = {

@@ -22,7 +22,9 @@ export function convertWorkflow(draft: MigrationDraft, at: string, tools: Readon
   }
 }
 
-/** In ToolHive, strings at any depth of arguments are templates. In Gatehouse, the workflow must enable that. */
+/**
+ * In ToolHive, strings at any depth of arguments are templates. In Gatehouse, the workflow must enable this behavior.
+ */
 function enableNestedTemplates(draft: MigrationDraft, at: string): void {
   for (const { parent, value, path } of draft.fieldsAt(`${at}.steps`)) {
     const steps = Array.isArray(value) ? value.map(fieldsOf) : []
@@ -57,7 +59,7 @@ function convertRetries(draft: MigrationDraft, steps: string): void {
   draft.rename(`${steps}.onError.maxRetries`, 'retryCount')
 }
 
-/** Template actions that read a field of an unknown root. Go replaces them with `<no value>`. */
+/** Template actions that read a field of an unknown root. Go replaces these actions with `<no value>`. */
 const unknownRoot = /\{\{-?\s*\.(?!(?:params|steps|vars|workflow|forEach)\b)[A-Za-z_][\w.]*\s*-?\}\}/g
 const noValue = '<no value>'
 
