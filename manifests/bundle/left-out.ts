@@ -64,7 +64,7 @@ function redisMetadata(path: string): string {
 
 const namespace = 'stand-in'
 
-/** undici's parser for the few processors without SIMD, which is a quarter of its 72 KB of text. */
+/** undici's parser for the few processors without SIMD. It makes up a quarter of the parser's 72 KB of text. */
 function packedParser(path: string): string {
   const wasm = createRequire(path)(path) as Buffer
   const packed = brotliCompressSync(wasm).toString('base64')

@@ -2406,7 +2406,7 @@ export type RuntimeAuthz = {
   readonly roleClaimName?: string
   /** Entity type of the principal's parents, which are created from group and role claims; must be the type used in the static entities. Namespaced names are not supported. */
   readonly groupEntityType: string
-  /** Upstream whose access token supplies the claims. Empty: claims of the issued token. */
+  /** Upstream whose access token supplies the claims. If empty, the claims of the issued token are used. */
   readonly primaryUpstreamProvider?: string
 }
 
@@ -2454,7 +2454,7 @@ export type RuntimeClientAuth = {
   readonly method: "clientSecretBasic" | "clientSecretPost" | "privateKeyJwt" | "federated"
   /** Private key file (PEM or JWK), for privateKeyJwt; reread. */
   readonly privateKeyPath?: string
-  /** Token file, for federated; reread. */
+  /** Token file, for federated; read again when it changes. */
   readonly assertionPath?: string
   /** Signing algorithm for assertions. Default: the one that matches the key. */
   readonly signingAlg?: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
@@ -2848,7 +2848,7 @@ export type TokenExchangeStrategy = {
   readonly clientAuth?: RuntimeClientAuth
   /** Scopes to request. */
   readonly scopes?: readonly string[]
-  /** Header for the exchanged token; it replaces Authorization when unset. */
+  /** Header that carries the exchanged token. When unset, the token replaces the Authorization header. */
   readonly externalTokenHeaderName?: string
   /** Upstream whose token is the subject token; default: the first upstream when an embedded server is configured. */
   readonly subjectProviderName?: string

@@ -39,7 +39,7 @@ export class AskingCall<T> {
     this.#stop = stop
   }
 
-  /** Sets the work of the call. The call ends when the work ends. */
+  /** Ends the call when this work ends. */
   follow(work: Promise<T>): void {
     work.then(
       (outcome) => this.#finish({ outcome }),

@@ -105,7 +105,9 @@ export class StreamableTransport implements BridgeTransport {
       await this.#hand(call, named)
     }
     if (!responded) {
-      throw new GatehouseError('BACKEND_PROTOCOL', { detail: `no response in HTTP ${response.statusCode}` })
+      throw new GatehouseError('BACKEND_PROTOCOL', {
+        detail: `the HTTP ${response.statusCode} response contains no JSON-RPC response`,
+      })
     }
   }
 
