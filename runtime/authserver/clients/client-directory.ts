@@ -110,6 +110,7 @@ type AssertionKind = 'declared' | 'described'
 const limits = { declared: 'assertion', described: 'describedAssertion' } as const
 
 const wrongMethod = 'wrong authentication method'
+const alreadyUsed = 'the assertion has already been used'
 
 type AuthenticationParts = ClientDirectoryParts & { readonly caller: string }
 
@@ -164,17 +165,17 @@ async function checkAssertion(
     throw clientAuthError(given, "the client's keys cannot be read")
   }
   if (typeof verified === 'string') throw clientAuthError(given, verified)
+  const mark = replayKey(clientId, verified.jti)
+  // Checked before the limit, so that a stolen used assertion cannot use up the client's permits.
+  if ((await state.store.get(mark)) !== undefined) throw clientAuthError(given, alreadyUsed)
   const waitMs = await takePermission(state.store, limits[kind], { caller, host: clientId })
   if (waitMs > 0) throw tooManyRequests(waitMs)
   const ttlMs = replayMs(verified, now())
   // The number of described clients is unlimited, so their records must not displace the records of signed-in users.
   const yields = kind === 'described'
-  const isFirst = await state.store.set(replayKey(clientId, verified.jti), '1', {
-    ttlMs,
-    onlyIf: 'absent',
-    yields,
-  })
-  if (!isFirst) throw clientAuthError(given, 'the assertion has already been used')
+  // Only one of several simultaneous requests succeeds.
+  const isFirst = await state.store.set(mark, '1', { ttlMs, onlyIf: 'absent', yields })
+  if (!isFirst) throw clientAuthError(given, alreadyUsed)
 }
 
 /** Returns a client with only its id and its verified method, because its grant determines everything else. */

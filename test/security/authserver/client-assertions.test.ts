@@ -227,6 +227,17 @@ t.test('a flood of assertions meets a limit, and other clients keep working', as
   t.equal(await refusal(forged), '401 invalid_client', 'the limit reveals nothing without a valid assertion')
 })
 
+t.test('a replayed assertion does not use up the limit of its client', async (t) => {
+  const rig = await start(t, { store: makeMemoryStore({ now: () => 0 }) })
+  const used = await sign(rig)
+  t.equal((await requestWithAssertion(rig, used)).status, 200)
+  for (let batch = 0; batch < 31; batch++) {
+    const replays = await Promise.all(Array.from({ length: 20 }, () => requestWithAssertion(rig, used)))
+    t.ok(replays.every(({ status }) => status === 401))
+  }
+  t.equal((await requestWithAssertion(rig, await sign(rig))).status, 200)
+})
+
 t.test('an access token, an identity assertion or an ID token is not a client assertion', async (t) => {
   const rig = await start(t)
   const form = { grant_type: 'client_credentials', client_id: 'secretive', client_secret: secret }
