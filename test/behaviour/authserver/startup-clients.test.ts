@@ -8,7 +8,7 @@ import t, { type Test } from 'tap'
 import { openAuthServer } from '../../../runtime/authserver/index.ts'
 import { parseAuthServerConfig } from '../../../runtime/config/authserver/file.ts'
 import { Exchange } from '../../../runtime/net/index.ts'
-import { jsonOf, refusal, textOf, tokenRequest } from '../../helpers/authserver/authserver.ts'
+import { jsonOf, keepingLog, refusal, textOf, tokenRequest } from '../../helpers/authserver/authserver.ts'
 import {
   makeKey,
   newSecret,
@@ -16,7 +16,6 @@ import {
   signAssertion,
 } from '../../helpers/authserver/declared-client.ts'
 import { callerOf } from '../../helpers/authserver/test-client.ts'
-import { keepingLog } from '../../helpers/authserver/authserver.ts'
 
 const key = await makeKey()
 const secret = newSecret()

@@ -16,6 +16,7 @@ import {
   tokensOf,
 } from '../../../helpers/authserver/authserver.ts'
 import {
+  assertionType,
   declared,
   makeKey,
   newSecret,
@@ -200,8 +201,7 @@ t.test('a request with two authentication methods or a repeated parameter is rej
   const rig = await startAuthServer(t, { config: machines })
   const assertion = await signAssertion(key, { clientId: 'signer', issuer: rig.issuer })
   const form = { grant_type: 'client_credentials' }
-  const type = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
-  const both = { client_assertion: assertion, client_assertion_type: type }
+  const both = { client_assertion: assertion, client_assertion_type: assertionType }
   for (const [parameters, headers] of [
     [{ ...form, client_id: 'signer', client_secret: secret, ...both }, {}],
     [{ ...form, ...both }, basic('signer', secret)],
