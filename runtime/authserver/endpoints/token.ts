@@ -56,17 +56,11 @@ export async function issueTokens(exchange: Exchange, context: AuthServerContext
   const handler = handlers.get(grantType)
   if (!handler || !grantTypesSupported(context).includes(grantType))
     throw new OAuthError('unsupported_grant_type', 'this grant type is not supported')
-  if (!mayUse(client, grantType))
+  if (client.kind === 'dcr' && !client.grantTypes.includes(grantType))
     throw new OAuthError('unauthorized_client', 'the client is not registered for this grant type')
   const { body, event } = await handler({ form, client, source }, context)
   sendPrivate(exchange, body)
   context.emit(event)
-}
-
-function mayUse(client: AuthenticatedClient, grantType: string): boolean {
-  if (client.kind === 'declared' || grantType === 'client_credentials')
-    return client.kind === 'declared' && grantType === 'client_credentials'
-  return client.kind === 'cimd' || client.grantTypes.includes(grantType)
 }
 
 /** RFC 6749 section 4.4. The client gets no refresh token, because it can authenticate again. */
@@ -74,7 +68,8 @@ async function issueToMachine(
   { form, client }: TokenRequest,
   context: AuthServerContext,
 ): Promise<TokenResponse> {
-  if (client.kind !== 'declared') throw new OAuthError('unauthorized_client', 'the client is not declared')
+  if (client.kind !== 'declared')
+    throw new OAuthError('unauthorized_client', 'only a declared client can use client_credentials')
   const scopes = readMachineScopes(form, client)
   const audience = readMachineResource(form, client, context)
   const { config, keys } = context
