@@ -5,7 +5,14 @@
  * rejected before anything is fetched. The caller marks the `jti` as used (`replayKey`).
  * Source: RFC 7523 section 3; draft-ietf-oauth-rfc7523bis-10 (audience, typ); RFC 8725.
  */
-import { decodeProtectedHeader, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
+import {
+  decodeJwt,
+  decodeProtectedHeader,
+  errors,
+  type JWTPayload,
+  type JWTVerifyGetKey,
+  jwtVerify,
+} from 'jose'
 import { type AssertionAlg, skewSec } from '../../oauth/index.ts'
 import { compoundKey, sha256 } from '../model/identifiers.ts'
 
@@ -36,9 +43,8 @@ export interface VerifiedAssertion {
 export function claimedClient(assertion: string): string | undefined {
   if (assertion.length > maxLength) return undefined
   try {
-    const claims: unknown = JSON.parse(Buffer.from(assertion.split('.')[1] ?? '', 'base64url').toString())
-    if (typeof claims !== 'object' || claims === null || !('sub' in claims)) return undefined
-    return typeof claims.sub === 'string' && claims.sub !== '' ? claims.sub : undefined
+    const { sub } = decodeJwt(assertion)
+    return typeof sub === 'string' && sub !== '' ? sub : undefined
   } catch {
     return undefined
   }
@@ -146,7 +152,10 @@ export function replayKey(clientId: string, jti: string): string {
   return `assertion:${sha256(compoundKey('client-authentication', clientId, clientId, jti))}`
 }
 
-/** Returns how long to remember a used assertion: until every server rejects it as expired. */
+/**
+ * Returns how long to remember a used assertion: until every replica rejects it as expired, even if a replica's clock is
+ * up to `skewSec` behind this one.
+ */
 export function replayMs({ expSec }: VerifiedAssertion, nowMs: number): number {
-  return Math.max(1, Math.ceil((expSec + skewSec) * 1000 - nowMs))
+  return Math.max(1, Math.ceil((expSec + 2 * skewSec) * 1000 - nowMs))
 }
