@@ -78,7 +78,7 @@ async function measureStore(
   redis?: RedisProcess,
 ): Promise<void> {
   const machine = await makeMachine()
-  const args = [store, upstream, machine.secret, JSON.stringify(machine.jwk)]
+  const args = [store, upstream, machine.secret, JSON.stringify(machine.key.jwk)]
   const { child, said } = await startPeer('authserver.ts', args)
   const issuers = said as readonly string[]
   const [issuer = ''] = issuers

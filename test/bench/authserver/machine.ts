@@ -1,6 +1,11 @@
 /** Tokens for clients without a user: the grant client_credentials with a secret and with a signed assertion. */
-import { randomBytes, randomUUID } from 'node:crypto'
-import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose'
+import {
+  assertionType,
+  makeKey,
+  newSecret,
+  signAssertion,
+  type TestKey,
+} from '../../helpers/authserver/declared-client.ts'
 import type { Http } from './http.ts'
 
 /** One client may present 600 assertions per minute. */
@@ -9,14 +14,11 @@ export const keyJobCount = 20
 /** Credentials of the clients `secret-job` and `key-job-…`. */
 export interface Machine {
   readonly secret: string
-  readonly jwk: JWK
-  readonly privateKey: CryptoKey
+  readonly key: TestKey
 }
 
 export async function makeMachine(): Promise<Machine> {
-  const { privateKey, publicKey } = await generateKeyPair('ES256', { extractable: true })
-  const jwk = { ...(await exportJWK(publicKey)), kid: 'bench', use: 'sig' }
-  return { secret: randomBytes(32).toString('base64url'), jwk, privateKey }
+  return { secret: newSecret(), key: await makeKey() }
 }
 
 export async function tokenWithSecret(http: Http, issuer: string, { secret }: Machine): Promise<void> {
@@ -28,22 +30,12 @@ export async function tokenWithSecret(http: Http, issuer: string, { secret }: Ma
 export async function tokenWithKey(
   http: Http,
   issuer: string,
-  { privateKey }: Machine,
+  { key }: Machine,
   number: number,
 ): Promise<void> {
   const clientId = `key-job-${number % keyJobCount}`
-  const assertion = await new SignJWT({ jti: randomUUID() })
-    .setProtectedHeader({ alg: 'ES256', kid: 'bench', typ: 'client-authentication+jwt' })
-    .setIssuer(clientId)
-    .setSubject(clientId)
-    .setAudience(issuer)
-    .setIssuedAt()
-    .setExpirationTime('60s')
-    .sign(privateKey)
-  await requestToken(http, issuer, {
-    client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
-    client_assertion: assertion,
-  })
+  const assertion = await signAssertion(key, { clientId, issuer })
+  await requestToken(http, issuer, { client_assertion_type: assertionType, client_assertion: assertion })
 }
 
 async function requestToken(
