@@ -2,8 +2,8 @@
  * Clients that the operator declared. They get tokens for themselves and cannot sign users in.
  *
  * The file and its secrets are read again every few seconds. A removed client loses its tokens immediately. If it is
- * added again, this process keeps rejecting tokens from before the removal. Removals are not stored, so after a restart
- * those tokens are valid until they expire, at most an hour later.
+ * added again, tokens from before the removal stay invalid: `MachineTokens` stores the removal for every replica. A
+ * removal is not stored if no process was running while the client was absent from the file.
  * Source: RFC 6749 sections 2.3.1 and 4.4.
  */
 import { timingSafeEqual } from 'node:crypto'
@@ -23,14 +23,11 @@ export interface MachineClient {
   readonly tokenMs: number
 }
 
-/** Longest lifetime of a token. After this time, a removal no longer matters. */
-const maxTokenMs = 3_600_000
-
 export class DeclaredClients {
   readonly #read: () => readonly DeclaredClientSettings[]
   readonly #now: () => number
   #clients: Clients
-  /** When each removed client was removed, in Unix milliseconds. */
+  /** Removals that are not stored yet, with their time in Unix milliseconds. */
   readonly #removed = new Map<string, number>()
 
   /** Throws INVALID_CONFIG listing every unusable secret. */
@@ -52,18 +49,30 @@ export class DeclaredClients {
 
   /**
    * Reads clients and secrets again. Keeps all previous clients when the file is invalid, and the previous version of a
-   * client when its secrets are unusable. Throws INVALID_CONFIG in both cases.
+   * client when its secrets are unusable. Rejects with INVALID_CONFIG in both cases. Calls `storeRemoval` for each
+   * removed client; if it rejects, the next reload calls it again.
    */
-  reload(): void {
+  async reload(storeRemoval: (clientId: string) => Promise<void>): Promise<void> {
     const { clients: next, violations } = load(this.#read(), this.#clients)
     const nowMs = this.#now()
-    for (const [id, atMs] of this.#removed) if (nowMs - atMs > 2 * maxTokenMs) this.#removed.delete(id)
     for (const id of this.#clients.keys()) if (!next.has(id)) this.#removed.set(id, nowMs)
     this.#clients = next
+    await this.#storeRemovals(storeRemoval)
     throwIfAny(violations)
   }
 
-  /** True when the client is declared and has not been removed since this time. */
+  async #storeRemovals(storeRemoval: (clientId: string) => Promise<void>): Promise<void> {
+    try {
+      for (const [id, atMs] of [...this.#removed]) {
+        await storeRemoval(id)
+        if (this.#removed.get(id) === atMs) this.#removed.delete(id)
+      }
+    } catch {
+      // The store is down, which its own health check reports.
+    }
+  }
+
+  /** True when the client is declared and no removal after this time is waiting to be stored. */
   isDeclaredSince(clientId: string, sinceSec: number): boolean {
     const removedAtMs = this.#removed.get(clientId)
     return this.#clients.has(clientId) && (removedAtMs === undefined || sinceSec * 1000 > removedAtMs)

@@ -152,7 +152,11 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
     everyMs: parts.resealEveryMs ?? 60_000,
     isSettled,
   })
-  const timer = reloadRegularly({ ringHolder, declared }, parts.reloadEveryMs ?? 5_000, log)
+  const reload = {
+    keys: () => ringHolder.reload(),
+    clients: () => declared.reload((removed) => machineTokens.revokeAll(removed)),
+  }
+  const timer = reloadRegularly(reload, parts.reloadEveryMs ?? 5_000, log)
 
   return {
     issuer: config.issuer,
@@ -170,9 +174,9 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
     secretUses: () => rotation.uses(),
     async reload() {
       // Invalid keys must not prevent the removal of a client.
-      const ring = ringHolder.reload()
+      const ring = reload.keys()
       try {
-        declared.reload()
+        await reload.clients()
       } finally {
         await ring
       }
@@ -229,7 +233,7 @@ export async function checkSettings(config: AuthServerConfig): Promise<void> {
   await checkedStart(config, ringParts, () => config.clients ?? [])
 }
 
-interface Reloadable {
+interface Started {
   readonly ringHolder: RingHolder
   readonly declared: DeclaredClients
 }
@@ -238,7 +242,7 @@ async function checkedStart(
   config: AuthServerConfig,
   parts: Omit<RingHolderParts, 'config'>,
   readClients: () => readonly DeclaredClientSettings[],
-): Promise<Reloadable> {
+): Promise<Started> {
   const violations = [...authServerViolations(config)]
   const collect = (error: unknown): undefined => {
     if (!(error instanceof GatehouseError && error.code === 'INVALID_CONFIG')) throw error
@@ -256,20 +260,18 @@ async function checkedStart(
 }
 
 function reloadRegularly(
-  { ringHolder, declared }: Reloadable,
+  reload: Readonly<Record<'keys' | 'clients', () => Promise<void>>>,
   everyMs: number,
   log: Log,
 ): NodeJS.Timeout | undefined {
   if (everyMs <= 0) return undefined
   const timer = setInterval(() => {
-    ringHolder.reload().catch((error: unknown) => {
+    reload.keys().catch((error: unknown) => {
       log.error('the changed keys are invalid; keeping the old ones', { err: error })
     })
-    try {
-      declared.reload()
-    } catch (error) {
+    reload.clients().catch((error: unknown) => {
       log.error('the changed declared clients are invalid; keeping the old ones', { err: error })
-    }
+    })
   }, everyMs)
   timer.unref()
   return timer

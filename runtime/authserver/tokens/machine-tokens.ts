@@ -1,7 +1,8 @@
 /**
  * Signs, checks and revokes the access tokens of declared clients.
  *
- * Such a token has no session. It is valid while its client is declared and its `jti` is not revoked.
+ * Such a token has no session. It is valid while its client is declared, unless its `jti` is revoked or the client was
+ * removed after the token was issued.
  * Source: RFC 9068; RFC 6749 section 4.4.3 (no refresh token); RFC 7009.
  */
 import { randomUUID } from 'node:crypto'
@@ -17,6 +18,8 @@ import type { KeyRing } from './key-ring.ts'
 const livenessMs = 5_000
 /** A revocation is stored for longer than the token is valid, because clocks differ. */
 const slackMs = 60_000
+/** How long a removal is stored: longer than the lifetime of any token, which is at most an hour. */
+const removalMs = 2 * 3_600_000
 
 export interface MachineClaims {
   readonly sub: string
@@ -28,14 +31,14 @@ export interface MachineClaims {
 interface MachineTokensParts {
   readonly state: State
   readonly now: () => number
-  /** True when the client is declared and has not been removed since this time (Unix seconds). */
+  /** True when the client is declared and no removal after this time (Unix seconds) is waiting to be stored. */
   readonly isDeclaredSince: (clientId: string, sinceSec: number) => boolean
 }
 
 export class MachineTokens {
   readonly #parts: MachineTokensParts
   readonly #live = new LRUCache<string, number>({ max: 20_000 })
-  /** Counts revocations. A lookup that began before a revocation is not cached after it. */
+  /** Counts revocations and removals. A lookup that began before one of them is not cached after it. */
   #revocations = 0
 
   constructor(parts: MachineTokensParts) {
@@ -48,7 +51,11 @@ export class MachineTokens {
     const until = this.#live.get(jti)
     if (until !== undefined && now() < until) return true
     const revocations = this.#revocations
-    if ((await state.store.get(revokedKey(jti))) !== undefined) return false
+    const [revoked, removedAtMs = 0] = await Promise.all([
+      state.store.get(revokedKey(jti)),
+      state.store.get(removedKey(clientId)),
+    ])
+    if (revoked !== undefined || iat * 1000 <= Number(removedAtMs)) return false
     if (revocations === this.#revocations) this.#live.set(jti, now() + livenessMs)
     return true
   }
@@ -61,6 +68,18 @@ export class MachineTokens {
     this.#revocations += 1
     this.#live.delete(jti)
   }
+
+  /** Revokes all tokens that a removed client has now. */
+  async revokeAll(clientId: string): Promise<void> {
+    const { state, now } = this.#parts
+    await state.store.set(removedKey(clientId), String(now()), { ttlMs: removalMs })
+    this.#revocations += 1
+    this.#live.clear()
+  }
+}
+
+function removedKey(clientId: string): string {
+  return `removed:${sha256(clientId)}`
 }
 
 function revokedKey(jti: string): string {

@@ -112,6 +112,47 @@ t.test('a secret rotates while replicas reload it one after another', async (t) 
   t.strictSame(await outcomes(next), [200, 200])
 })
 
+t.test('tokens from before the removal of a client stay invalid at every replica', async (t) => {
+  const memory = makeMemoryStore()
+  const outage = { isOn: true }
+  const store: Store = {
+    ...memory,
+    namespace: (prefix) => memory.namespace(prefix),
+    set: async (name, value, options) => {
+      if (outage.isOn && name.startsWith('removed:')) throw new GatehouseError('STORE_DOWN')
+      return memory.set(name, value, options)
+    },
+  }
+  const present: DeclaredClientSettings[] = []
+  const rig = await startAuthServer(t, {
+    store,
+    config(issuer) {
+      present.push(...clients(issuer))
+      return { upstreams: [], clients: present }
+    },
+  })
+  const other = await rig.replica()
+  const { access_token: token } = await tokensOf(await askJob(rig, rotation.secrets[0]))
+  for (const { server } of [rig, other]) t.equal(await server.isLive(callerOf(token)), true)
+
+  const removed = present.splice(1)
+  await rig.server.reload()
+  present.push(...removed)
+  await rig.server.reload()
+  t.equal(await rig.server.isLive(callerOf(token)), false, 'even if the removal cannot be stored')
+  outage.isOn = false
+  await rig.server.reload()
+  t.equal(await rig.server.isLive(callerOf(token)), false)
+  // The other replica has not seen the removal. It may accept the token for five seconds.
+  other.pass(5_000)
+  t.equal(await other.server.isLive(callerOf(token)), false)
+  const restarted = await rig.replica()
+  t.equal(await restarted.server.isLive(callerOf(token)), false)
+  rig.pass(2_000)
+  const { access_token: next } = await tokensOf(await askJob(rig, rotation.secrets[0]))
+  for (const { server } of [rig, other, restarted]) t.equal(await server.isLive(callerOf(next)), true)
+})
+
 t.test('a store outage causes 503, and no token is issued', { skip: missingRedis }, async (t) => {
   const redis = await startRedis()
   const store = makeRedisStore({
