@@ -31,7 +31,7 @@ export async function registerClient(exchange: Exchange, context: AuthServerCont
   const managementToken = `gh_reg_${randomId()}`
   const client: RegisteredClient = {
     ...readClientMetadata(metadata, context.config, { isDocument: false, isConfidential }),
-    id: newClientId(context),
+    id: randomUUID(),
     kind: 'dcr',
     authMethod,
     managementHash: sha256(managementToken),
@@ -47,12 +47,6 @@ export async function registerClient(exchange: Exchange, context: AuthServerCont
     ...(secret === undefined ? {} : { client_secret: secret, client_secret_expires_at: 0 }),
   }
   sendPrivate(exchange, body, { status: 201 })
-}
-
-/** Returns an id that no declared client uses. Operators choose those ids, so even a UUID could be taken. */
-function newClientId(context: AuthServerContext): string {
-  const id = randomUUID()
-  return context.declared.get(id) ? newClientId(context) : id
 }
 
 /** GET, PUT, DELETE /oauth/register/{client_id} (RFC 7592). */
