@@ -12,8 +12,10 @@ import { loadProxyFile, resolveProxyConfig, resolveProxyFile } from '../../../ru
 import { silentLog } from '../../../runtime/net/index.ts'
 import { incomingFor } from '../../../runtime/proxy/run/incoming-auth.ts'
 import { incomingConfig } from '../../../runtime/vmcp/server/incoming-config.ts'
+import { makeFetches } from '../../../runtime/incoming/fetches.ts'
 import { type Authenticator, makeAuthenticator } from '../../../runtime/incoming/index.ts'
 import { makeAuthority } from '../../helpers/certificates.ts'
+import { startLoopback } from '../../helpers/loopback.ts'
 import { vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
 
 const realNow = Date.now
@@ -164,4 +166,25 @@ t.test('proxy with a token for the key set: closing the authenticator closes its
   t.same(seen, ['Bearer of-the-pod'])
   await authenticator?.close()
   await disconnected.promise
+})
+
+t.test('an unusable token file for the key set causes one warning, and the last token is sent', async (t) => {
+  const server = await startLoopback(() => ({ body: { keys: [] } }))
+  const jwksAuthTokenPath = join(t.testdir({ token: 'of-the-pod' }), 'token')
+  const warnings: unknown[] = []
+  const log = { ...silentLog, warn: (...line: unknown[]) => warnings.push(line) }
+  let time = 0
+  const parts = { proxy: undefined, now: () => time, log }
+  const fetches = makeFetches({ jwksUrl: server.url, jwksAuthTokenPath }, parts)
+  t.teardown(() => Promise.all([fetches.close(), server.close()]))
+  writeFileSync(jwksAuthTokenPath, '')
+  for (const laterMs of [10_000, 20_000]) {
+    time = laterMs
+    await fetches.keys(server.url)
+  }
+  t.same(
+    server.seen.map(({ headers }) => headers.authorization),
+    ['Bearer of-the-pod', 'Bearer of-the-pod'],
+  )
+  t.match(warnings, [['secret not reloaded; the last value stays in use', { reason: /is empty/ }]])
 })
