@@ -114,13 +114,14 @@ function oidcAuthenticator(
   }
   const { oidc: config, issuers } = incoming
   const now = parts.now ?? Date.now
-  const { keys, proxy, fetches } = parts
+  const { keys, proxy, fetches, log = silentLog } = parts
   const checks = makeIssuerChecks(incoming, {
     keys,
     now,
     proxy,
+    log,
     fetches,
-    report: (check) => reporting(check, config, parts.observe ?? logOutageOnce(parts.log ?? silentLog)),
+    report: (check) => reporting(check, config, parts.observe ?? logOutageOnce(log)),
   })
   const verify = (authorization: string | undefined): Caller | Promise<Caller> =>
     checks.check(bearerToken(authorization, config))

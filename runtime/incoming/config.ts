@@ -7,7 +7,8 @@
  * Source: docs/reference/specification/proxy-command.md#incoming (incoming flags),
  * docs/reference/specification/virtual-server.md#incomingAuth (config.incomingAuth.oidc).
  */
-import { issuerViolations } from '../../schemas/index.ts'
+import { GatehouseError, issuerViolations } from '../../schemas/index.ts'
+import { rotatingSecret } from '../config/index.ts'
 import type { TlsMaterial } from '../net/index.ts'
 import { endpointViolation } from '../oauth/index.ts'
 
@@ -53,7 +54,7 @@ export interface OidcConfig {
   readonly protectedResourceAllowPrivateIp?: boolean | undefined
   /** Returns the certificates to trust in addition to the system's. Called for each new connection. */
   readonly tls?: (() => TlsMaterial) | undefined
-  /** File with the bearer token for requests to the key set. Read again for each request. */
+  /** File with the bearer token for requests to the key set. A changed file takes effect without a restart. */
   readonly jwksAuthTokenPath?: string | undefined
   /** Accept only this subject's tokens. */
   readonly subject?: string | undefined
@@ -100,7 +101,19 @@ export function oidcViolations(
   if (config.clientSecret !== undefined && !config.clientId) {
     problems.push('clientId: must be set when a client secret is given')
   }
+  const tokenFile = secretFileViolation(config.jwksAuthTokenPath)
+  if (tokenFile !== undefined) problems.push(`jwksAuthTokenPath: ${tokenFile}`)
   return problems
+}
+
+function secretFileViolation(path: string | undefined): string | undefined {
+  try {
+    if (path !== undefined) rotatingSecret(path)
+    return undefined
+  } catch (error) {
+    if (error instanceof GatehouseError) return error.message
+    throw error
+  }
 }
 
 /**

@@ -1,6 +1,7 @@
 /** Fetch functions for one issuer: for its key set, and for its introspection endpoint. */
 import { rotatingSecret } from '../config/index.ts'
-import { isLoopbackHost, makeFetch, type ProxyEnvironment } from '../net/index.ts'
+import { isLoopbackHost, type Log, makeFetch, type ProxyEnvironment } from '../net/index.ts'
+import type { Secret } from '../observe/index.ts'
 import type { Fetch } from '../oauth/index.ts'
 import type { OidcConfig } from './config.ts'
 
@@ -10,11 +11,17 @@ export interface IncomingFetches {
   close(): Promise<void>
 }
 
+export interface FetchParts {
+  readonly now: () => number
+  readonly proxy: ProxyEnvironment | undefined
+  readonly log: Log
+}
+
 /**
  * Creates the fetches that the configuration allows. Loopback hosts in the configuration are trusted; other private
  * addresses must be allowed by their setting.
  */
-export function makeFetches(config: OidcConfig, proxy: ProxyEnvironment | undefined): IncomingFetches {
+export function makeFetches(config: OidcConfig, { proxy, now, log }: FetchParts): IncomingFetches {
   const operatorUrls = [config.issuer, config.jwksUrl, config.introspectionUrl]
   const shared = { tls: config.tls, allowHttp: config.insecureAllowHttp, proxy, operatorUrls }
   const keys = makeFetch({
@@ -29,7 +36,10 @@ export function makeFetches(config: OidcConfig, proxy: ProxyEnvironment | undefi
     maxBytes: 65_536,
   })
   return {
-    keys: config.jwksAuthTokenPath === undefined ? keys : withToken(keys, config.jwksAuthTokenPath),
+    keys:
+      config.jwksAuthTokenPath === undefined
+        ? keys
+        : withToken(keys, rotatingSecret(config.jwksAuthTokenPath, { now, log })),
     introspection,
     close: async () => {
       await Promise.all([keys.close(), introspection.close()])
@@ -37,9 +47,8 @@ export function makeFetches(config: OidcConfig, proxy: ProxyEnvironment | undefi
   }
 }
 
-/** Sends the token in the file, for key sets that require one, such as the key set of an API server. */
-function withToken(fetchKeys: Fetch, path: string): Fetch {
-  const token = rotatingSecret(path)
+/** Sends the token, for key sets that require one, such as the key set of an API server. */
+function withToken(fetchKeys: Fetch, token: () => Secret): Fetch {
   return (url, init) => {
     const headers = new Headers(init?.headers)
     headers.set('authorization', `Bearer ${token().reveal()}`)

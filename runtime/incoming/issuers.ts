@@ -8,10 +8,10 @@
  */
 import { decodeJwt } from 'jose'
 import { subjectPrefixOf } from '../../schemas/index.ts'
-import type { Caller, ProxyEnvironment } from '../net/index.ts'
+import type { Caller } from '../net/index.ts'
 import { type Keys, TokenRefused } from '../oauth/index.ts'
 import type { IncomingConfig, OidcConfig } from './config.ts'
-import { type IncomingFetches, makeFetches } from './fetches.ts'
+import { type FetchParts, type IncomingFetches, makeFetches } from './fetches.ts'
 import type { IdentityRules } from './identity.ts'
 import { claimRenamer, foreignGroupRemover } from './prefixes.ts'
 import { VerifiedTokens } from './verified-tokens.ts'
@@ -20,11 +20,9 @@ import { looksLikeJwt, maxTokenLength, TokenVerifier } from './verifier.ts'
 /** Returns the caller for a token. Throws or rejects with an error that clients may see. */
 export type TokenCheck = (token: string) => Caller | Promise<Caller>
 
-export interface IssuerParts {
+export interface IssuerParts extends FetchParts {
   /** Keys of the first issuer. */
   readonly keys: Keys | undefined
-  readonly now: () => number
-  readonly proxy: ProxyEnvironment | undefined
   /** Fetches of the first issuer. */
   readonly fetches: IncomingFetches | undefined
   /** Reports the results of one issuer, and converts its errors. */
@@ -48,7 +46,7 @@ export function makeIssuerChecks(
     from: { readonly keys?: Keys | undefined; readonly fetches?: IncomingFetches | undefined },
     identity: Pick<IdentityRules, 'rename' | 'reserved'>,
   ): TokenCheck {
-    const fetches = from.fetches ?? makeFetches(config, parts.proxy)
+    const fetches = from.fetches ?? makeFetches(config, parts)
     opened.push(fetches)
     const verifier = new TokenVerifier(config, {
       keysFetch: fetches.keys,

@@ -27,7 +27,7 @@ interface Source {
   readonly read: () => string | undefined
 }
 
-type ReaderParts = Pick<StrategyParts, 'secret' | 'now'>
+type ReaderParts = Pick<StrategyParts, 'secret' | 'now' | 'log'>
 
 const secretMethods: Readonly<Record<string, ClientAuthMethod>> = {
   clientSecretBasic: 'client_secret_basic',
@@ -192,8 +192,8 @@ function credentialSource(
   return { setting, read: secretReader(clientSecret, clientSecretEnv, parts) }
 }
 
-function fileSource(setting: string, path: string, { now }: ReaderParts): Source {
-  const secret = rotatingSecret(path, now)
+function fileSource(setting: string, path: string, { now, log }: ReaderParts): Source {
+  const secret = rotatingSecret(path, { now, log })
   return { setting, read: () => secret().reveal() }
 }
 

@@ -7,8 +7,7 @@
  */
 import { hash } from 'node:crypto'
 import { type CedarValue, principalFacts, type Uid } from '../../schemas/cedar/index.ts'
-import type { Caller } from '../net/index.ts'
-import { callerFacts } from '../net/index.ts'
+import { type Caller, callerFacts } from '../net/index.ts'
 import type { Claims } from './claims.ts'
 import { Budget, toCedar } from './cedar/values.ts'
 import type { CedarAttributes } from './cedar/static-entities.ts'

@@ -2,13 +2,15 @@
  * Reads secrets from files, from the environment, and from the two providers of named secrets.
  *
  * Values are wrapped immediately. Errors contain a secret's path, variable or name, never its value. Only
- * `rotatingSecret` caches a value; it checks its file again, so that a rotated secret takes effect without a restart.
+ * `rotatingSecret` and `rereading` keep a value. They read it again, so that a rotated secret takes effect without a
+ * restart.
  * Source: docs/reference/specification/proxy-command.md#rules, rule 3 and --remote-forward-headers-secret.
  */
 import { readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { GatehouseError, isSwitchedOn } from '../../../schemas/index.ts'
 import { systemReason } from './system-reason.ts'
+import { type Log, silentLog } from '../../net/index.ts'
 import { Secret } from '../../observe/index.ts'
 import { type Environment, readVariable, variables } from '../proxy/env.ts'
 
@@ -34,21 +36,35 @@ export function readSecretFile(path: string): Secret {
 /** Milliseconds for which a file's value is used before the file is checked again. */
 const recheckMs = 2_000
 
+export interface RotationOptions {
+  /** Clock in milliseconds. Default: Date.now. */
+  readonly now?: (() => number) | undefined
+  /** Receives a warning when the file becomes unusable, and when the reason changes. */
+  readonly log?: Log | undefined
+}
+
 /**
  * Returns a function that reads the current value of a secret file. When the file becomes unreadable or empty, the last
  * value stays in use, so that a half-finished rotation causes no outage. Throws INVALID_CONFIG if the file initially
  * has no value.
  */
-export function rotatingSecret(path: string, now: () => number = Date.now): () => Secret {
+export function rotatingSecret(
+  path: string,
+  { now = Date.now, log = silentLog }: RotationOptions = {},
+): () => Secret {
   let current = readSecretFile(path)
   let lookedAt = now()
+  let problem: string | undefined
   return () => {
     if (now() - lookedAt < recheckMs) return current
     lookedAt = now()
     try {
       current = readSecretFile(path)
-    } catch {
-      // Keep the last value.
+      problem = undefined
+    } catch (error) {
+      const reason = error instanceof GatehouseError ? error.message : 'unknown error'
+      if (reason !== problem) log.warn('secret not reloaded; the last value stays in use', { reason })
+      problem = reason
     }
     return current
   }

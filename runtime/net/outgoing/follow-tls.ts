@@ -1,5 +1,5 @@
 /** Loads certificates for outgoing connections from files, and reloads them when the files change. */
-import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { createPrivateKey } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { certificatesIn } from '../../../schemas/certificate/index.ts'
 import { invalidConfig } from '../../../schemas/index.ts'
@@ -21,11 +21,11 @@ const lookEveryMs = 2_000
 export function followTls(files: TlsFiles, field: string): () => TlsMaterial {
   const { ca, caBundlePath, clientCertificatePath, clientKeyPath, insecureSkipVerify } = files
   return follow(() => {
-    const cert = pem(clientCertificatePath, `${field}.clientCertificatePath`)
-    const key = pem(clientKeyPath, `${field}.clientKeyPath`)
+    const cert = certificates(clientCertificatePath, `${field}.clientCertificatePath`)
+    const key = privateKey(clientKeyPath, `${field}.clientKeyPath`)
     if (cert !== undefined && key !== undefined && !isPair(cert, key))
       throw invalidConfig(`${field}.clientKeyPath: the key does not belong to the certificate`)
-    return { insecureSkipVerify, ca: ca ?? bundle(caBundlePath, `${field}.caBundlePath`), cert, key }
+    return { insecureSkipVerify, ca: ca ?? certificates(caBundlePath, `${field}.caBundlePath`), cert, key }
   })
 }
 
@@ -35,7 +35,7 @@ export function followTls(files: TlsFiles, field: string): () => TlsMaterial {
  */
 export function followCaBundle(path: string | undefined, setting: string): (() => TlsMaterial) | undefined {
   if (path === undefined) return undefined
-  return follow(() => ({ insecureSkipVerify: false, ca: bundle(path, setting) }))
+  return follow(() => ({ insecureSkipVerify: false, ca: certificates(path, setting) }))
 }
 
 /**
@@ -60,19 +60,32 @@ function follow(read: () => TlsMaterial): () => TlsMaterial {
 
 /** During a rotation, one of the two files may still be the previous one. */
 function isPair(cert: string, key: string): boolean {
-  try {
-    return new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))
-  } catch {
-    return false
-  }
+  const chain = certificatesIn(cert)
+  return typeof chain !== 'string' && chain[0]?.checkPrivateKey(createPrivateKey(key)) === true
 }
 
-/** Returns the content of a bundle. An invalid bundle would trust no server, or would fail for each connection. */
-function bundle(path: string | undefined, field: string): string | undefined {
+/**
+ * Returns the text of a file with certificates. An invalid bundle would trust no server, or would make every connection
+ * fail.
+ */
+function certificates(path: string | undefined, field: string): string | undefined {
   const text = pem(path, field)
   const found = text === undefined ? [] : certificatesIn(text)
   if (typeof found === 'string') throw invalidConfig(`${field}: the file ${path} ${found}`)
   return text
+}
+
+function privateKey(path: string | undefined, field: string): string | undefined {
+  const text = pem(path, field)
+  try {
+    if (text !== undefined) createPrivateKey(text)
+    return text
+  } catch {
+    // The cause may quote the key.
+    throw invalidConfig(
+      `${field}: the file ${path} contains no private key that can be read without a passphrase`,
+    )
+  }
 }
 
 function pem(path: string | undefined, field: string): string | undefined {

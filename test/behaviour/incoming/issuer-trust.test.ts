@@ -12,8 +12,10 @@ import { loadProxyFile, resolveProxyConfig, resolveProxyFile } from '../../../ru
 import { silentLog } from '../../../runtime/net/index.ts'
 import { incomingFor } from '../../../runtime/proxy/run/incoming-auth.ts'
 import { incomingConfig } from '../../../runtime/vmcp/server/incoming-config.ts'
+import { makeFetches } from '../../../runtime/incoming/fetches.ts'
 import { type Authenticator, makeAuthenticator } from '../../../runtime/incoming/index.ts'
 import { makeAuthority } from '../../helpers/certificates.ts'
+import { startLoopback } from '../../helpers/loopback.ts'
 import { vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
 
 const realNow = Date.now
@@ -21,13 +23,28 @@ t.afterEach(() => {
   Date.now = realNow
 })
 
+/** Returns a key set, and a function that signs a token for alice with its key. */
+async function signer() {
+  const { publicKey, privateKey } = await generateKeyPair('ES256')
+  const keys = [{ ...(await exportJWK(publicKey)), kid: 'k1', alg: 'ES256', use: 'sig' }]
+  const sign = (issuer: string): Promise<string> =>
+    new SignJWT({})
+      .setProtectedHeader({ alg: 'ES256', kid: 'k1' })
+      .setIssuer(issuer)
+      .setAudience('door')
+      .setSubject('alice')
+      .setIssuedAt()
+      .setExpirationTime('1h')
+      .sign(privateKey)
+  return { keys, sign }
+}
+
 /**
  * Starts an issuer with a certificate from a private authority. Returns its addresses and a token that it has issued.
  */
 async function startIssuer(t: Test) {
   const authority = await makeAuthority()
-  const { publicKey, privateKey } = await generateKeyPair('ES256')
-  const keys = [{ ...(await exportJWK(publicKey)), kid: 'k1', alg: 'ES256', use: 'sig' }]
+  const { keys, sign } = await signer()
   const server = createServer(await authority.leaf(), (_req, res) => {
     res.writeHead(200, { 'content-type': 'application/json', connection: 'close' })
     res.end(JSON.stringify({ keys }))
@@ -36,15 +53,7 @@ async function startIssuer(t: Test) {
   t.teardown(() => server.close())
   const address = server.address()
   const issuer = `https://localhost:${address !== null && typeof address === 'object' ? address.port : 0}`
-  const token = await new SignJWT({})
-    .setProtectedHeader({ alg: 'ES256', kid: 'k1' })
-    .setIssuer(issuer)
-    .setAudience('door')
-    .setSubject('alice')
-    .setIssuedAt()
-    .setExpirationTime('1h')
-    .sign(privateKey)
-  return { ca: authority.ca, issuer, jwksUrl: `${issuer}/jwks`, token }
+  return { ca: authority.ca, issuer, jwksUrl: `${issuer}/jwks`, token: await sign(issuer) }
 }
 
 type Issuer = Awaited<ReturnType<typeof startIssuer>>
@@ -124,8 +133,7 @@ for (const [name, make] of Object.entries(programs))
   })
 
 t.test('proxy with a token for the key set: closing the authenticator closes its connections', async (t) => {
-  const { publicKey, privateKey } = await generateKeyPair('ES256')
-  const keys = [{ ...(await exportJWK(publicKey)), kid: 'k1', alg: 'ES256', use: 'sig' }]
+  const { keys, sign } = await signer()
   const disconnected = Promise.withResolvers<void>()
   const seen: (string | undefined)[] = []
   const server = createHttpServer({ keepAliveTimeout: 0 }, (req, res) => {
@@ -154,16 +162,29 @@ t.test('proxy with a token for the key set: closing the authenticator closes its
   )
   const settings = resolveProxyFile('demo', file, {}, {})
   const authenticator = incomingFor(settings, silentLog)?.(address)
-  const token = await new SignJWT({})
-    .setProtectedHeader({ alg: 'ES256', kid: 'k1' })
-    .setIssuer(issuer)
-    .setAudience('door')
-    .setSubject('alice')
-    .setIssuedAt()
-    .setExpirationTime('1h')
-    .sign(privateKey)
-  t.match(await authenticator?.authenticate(`Bearer ${token}`), { subject: 'alice' })
+  t.match(await authenticator?.authenticate(`Bearer ${await sign(issuer)}`), { subject: 'alice' })
   t.same(seen, ['Bearer of-the-pod'])
   await authenticator?.close()
   await disconnected.promise
+})
+
+t.test('an unusable token file for the key set causes one warning, and the last token is sent', async (t) => {
+  const server = await startLoopback(() => ({ body: { keys: [] } }))
+  const jwksAuthTokenPath = join(t.testdir({ token: 'of-the-pod' }), 'token')
+  const warnings: unknown[] = []
+  const log = { ...silentLog, warn: (...line: unknown[]) => warnings.push(line) }
+  let time = 0
+  const parts = { proxy: undefined, now: () => time, log }
+  const fetches = makeFetches({ jwksUrl: server.url, jwksAuthTokenPath }, parts)
+  t.teardown(() => Promise.all([fetches.close(), server.close()]))
+  writeFileSync(jwksAuthTokenPath, '')
+  for (const laterMs of [10_000, 20_000]) {
+    time = laterMs
+    await fetches.keys(server.url)
+  }
+  t.same(
+    server.seen.map(({ headers }) => headers.authorization),
+    ['Bearer of-the-pod', 'Bearer of-the-pod'],
+  )
+  t.match(warnings, [['secret not reloaded; the last value stays in use', { reason: /is empty/ }]])
 })

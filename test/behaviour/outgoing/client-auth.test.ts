@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { decodeJwt, generateKeyPair, SignJWT } from 'jose'
 import t, { type Test } from 'tap'
+import { silentLog } from '../../../runtime/net/index.ts'
 import { makeOutgoing, type StrategyConfig } from '../../../runtime/outgoing/index.ts'
 import { type SeenRequest, startLoopback } from '../../helpers/loopback.ts'
 import { testCaller, testRequest, testUpstream } from '../../helpers/outgoing/outgoing.ts'
@@ -164,6 +165,45 @@ await t.test('token_exchange: a key also gets the token for health checks', asyn
   t.equal(request.headers['authorization'], 'Bearer at')
   t.equal(server.seen[0]?.form.get('grant_type'), 'client_credentials')
 })
+
+await t.test(
+  'an unusable file is logged once for each change, and the last value stays in use',
+  async (t) => {
+    const server = await startLoopback(() => ({ body: { ...token, expires_in: 1 } }))
+    const lines: string[] = []
+    let now = 1_000_000
+    const outgoing = makeOutgoing({
+      now: () => now,
+      log: { ...silentLog, warn: (message, fields) => lines.push(`${message} ${JSON.stringify(fields)}`) },
+    })
+    t.teardown(() => Promise.all([server.close(), outgoing.close()]))
+    const assertionPath = join(directory(t), 'token')
+    const strategy = outgoing.strategy({
+      type: 'client_credentials',
+      clientCredentials: {
+        tokenUrl: server.url,
+        clientId: 'gw',
+        clientAuth: { method: 'federated', assertionPath },
+      },
+    })
+    const linesAfter = async (change: () => void) => {
+      change()
+      for (let request = 0; request < 3; request++) {
+        now += 2000
+        await strategy.apply(testRequest({ headers: {} }), undefined)
+      }
+      return lines.splice(0)
+    }
+    const empty = [/^secret not reloaded; the last value stays in use .*is empty"}$/]
+    t.match(await linesAfter(() => writeFileSync(assertionPath, '')), empty)
+    t.match(await linesAfter(() => rmSync(assertionPath)), [/cannot be read/])
+    t.same(await linesAfter(() => writeFileSync(assertionPath, 'second')), [])
+    t.match(await linesAfter(() => writeFileSync(assertionPath, '')), empty, 'after a recovery')
+    const sent = server.seen.map(({ form }) => form.get('client_assertion'))
+    t.same(new Set(sent.slice(0, 6)), new Set(['from-the-platform']))
+    t.same(new Set(sent.slice(6)), new Set(['second']))
+  },
+)
 
 await t.test('xaa: a rejected client is reported with its own settings', async (t) => {
   for (const [path, name] of [

@@ -1,4 +1,5 @@
 /** Client certificates for backends: a real TLS server that requires one, before and after a rotation. */
+import { createPrivateKey } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { request as forward } from 'node:http'
 import { createServer } from 'node:https'
@@ -107,13 +108,25 @@ t.test('virtual server: backends with the same trust anchors do not share a cert
 
 t.test('virtual server: unusable settings exclude the backend', async (t) => {
   const { url, mounted, first, second, ca } = await rig(t)
-  mounted.write({ ...secretOf(first, ca), 'tls.key': second.key })
   const files = { clientCertificatePath: mounted.certFile, clientKeyPath: mounted.keyFile }
   const backend = { url, type: 'entry', caBundlePath: mounted.caFile, ...files }
-  const vmcp = await startTestVmcp({ mutual: backend })
-  t.teardown(() => vmcp.close())
-  const status = await (await fetch(`${new URL(vmcp.url).origin}/status`)).text()
-  t.match(status, /backends\.mutual\.clientKeyPath: the key does not belong to the certificate/)
+  const encrypted = createPrivateKey(first.key).export({
+    type: 'pkcs8',
+    format: 'pem',
+    cipher: 'aes-256-cbc',
+    passphrase: 'x',
+  })
+  for (const [file, content, problem] of [
+    ['tls.key', second.key, /mutual\.clientKeyPath: the key does not belong to the certificate/],
+    ['tls.key', String(encrypted), /mutual\.clientKeyPath: .* without a passphrase/],
+    ['tls.key', first.cert, /mutual\.clientKeyPath: .*contains no private key/],
+    ['tls.crt', first.key, /mutual\.clientCertificatePath: .*contains no PEM certificate/],
+  ] as const) {
+    mounted.write({ ...secretOf(first, ca), [file]: content })
+    const vmcp = await startTestVmcp({ mutual: backend })
+    t.teardown(() => vmcp.close())
+    t.match(await (await fetch(`${new URL(vmcp.url).origin}/status`)).text(), problem)
+  }
 })
 
 t.test('proxy: the target requires a certificate, before and after a rotation', async (t) => {

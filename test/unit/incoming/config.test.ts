@@ -32,6 +32,7 @@ const broken: readonly (readonly [OidcConfig, RegExp])[] = [
   ],
   [{ ...good, resource: '/mcp' }, /^resource: /],
   [{ ...good, clientSecret: 's' }, /^clientId: /],
+  [{ ...good, jwksAuthTokenPath: '/gone' }, /^jwksAuthTokenPath: the secret file \/gone cannot be read/],
 ]
 
 await t.test('oidcProblems: complete settings have none', async (t) => {
