@@ -140,7 +140,7 @@ await t.test('completion offers the grants and algorithms', async (t) => {
   t.match((await complete('token', '--signing-alg', 'PS')).stdout, /^PS256/)
 })
 
-await t.test('wrong usage exits with 2 and names every error', async (t) => {
+await t.test('invalid usage exits with 2 and names every error', async (t) => {
   const all = await token(
     ...['--issuer', 'http://id.example', '--token-url', 'nonsense', '--resource', 'x', '--scope', 'a"b'],
     ...['--client-secret-file', secretFile, '--private-key-file', secretFile],
