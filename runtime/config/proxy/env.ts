@@ -92,8 +92,8 @@ export const variables = {
   },
   tunnelAuthToken: { name: 'GATEHOUSE_TUNNEL_AUTH_TOKEN', meaning: 'token for the tunnel provider' },
   browser: { name: 'BROWSER', meaning: 'program that opens the login page, instead of the system’s' },
-  httpProxy: { name: 'HTTP_PROXY', meaning: 'HTTP proxy for http URLs; lower case also works' },
-  httpsProxy: { name: 'HTTPS_PROXY', meaning: 'HTTP proxy for https URLs; lower case also works' },
+  httpProxy: { name: 'HTTP_PROXY', meaning: 'HTTP proxy for http URLs; the lowercase name also works' },
+  httpsProxy: { name: 'HTTPS_PROXY', meaning: 'HTTP proxy for https URLs; the lowercase name also works' },
   noProxy: { name: 'NO_PROXY', meaning: 'hosts that bypass the HTTP proxy; the lowercase name also works' },
   proxyResolvesNames: {
     name: 'GATEHOUSE_PROXY_RESOLVES_NAMES',

@@ -12,7 +12,9 @@ export function policiesPage(view: ConsoleView, { policies: counts }: CallRecord
   const items = set?.items ?? []
   const failing = items.flatMap(({ id, text }) => {
     const failed = counts.failed(text)
-    return failed > 0 ? [`${id} failed to evaluate ${failed} times; see this server's log`] : []
+    return failed > 0
+      ? [`${id} failed to evaluate ${failed === 1 ? 'once' : `${failed} times`}; see this server's log`]
+      : []
   })
   const refused = view.problems().filter(({ type }) => concerning.has(type))
   return {

@@ -170,7 +170,7 @@ export const eventTable: EventTable = {
           },
     }),
   },
-  lists_changed: { message: 'a backend’s lists changed', level: 'debug' },
+  lists_changed: { message: "a backend's lists changed", level: 'debug' },
   items_malformed: {
     message: ({ repaired, left_out }) =>
       repaired + left_out > 0

@@ -85,8 +85,7 @@ export class MachineLogin implements ProxyLogin {
   /** True when this login handles a response with this status. */
   concerns(status: number, challenge: Challenge | undefined): boolean {
     if (status === 401) return this.#token !== undefined || challenge !== undefined
-    const isRepeat = this.#newScopes(challenge).length === 0
-    return status === 403 && !isRepeat && !this.#stepUps.isExhausted(isRepeat)
+    return status === 403 && this.#newScopes(challenge).length > 0 && !this.#stepUps.isExhausted()
   }
 
   /** Gets another token after the target rejected `usedToken` at `url`. Throws like `token`. */
@@ -129,9 +128,8 @@ export class MachineLogin implements ProxyLogin {
   async #stepUp(challenge: Challenge | undefined): Promise<void> {
     const wanted = this.#newScopes(challenge)
     const located = this.#located
-    const isRepeat = wanted.length === 0
-    if (!located || isRepeat) return
-    this.#stepUps.begin(isRepeat)
+    if (!located || wanted.length === 0) return
+    this.#stepUps.begin()
     this.#parts.log.info('the target requires more scopes', { scopes: wanted })
     await this.#attempt(async () => {
       const wider = { ...located, scopes: [...located.scopes, ...wanted] }

@@ -20,13 +20,13 @@ export class StepUps {
   }
 
   /** True when no further step-up is allowed. `isRepeat`: the target does not require a new scope. */
-  isExhausted(isRepeat: boolean): boolean {
+  isExhausted(isRepeat = false): boolean {
     if (this.#now() - this.#lastAt >= windowMs) return false
     return this.#count >= maxInWindow || (isRepeat && this.#repeats >= maxRepeats)
   }
 
   /** Counts a step-up that starts now. */
-  begin(isRepeat: boolean): void {
+  begin(isRepeat = false): void {
     const continues = this.#now() - this.#lastAt < windowMs
     this.#count = continues ? this.#count + 1 : 1
     if (!isRepeat) this.#repeats = 0

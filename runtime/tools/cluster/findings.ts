@@ -7,6 +7,7 @@ import type { ObjectFacts, ReadReference, Workload } from './facts.ts'
 import { podProblem } from './pods.ts'
 import { problemsOf, stateOf } from './state.ts'
 import { at, listAt, textAt } from '../../toolkit/cluster/objects.ts'
+import { quantity } from '../../toolkit/terminal/plain-text.ts'
 import { clusterCodes } from '../../toolkit/cluster/codes.ts'
 import { conditionsOf, isWarning, type ResourceCondition } from '../../toolkit/cluster/conditions.ts'
 
@@ -136,8 +137,7 @@ function memberFindings(
   })
   const bad = found.filter(({ result }) => result !== 'ok')
   const group = isGroup ? labelOf(kind.kind, name) : 'its group'
-  const count = found.length === 1 ? '1 member' : `${found.length} members`
-  const summary = `${count}, ${found.length - bad.length} ready`
+  const summary = `${quantity(found.length, 'member')}, ${found.length - bad.length} ready`
   // A member that is not ready takes away one backend but does not affect the other backends.
   return [
     { section: 'refers to', object: group, result: found.length > 0 ? 'ok' : 'warning', message: summary },

@@ -7,6 +7,7 @@
 import { type Fields, fieldsOf } from '../../../schemas/index.ts'
 import { reasonRow } from '../../../schemas/reasons/index.ts'
 import { at, listAt, textAt } from '../../toolkit/cluster/objects.ts'
+import { quantity } from '../../toolkit/terminal/plain-text.ts'
 
 export interface PodProblem {
   /** CamelCase. */
@@ -101,5 +102,5 @@ function restartsText(status: Fields, restarts: number): string {
   const code = at(status, 'lastState', 'terminated', 'exitCode')
   const why = textAt(status, 'lastState', 'terminated', 'reason') ?? 'Error'
   const last = typeof code === 'number' ? `, the last one after exit code ${code} (${why})` : ''
-  return `${restarts === 1 ? '1 restart' : `${restarts} restarts`}${last}`
+  return quantity(restarts, 'restart') + last
 }

@@ -15,6 +15,7 @@ import {
   visibleJson,
 } from '../../../schemas/index.ts'
 import { exitCode, painter, printError } from '../../toolkit/terminal/output.ts'
+import { quantity } from '../../toolkit/terminal/plain-text.ts'
 import {
   type ClusterView,
   type ClusterFlags,
@@ -217,8 +218,7 @@ function totalsText(counts: Counts, namespace: string | undefined): string {
     [counts.stalled, 'stalled'],
   ] as const
   const shown = parts.filter(([number], index) => number > 0 || index === 0)
-  const objects = counts.objects === 1 ? '1 object' : `${counts.objects} objects`
-  return `${objects}${where}: ${shown.map(([number, text]) => `${number} ${text}`).join(', ')}`
+  return `${quantity(counts.objects, 'object')}${where}: ${shown.map(([number, text]) => `${number} ${text}`).join(', ')}`
 }
 
 function jsonWriter(): Writer {

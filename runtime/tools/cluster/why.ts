@@ -2,7 +2,7 @@
 import { environment } from '../../config/index.ts'
 import { isColoured } from '../../../schemas/index.ts'
 import { exitCode, painter, print, printJson } from '../../toolkit/terminal/output.ts'
-import { oneLine } from '../../toolkit/terminal/plain-text.ts'
+import { oneLine, quantity } from '../../toolkit/terminal/plain-text.ts'
 import { readFacts } from './facts.ts'
 import type { WhyFinding } from './finding.ts'
 import { findingsOf } from './findings.ts'
@@ -65,7 +65,7 @@ export function conclude(state: ObjectState, findings: readonly WhyFinding[]): C
   if (first) return conclusionOf(first)
   if (state.ready === 'True' && state.rollout !== 'stalled') {
     const warnings = findings.filter(({ result }) => result === 'warning').length
-    const noted = warnings === 0 ? '' : warnings === 1 ? '; 1 warning above' : `; ${warnings} warnings above`
+    const noted = warnings === 0 ? '' : `; ${quantity(warnings, 'warning')} above`
     return { isWell: true, cause: `no problem found${noted}`, step: null }
   }
   const order = ['event', 'pod', 'workload', 'backend', 'refers to', 'spec'] as const

@@ -58,7 +58,7 @@ export function addTokenCommand(program: Command): void {
         '  gatehouse token --issuer https://id.example.com --client-id job --private-key-file key.pem \\\n' +
         '    --resource https://mcp.example.com/mcp --scope tools\n' +
         '\nExit codes: 0 the token was printed, 1 a server is unreachable or its metadata is unusable,\n' +
-        '2 wrong usage or configuration, 3 the authorization server rejected the request.',
+        '2 invalid usage or configuration, 3 the authorization server rejected the request.',
     )
     .action(async (flags: TokenFlags) => {
       const { printToken } = await import('./token.ts')

@@ -198,9 +198,13 @@ function explain(error: unknown, flags: TokenFlags): number {
   const words = serverWords(error)
   if (words !== undefined) printError(`Message from the authorization server: ${forTerminal(words)}`)
   printError(`Next step: ${nextStep(error, flags)}`)
-  return error instanceof OAuthClientError && error.kind === 'refused'
-    ? exitCode.authentication
-    : exitCode.failed
+  return isRejection(error) ? exitCode.authentication : exitCode.failed
+}
+
+/** False for a response that does not come from a token endpoint, such as a redirect. */
+function isRejection(error: GatehouseError): boolean {
+  const refusal = tokenRefusal(error)
+  return refusal !== undefined && refusal !== 'temporary' && refusal !== 'unclear'
 }
 
 /** Keyed by OAuth error code. */
@@ -213,11 +217,12 @@ const steps: Readonly<Record<string, string>> = {
   invalid_target: 'request a resource that this client may use (--resource)',
 }
 
-function nextStep(error: GatehouseError, { server }: TokenFlags): string {
+function nextStep(error: GatehouseError, { server, tokenUrl }: TokenFlags): string {
   const code = error instanceof OAuthClientError ? error.error : undefined
   if (code !== undefined && Object.hasOwn(steps, code)) return steps[code] ?? ''
   if (error.code === 'BACKEND_FAILED') return 'call the server without a token, or set --issuer'
   if (tokenRefusal(error) === 'temporary') return 'try again when the authorization server is available'
+  if (tokenUrl !== undefined) return 'check --token-url'
   return server === undefined
     ? 'check --issuer and its metadata document'
     : `check the server and its metadata: gatehouse doctor ${shownUri(server)}`

@@ -64,7 +64,10 @@ await t.test('--json adds the lifetime, scope and issuer', async (t) => {
 await t.test('a rejection is explained: exit code, message from the server, next step', async (t) => {
   const wrong = fileWith('token-wrong', 'wr0ng')
   let error = ''
-  const idp = await startLoopback(() => ({ status: 400, body: { error, error_description: 'not for you' } }))
+  const idp = await startLoopback(() => ({
+    status: 400,
+    body: { error, error_description: `${machineSecret} is not for you` },
+  }))
   t.teardown(() => idp.close())
   const unknown = fileWith('token-unknown', keyText('unknown', 'pem'))
   const atFake = ['--token-url', `${idp.url}/token`, ...withSecret]
@@ -86,8 +89,16 @@ await t.test('a rejection is explained: exit code, message from the server, next
     t.match(lines[2], /^Next step: /)
     t.match(lines[2], step)
     t.equal(lines.length, 3)
-    t.notMatch(found.stderr, /wr0ng|eyJ|BEGIN/, 'no credential is shown')
+    t.notMatch(found.stderr, /s3cret|wr0ng|eyJ|BEGIN/, 'no credential is shown')
   }
+})
+
+await t.test('a redirect at the token endpoint is not a rejection', async (t) => {
+  const moved = await startLoopback(() => ({ status: 307, headers: { location: '/elsewhere' } }))
+  t.teardown(() => moved.close())
+  const found = await token('--token-url', `${moved.url}/token`, ...withSecret)
+  t.match(found, { code: 1, stdout: '', stderr: /status 307\nNext step: check --token-url/ })
+  t.equal(moved.seen.length, 1, 'the secret goes nowhere else')
 })
 
 await t.test('a server that is down, open or without metadata gets no token request', async (t) => {
@@ -129,7 +140,7 @@ await t.test('completion offers the grants and algorithms', async (t) => {
   t.match((await complete('token', '--signing-alg', 'PS')).stdout, /^PS256/)
 })
 
-await t.test('wrong usage exits with 2 and names every error', async (t) => {
+await t.test('invalid usage exits with 2 and names every error', async (t) => {
   const all = await token(
     ...['--issuer', 'http://id.example', '--token-url', 'nonsense', '--resource', 'x', '--scope', 'a"b'],
     ...['--client-secret-file', secretFile, '--private-key-file', secretFile],

@@ -101,7 +101,7 @@ t.test('a policy that cannot be evaluated is among the problems', async (t) => {
   )
   t.teardown(() => Promise.all([console.close(), fixture.close()]))
   await stateless(console.vmcp.url, 'tools/call', { name: 'notes_echo', arguments: { text: 'x', n: 1 } })
-  t.match((await console.api('policies')).json['problems'], [/^policies\[2\] failed to evaluate 1 times/])
+  t.match((await console.api('policies')).json['problems'], [/^policies\[2\] failed to evaluate once;/])
 })
 
 t.test('the configuration is shown without anything that looks like a secret', async (t) => {

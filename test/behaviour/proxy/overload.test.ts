@@ -1,18 +1,8 @@
 /** More requests than the proxy can take. */
 import t from 'tap'
-import type { LoadLimits } from '../../../runtime/net/index.ts'
 import { makeLog } from '../../../runtime/observe/index.ts'
-import { pipelined } from '../../helpers/mcp/pipelined.ts'
+import { crowd, crowdedLoad, pipelined } from '../../helpers/mcp/pipelined.ts'
 import { rpc, startRig, startUpstream } from '../../helpers/proxy/rig.ts'
-
-const load = {
-  alwaysAdmitted: 0,
-  turnMs: 0.01,
-  burstMs: 5,
-  standingMs: 5,
-  rejectionsPerStart: 20,
-} satisfies Partial<LoadLimits>
-const crowd = 300
 
 t.test(
   'overload: some requests are forwarded, the others get 503 with Retry-After, probes are answered',
@@ -23,7 +13,7 @@ t.test(
     })
     const lines: string[] = []
     const log = makeLog({ level: 'info', destination: { write: (line) => void lines.push(line) } })
-    const rig = await startRig(upstream.url, { load, log })
+    const rig = await startRig(upstream.url, { load: crowdedLoad, log })
     t.teardown(() => Promise.all([rig.close(), upstream.close()]))
 
     const asked = pipelined(

@@ -1,21 +1,11 @@
 /** More requests than the virtual server can take: what is refused and how, in both eras, and what is not touched by it. */
 import t from 'tap'
-import type { LoadLimits } from '../../../runtime/net/index.ts'
 import { systemClock } from '../../../runtime/vmcp/model/time/clock.ts'
 import { startRawBackend, textResult } from '../../helpers/mcp/raw-backend.ts'
-import { pipelined } from '../../helpers/mcp/pipelined.ts'
+import { crowd, crowdedLoad, pipelined } from '../../helpers/mcp/pipelined.ts'
 import { openSession, stateless, statelessRequest } from '../../helpers/mcp/wire.ts'
 import { bareNames, startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
-/** Space for a few requests at a time, so that a crowd is too much on any machine. */
-const load = {
-  alwaysAdmitted: 0,
-  turnMs: 0.01,
-  burstMs: 5,
-  standingMs: 5,
-  rejectionsPerStart: 20,
-} satisfies Partial<LoadLimits>
-const crowd = 300
 const telemetry = { enablePrometheusMetricsPath: true }
 
 async function start(t: Tap) {
@@ -25,7 +15,7 @@ async function start(t: Tap) {
     { big: backend.url },
     { aggregation: bareNames('big'), telemetry },
     {
-      load,
+      load: crowdedLoad,
       clock: {
         now: systemClock.now,
         after(ms, work) {

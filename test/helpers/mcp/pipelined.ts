@@ -4,6 +4,17 @@
  */
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import type { LoadLimits } from '../../../runtime/net/index.ts'
+
+/** Limits that admit a few requests at a time, so that `crowd` requests are too many on any machine. */
+export const crowdedLoad = {
+  alwaysAdmitted: 0,
+  turnMs: 0.01,
+  burstMs: 5,
+  standingMs: 5,
+  rejectionsPerStart: 20,
+} satisfies Partial<LoadLimits>
+export const crowd = 300
 
 export interface PipelinedResponse {
   readonly status: number

@@ -2,6 +2,7 @@
 import t, { type Test } from 'tap'
 import { resolveProxyConfig } from '../../../runtime/config/index.ts'
 import { makeDispatcher, makeFetch, silentLog } from '../../../runtime/net/index.ts'
+import { redactFields } from '../../../runtime/observe/redact.ts'
 import { MachineLogin } from '../../../runtime/proxy/login/machine-login.ts'
 import { startLoopback } from '../../helpers/loopback.ts'
 
@@ -138,6 +139,15 @@ await t.test('failures are not repeated for every caller', async (t) => {
     state.now += 1
     t.equal(await login.token(), 'first')
   }
+})
+
+await t.test('a secret that the server repeats is not reported', async (t) => {
+  const body = { error: 'bad secret s3cret', error_description: 's3cret is wrong' }
+  const { login } = await makeLogin(t, { status: 400, body })
+  const error: unknown = await login.start().catch((reason: unknown) => reason)
+  const report = JSON.stringify(redactFields({ err: error }))
+  t.match(report, /bad secret ….*the server reports: … is wrong/)
+  t.notMatch(report, /s3cret/)
 })
 
 await t.test('a token that replaced a rejected one is not replaced within 5 s', async (t) => {

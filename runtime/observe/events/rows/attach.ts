@@ -33,7 +33,7 @@ export const attachRows = {
   },
 } satisfies Partial<EventTable>
 
-const look = 'check the MCPServer’s Attached condition and the server’s pod'
+const look = "check the MCPServer's Attached condition and the server's pod"
 const image = 'check the image name and imagePullSecrets'
 const logs = "check the log of the server's mcp container, with --previous"
 
@@ -51,7 +51,7 @@ const fixes: Readonly<Record<string, string>> = {
   ImagePullBackOff: image,
   InvalidImageName: 'check spec.image',
   NoSession: "check the server's log, and delete its pod to restart it",
-  PodNotFound: 'check the events of the server’s StatefulSet',
+  PodNotFound: "check the events of the server's StatefulSet",
   PodPending: "no action needed: the server's pod is starting",
   PodTerminating: 'no action needed: the proxy is waiting for the next pod',
   ServerSilent: "check the server's log, and that it uses MCP on its standard streams",

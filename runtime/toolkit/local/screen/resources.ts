@@ -6,6 +6,7 @@
  */
 import { kindOf, localCommandAnnotation } from '../../../../schemas/index.ts'
 import { type LocalObject, objectKey } from '../../manifests/objects.ts'
+import { quantity } from '../../terminal/plain-text.ts'
 import type { WorkloadView } from '../session.ts'
 import type { ClientAddress } from './client-addresses.ts'
 
@@ -135,7 +136,7 @@ function processFinding(views: readonly WorkloadView[]): Finding | undefined {
   const step = why === 'the command was not found' && `install it, or correct ${localCommandAnnotation}`
   const text = joinParts(
     why,
-    `restarted automatically, ${restartCountText(restartsOf(views))} so far`,
+    `restarted automatically, ${quantity(restartsOf(views), 'restart')} so far`,
     step || logsHint(parent),
   )
   return { state: 'failed', text, lines }
@@ -155,10 +156,6 @@ function stdioFinding(views: readonly WorkloadView[]): Finding | undefined {
 
 function restartsOf(views: readonly WorkloadView[]): number {
   return views.reduce((sum, { restarts = 0 }) => sum + restarts, 0)
-}
-
-function restartCountText(restarts: number): string {
-  return restarts === 1 ? '1 restart' : `${restarts} restarts`
 }
 
 const serving: ReadonlySet<string> = new Set(['healthy', 'degraded', 'unknown'])
@@ -191,7 +188,7 @@ function healthyFinding(object: LocalObject, views: readonly WorkloadView[], sho
   if (front) {
     const restarts = restartsOf(views)
     const last = views.find(({ lastEnd }) => lastEnd !== undefined)?.lastEnd ?? ''
-    const past = restarts === 0 ? '' : `${restartCountText(restarts)}, the last one after: ${last}`
+    const past = restarts === 0 ? '' : `${quantity(restarts, 'restart')}, the last one after: ${last}`
     return { state: 'ready', text: joinParts(address(front).trim(), past) }
   }
   if (status['phase'] === 'Failed') return { state: 'failed', text: message }

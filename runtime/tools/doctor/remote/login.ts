@@ -6,6 +6,7 @@
 import { isFields, jsonFields } from '../../../../schemas/index.ts'
 import { networkFailureText } from '../../../net/index.ts'
 import { isFailure } from '../../../toolkit/mcp-client/exchange.ts'
+import { quantity } from '../../../toolkit/terminal/plain-text.ts'
 import { deleteRegistration, OAuthClientError, registerClient, supportsS256 } from '../../../oauth/index.ts'
 import { failed, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
 import { joinList, redirectUriOf, type RemoteFacts, strings, text } from './facts.ts'
@@ -139,5 +140,5 @@ export async function checkKeys({ server, peers }: RemoteFacts): Promise<CheckOu
   if (objects.some((key) => privateMembers.some((name) => name in key))) {
     return failed('keys.private', 'the key set contains a private key')
   }
-  return ok(`${objects.length} ${objects.length === 1 ? 'key' : 'keys'}`)
+  return ok(quantity(objects.length, 'key'))
 }
