@@ -75,8 +75,7 @@ export class Core {
   /**
    * Finds the target that an operation names. Lists, and completions that no backend offers, have no target. Rejects
    * with INVALID_PARAMS, RESOURCE_NOT_FOUND, METHOD_NOT_FOUND or HEADER_MISMATCH. Rejects with FORBIDDEN if the entry
-   * is withheld or does not belong to the authorized backend, and with BACKEND_UNAVAILABLE if the entry cannot
-   * currently be determined.
+   * is withheld, and with BACKEND_UNAVAILABLE if it is not the authorized one or cannot currently be determined.
    *
    * Comes after authorization, so that an unauthorized caller cannot find out which names exist. `featureTools` are
    * Gatehouse's own tools that are run by a later link. The catalog does not contain them.

@@ -22,7 +22,7 @@ import {
 import { startTestVmcp, vmcpConfig } from '../../helpers/vmcp/vmcp.ts'
 import { deny, startWebhook } from '../../helpers/vmcp/webhook.ts'
 
-t.setTimeout(120_000)
+t.setTimeout(300_000)
 
 const eras = ['session', 'stateless'] as const
 const phases: readonly Phase[] = ['streaming', 'asking', 'waiting']
@@ -146,7 +146,10 @@ t.test('reload: calls in flight × changes of the configuration', async (t) => {
   )
   const marker = await startRawBackend({
     capabilities: '{"prompts":{}}',
-    responses: { 'prompts/list': () => '{"prompts":[{"name":"marker"}]}' },
+    responses: {
+      'prompts/list': () => '{"prompts":[{"name":"marker"}]}',
+      'tools/list': () => '{"tools":[]}',
+    },
   })
   t.teardown(() => Promise.all([webhook.close(), marker.close(), ...backends.map(([, one]) => one.close())]))
   const urls = Object.fromEntries(backends.map(([name, { url }]) => [name, url]))

@@ -22,7 +22,7 @@ const settings: HealthSettings = {
 
 function make(
   more: Partial<HealthSettings> = {},
-  { hasCredentials = false }: { readonly hasCredentials?: boolean } = {},
+  { toleratesRejection = false }: { readonly toleratesRejection?: boolean } = {},
 ) {
   let now = 0
   let failure: Error | undefined
@@ -46,7 +46,7 @@ function make(
   })
   monitor.add({
     name: 'b',
-    hasCredentials,
+    toleratesRejection,
     async check() {
       now += takesMs
       if (failure) throw failure
@@ -106,12 +106,12 @@ t.test('monitor: a slow backend is degraded and serves', async (t) => {
   t.ok(monitor.isAvailable('b'))
 })
 
-t.test('monitor: refused credentials are an error only where none were given', async (t) => {
+t.test('monitor: rejected credentials are an error unless calls may contain others', async (t) => {
   const without = make({ unhealthyThreshold: 1 })
   await without.check(refused)
   t.equal(without.health().status, 'unauthenticated')
   t.notOk(without.monitor.isAvailable('b'))
-  const given = make({ unhealthyThreshold: 1 }, { hasCredentials: true })
+  const given = make({ unhealthyThreshold: 1 }, { toleratesRejection: true })
   await given.check(refused)
   t.equal(given.health().status, 'healthy', 'it lives, it wants a user')
 })
@@ -217,7 +217,7 @@ t.test(
     const responded = Promise.withResolvers<void>()
     monitor.add({
       name: 'b',
-      hasCredentials: false,
+      toleratesRejection: false,
       async check() {
         asked++
         up ||= asked > 40

@@ -2,9 +2,9 @@
  * Tracks the health of each backend: checks backends periodically, evaluates the outcomes of calls, and decides which
  * backends may receive requests.
  *
- * A check that fails for lack of credentials proves that the backend responds. It is an error only if credentials were
- * sent. Calls affect the circuit breaker, and checks affect both the breaker and the status. A call may time out for
- * reasons of its own. It triggers a check, and only the outcome of that check affects the breaker.
+ * A check that the backend rejects for its credentials proves that the backend responds. The check passes if calls may
+ * contain other credentials. Calls affect the circuit breaker, and checks affect both the breaker and the status. A call
+ * may time out for reasons of its own. It triggers a check, and only the outcome of that check affects the breaker.
  * Source: docs/reference/specification/virtual-server.md, "States and transitions", operational.failureHandling.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -56,8 +56,8 @@ export interface HealthSettings {
 
 export interface MonitoredBackend {
   readonly name: string
-  /** True if requests to the backend contain credentials. */
-  readonly hasCredentials: boolean
+  /** True if a check passes when the backend rejects its credentials, because calls may contain other credentials. */
+  readonly toleratesRejection: boolean
   check(signal: AbortSignal): Promise<void>
 }
 
@@ -299,7 +299,7 @@ export class HealthMonitor {
       return
     }
     const refused = error instanceof GatehouseError && error.code === 'BACKEND_AUTH_FAILED'
-    if (refused && watch.subject.hasCredentials) {
+    if (refused && watch.subject.toleratesRejection) {
       this.#recordSuccess(watch, 0)
       return
     }

@@ -28,7 +28,7 @@ export type AliasHash = (named: NamedTool, attempt: number) => string
 
 const hashLength = 10
 const alphabet = 'abcdefghijklmnopqrstuvwxyz234567'
-const aliasEnd = /_[a-z2-7]{10}$/
+const aliasEnd = new RegExp(`_[a-z2-7]{${hashLength}}$`)
 
 const noAliases: Aliases = { aliasByName: new Map(), nameByAlias: new Map() }
 

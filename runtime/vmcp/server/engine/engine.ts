@@ -304,7 +304,7 @@ export class VmcpEngine {
     this.monitor.add({
       name,
       // With client_credentials, checks use the same token as calls, so a rejection is a failure.
-      hasCredentials: !['unauthenticated', 'client_credentials'].includes(backend.settings.authType),
+      toleratesRejection: !['unauthenticated', 'client_credentials'].includes(backend.settings.authType),
       check: (signal) => backend.check(signal),
     })
   }

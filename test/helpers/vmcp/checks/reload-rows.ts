@@ -26,12 +26,20 @@ export function changes(webhook: Pick<TestWebhook, 'url'>): Readonly<Record<stri
       authz: { type: 'cedar', policies: ['permit(principal, action, resource);', ...more] },
     },
   })
-  const forbidden = Object.values(toolOf).map((tool) => `Tool::"one_${tool}"`)
-  const words = (expression: string): Settings => ({
+  const forbidden = [...Object.values(toolOf), 'plain'].map((tool) => `Tool::"one_${tool}"`)
+  /** Rejects the result of the call in flight and of the next call. */
+  const guarded: Settings = {
     guardrails: {
-      redact: [{ name: 'words', expressions: [expression], action: 'refuse', direction: 'both' }],
+      redact: [
+        {
+          name: 'words',
+          expressions: ['released|answered|\\bplain'],
+          action: 'refuse',
+          direction: 'results',
+        },
+      ],
     },
-  })
+  }
   const denying = { webhooks: { validating: [hook('gate', webhook)] } }
   const workflow = {
     compositeTools: Object.values(toolOf).map((tool) => ({
@@ -45,7 +53,7 @@ export function changes(webhook: Pick<TestWebhook, 'url'>): Readonly<Record<stri
     'the backend moves to another address': { backends: ['moved', 'two'] },
     'another backend is added': { backends: ['one', 'two', 'three'] },
     'another backend is removed': { backends: ['one'] },
-    'a policy forbids the tool': {
+    'a policy forbids the tools': {
       from: policies(),
       to: policies(
         `forbid(principal, action, resource) when { [${forbidden.join(', ')}].contains(resource) };`,
@@ -54,8 +62,8 @@ export function changes(webhook: Pick<TestWebhook, 'url'>): Readonly<Record<stri
     'authorization is switched on': { to: policies('forbid(principal, action, resource);') },
     'authorization is switched off': { from: policies() },
     'a webhook that denies is added': { to: denying },
-    'a guardrail that rejects the result is added': { to: words('released|answered') },
-    'a guardrail is removed': { from: words('never'), to: {} },
+    'a guardrail that rejects the result is added': { to: guarded },
+    'a guardrail that rejects the result is removed': { from: guarded },
     'results are limited': { to: { operational: { maxResultBytes: 1024 } } },
     'the tool is filtered out': { to: { aggregation: { tools: [{ workload: 'one', filter: ['plain'] }] } } },
     'the tools are renamed': {
@@ -80,7 +88,7 @@ export function changes(webhook: Pick<TestWebhook, 'url'>): Readonly<Record<stri
     'a workflow is removed': { from: workflow, via: 'workflow' },
     'a guardrail is added to a workflow': {
       from: workflow,
-      to: { ...workflow, ...words('released|answered') },
+      to: { ...workflow, ...guarded },
       via: 'workflow',
     },
   }
