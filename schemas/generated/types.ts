@@ -245,7 +245,7 @@ export type Autoscaling = {
   readonly minReplicas: number
   /** Maximum number of pods. */
   readonly maxReplicas: number
-  /** Target CPU utilization, as a percentage of what the container requests. When unset and without another target: 80. */
+  /** Target CPU utilization, as a percentage of what the container requests. Defaults to 80 when unset and no other target is given. */
   readonly targetCPU?: number
 }
 
@@ -424,7 +424,7 @@ export type CloudStsConfig = {
   readonly service: string
   /** Session duration in seconds. */
   readonly sessionDuration: number
-  /** Claim used as role session name. */
+  /** Claim used as the role session name. */
   readonly sessionNameClaim: string
   /** Upstream whose access token is the web identity token; default: the first upstream of an embedded server, otherwise the token of the Authorization header. */
   readonly subjectProviderName?: string
@@ -450,7 +450,7 @@ export type CompositeTool = {
   readonly name: string
   /** Purpose of the workflow. Clients see it as the description of the tool. */
   readonly description?: string
-  /** JSON Schema of the parameters: type object with properties and optional required. */
+  /** JSON Schema of the parameters: type object with properties and, optionally, required. */
   readonly parameters?: { readonly [name: string]: unknown }
   /** Steps of the workflow. A step starts when all steps that it depends on have ended. Steps without dependencies run in parallel. */
   readonly steps: readonly WorkflowStep[]
@@ -528,7 +528,7 @@ export type ConfiguredBackend = {
 export type ConflictResolutionConfig = {
   /** Prefix of a tool name; {workload} is replaced with the workload name. With a fixed prefix, a tool that several backends have comes from the first backend by name. */
   readonly prefixFormat: string
-  /** Workload names; the first one wins a conflict. */
+  /** Workload names in order of priority; on a conflict, the first one wins. */
   readonly priorityOrder?: readonly string[]
 }
 
@@ -976,7 +976,7 @@ export type HeaderInjectionStrategy = {
   readonly headerValueEnv?: string
 }
 
-/** Reads the identity from the token response; skips the userinfo request. */
+/** Reads the identity from the token response and skips the userinfo request. */
 export type IdentityFromToken = {
   /** Dot path to the user id; the modifier @upstreamjwt decodes a JWT, as in access_token|@upstreamjwt|sub. */
   readonly subjectPath: string
@@ -1493,7 +1493,7 @@ export type MCPServerSpec = {
   readonly trustProxyHeaders: boolean
   /** Path prefix of SSE endpoint URLs behind a path-stripping ingress. */
   readonly endpointPrefix?: string
-  /** Session affinity of the Services of the proxy and of the server. With None, a client's requests may reach any replica, which requires a stateless server. */
+  /** Session affinity for the Services of the proxy and the server. With None, a client's requests may reach any replica, which requires a stateless server. */
   readonly sessionAffinity: SessionAffinity
   /** Replicas of the proxy, at most 1 for transport stdio. When unset, an autoscaler sets the count. */
   readonly replicas?: number
@@ -1699,9 +1699,9 @@ export type OAuth2UpstreamConfig = {
   readonly additionalAuthorizationParams?: { readonly [name: string]: string }
   /** Paths into a non-standard token response. */
   readonly tokenResponseMapping?: TokenResponseMapping
-  /** Reads the identity from the token response; skips the userinfo request. */
+  /** Reads the identity from the token response and skips the userinfo request. */
   readonly identityFromToken?: IdentityFromToken
-  /** Userinfo request. Without it and without identityFromToken the subject is derived from the access token. */
+  /** Userinfo request. Without it and without identityFromToken, the subject is derived from the access token. */
   readonly userInfo?: UserInfoConfig
   /** Client secret; optional for public PKCE clients. */
   readonly clientSecretRef?: SecretRef
@@ -1727,9 +1727,9 @@ export type OAuth2UpstreamFile = {
   readonly additionalAuthorizationParams?: { readonly [name: string]: string }
   /** Paths into a non-standard token response. */
   readonly tokenResponseMapping?: TokenResponseMapping
-  /** Reads the identity from the token response; skips the userinfo request. */
+  /** Reads the identity from the token response and skips the userinfo request. */
   readonly identityFromToken?: IdentityFromToken
-  /** Userinfo request. Without it and without identityFromToken the subject is derived from the access token. */
+  /** Userinfo request. Without it and without identityFromToken, the subject is derived from the access token. */
   readonly userInfo?: UserInfoConfig
   /** Environment variable that holds the client secret. */
   readonly clientSecretEnv?: string
@@ -2097,7 +2097,7 @@ export type ProxyFile = {
 export type ProxyHeaderForward = {
   /** Header name to literal value. */
   readonly addPlaintextHeaders?: { readonly [name: string]: string }
-  /** Header name to the name of a secret in the secrets provider. */
+  /** Maps each header name to the name of a secret in the secrets provider. */
   readonly addHeadersFromSecret?: { readonly [name: string]: string }
 }
 
@@ -2454,7 +2454,7 @@ export type RuntimeClientAuth = {
   readonly method: "clientSecretBasic" | "clientSecretPost" | "privateKeyJwt" | "federated"
   /** Private key file (PEM or JWK), for privateKeyJwt; reread. */
   readonly privateKeyPath?: string
-  /** Token file, for federated; read again when it changes. */
+  /** Token file for federated authentication; read again when it changes. */
   readonly assertionPath?: string
   /** Signing algorithm for assertions. Default: the one that matches the key. */
   readonly signingAlg?: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
@@ -2695,7 +2695,7 @@ export type ServerAutoscaling = {
   readonly minReplicas: number
   /** Maximum number of pods. */
   readonly maxReplicas: number
-  /** Target CPU utilization, as a percentage of what the container requests. When unset and without another target: 80. */
+  /** Target CPU utilization, as a percentage of what the container requests. Defaults to 80 when unset and no other target is given. */
   readonly targetCPU?: number
   /** Target number of client sessions per pod. Needs an adapter that provides the metric gatehouse_vmcp_sessions to autoscalers. */
   readonly targetSessions?: number
@@ -2824,7 +2824,7 @@ export type TokenExchangeConfig = {
   readonly clientAuth?: ClientAuth
   /** Scopes to request. */
   readonly scopes?: readonly string[]
-  /** Header for the exchanged token; when empty the token replaces the Authorization header. */
+  /** Header that carries the exchanged token. If empty, the token replaces the Authorization header. */
   readonly externalTokenHeaderName?: string
   /** Upstream provider whose token is the subject token; default: the caller's own token, or the first upstream of a virtual server with an embedded authorization server. */
   readonly subjectProviderName?: string
@@ -2862,7 +2862,7 @@ export type TokenLifespans = {
   readonly accessTokenLifespan: string
   /** Validity of refresh tokens, from 1h to 720h. */
   readonly refreshTokenLifespan: string
-  /** How long a rotated refresh token still returns the same successor, while the successor is unused. At most 10m; 0s means no grace period. Later reuse revokes the login. */
+  /** How long a rotated refresh token still returns the same successor, as long as the successor is unused. At most 10m; 0s means no grace period. Later reuse revokes the login. */
   readonly refreshTokenGracePeriod: string
   /** Validity of authorization codes, from 30s to 10m. */
   readonly authCodeLifespan: string
@@ -3395,13 +3395,13 @@ export type XaaConfig = {
   readonly insecureTargetTokenUrl: boolean
   /** Client id at the target. */
   readonly targetClientId?: string
-  /** Client secret at the target. */
+  /** Client secret for the target. */
   readonly targetClientSecretRef?: SecretRef
   /** How the client authenticates at the target. Default: with the client secret. */
   readonly targetClientAuth?: ClientAuth
   /** Issuer of the target. */
   readonly targetAudience: string
-  /** Resource indicator at the target. */
+  /** Resource indicator for the target. */
   readonly targetResource?: string
   /** Scopes to request. */
   readonly scopes?: readonly string[]
@@ -3437,7 +3437,7 @@ export type XaaStrategy = {
   readonly targetClientAuth?: RuntimeClientAuth
   /** Issuer of the target. */
   readonly targetAudience: string
-  /** Resource indicator at the target. */
+  /** Resource indicator for the target. */
   readonly targetResource?: string
   /** Scopes to request. */
   readonly scopes?: readonly string[]

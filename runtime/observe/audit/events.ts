@@ -46,7 +46,7 @@ export const auditEvents = {
   auth_client_registered: { when: 'a client registered itself with the embedded authorization server' },
   auth_client_updated: { when: 'a client changed its registration' },
   auth_client_deleted: { when: 'a client deleted its registration' },
-  auth_client_rejected: { when: 'the authentication of a client failed; the reason says why' },
+  auth_client_rejected: { when: 'a client failed to authenticate; the line contains the reason' },
   auth_consent_given: { when: 'a user allowed a client to act on their behalf' },
   auth_consent_refused: { when: 'a user denied access to a client' },
   auth_login_completed: { when: 'a sign-in with an upstream provider succeeded' },
