@@ -15,7 +15,7 @@ import {
 import { issuerPart, oidcPart, type OidcTarget } from './oidc.ts'
 import { type ConfigPart, failed } from '../sync/conditions.ts'
 import type { AnyContext } from '../sync/context.ts'
-import { configCalled, oidcCondition } from '../references/resolve.ts'
+import { configCalled, configHashOf, oidcCondition } from '../references/resolve.ts'
 
 export interface ResolvedIssuers {
   readonly oidc: RuntimeOidc
@@ -23,7 +23,10 @@ export interface ResolvedIssuers {
   readonly configs: readonly MCPOIDCConfig[]
 }
 
-/** Builds the settings of all issuers and sets the condition, whose message lists every broken reference. */
+/**
+ * Builds the settings of all issuers and sets the condition, whose message lists every broken reference. The pods are
+ * replaced when one of the configurations changes, because client secrets are environment variables.
+ */
 export function resolveIssuers(
   context: AnyContext,
   references: readonly IssuerReference[],
@@ -32,6 +35,8 @@ export function resolveIssuers(
   const part = issuersOf(context, references, target)
   const message = 'All referenced MCPOIDCConfigs are valid'
   context.conditions.check(oidcCondition.type, part.failure, oidcCondition.valid, message)
+  for (const { name } of references)
+    target.needs.revision(`oidcConfig ${name}`, configHashOf(context, 'MCPOIDCConfig', name))
   return part
 }
 
