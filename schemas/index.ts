@@ -25,6 +25,7 @@ export {
   type IssuerViolation,
   groupPrefixOf,
   issuerViolations,
+  prefixConflicts,
   subjectPrefixOf,
 } from './auth/issuers.ts'
 export { formatDuration, parseDuration, timerMs } from './duration.ts'

@@ -8,6 +8,7 @@ import {
   type IssuerReference,
   issuerViolations,
   type MCPOIDCConfig,
+  prefixConflicts,
   type RuntimeIssuer,
   type RuntimeOidc,
   type Violation,
@@ -95,27 +96,9 @@ export function issuerReferenceViolations(
             field,
             message: 'can only be set for the first issuer, because it applies to the server',
           }))
-    const prefix = index === 0 ? undefined : reference.subjectPrefix
-    const other = all
-      .slice(1, index)
-      .find(
-        ({ subjectPrefix: known }) =>
-          prefix !== undefined &&
-          known !== undefined &&
-          (known.startsWith(prefix) || prefix.startsWith(known)),
-      )
-    return [
-      ...misplaced
-        .filter(({ field }) => reference[field] !== undefined)
-        .map(({ field, message }) => ({ path: `${at}.${field}`, message })),
-      ...(other === undefined
-        ? []
-        : [
-            {
-              path: `${at}.subjectPrefix`,
-              message: `conflicts with the prefix ${other.subjectPrefix}: neither prefix may be the beginning of the other`,
-            },
-          ]),
-    ]
+    const conflicts = index === 0 ? [] : prefixConflicts(reference, all.slice(1, index))
+    return [...misplaced.filter(({ field }) => reference[field] !== undefined), ...conflicts].map(
+      ({ field, message }) => ({ path: `${at}.${field}`, message }),
+    )
   })
 }
