@@ -339,7 +339,7 @@ export type CircuitBreaker = {
 export type ClientAuth = {
   /** clientSecretBasic and clientSecretPost send the client secret in the header or in the body. privateKeyJwt sends an assertion that Gatehouse signs. federated sends a token that the platform issued. */
   readonly method: "clientSecretBasic" | "clientSecretPost" | "privateKeyJwt" | "federated"
-  /** Private key as PEM or JWK; required for method privateKeyJwt. Reread when it changes. */
+  /** Private key as PEM or JWK; required for method privateKeyJwt. Reloaded when it changes. */
   readonly privateKeyRef?: SecretRef
   /** Token to send; required for method federated. */
   readonly serviceAccountToken?: ServiceAccountToken
@@ -357,9 +357,9 @@ export type ClientCredentialsConfig = {
   readonly tokenUrl?: string
   /** Client id at the authorization server. */
   readonly clientId: string
-  /** Client secret. Reread when it changes. */
+  /** Client secret. Reloaded when it changes. */
   readonly clientSecretRef?: SecretRef
-  /** Private key that signs the client's assertions (private_key_jwt), as PEM or JWK. Reread when it changes. */
+  /** Private key that signs the client's assertions (private_key_jwt), as PEM or JWK. Reloaded when it changes. */
   readonly privateKeyRef?: SecretRef
   /** Sends a token for the pod's ServiceAccount as the client's assertion. */
   readonly serviceAccountToken?: ServiceAccountToken
@@ -385,7 +385,7 @@ export type ClientCredentialsStrategy = {
   readonly clientId: string
   /** Environment variable that holds the client secret. */
   readonly clientSecretEnv?: string
-  /** File with the client secret; reread. */
+  /** File with the client secret; reloaded when it changes. */
   readonly clientSecretPath?: string
   /** Client authentication. Default: the client secret. */
   readonly clientAuth?: RuntimeClientAuth
@@ -995,7 +995,7 @@ export type IncomingAuth = {
   readonly type: "anonymous" | "oidc"
   /** Reference to a shared MCPOIDCConfig, with the values that are specific to this server. */
   readonly oidcConfigRef?: MCPOIDCConfigReference
-  /** References to the MCPOIDCConfigs of all accepted issuers; mutually exclusive with oidcConfigRef. The iss claim of a token selects the issuer. Subjects from the first issuer stay unchanged. */
+  /** References to the MCPOIDCConfigs of all accepted issuers; mutually exclusive with oidcConfigRef. The iss claim of a token selects the issuer. Only the first entry can set resourceUrl and scopes; only the others can set prefixes, because subjects from the first issuer stay unchanged. */
   readonly oidcConfigRefs?: readonly IssuerReference[]
   /** Authorization policies; mutually exclusive with authzConfigRef. */
   readonly authzConfig?: AuthzConfig
@@ -1290,7 +1290,7 @@ export type MCPRemoteProxySpec = {
   readonly proxyPort: number
   /** How clients are authenticated. Without it the proxy runs without authentication. */
   readonly oidcConfigRef?: MCPOIDCConfigReference
-  /** References to the MCPOIDCConfigs of all accepted issuers; mutually exclusive with oidcConfigRef. The iss claim of a token selects the issuer. Subjects from the first issuer stay unchanged. */
+  /** References to the MCPOIDCConfigs of all accepted issuers; mutually exclusive with oidcConfigRef. The iss claim of a token selects the issuer. Only the first entry can set resourceUrl and scopes; only the others can set prefixes, because subjects from the first issuer stay unchanged. */
   readonly oidcConfigRefs?: readonly IssuerReference[]
   /** MCPExternalAuthConfig for authentication to the remote server. */
   readonly externalAuthConfigRef?: ObjectRef
@@ -1469,7 +1469,7 @@ export type MCPServerSpec = {
   readonly resourceOverrides?: ResourceOverrides
   /** How clients are authenticated. Without it the proxy runs without authentication. */
   readonly oidcConfigRef?: MCPOIDCConfigReference
-  /** References to the MCPOIDCConfigs of all accepted issuers; mutually exclusive with oidcConfigRef. The iss claim of a token selects the issuer. Subjects from the first issuer stay unchanged. */
+  /** References to the MCPOIDCConfigs of all accepted issuers; mutually exclusive with oidcConfigRef. The iss claim of a token selects the issuer. Only the first entry can set resourceUrl and scopes; only the others can set prefixes, because subjects from the first issuer stay unchanged. */
   readonly oidcConfigRefs?: readonly IssuerReference[]
   /** Authorization policies; mutually exclusive with authzConfigRef. */
   readonly authzConfig?: AuthzConfig
@@ -2452,9 +2452,9 @@ export type RuntimeBackend = {
 export type RuntimeClientAuth = {
   /** How the client authenticates. */
   readonly method: "clientSecretBasic" | "clientSecretPost" | "privateKeyJwt" | "federated"
-  /** Private key file (PEM or JWK), for privateKeyJwt; reread. */
+  /** Private key file (PEM or JWK), for privateKeyJwt; reloaded when it changes. */
   readonly privateKeyPath?: string
-  /** Token file, for federated; read again when it changes. */
+  /** Token file, for federated; reloaded when it changes. */
   readonly assertionPath?: string
   /** Signing algorithm for assertions. Default: the one that matches the key. */
   readonly signingAlg?: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
