@@ -17,7 +17,7 @@ export {
   unknownBackends,
   type WorkflowDefinition,
 } from './validation/backend-names.ts'
-export { clientKeyViolations, hasPrivateMembers } from './certificate/client-keys.ts'
+export { clientKeyViolations, hasPrivateMembers } from './auth/client-keys.ts'
 export { type CelProgram, compileBoundedCel, compileCel } from './validation/cel.ts'
 export { type ExcludedBackend, withoutBroken } from './validation/excluded-backends.ts'
 export {
@@ -25,8 +25,9 @@ export {
   type IssuerViolation,
   groupPrefixOf,
   issuerViolations,
+  prefixConflicts,
   subjectPrefixOf,
-} from './issuers.ts'
+} from './auth/issuers.ts'
 export { formatDuration, parseDuration, timerMs } from './duration.ts'
 export {
   type ErrorCode,

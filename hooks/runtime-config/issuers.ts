@@ -8,6 +8,7 @@ import {
   type IssuerReference,
   issuerViolations,
   type MCPOIDCConfig,
+  prefixConflicts,
   type RuntimeIssuer,
   type RuntimeOidc,
   type Violation,
@@ -15,7 +16,7 @@ import {
 import { issuerPart, oidcPart, type OidcTarget } from './oidc.ts'
 import { type ConfigPart, failed } from '../sync/conditions.ts'
 import type { AnyContext } from '../sync/context.ts'
-import { configCalled, oidcCondition } from '../references/resolve.ts'
+import { configCalled, configHashOf, oidcCondition } from '../references/resolve.ts'
 
 export interface ResolvedIssuers {
   readonly oidc: RuntimeOidc
@@ -23,7 +24,10 @@ export interface ResolvedIssuers {
   readonly configs: readonly MCPOIDCConfig[]
 }
 
-/** Builds the settings of all issuers and sets the condition, whose message lists every broken reference. */
+/**
+ * Builds the settings of all issuers and sets the condition, whose message lists every broken reference. The pods are
+ * replaced when one of the configurations changes, because client secrets are environment variables.
+ */
 export function resolveIssuers(
   context: AnyContext,
   references: readonly IssuerReference[],
@@ -32,6 +36,8 @@ export function resolveIssuers(
   const part = issuersOf(context, references, target)
   const message = 'All referenced MCPOIDCConfigs are valid'
   context.conditions.check(oidcCondition.type, part.failure, oidcCondition.valid, message)
+  for (const { name } of references)
+    target.needs.revision(`oidcConfig ${name}`, configHashOf(context, 'MCPOIDCConfig', name))
   return part
 }
 
@@ -90,27 +96,9 @@ export function issuerReferenceViolations(
             field,
             message: 'can only be set for the first issuer, because it applies to the server',
           }))
-    const prefix = index === 0 ? undefined : reference.subjectPrefix
-    const other = all
-      .slice(1, index)
-      .find(
-        ({ subjectPrefix: known }) =>
-          prefix !== undefined &&
-          known !== undefined &&
-          (known.startsWith(prefix) || prefix.startsWith(known)),
-      )
-    return [
-      ...misplaced
-        .filter(({ field }) => reference[field] !== undefined)
-        .map(({ field, message }) => ({ path: `${at}.${field}`, message })),
-      ...(other === undefined
-        ? []
-        : [
-            {
-              path: `${at}.subjectPrefix`,
-              message: `conflicts with the prefix ${other.subjectPrefix}: neither prefix may be the beginning of the other`,
-            },
-          ]),
-    ]
+    const conflicts = index === 0 ? [] : prefixConflicts(reference, all.slice(1, index))
+    return [...misplaced.filter(({ field }) => reference[field] !== undefined), ...conflicts].map(
+      ({ field, message }) => ({ path: `${at}.${field}`, message }),
+    )
   })
 }

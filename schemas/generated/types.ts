@@ -995,7 +995,7 @@ export type IncomingAuth = {
   readonly type: "anonymous" | "oidc"
   /** Reference to a shared MCPOIDCConfig, with the values that are specific to this server. */
   readonly oidcConfigRef?: MCPOIDCConfigReference
-  /** References to the MCPOIDCConfigs of all accepted issuers; mutually exclusive with oidcConfigRef. The iss claim of a token selects the issuer. Subjects from the first issuer stay unchanged. */
+  /** References to the MCPOIDCConfigs of all accepted issuers; mutually exclusive with oidcConfigRef. The iss claim of a token selects the issuer. Only the first entry can set resourceUrl and scopes; only the others can set prefixes, because subjects from the first issuer stay unchanged. */
   readonly oidcConfigRefs?: readonly IssuerReference[]
   /** Authorization policies; mutually exclusive with authzConfigRef. */
   readonly authzConfig?: AuthzConfig
@@ -1290,7 +1290,7 @@ export type MCPRemoteProxySpec = {
   readonly proxyPort: number
   /** How clients are authenticated. When unset, the proxy does not authenticate clients. */
   readonly oidcConfigRef?: MCPOIDCConfigReference
-  /** References to the MCPOIDCConfigs of all accepted issuers; mutually exclusive with oidcConfigRef. The iss claim of a token selects the issuer. Subjects from the first issuer stay unchanged. */
+  /** References to the MCPOIDCConfigs of all accepted issuers; mutually exclusive with oidcConfigRef. The iss claim of a token selects the issuer. Only the first entry can set resourceUrl and scopes; only the others can set prefixes, because subjects from the first issuer stay unchanged. */
   readonly oidcConfigRefs?: readonly IssuerReference[]
   /** MCPExternalAuthConfig for authentication to the remote server. */
   readonly externalAuthConfigRef?: ObjectRef
@@ -1469,7 +1469,7 @@ export type MCPServerSpec = {
   readonly resourceOverrides?: ResourceOverrides
   /** How clients are authenticated. When unset, the proxy does not authenticate clients. */
   readonly oidcConfigRef?: MCPOIDCConfigReference
-  /** References to the MCPOIDCConfigs of all accepted issuers; mutually exclusive with oidcConfigRef. The iss claim of a token selects the issuer. Subjects from the first issuer stay unchanged. */
+  /** References to the MCPOIDCConfigs of all accepted issuers; mutually exclusive with oidcConfigRef. The iss claim of a token selects the issuer. Only the first entry can set resourceUrl and scopes; only the others can set prefixes, because subjects from the first issuer stay unchanged. */
   readonly oidcConfigRefs?: readonly IssuerReference[]
   /** Authorization policies; mutually exclusive with authzConfigRef. */
   readonly authzConfig?: AuthzConfig

@@ -51,11 +51,11 @@ export const alertRules: readonly Alert[] = [
     for: '5m',
     severity: 'critical',
     summary: 'backend {{ $labels.target_workload_name }} is {{ $labels.status }}',
-    meaning: 'Clients do not see this backend’s tools, or calls to them fail.',
+    meaning: "Clients do not see this backend's tools, or calls to them fail.",
     steps: [
       'Read `problem_details` in `/status`: it contains the cause, the start time and the next step.',
       'For the error, search the log for `event` `backend_health` and this `backend`.',
-      'If the status is `unauthenticated`, check the backend’s settings in `outgoingAuth` and its secret.',
+      "If the status is `unauthenticated`, check the backend's settings in `outgoingAuth` and its secret.",
     ],
   },
   {
@@ -81,7 +81,7 @@ export const alertRules: readonly Alert[] = [
     meaning:
       'Calls to this backend are rejected immediately, so that it can recover. After `circuitBreaker.timeout`, Gatehouse tries one call.',
     steps: [
-      'Find out why calls failed: see the backend’s `last_error` in `/status`, and `event` `backend_call_failed` in the log.',
+      "Find out why calls failed: see the backend's `last_error` in `/status`, and `event` `backend_call_failed` in the log.",
       'When the backend recovers, you need not do anything: the circuit closes after the first successful trial call.',
     ],
   },
@@ -93,7 +93,7 @@ export const alertRules: readonly Alert[] = [
     summary: 'logins with {{ $labels.upstream }} fail',
     meaning: 'Users cannot sign in with this identity provider, so new clients get no token.',
     steps: [
-      'Search the log for `event` `authorization_server` with `action` `login_failed`: `reason` contains the provider’s response.',
+      "Search the log for `event` `authorization_server` with `action` `login_failed`: `reason` contains the provider's response.",
       'Check the client secret and the redirect URI at the provider, and that the pod can reach it.',
     ],
   },
@@ -187,8 +187,8 @@ export const alertRules: readonly Alert[] = [
     summary: '{{ $value | humanizePercentage }} of the requests through a proxy fail',
     meaning: 'The MCP server behind the proxy fails or is unreachable.',
     steps: [
-      'The proxy’s log contains the cause: "the request to the target failed" or "failed to get a credential for the target".',
-      'The proxy’s `/readyz` reports whether the target responds and whether the login is valid.',
+      'The proxy\'s log contains the cause: "the request to the target failed" or "failed to get a credential for the target".',
+      "The proxy's `/readyz` reports whether the target responds and whether the login is valid.",
     ],
   },
   {
@@ -198,12 +198,12 @@ export const alertRules: readonly Alert[] = [
     for: '5m',
     severity: 'critical',
     summary: 'the proxy is not attached to the stdio server {{ $labels.server }}',
-    meaning: 'Requests to this MCPServer fail after 30 seconds, and its proxy’s pod is not ready.',
+    meaning: "Requests to this MCPServer fail after 30 seconds, and its proxy's pod is not ready.",
     steps: [
-      'Read the MCPServer’s `Attached` condition: its message contains the next step, and docs/guides/stdio-servers.md lists the reasons.',
+      "Read the MCPServer's `Attached` condition: its message contains the next step, and docs/guides/stdio-servers.md lists the reasons.",
       'The log of the container `attach` contains the same details: `event` `attach_state` with `reason`, `why` and `fix`.',
       'If the reason is `CrashLoopBackOff` or `ContainerEnded`, run `kubectl logs mcp-NAME-server-0 -c mcp --previous`.',
-      'If it is `AccessRefused`, compare the Role `mcp-NAME-proxy` with the permissions that Metacontroller may grant. If it is `ApiServerUnreachable`, allow the proxy’s pod to connect to the API server.',
+      "If it is `AccessRefused`, compare the Role `mcp-NAME-proxy` with the permissions that Metacontroller may grant. If it is `ApiServerUnreachable`, allow the proxy's pod to connect to the API server.",
     ],
   },
   {
@@ -214,7 +214,7 @@ export const alertRules: readonly Alert[] = [
     summary: '{{ $value | humanizePercentage }} of the hook calls fail',
     meaning: 'Changes to resources have no effect, and their status is not updated.',
     steps: [
-      'Search the hooks server’s log for "a hook failed".',
+      'Search the hooks server\'s log for "a hook failed".',
       'Compare the versions of the hooks server and the CRDs; update the CRDs first.',
     ],
   },

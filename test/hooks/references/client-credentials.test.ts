@@ -43,6 +43,27 @@ t.test('a rotated secret in a variable still replaces pods, and a rotated key do
   t.end()
 })
 
+t.test('a Secret that one field rereads and another does not still replaces pods', async (t) => {
+  const xaa = resource('MCPExternalAuthConfig', 'own', {
+    type: 'xaa',
+    xaa: {
+      idpTokenUrl: 'https://login.example.com/t',
+      idpClientId: 'door',
+      idpClientSecretRef: tokens('client'),
+      targetTokenUrl: 'https://target.example.com/t',
+      targetAudience: 'https://target.example.com',
+      targetClientId: 'door',
+      targetClientAuth: { method: 'privateKeyJwt', privateKeyRef: tokens('client') },
+    },
+  })
+  const cluster = world(xaa).settle()
+  const status = () => cluster.get('MCPExternalAuthConfig', 'own')['status'] as { configHash?: string }
+  const before = status().configHash
+  t.match(before, /^[0-9a-f]{64}$/)
+  cluster.apply(rotated).settle()
+  t.not(status().configHash, before)
+})
+
 t.test('every kind that refers to the configuration mounts the secret', (t) => {
   const ref = { externalAuthConfigRef: { name: 'own' } }
   const explicit = { type: 'externalAuthConfigRef', externalAuthConfigRef: { name: 'own' } }

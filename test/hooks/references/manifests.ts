@@ -63,6 +63,7 @@ const tlsConfig = {
   clientCertSecretRef: ref('hook-client', 'tls.crt'),
   clientKeySecretRef: ref('hook-client-key', 'tls.key'),
 }
+const keyAuth = (name: string) => ({ method: 'privateKeyJwt', privateKeyRef: ref(name, 'key.pem') })
 const external = (type: string, block: object): Stored =>
   resource('MCPExternalAuthConfig', 'credentials', { type, [type]: block })
 
@@ -74,6 +75,18 @@ export const referenceManifests: readonly Stored[] = [
     audience: 'https://api.example.com',
     clientId: 'door',
     clientSecretRef: ref('exchange'),
+  }),
+  external('tokenExchange', {
+    tokenUrl: 'https://idp.example.com/token',
+    audience: 'https://api.example.com',
+    clientId: 'door',
+    clientAuth: keyAuth('exchange-key'),
+  }),
+  external('obo', {
+    tenantId: 'corp.example.com',
+    clientId: 'door',
+    audience: 'api://crm',
+    clientAuth: keyAuth('obo-key'),
   }),
   external('clientCredentials', {
     issuer: 'https://idp.example.com',
@@ -88,6 +101,15 @@ export const referenceManifests: readonly Stored[] = [
     targetAudience: 'https://target.example.com',
     targetClientId: 'door',
     targetClientSecretRef: ref('target'),
+  }),
+  external('xaa', {
+    idpTokenUrl: 'https://idp.example.com/token',
+    idpClientId: 'door',
+    idpClientAuth: keyAuth('idp-key'),
+    targetTokenUrl: 'https://target.example.com/token',
+    targetAudience: 'https://target.example.com',
+    targetClientId: 'door',
+    targetClientAuth: keyAuth('target-key'),
   }),
   resource('MCPAuthzConfig', 'policies', {
     type: 'httpv1',

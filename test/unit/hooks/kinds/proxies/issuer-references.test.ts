@@ -28,3 +28,11 @@ t.test('no subjectPrefix is the beginning of another', async (t) => {
   t.same(prefixed('b:', 'b:c:'), [`${at}[2].subjectPrefix`])
   t.same(prefixed('b:c:', 'b:'), [`${at}[2].subjectPrefix`])
 })
+
+t.test('no groupPrefix is the beginning of another, but issuers can share their groups', async (t) => {
+  const prefixed = (...prefixes: string[]) =>
+    violations(entry('a'), ...prefixes.map((groupPrefix, index) => entry(`b${index}`, { groupPrefix })))
+  t.same(prefixed('b/', 'b/', '', '', 'c/'), [])
+  t.same(prefixed('b/', 'b/c/'), [`${at}[2].groupPrefix`])
+  t.same(prefixed('b/c/', 'b/'), [`${at}[2].groupPrefix`])
+})

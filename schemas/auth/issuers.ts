@@ -42,10 +42,10 @@ export function issuerViolations(issuers: readonly IssuerSettings[]): readonly I
     if (issuer === undefined) {
       return [{ index, field: 'issuer', message: 'is required when a server has several issuers' }]
     }
+    if (before.some((other) => other.issuer === issuer)) {
+      return [{ index, field: 'issuer', message: `${issuer} is listed twice` }]
+    }
     return [
-      ...(before.some((other) => other.issuer === issuer)
-        ? [{ index, field: 'issuer' as const, message: `${issuer} is listed twice` }]
-        : []),
       ...(introspectionUrl !== undefined && index !== introspecting
         ? [
             {
@@ -55,43 +55,40 @@ export function issuerViolations(issuers: readonly IssuerSettings[]): readonly I
             },
           ]
         : []),
-      ...prefixViolations(own, before.slice(1)).map((message) => ({
+      ...prefixConflicts(prefixesOf(own), before.slice(1).map(prefixesOf)).map((conflict) => ({
         index,
-        field: 'subjectPrefix' as const,
-        message,
-      })),
-      ...groupPrefixViolations(own, before.slice(1)).map((message) => ({
-        index,
-        field: 'groupPrefix' as const,
-        message,
+        ...conflict,
       })),
     ]
   })
 }
 
-function prefixViolations(own: IssuerSettings, before: readonly IssuerSettings[]): readonly string[] {
-  const prefix = subjectPrefixOf(own)
-  const other = before
-    .map(subjectPrefixOf)
-    .find((known) => known.startsWith(prefix) || prefix.startsWith(known))
-  return other === undefined || before.some(({ issuer }) => issuer === own.issuer)
-    ? []
-    : [`conflicts with the prefix ${other}: neither prefix may be the beginning of the other`]
+type Prefixes = Pick<IssuerSettings, 'subjectPrefix' | 'groupPrefix'>
+
+function prefixesOf(issuer: IssuerSettings): Prefixes {
+  return { subjectPrefix: subjectPrefixOf(issuer), groupPrefix: groupPrefixOf(issuer) }
 }
 
-/** Two issuers can deliberately share their groups, with equal prefixes or without prefixes. */
-function groupPrefixViolations(own: IssuerSettings, before: readonly IssuerSettings[]): readonly string[] {
-  const prefix = groupPrefixOf(own)
-  const other = before
-    .map(groupPrefixOf)
-    .find(
-      (known) =>
-        known !== '' &&
-        prefix !== '' &&
-        known !== prefix &&
-        (known.startsWith(prefix) || prefix.startsWith(known)),
-    )
-  return other === undefined
-    ? []
-    : [`conflicts with the prefix ${other}: neither prefix may be the beginning of the other`]
+/**
+ * Returns the conflicts between an issuer's prefixes and those of `others`. Neither may include the first issuer, which
+ * has no prefixes. An undefined prefix does not conflict.
+ */
+export function prefixConflicts(
+  own: Prefixes,
+  others: readonly Prefixes[],
+): readonly { readonly field: keyof Prefixes; readonly message: string }[] {
+  return (['subjectPrefix', 'groupPrefix'] as const).flatMap((field) => {
+    const prefix = own[field]
+    const other = others.map((issuer) => issuer[field]).find((known) => doConflict(field, prefix, known))
+    if (other === undefined) return []
+    const message = `conflicts with the prefix ${other}: neither prefix may be the beginning of the other`
+    return [{ field, message }]
+  })
+}
+
+function doConflict(field: keyof Prefixes, a: string | undefined, b: string | undefined): boolean {
+  if (a === undefined || b === undefined) return false
+  // Two issuers can deliberately share their groups, with equal prefixes or without prefixes.
+  if (field === 'groupPrefix' && (a === b || a === '' || b === '')) return false
+  return a.startsWith(b) || b.startsWith(a)
 }
