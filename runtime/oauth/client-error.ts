@@ -59,6 +59,28 @@ export class OAuthClientError extends GatehouseError {
   }
 }
 
+/** A shorter value is not a secret, and could be part of any word. */
+const minSecretLength = 6
+
+/** Masks secrets in the server's code and text. */
+export function withoutSecrets(error: unknown, secrets: readonly (string | undefined)[]): unknown {
+  if (!(error instanceof OAuthClientError)) return error
+  const mask = (text: string): string =>
+    secrets.reduce<string>(
+      (masked, secret = '') => (secret.length < minSecretLength ? masked : masked.replaceAll(secret, '…')),
+      text,
+    )
+  const { kind, message, error: code, description, responseStatus: status, retryAfterSec, cause } = error
+  return new OAuthClientError(kind, mask(message), {
+    error: code === undefined ? undefined : mask(code),
+    description: description === undefined ? undefined : mask(description),
+    status,
+    retryAfterSec,
+    // The cause of an error with a description repeats the description.
+    cause: description === undefined ? cause : undefined,
+  })
+}
+
 /** Puts the server's text into the cause, which appears in logs and never in responses to clients. */
 function causeOf({ cause, description }: OAuthErrorDetails): { readonly cause?: unknown } {
   if (description !== undefined) {

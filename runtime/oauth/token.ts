@@ -16,7 +16,7 @@ import {
   send,
 } from './call.ts'
 import { chooseAuthMethod, clientAuth, mayRetryInBody, type OAuthClient } from './client/client.ts'
-import { OAuthClientError } from './client-error.ts'
+import { OAuthClientError, withoutSecrets } from './client-error.ts'
 import { missingEndpoint, type ServerMetadata } from './metadata/server-metadata.ts'
 
 /** The result of a token request. Contains secrets: never log it. */
@@ -150,6 +150,16 @@ function joinScopes(scopes: readonly string[] | undefined): string | undefined {
   return scopes === undefined || scopes.length === 0 ? undefined : scopes.join(' ')
 }
 
+/** Parameters that must not appear in an error, because some servers repeat what they receive. */
+const secretParameters = [
+  'code',
+  'code_verifier',
+  'refresh_token',
+  'subject_token',
+  'actor_token',
+  'assertion',
+] as const
+
 /** Rejects with OAuthClientError, or with the signal's reason. */
 async function tokenRequest(
   grantType: string,
@@ -161,6 +171,7 @@ async function tokenRequest(
   const form = new URLSearchParams(options.extra)
   for (const [name, value] of Object.entries(parameters)) if (value !== undefined) form.set(name, value)
   const method = client ? chooseAuthMethod(client, server.token_endpoint_auth_methods_supported) : 'none'
+  const secrets = [client?.clientSecret, ...secretParameters.map((name) => parameters[name])]
   const attempt = async (used: typeof method): Promise<TokenSet> => {
     const response = await oauth.genericTokenEndpointRequest(
       server,
@@ -179,8 +190,11 @@ async function tokenRequest(
   try {
     return await attempt(method)
   } catch (error) {
-    if (!client || method !== 'client_secret_basic' || !mayRetryInBody(client, server, error)) throw error
-    return await attempt('client_secret_post')
+    if (!client || method !== 'client_secret_basic' || !mayRetryInBody(client, server, error))
+      throw withoutSecrets(error, secrets)
+    return attempt('client_secret_post').catch((second: unknown) => {
+      throw withoutSecrets(second, secrets)
+    })
   }
 }
 

@@ -48,43 +48,25 @@ export function locateForMachine(
 }
 
 /** Rejects with OAuthClientError, or with the signal's reason. */
-export async function requestMachineToken(
+export function requestMachineToken(
   { server, issuer, scopes, resource, authorizeParams }: Located,
   { settings, fetch, signal, now }: MachineTokenParts,
 ): Promise<TokenSet> {
   const hint = hintFor(settings.provider)
   const client = settings.machineClient()
-  try {
-    return await clientCredentialsGrant({
-      server,
-      // Without an issuer, the configured endpoint is the only identifier that both sides share.
-      client: hintedClient(hint, {
-        ...client,
-        assertionAudience: issuer === undefined ? server.token_endpoint : undefined,
-      }),
-      scopes,
-      resource,
-      audience: authorizeParams?.['audience'],
-      map: hintedTokens(hint),
-      fetch,
-      signal,
-      now,
-    })
-  } catch (error) {
-    throw withoutSecret(error, client.clientSecret)
-  }
-}
-
-/** Masks the secret in the server's text, because some servers repeat what they receive. */
-function withoutSecret(error: unknown, secret: string | undefined): unknown {
-  if (!(error instanceof OAuthClientError) || !secret) return error
-  const { kind, message, error: code, description, responseStatus: status, retryAfterSec, cause } = error
-  return new OAuthClientError(kind, message.replaceAll(secret, '…'), {
-    error: code,
-    description: description?.replaceAll(secret, '…'),
-    status,
-    retryAfterSec,
-    // The cause of an error with a description repeats the description.
-    cause: description === undefined ? cause : undefined,
+  return clientCredentialsGrant({
+    server,
+    // Without an issuer, the configured endpoint is the only identifier that both sides share.
+    client: hintedClient(hint, {
+      ...client,
+      assertionAudience: issuer === undefined ? server.token_endpoint : undefined,
+    }),
+    scopes,
+    resource,
+    audience: authorizeParams?.['audience'],
+    map: hintedTokens(hint),
+    fetch,
+    signal,
+    now,
   })
 }

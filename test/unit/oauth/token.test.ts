@@ -1,4 +1,5 @@
 /** Token requests: what goes on the wire per grant, and which responses are believed. */
+import { inspect } from 'node:util'
 import t, { type Test } from 'tap'
 import { makeFetch } from '../../../runtime/net/index.ts'
 import {
@@ -276,4 +277,33 @@ await t.test('responses: optional members that are null or empty are absent', as
     kind: 'protocol',
     message: /refresh_token/,
   })
+})
+
+await t.test('errors: a secret that the server repeats is masked, whatever the grant', async (t) => {
+  const repeat: PeerResponse = {
+    status: 400,
+    body: { error: 'secret-123', error_description: 'secret-123 and refresh-123 and subject-123' },
+  }
+  const { base } = await peer(t, repeat)
+  const options = { ...base, client: { clientId: 'c', clientSecret: 'secret-123' } }
+  const requests = [
+    clientCredentialsGrant(options),
+    refreshGrant({ ...options, refreshToken: 'refresh-123' }),
+    tokenExchangeGrant({ ...options, subjectToken: 'subject-123', subjectTokenType: 'urn:t' }),
+    jwtBearerGrant({ ...options, assertion: 'subject-123' }),
+    codeGrant({
+      ...options,
+      code: 'subject-123',
+      redirectUri: 'http://localhost/cb',
+      codeVerifier: 'refresh-123',
+    }),
+  ]
+  const own = ['secret-123', 'refresh-123', 'subject-123', 'subject-123', 'subject-123']
+  for (const [index, request] of requests.entries()) {
+    const error: unknown = await request.catch((failure: unknown) => failure)
+    const text = inspect(error, { depth: 9 })
+    t.match(error, { kind: 'refused' })
+    t.notMatch(text, /secret-123/)
+    t.notOk(text.includes(own[index] ?? ''))
+  }
 })
