@@ -316,7 +316,7 @@ function makeFetches(config: AuthServerConfig, parts: AuthServerParts, log: Log)
       upstreams: plain,
     })
   }
-  const upstreams = upstreamFetches(config, plain.length > 0)
+  const upstreams = upstreamFetches(config, plain.length > 0, log)
   const documents = untrustedFetch(10_240, config)
   const keySets = untrustedFetch(65_536, config)
   const abortable =
@@ -353,10 +353,10 @@ function untrustedFetch(maxBytes: number, { cimd }: AuthServerConfig): ReturnTyp
 }
 
 /** Returns one fetch function per upstream, with its trust anchors. Throws INVALID_CONFIG for a broken bundle. */
-function upstreamFetches({ upstreams }: AuthServerConfig, allowHttp: boolean) {
+function upstreamFetches({ upstreams }: AuthServerConfig, allowHttp: boolean, log: Log) {
   return new Map(
     upstreams.map(({ name, caBundlePath }, index) => {
-      const tls = followCaBundle(caBundlePath, `upstreamProviders[${index}].caBundlePath`)
+      const tls = followCaBundle(caBundlePath, `upstreamProviders[${index}].caBundlePath`, log)
       return [name, makeFetch({ timeoutMs: 30_000, allowHttp, ...(tls ? { tls } : {}) })]
     }),
   )

@@ -2,8 +2,12 @@
 import { createPrivateKey } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { certificatesIn } from '../../../schemas/certificate/index.ts'
-import { invalidConfig } from '../../../schemas/index.ts'
+import { GatehouseError, invalidConfig } from '../../../schemas/index.ts'
+import type { Log } from '../log.ts'
 import type { TlsMaterial } from './connector.ts'
+
+/** Receives a warning when changed files are unusable. */
+type Reporter = Pick<Log, 'warn'>
 
 export interface TlsFiles {
   readonly insecureSkipVerify: boolean
@@ -18,7 +22,7 @@ export interface TlsFiles {
 const lookEveryMs = 2_000
 
 /** Watches the files of a connection. `field` is the object with the paths, for errors. See `follow`. */
-export function followTls(files: TlsFiles, field: string): () => TlsMaterial {
+export function followTls(files: TlsFiles, field: string, log: Reporter): () => TlsMaterial {
   const { ca, caBundlePath, clientCertificatePath, clientKeyPath, insecureSkipVerify } = files
   return follow(() => {
     const cert = certificates(clientCertificatePath, `${field}.clientCertificatePath`)
@@ -26,33 +30,41 @@ export function followTls(files: TlsFiles, field: string): () => TlsMaterial {
     if (cert !== undefined && key !== undefined && !isPair(cert, key))
       throw invalidConfig(`${field}.clientKeyPath: the key does not belong to the certificate`)
     return { insecureSkipVerify, ca: ca ?? certificates(caBundlePath, `${field}.caBundlePath`), cert, key }
-  })
+  }, log)
 }
 
 /**
  * Watches a bundle of certification authorities. `setting` is the flag or field with the path, for errors. Returns
  * undefined without a path. See `follow`.
  */
-export function followCaBundle(path: string | undefined, setting: string): (() => TlsMaterial) | undefined {
+export function followCaBundle(
+  path: string | undefined,
+  setting: string,
+  log: Reporter,
+): (() => TlsMaterial) | undefined {
   if (path === undefined) return undefined
-  return follow(() => ({ insecureSkipVerify: false, ca: certificates(path, setting) }))
+  return follow(() => ({ insecureSkipVerify: false, ca: certificates(path, setting) }), log)
 }
 
 /**
- * During an incomplete rotation, the previous certificates stay in use. Throws INVALID_CONFIG if a file is unusable at
- * startup.
+ * While changed files are unusable, for example during a rotation, the previous certificates stay in use. Each reason is
+ * logged once. Throws INVALID_CONFIG if a file is unusable at startup.
  */
-function follow(read: () => TlsMaterial): () => TlsMaterial {
+function follow(read: () => TlsMaterial, log: Reporter): () => TlsMaterial {
   let current = read()
   let lookedAt = Date.now()
+  let problem: string | undefined
   return () => {
     if (Date.now() - lookedAt < lookEveryMs) return current
     lookedAt = Date.now()
     try {
       const now = read()
       if (JSON.stringify(now) !== JSON.stringify(current)) current = now
-    } catch {
-      // Keep the previous certificates.
+      problem = undefined
+    } catch (error) {
+      const reason = error instanceof GatehouseError ? error.message : 'unknown error'
+      if (reason !== problem) log.warn('certificates not reloaded; the previous ones stay in use', { reason })
+      problem = reason
     }
     return current
   }

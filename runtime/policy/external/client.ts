@@ -6,6 +6,7 @@
  */
 import { invalidConfig } from '../../../schemas/index.ts'
 import { rotatingSecret } from '../../config/index.ts'
+import type { Log } from '../../net/index.ts'
 import { makeJsonPost } from '../remote/json-post.ts'
 import { type Question, readDecision } from './format.ts'
 import { endpoint, type ExternalPoint, formatOf } from './formats.ts'
@@ -34,15 +35,15 @@ const maxAnswerBytes = 64 * 1024
 const maxBatchBytes = 512 * 1024
 
 /** Throws INVALID_CONFIG when a file cannot be used. */
-export function makeDecisionClient(point: ExternalPoint): DecisionClient {
+export function makeDecisionClient(point: ExternalPoint, log: Log): DecisionClient {
   const { http } = point.settings
   const field = `incomingAuth.authz.${point.type}.http`
-  const token = http.bearerTokenPath === undefined ? undefined : ownToken(http.bearerTokenPath, field)
+  const token = http.bearerTokenPath === undefined ? undefined : ownToken(http.bearerTokenPath, field, log)
   const { path, member, batch } = formatOf(point)
   const clientFor = (at: string, maxBytes: number) =>
     makeJsonPost(
       { ...http, url: endpoint(point, at) },
-      { who: 'the decision point', field, maxAnswerBytes: maxBytes },
+      { who: 'the decision point', field, maxAnswerBytes: maxBytes, log },
     )
   const client = clientFor(path, maxAnswerBytes)
   const batchClient = batch && clientFor(batch.path, maxBatchBytes)
@@ -66,8 +67,8 @@ export function makeDecisionClient(point: ExternalPoint): DecisionClient {
 }
 
 /** The token is sent in a header, so it must be one line of valid header characters. */
-function ownToken(path: string, field: string): ReturnType<typeof rotatingSecret> {
-  const token = rotatingSecret(path)
+function ownToken(path: string, field: string, log: Log): ReturnType<typeof rotatingSecret> {
+  const token = rotatingSecret(path, { log })
   if (!/^[\x21-\x7e]+$/.test(token().reveal()))
     throw invalidConfig(`${field}.bearerTokenPath: the file ${path} does not contain a token`)
   return token

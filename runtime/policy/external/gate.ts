@@ -9,7 +9,7 @@
 import { hash } from 'node:crypto'
 import { GatehouseError, type RuntimeAuthz, timerMs, own } from '../../../schemas/index.ts'
 import type { JsonObject } from '../../mcp/index.ts'
-import type { Caller } from '../../net/index.ts'
+import { type Caller, type Log, silentLog } from '../../net/index.ts'
 import { type Claims, claimsOfUpstream, hasUpstreams, type UpstreamTokenSource } from '../claims.ts'
 import { type CheckOptions, type DecisionReport, type FilterOptions, type Gate, notFound } from '../gate.ts'
 import { recordedArguments } from '../inputs.ts'
@@ -29,6 +29,8 @@ export interface ExternalGateParts {
   /** Required for primaryUpstreamProvider. */
   readonly upstreamTokens?: UpstreamTokenSource | undefined
   readonly observe: (event: PointEvent) => void
+  /** Default: no log. */
+  readonly log?: Log | undefined
 }
 
 /** Limits on the queries for one request. */
@@ -70,7 +72,7 @@ class ExternalGate implements Gate {
     this.#decidedBy = point.type
     this.#provider = provider
     this.#format = formatOf(point)
-    this.#point = new AskedPoint(point, parts.observe)
+    this.#point = new AskedPoint(point, parts.observe, parts.log ?? silentLog)
     this.#digest = hash('sha256', JSON.stringify([parts.serverName, point.settings]), 'hex').slice(0, 16)
     this.#listMs = listTimeouts * timerMs(point.settings.http.timeout)
   }
@@ -211,7 +213,7 @@ function questionsOf(method: string, params: JsonObject): readonly AccessRequest
 /** Returns the reasons why the decision point cannot be queried: unreadable files. */
 export function externalViolations(point: ExternalPoint): readonly string[] {
   try {
-    void new AskedPoint(point, () => {}).close()
+    void new AskedPoint(point, () => {}, silentLog).close()
     return []
   } catch (error) {
     if (error instanceof GatehouseError) return [error.message]

@@ -1,6 +1,7 @@
 /**
  * Queries an external decision point for operators, only on explicit request, because its operator sees the queries.
  */
+import { silentLog } from '../../net/index.ts'
 import type { PolicyQuestion } from '../explain.ts'
 import { DecisionFailure, type FailureReason } from '../remote/json-post.ts'
 import { questionOf, type RuntimePoint } from './explain.ts'
@@ -21,7 +22,7 @@ export interface TriedPoint {
 
 /** Throws INVALID_CONFIG when a file in the settings cannot be used. */
 export function tryPoint(about: RuntimePoint): TriedPoint {
-  const point = new AskedPoint(about.point, () => {})
+  const point = new AskedPoint(about.point, () => {}, silentLog)
   return {
     type: about.point.type,
     url: about.point.settings.http.url,

@@ -6,6 +6,7 @@
 import { hash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { timerMs } from '../../../schemas/index.ts'
+import type { Log } from '../../net/index.ts'
 import { Inquiry, type InquiryEvent } from '../remote/inquiry.ts'
 import { DecisionFailure } from '../remote/json-post.ts'
 import { type DecisionClient, makeDecisionClient } from './client.ts'
@@ -33,9 +34,9 @@ export class AskedPoint {
   #singleUntil = 0
 
   /** Throws INVALID_CONFIG when a file cannot be used. */
-  constructor(point: ExternalPoint, observe: Observe) {
+  constructor(point: ExternalPoint, observe: Observe, log: Log) {
     const { http, cache, circuitBreaker } = point.settings
-    this.#client = makeDecisionClient(point)
+    this.#client = makeDecisionClient(point, log)
     this.#known = cache && new LRUCache({ max: cache.maxEntries, ttl: timerMs(cache.ttl) })
     this.#inquiry = new Inquiry({
       who: 'the decision point',

@@ -6,7 +6,7 @@
  * body. The caller's token is never sent.
  */
 import { ModuleError, timerMs } from '../../../schemas/index.ts'
-import { FetchRefusedError, followTls, makeFetch, type TlsFiles } from '../../net/index.ts'
+import { FetchRefusedError, followTls, type Log, makeFetch, type TlsFiles } from '../../net/index.ts'
 
 /** The reason for a missing decision, used as a metric label. */
 export type FailureReason =
@@ -59,6 +59,7 @@ export interface JsonPostOptions {
   /** Configuration path of the settings, for errors. */
   readonly field: string
   readonly maxAnswerBytes: number
+  readonly log: Log
 }
 
 export interface JsonPost {
@@ -81,11 +82,11 @@ const lostCodes: ReadonlySet<unknown> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR
 /** Throws INVALID_CONFIG when a file cannot be used. */
 export function makeJsonPost(
   settings: JsonPostSettings,
-  { who, field, maxAnswerBytes }: JsonPostOptions,
+  { who, field, maxAnswerBytes, log }: JsonPostOptions,
 ): JsonPost {
   const isTls = new URL(settings.url).protocol === 'https:'
   const fetch = makeFetch({
-    tls: isTls ? followTls(settings, field) : undefined,
+    tls: isTls ? followTls(settings, field, log) : undefined,
     timeoutMs: timerMs(settings.timeout),
     maxBytes: maxAnswerBytes,
     maxRedirects: 0,

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { GatehouseError, invalidConfig, type RuntimeWebhook } from '../../../schemas/index.ts'
 import { type Environment, rotatingSecret } from '../../config/index.ts'
 import type { JsonObject } from '../../mcp/index.ts'
+import { type Log, silentLog } from '../../net/index.ts'
 import { Secret } from '../../observe/index.ts'
 import { Inquiry, type InquiryEvent } from '../remote/inquiry.ts'
 import { DecisionFailure, makeJsonPost } from '../remote/json-post.ts'
@@ -33,6 +34,8 @@ export interface WebhookSecrets {
   readonly env: Environment
   /** Name of the settings in errors; `webhooks.validating[<name>]` when undefined. */
   readonly field?: string | undefined
+  /** Default: no log. */
+  readonly log?: Log | undefined
 }
 
 /** A response with this status is a denial, regardless of its body. */
@@ -42,15 +45,21 @@ const denialStatus = 422
 export function makeWebhook(
   settings: RuntimeWebhook,
   kind: WebhookKind,
-  { env, field = `webhooks.${kind}[${settings.name}]`, ...place }: WebhookPlace & WebhookSecrets,
+  {
+    env,
+    field = `webhooks.${kind}[${settings.name}]`,
+    log = silentLog,
+    ...place
+  }: WebhookPlace & WebhookSecrets,
   observe: (event: InquiryEvent) => void,
 ): WebhookPeer {
   const who = `webhook ${settings.name}`
-  const secret = secretOf(settings, field, env)
+  const secret = secretOf(settings, field, env, log)
   const client = makeJsonPost(settings, {
     who,
     field,
     maxAnswerBytes: maxWebhookBytes,
+    log,
   })
   const { timeout, circuitBreaker } = settings
   const inquiry = new Inquiry({ who, timeout, circuitBreaker, observe })
@@ -96,10 +105,11 @@ function secretOf(
   { hmacSecretPath, hmacSecretEnv }: RuntimeWebhook,
   field: string,
   env: Environment,
+  log: Log,
 ): (() => Secret) | undefined {
   if (hmacSecretPath !== undefined) {
     try {
-      return rotatingSecret(hmacSecretPath)
+      return rotatingSecret(hmacSecretPath, { log })
     } catch (error) {
       if (!(error instanceof GatehouseError)) throw error
       throw invalidConfig(`${field}.hmacSecretPath: ${error.message}`, error)

@@ -18,9 +18,9 @@ export function incomingFor(
   authServer?: EmbeddedAuthServer,
 ): ((address: ProxyAddress) => Authenticator) | undefined {
   if (!oidc) return undefined
-  const first = configOf(oidc)
+  const first = configOf(oidc, log)
   const others = issuers?.map((issuer) => ({
-    ...configOf(issuer),
+    ...configOf(issuer, log),
     issuer: issuer.issuer,
     audience: issuer.audience,
     subjectPrefix: issuer.subjectPrefix,
@@ -44,7 +44,7 @@ export function incomingFor(
   }
 }
 
-function configOf(oidc: IncomingOidc) {
+function configOf(oidc: IncomingOidc, log: Log) {
   return {
     issuer: oidc.issuer,
     audience: oidc.audience,
@@ -52,7 +52,7 @@ function configOf(oidc: IncomingOidc) {
     clientSecret: oidc.clientSecret?.reveal(),
     introspectionUrl: oidc.introspectionUrl,
     jwksUrl: oidc.jwksUrl,
-    tls: followCaBundle(oidc.caBundlePath, oidc.caBundleSetting),
+    tls: followCaBundle(oidc.caBundlePath, oidc.caBundleSetting, log),
     insecureAllowHttp: oidc.insecureAllowHttp,
     jwksAllowPrivateIp: oidc.allowPrivateIp,
     protectedResourceAllowPrivateIp: oidc.introspectionAllowPrivateIp,

@@ -11,7 +11,14 @@ import type { ServedCertificate } from '../../../schemas/certificate/index.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type ProxySettings, vmcpEnvironment } from '../../config/index.ts'
 import type { EmbeddedAuthServer } from '../../incoming/index.ts'
-import { followTls, type Listener, makeDispatcher, type TlsMaterial, unbracket } from '../../net/index.ts'
+import {
+  followTls,
+  type Listener,
+  type Log,
+  makeDispatcher,
+  type TlsMaterial,
+  unbracket,
+} from '../../net/index.ts'
 import { makeEvents, openServingCertificate } from '../../observe/index.ts'
 import { authServerViolations, strippedHeaders } from './auth-server.ts'
 import { incomingFor } from './incoming-auth.ts'
@@ -34,8 +41,11 @@ export interface RunningCommand extends RunningProxy {
 }
 
 /** Returns the client certificate for the target, with the trusted certificates. Throws INVALID_CONFIG. */
-export function targetTls({ targetTls: files, remoteCa }: ProxySettings): (() => TlsMaterial) | undefined {
-  return files && followTls({ ...files, ca: remoteCa, insecureSkipVerify: false }, 'targetTls')
+export function targetTls(
+  { targetTls: files, remoteCa }: ProxySettings,
+  log: Log,
+): (() => TlsMaterial) | undefined {
+  return files && followTls({ ...files, ca: remoteCa, insecureSkipVerify: false }, 'targetTls', log)
 }
 
 /** Binds and serves. Rejects with INVALID_CONFIG, or with the system's error when the address cannot be bound. */
@@ -46,7 +56,7 @@ export async function runProxy(config: ProxySettings, parts: RunParts): Promise<
   if (!config.oidc && !parts.incoming && !parts.quiet)
     log.warn('no --oidc-* flag set; every client that reaches this port may use the proxy')
   const host = await resolveHost(config.host)
-  const shared = { ca: config.remoteCa, tls: targetTls(config), proxy: config.proxyEnvironment }
+  const shared = { ca: config.remoteCa, tls: targetTls(config, log), proxy: config.proxyEnvironment }
   const dispatcher = makeDispatcher({
     ...shared,
     origin: config.target.origin,

@@ -30,7 +30,7 @@ export async function runPrimary(config: ProxySettings, parts: RunParts): Promis
   const dispatcher = makeDispatcher({
     origin: config.target.origin,
     ca: config.remoteCa,
-    tls: targetTls(config),
+    tls: targetTls(config, parts.log),
     proxy: config.proxyEnvironment,
   })
   const made =

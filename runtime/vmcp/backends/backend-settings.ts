@@ -15,7 +15,7 @@ import {
 } from '../../../schemas/index.ts'
 import type { ExcludedBackend, VmcpConfig } from '../../config/index.ts'
 import type { AuthServerFacts } from '../../incoming/index.ts'
-import { followCaBundle, followTls, type TlsMaterial } from '../../net/index.ts'
+import { followCaBundle, followTls, type Log, type TlsMaterial } from '../../net/index.ts'
 import { injectionViolation } from './injection.ts'
 import { type BackendCredentials, type BackendStrategies, strategyOf } from './outgoing-auth.ts'
 
@@ -23,6 +23,7 @@ export interface BackendParts {
   readonly outgoing: BackendStrategies
   /** Settings of the embedded authorization server; undefined if none is configured. */
   readonly authServer: AuthServerFacts | undefined
+  readonly log: Log
 }
 
 /** A backend's settings, without its connections. */
@@ -58,7 +59,7 @@ export function configureBackend(
     }
   }
   const url = attempt(() => urlOf(backend))
-  const tls = attempt(() => tlsOf(backend))
+  const tls = attempt(() => tlsOf(backend, parts.log))
   const headers = attempt(() => outgoing.headersFor(backend.name, config))
   const auth = attempt(() => outgoing.authFor(backend.name, config))
   const { field, strategy } = strategyOf(backend.name, config)
@@ -85,11 +86,11 @@ function problemLines(error: unknown): readonly string[] {
   return [`cannot be set up: ${error instanceof Error ? error.name : 'unknown error'}`]
 }
 
-function tlsOf(backend: RuntimeBackend): (() => TlsMaterial) | undefined {
+function tlsOf(backend: RuntimeBackend, log: Log): (() => TlsMaterial) | undefined {
   const field = `backends.${backend.name}`
   if (backend.clientCertificatePath === undefined)
-    return followCaBundle(backend.caBundlePath, `${field}.caBundlePath`)
-  return followTls({ ...backend, insecureSkipVerify: false }, field)
+    return followCaBundle(backend.caBundlePath, `${field}.caBundlePath`, log)
+  return followTls({ ...backend, insecureSkipVerify: false }, field, log)
 }
 
 function urlOf({ name, url, addresses }: RuntimeBackend): URL {

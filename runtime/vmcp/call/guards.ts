@@ -88,10 +88,13 @@ function webhooksOf(
 ): Pick<Guards, 'webhooks' | 'webhookSettings'> {
   if (!webhooks) return { webhooks: undefined, webhookSettings: undefined }
   const webhookSettings = JSON.stringify([name, webhooks])
-  const { before, namespace, env } = parts
+  const { before, namespace, env, log } = parts
   if (before?.webhookSettings === webhookSettings) return { webhooks: before.webhooks, webhookSettings }
   const observe = webhookReporter({ server: name, ...parts })
-  return { webhooks: makeWebhookChain(webhooks, { server: name, namespace, env, observe }), webhookSettings }
+  return {
+    webhooks: makeWebhookChain(webhooks, { server: name, namespace, env, observe, log }),
+    webhookSettings,
+  }
 }
 
 function externalSettings({ name, incomingAuth: { authz, issuers } }: VmcpConfig): string | undefined {
@@ -120,6 +123,7 @@ function gateOf({ name, incomingAuth }: VmcpConfig, parts: GuardParts): Gate | u
       serverName: name,
       upstreamTokens: policyTokens(upstreamTokens, incomingAuth),
       observe: decisionPointReporter(name, parts),
+      log,
     })
   }
   const authorizer = makeAuthorizer(authz, {

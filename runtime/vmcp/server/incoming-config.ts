@@ -2,7 +2,7 @@ import { userInfo } from 'node:os'
 import { GatehouseError, type RuntimeIssuer } from '../../../schemas/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'
 import type { IncomingConfig } from '../../incoming/index.ts'
-import { followCaBundle } from '../../net/index.ts'
+import { followCaBundle, type Log } from '../../net/index.ts'
 import { groupClaimsOf } from '../call/guards.ts'
 
 /**
@@ -12,6 +12,7 @@ import { groupClaimsOf } from '../call/guards.ts'
 export function incomingConfig(
   config: VmcpConfig,
   env: Readonly<Record<string, string | undefined>>,
+  log: Log,
 ): IncomingConfig {
   const { type, oidc, issuers, authz } = config.incomingAuth
   if (type === 'anonymous') return { type }
@@ -20,8 +21,8 @@ export function incomingConfig(
     throw new GatehouseError('INVALID_CONFIG', { detail: 'incomingAuth.oidc: is required when type is oidc' })
   return {
     type,
-    oidc: resolved(oidc, 'incomingAuth.oidc', env),
-    issuers: issuers?.map((issuer, index) => resolved(issuer, `incomingAuth.issuers[${index}]`, env)),
+    oidc: resolved(oidc, 'incomingAuth.oidc', env, log),
+    issuers: issuers?.map((issuer, index) => resolved(issuer, `incomingAuth.issuers[${index}]`, env, log)),
     groupClaims: groupClaimsOf(authz),
   }
 }
@@ -29,7 +30,7 @@ export function incomingConfig(
 type Environment = Readonly<Record<string, string | undefined>>
 type Unresolved = Pick<RuntimeIssuer, 'clientSecretEnv' | 'caBundlePath'>
 
-function resolved<Issuer extends Unresolved>(issuer: Issuer, field: string, env: Environment) {
+function resolved<Issuer extends Unresolved>(issuer: Issuer, field: string, env: Environment, log: Log) {
   const { clientSecretEnv, caBundlePath, ...rest } = issuer
   return {
     ...rest,
@@ -37,7 +38,7 @@ function resolved<Issuer extends Unresolved>(issuer: Issuer, field: string, env:
       clientSecretEnv === undefined
         ? undefined
         : secretFrom(env, clientSecretEnv, `${field}.clientSecretEnv`),
-    tls: followCaBundle(caBundlePath, `${field}.caBundlePath`),
+    tls: followCaBundle(caBundlePath, `${field}.caBundlePath`, log),
   }
 }
 

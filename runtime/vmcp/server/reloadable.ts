@@ -102,8 +102,9 @@ export class Reloadable {
   }
 
   #makeAuthenticator(config: VmcpConfig): Authenticator {
-    const { authServer, env, events } = this.#options
-    return makeAuthenticator(incomingConfig(config, env), {
+    const { authServer, env, events, log } = this.#options
+    return makeAuthenticator(incomingConfig(config, env, log), {
+      log,
       observe: (event) => reportAuthentication(events, event),
       keys: authServer?.keys,
       isLive: authServer?.isLive,

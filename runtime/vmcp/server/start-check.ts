@@ -209,7 +209,7 @@ function backendViolations(
 ): readonly string[] {
   const known = excluded.flatMap(({ problems, isUnknown }) => (isUnknown ? [] : problems))
   const broken = withOutgoing(parts, (outgoing) =>
-    findBrokenBackends(config, { outgoing, authServer: parts.authServer }),
+    findBrokenBackends(config, { outgoing, authServer: parts.authServer, log: silentLog }),
   )
   return [...known, ...(broken ?? []).flatMap(({ problems }) => problems)]
 }
@@ -345,7 +345,7 @@ function consoleNameWarnings({ console, name }: VmcpConfig): string[] {
 function incomingViolations(config: VmcpConfig, env: Environment): string[] {
   let incoming: IncomingConfig
   try {
-    incoming = incomingConfig(config, env)
+    incoming = incomingConfig(config, env, silentLog)
   } catch (error) {
     return [error instanceof Error ? error.message : String(error)]
   }

@@ -75,7 +75,7 @@ const programs: Readonly<Record<string, (issuer: Issuer, caFile: string) => Auth
   'virtual server': ({ issuer, jwksUrl }, caBundlePath) => {
     const oidc = { issuer, jwksUrl, audience: 'door', clientId: 'door', caBundlePath }
     const config = vmcpConfig({}, { incomingAuth: { type: 'oidc', oidc } })
-    return makeAuthenticator(incomingConfig(config, {}), { log: silentLog })
+    return makeAuthenticator(incomingConfig(config, {}, silentLog), { log: silentLog })
   },
   'proxy with flags': ({ issuer, jwksUrl }, oidcCaBundle) =>
     ofProxy({ oidcIssuer: issuer, oidcJwksUrl: jwksUrl, oidcAudience: 'door', oidcCaBundle }),

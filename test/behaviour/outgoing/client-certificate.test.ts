@@ -68,7 +68,12 @@ t.test('virtual server: a backend that requires a certificate, before and after 
   const { url, serials, mounted, rotate, first, second, ca } = await rig(t)
   const files = { clientCertificatePath: mounted.certFile, clientKeyPath: mounted.keyFile }
   const trust = { type: 'entry', caBundlePath: mounted.caFile }
-  const vmcp = await startTestVmcp({ mutual: { url, ...trust, ...files } })
+  const warnings: unknown[] = []
+  const log = {
+    ...silentLog,
+    warn: (message: string, fields?: unknown) => void warnings.push([message, fields]),
+  }
+  const vmcp = await startTestVmcp({ mutual: { url, ...trust, ...files } }, {}, { log })
   t.teardown(() => vmcp.close())
   const call = () => stateless(vmcp.url, 'tools/call', { name: 'mutual_echo' })
   t.match((await call()).text, 'welcome')
@@ -82,6 +87,13 @@ t.test('virtual server: a backend that requires a certificate, before and after 
   rotate({ 'tls.crt': second.cert, 'tls.key': first.key, 'ca.crt': ca })
   t.match((await call()).text, 'welcome')
   t.same(new Set(serials), new Set([first.serialNumber]), 'an unfinished rotation keeps the last pair')
+  const notReloaded = () => warnings.filter((line) => /not reloaded/.test(JSON.stringify(line)))
+  t.match(notReloaded(), [
+    [/certificates not reloaded/, { reason: /key does not belong to the certificate/ }],
+  ])
+  rotate({ 'tls.crt': second.cert, 'tls.key': first.key, 'ca.crt': ca })
+  t.match((await call()).text, 'welcome')
+  t.equal(notReloaded().length, 1, 'one warning for one reason')
 
   serials.length = 0
   rotate(secretOf(second, ca))

@@ -295,6 +295,7 @@ export class VmcpEngine {
     return configureBackend(backend, config, {
       outgoing: this.outgoing,
       authServer: this.#options.authServer,
+      log: this.#options.log,
     })
   }
 

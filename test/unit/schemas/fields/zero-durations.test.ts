@@ -172,7 +172,10 @@ await t.test('the timers of the runtime get what a timer takes, however short or
     const config = parseVmcpConfig(JSON.stringify(file('operational', operational, { codeMode })))
     const [backend] = config.backends ?? []
     if (!backend || !config.codeMode) throw new Error('the file has a backend and code mode')
-    t.equal(configureBackend(backend, config, { outgoing, authServer: undefined }).ready?.timeoutMs, ms)
+    t.equal(
+      configureBackend(backend, config, { outgoing, authServer: undefined, log: silentLog }).ready?.timeoutMs,
+      ms,
+    )
     t.match(healthSettings(config), { intervalMs: ms, timeoutMs: 0 })
     t.equal(scriptSettings(config.codeMode).toolCallTimeoutMs, ms)
   }
