@@ -26,7 +26,7 @@ t.test('the state of a replaced backend is rejected, even if no quota is left', 
     requestState: result.requestState,
     inputResponses: Object.fromEntries(Object.keys(result.inputRequests).map((key) => [key, reply])),
   }
-  await vmcp.reload(vmcpConfig({ fixture: second.url }, settings))
+  vmcp.reload(vmcpConfig({ fixture: second.url }, settings))
   const stale = await stateless(vmcp.url, 'tools/call', retry, { capabilities })
   t.match(stale, { status: 400, response: { error: { code: -32602 } } })
 })
