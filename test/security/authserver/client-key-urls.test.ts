@@ -111,6 +111,18 @@ t.test('old keys are used for an hour while the host does not respond', async (t
   t.equal(await self.ask(), '200')
 })
 
+t.test('old keys are not used when the host no longer publishes them', async (t) => {
+  for (const response of [{ status: 404, body: {} }, { body: { keys: [] } }]) {
+    const self = await start(t)
+    t.equal(await self.ask(), '200')
+    self.response = response
+    self.rig.pass(601_000)
+    t.equal(await self.ask(), '401 invalid_client')
+    t.equal(await self.ask(), '401 invalid_client')
+    t.equal(self.host.seen.length, 2)
+  }
+})
+
 t.test('a redirect, a large set and a set without usable keys are rejected', async (t) => {
   const target = await startLoopback(() => setOf(key))
   t.teardown(() => target.close())

@@ -1,5 +1,5 @@
 /** The proxy's client without a user: required settings, conflicting settings, and when files are read. */
-import { generateKeyPairSync } from 'node:crypto'
+import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -31,7 +31,8 @@ function violations(input: ProxyInput, env: Record<string, string> = {}): string
 }
 
 const ecKey = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
-const keyFile = file('ec.pem', ecKey.export({ type: 'pkcs8', format: 'pem' }).toString())
+const pem = (key: KeyObject): string => key.export({ type: 'pkcs8', format: 'pem' }).toString()
+const keyFile = file('ec.pem', pem(ecKey))
 const machine: ProxyInput = {
   remoteAuth: true,
   remoteAuthGrant: 'client_credentials',
@@ -58,6 +59,13 @@ await t.test('client_credentials: the client has a secret or a key, read for eac
   file('machine-secret', '')
   t.equal(read().clientSecret, 'two', 'an empty file keeps the last secret')
   t.match(client({ remoteAuthPrivateKeyFile: keyFile })(), { clientId: 'job', privateKey: { alg: 'ES256' } })
+  const rotated = file('rotated.pem', pem(ecKey))
+  const sign = client({ remoteAuthPrivateKeyFile: rotated })
+  t.match(sign(), { privateKey: { alg: 'ES256' } })
+  file('rotated.pem', pem(generateKeyPairSync('ed25519').privateKey))
+  t.match(sign(), { privateKey: { alg: 'EdDSA' } })
+  file('rotated.pem', 'half a key')
+  t.match(sign(), { privateKey: { alg: 'EdDSA' } }, 'an invalid file keeps the last key')
   const { remote } = resolve({ remoteAuth: true })
   t.equal(remote.kind === 'oauth' ? remote.machineClient : 'none', undefined, 'a user by default')
   const tokenUrl = 'https://i.example/token'

@@ -1,0 +1,30 @@
+/** Claims in which the groups and roles of another issuer are renamed, and in which foreign ones are removed. */
+import t from 'tap'
+import { claimRenamer, foreignGroupRemover } from '../../../runtime/incoming/prefixes.ts'
+
+const issuer = { issuer: 'https://ci.example', audience: 'me' }
+
+/** Each claim that policies or decision points read as groups or roles. */
+const groupClaims = ['groups', 'roles', 'cognito:groups', 'mgroups', 'mroles']
+
+t.test('each claim with groups gets the prefix, and no other claim does', async (t) => {
+  for (const name of groupClaims) {
+    const renamed = claimRenamer(issuer)({ sub: 'ci', [name]: ['admin'], scope: 'admin' })
+    t.strictSame(
+      renamed,
+      {
+        sub: 'https://ci.example#ci',
+        [name]: ['https://ci.example#admin'],
+        scope: 'admin',
+      },
+      name,
+    )
+  }
+})
+
+t.test('foreign groups are removed from each claim with groups', async (t) => {
+  for (const name of groupClaims) {
+    const kept = foreignGroupRemover([issuer])({ sub: 'a', [name]: ['https://ci.example#admin', 'admin'] })
+    t.strictSame(kept, { sub: 'a', [name]: ['admin'] }, name)
+  }
+})
