@@ -12,7 +12,6 @@ import {
   hintedTokens,
   hintFor,
   type OAuthClient,
-  OAuthClientError,
   type TokenSet,
 } from '../../oauth/index.ts'
 import { uriOf } from './kept-login.ts'

@@ -312,12 +312,8 @@ const rows: readonly Row[] = [
     hosts: ['webhook.example'],
     async run(t) {
       const settings = { url: 'https://webhook.example/decide', timeout: '10s', insecureSkipVerify: false }
-      const post = makeJsonPost(settings, {
-        who: 'webhook a',
-        field: 'webhooks',
-        maxAnswerBytes: 1_024,
-        log: silentLog,
-      })
+      const options = { who: 'webhook a', field: 'webhooks', maxAnswerBytes: 1_024, log: silentLog }
+      const post = makeJsonPost(settings, options)
       t.match(String(await post.post('{}', {}, undefined)), 'allow')
       await post.close()
     },
