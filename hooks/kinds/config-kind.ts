@@ -86,8 +86,7 @@ function check<K extends KindName>(kind: ConfigKind<K>, context: SyncContext<K>)
 }
 
 function currentHash<K extends KindName>(kind: ConfigKind<K>, context: SyncContext<K>): string {
-  const reread = kind.rereadSecrets?.(context.parent) ?? []
-  const secrets = (kind.secrets?.(context.parent) ?? []).filter((ref) => !reread.includes(ref))
+  const secrets = without(kind.secrets?.(context.parent) ?? [], kind.rereadSecrets?.(context.parent) ?? [])
   const bundles = kind.caBundles?.(context.parent) ?? []
   return hashOf({
     spec: context.parent.spec,
@@ -95,6 +94,16 @@ function currentHash<K extends KindName>(kind: ConfigKind<K>, context: SyncConte
     ...(bundles.length > 0 && {
       configMaps: context.configMapRevision(bundles.map(({ configMapRef }) => configMapRef.name)),
     }),
+  })
+}
+
+/** Removes each item of `reread` once: another field may refer to the same Secret and need new pods. */
+function without(all: readonly SecretRef[], reread: readonly SecretRef[]): readonly SecretRef[] {
+  const left = [...reread]
+  return all.filter(({ name, key }) => {
+    const index = left.findIndex((ref) => ref.name === name && ref.key === key)
+    if (index !== -1) left.splice(index, 1)
+    return index === -1
   })
 }
 

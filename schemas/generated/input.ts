@@ -585,9 +585,10 @@ export type ModelCache = Omit<filled.ModelCache, "enabled" | "size" | "accessMod
   readonly accessMode?: "ReadWriteOnce" | "ReadWriteMany"
 }
 
-export type OAuth2UpstreamConfig = Omit<filled.OAuth2UpstreamConfig, "tokenResponseMapping" | "userInfo"> & {
+export type OAuth2UpstreamConfig = Omit<filled.OAuth2UpstreamConfig, "tokenResponseMapping" | "userInfo" | "clientAuth"> & {
   readonly tokenResponseMapping?: TokenResponseMapping
   readonly userInfo?: UserInfoConfig
+  readonly clientAuth?: ClientAuth
 }
 
 export type OAuth2UpstreamFile = Omit<filled.OAuth2UpstreamFile, "tokenResponseMapping" | "userInfo"> & {
@@ -595,9 +596,10 @@ export type OAuth2UpstreamFile = Omit<filled.OAuth2UpstreamFile, "tokenResponseM
   readonly userInfo?: UserInfoConfig
 }
 
-export type OIDCUpstreamConfig = Omit<filled.OIDCUpstreamConfig, "scopes" | "userInfoOverride"> & {
+export type OIDCUpstreamConfig = Omit<filled.OIDCUpstreamConfig, "scopes" | "userInfoOverride" | "clientAuth"> & {
   readonly scopes?: readonly string[]
   readonly userInfoOverride?: UserInfoConfig
+  readonly clientAuth?: ClientAuth
 }
 
 export type OIDCUpstreamFile = Omit<filled.OIDCUpstreamFile, "scopes" | "userInfoOverride"> & {

@@ -1705,6 +1705,8 @@ export type OAuth2UpstreamConfig = {
   readonly userInfo?: UserInfoConfig
   /** Client secret; optional for public PKCE clients. */
   readonly clientSecretRef?: SecretRef
+  /** Authentication at the token endpoint. Default: the client secret, if there is one. */
+  readonly clientAuth?: ClientAuth
   /** Dynamic client registration at run time; mutually exclusive with clientId. */
   readonly dcrConfig?: DcrConfig
 }
@@ -1735,6 +1737,8 @@ export type OAuth2UpstreamFile = {
   readonly clientSecretEnv?: string
   /** File that holds the client secret; overrides clientSecretEnv. */
   readonly clientSecretFile?: string
+  /** Authentication at the token endpoint. Default: the client secret, if there is one. */
+  readonly clientAuth?: RuntimeClientAuth
   /** Dynamic client registration at run time; mutually exclusive with clientId. */
   readonly dcrConfig?: DcrFile
 }
@@ -1759,6 +1763,8 @@ export type OIDCUpstreamConfig = {
   readonly userInfoOverride?: UserInfoConfig
   /** Client secret; optional for public PKCE clients. */
   readonly clientSecretRef?: SecretRef
+  /** Authentication at the token endpoint. Default: the client secret, if there is one. */
+  readonly clientAuth?: ClientAuth
 }
 
 /** An OpenID Connect provider. */
@@ -1783,6 +1789,8 @@ export type OIDCUpstreamFile = {
   readonly clientSecretEnv?: string
   /** File that holds the client secret; overrides clientSecretEnv. */
   readonly clientSecretFile?: string
+  /** Authentication at the token endpoint. Default: the client secret, if there is one. */
+  readonly clientAuth?: RuntimeClientAuth
 }
 
 /** Object metadata. */
@@ -2988,6 +2996,8 @@ export type UpstreamProvider = {
   readonly oauth2Config?: OAuth2UpstreamConfig
   /** Trust anchors of this provider's endpoints, in addition to the system's. Changes apply without a restart. */
   readonly caBundleRef?: CABundleSource
+  /** Secret of type kubernetes.io/tls with the client certificate for this provider's endpoints (mutual TLS). Reloaded when it changes. */
+  readonly clientCertificateSecretRef?: ObjectRef
 }
 
 /** An upstream identity provider. */
@@ -3002,6 +3012,10 @@ export type UpstreamProviderFile = {
   readonly oauth2Config?: OAuth2UpstreamFile
   /** File with trust anchors of this provider's endpoints (PEM), in addition to the system's. Reloaded when it changes. */
   readonly caBundlePath?: string
+  /** PEM file with the client certificate for this provider's endpoints (mutual TLS). Reloaded when it changes. */
+  readonly clientCertificatePath?: string
+  /** PEM file with the private key of the client certificate. */
+  readonly clientKeyPath?: string
 }
 
 /** Userinfo request. */

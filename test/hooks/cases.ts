@@ -382,6 +382,47 @@ const virtualServers: Record<string, () => Request> = {
         virtual(),
       ).ready(),
     ),
+  'VirtualMCPServer/upstream-credentials': () =>
+    door(
+      world(
+        oidcConfig(),
+        clientCertificate,
+        virtual({
+          incomingAuth: {
+            type: 'oidc',
+            oidcConfigRef: {
+              name: 'login',
+              audience: 'https://door.example.com',
+              resourceUrl: 'https://door.example.com',
+            },
+          },
+          authServerConfig: embedded({
+            upstreamProviders: [
+              {
+                name: 'corp',
+                type: 'oidc',
+                oidcConfig: {
+                  issuerUrl: 'https://corp.example.com',
+                  clientId: 'door',
+                  clientAuth: { method: 'privateKeyJwt', privateKeyRef: { name: 'tokens', key: 'api' } },
+                },
+                clientCertificateSecretRef: { name: 'remote-client' },
+              },
+              {
+                name: 'hub',
+                type: 'oauth2',
+                oauth2Config: {
+                  authorizationEndpoint: 'https://hub.example.com/authorize',
+                  tokenEndpoint: 'https://hub.example.com/token',
+                  clientId: 'door',
+                  clientAuth: { method: 'federated', serviceAccountToken: {} },
+                },
+              },
+            ],
+          }),
+        }),
+      ).ready(),
+    ),
   'VirtualMCPServer/client-auth': () =>
     door(
       world(

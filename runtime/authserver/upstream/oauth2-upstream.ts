@@ -52,6 +52,7 @@ import {
   type Upstream,
   type UpstreamLogin,
 } from './upstream.ts'
+import { upstreamClient } from './upstream-client.ts'
 import { fetchUserInfo } from './user-info.ts'
 
 /** The provider's endpoints and its own document. */
@@ -69,6 +70,7 @@ export class OAuth2Upstream implements Upstream {
   readonly #config: OAuth2UpstreamSettings
   readonly #parts: RegistrationParts
   readonly #hint: ReturnType<typeof hintFor>
+  readonly #readClient: () => OAuthClient
   readonly #endpoints: BackgroundLookup<Endpoints>
   /** Runs from the start, so that a rejected registration is reported before the first login. */
   readonly #registering: BackgroundLookup<UpstreamRegistration> | undefined
@@ -84,6 +86,7 @@ export class OAuth2Upstream implements Upstream {
     this.#config = config
     this.#parts = parts
     const { now } = parts
+    this.#readClient = upstreamClient(config, { now, audience: config.tokenEndpoint })
     const log = parts.log.child({ upstream: config.name })
     this.#endpoints = new BackgroundLookup<Endpoints>({
       find: () => findEndpoints(config, parts),
@@ -211,8 +214,8 @@ export class OAuth2Upstream implements Upstream {
   }
 
   async #credentials(): Promise<{ client: OAuthClient; registration?: UpstreamRegistration }> {
-    const { dcr, clientId = '', clientSecret } = this.#config
-    if (!dcr) return { client: hintedClient(this.#hint, { clientId, clientSecret: clientSecret?.() }) }
+    const { dcr } = this.#config
+    if (!dcr) return { client: hintedClient(this.#hint, this.#readClient()) }
     const registration = await this.#register(await this.#registrationTarget(dcr))
     return { registration, client: registration }
   }

@@ -41,6 +41,7 @@ import {
   type Upstream,
   type UpstreamLogin,
 } from './upstream.ts'
+import { upstreamClient } from './upstream-client.ts'
 import { fetchUserInfo } from './user-info.ts'
 
 type OidcMetadata = ServerMetadata & {
@@ -61,6 +62,7 @@ export class OidcUpstream implements Upstream {
   readonly #subjectClaim: string
   readonly #metadata: BackgroundLookup<OidcMetadata>
   readonly #keys: RemoteKeys
+  readonly #readClient: () => OAuthClient
 
   constructor(given: OidcUpstreamConfig, parts: ProviderParts) {
     const { fetch, now } = parts
@@ -68,6 +70,7 @@ export class OidcUpstream implements Upstream {
     this.#hint = hintFor(given.provider)
     this.#config = { ...given, scopes: hintedScopes(this.#hint, given.scopes) }
     this.#log = parts.log.child({ upstream: given.name })
+    this.#readClient = upstreamClient(given, { now })
     this.#subjectClaim = given.subjectClaim === '' ? 'sub' : given.subjectClaim
     this.#metadata = new BackgroundLookup<OidcMetadata>({
       find: async () => requireEndpoints(await discoverServer(given.issuerUrl, { fetch, need: 'jwks_uri' })),
@@ -161,8 +164,7 @@ export class OidcUpstream implements Upstream {
   }
 
   #client(): OAuthClient {
-    const { clientId, clientSecret } = this.#config
-    return hintedClient(this.#hint, { clientId, clientSecret: clientSecret?.() })
+    return hintedClient(this.#hint, this.#readClient())
   }
 
   async #verify(
