@@ -17,6 +17,7 @@ import {
   type ObjectRef,
   type RedisTls,
   type SecretRef,
+  type UpstreamFilter,
   type UpstreamProvider,
 } from '../../schemas/index.ts'
 import type { Conditions, SyncFailure } from '../sync/conditions.ts'
@@ -36,6 +37,7 @@ export interface AuthServerTarget {
   /** Scopes that the incoming OIDC reference advertises. Empty means the server's default set. */
   readonly scopes: readonly string[]
   readonly primaryUpstreamProvider: string | undefined
+  readonly upstreamFilter?: UpstreamFilter | undefined
   readonly clusterDomain: string
   /** True when clients connect through a Gateway or an Ingress. */
   readonly behindEdge: boolean
@@ -74,6 +76,7 @@ export function authServerPart(
       file: 'secret',
     }),
     primaryUpstreamProvider: target.primaryUpstreamProvider,
+    upstreamFilter: target.upstreamFilter,
     tokenLifespans: config.tokenLifespans,
     clients: clientsPart(config.clients, needs),
     storage: storagePart(config, target),

@@ -100,6 +100,8 @@ export type AuthServerFile = {
   readonly clients?: readonly DeclaredClientFile[]
   /** Identity providers to which login is delegated. At least one is required unless clients is set. */
   readonly upstreamProviders: readonly UpstreamProviderFile[]
+  /** Upstream providers that a user signs in to, by group. Without it, every user signs in to all. */
+  readonly upstreamFilter?: UpstreamFilter
 }
 
 /** Redis settings. */
@@ -2972,6 +2974,24 @@ export type ToolOverride = {
   readonly annotations?: ToolAnnotations
 }
 
+/** Selects upstream providers by the user's groups. */
+export type UpstreamFilter = {
+  /** Claim of the first upstream that lists the user's groups: an ID token claim, or for type oauth2 a member of the userinfo or token response. */
+  readonly claim: string
+  /** A user gets the providers of every rule that lists one of the user's groups. */
+  readonly rules: readonly UpstreamFilterRule[]
+  /** Providers for users whose groups match no rule. Default: only the first, which every user signs in to. */
+  readonly defaultUpstreams?: readonly string[]
+}
+
+/** Providers for groups. */
+export type UpstreamFilterRule = {
+  /** Groups, compared exactly. */
+  readonly groups: readonly string[]
+  /** Names of upstream providers. */
+  readonly upstreamProviders: readonly string[]
+}
+
 /** The access token of an upstream provider, sent as a bearer token. */
 export type UpstreamInjectConfig = {
   /** Upstream provider whose access token is injected. */
@@ -3141,6 +3161,8 @@ export type VirtualMCPServerSpec = {
   readonly outgoingAuth?: OutgoingAuth
   /** Embedded authorization server. It becomes the incoming OIDC provider; its issuer must match the issuer of the OIDC config. */
   readonly authServerConfig?: EmbeddedAuthServerConfig
+  /** Upstream providers of authServerConfig that a user signs in to, by group. Without it, every user signs in to all. */
+  readonly authServerUpstreamFilter?: UpstreamFilter
   /** Behavior of the virtual server: the tools that it shows and their names, workflows, limits, health checks, audit. */
   readonly config?: VirtualMCPConfig
   /** Existing EmbeddingServer, used by the optimizer. */

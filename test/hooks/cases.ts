@@ -382,6 +382,33 @@ const virtualServers: Record<string, () => Request> = {
         virtual(),
       ).ready(),
     ),
+  'VirtualMCPServer/upstream-filter': () =>
+    door(
+      world(
+        oidcConfig(),
+        virtual({
+          incomingAuth: {
+            type: 'oidc',
+            oidcConfigRef: {
+              name: 'login',
+              audience: 'https://door.example.com',
+              resourceUrl: 'https://door.example.com',
+            },
+          },
+          authServerConfig: embedded({
+            upstreamProviders: ['corp', 'crm', 'wiki'].map((name) => ({
+              name,
+              type: 'oidc',
+              oidcConfig: { issuerUrl: `https://${name}.example.com`, clientId: 'door' },
+            })),
+          }),
+          authServerUpstreamFilter: {
+            rules: [{ groups: ['sales', 'support'], upstreamProviders: ['crm', 'wiki'] }],
+            defaultUpstreams: ['wiki'],
+          },
+        }),
+      ).ready(),
+    ),
   'VirtualMCPServer/upstream-credentials': () =>
     door(
       world(

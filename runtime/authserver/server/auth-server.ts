@@ -104,7 +104,8 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
     isDeclaredSince: (clientId, sinceSec) => declared.isDeclaredSince(clientId, sinceSec),
   })
   const keys = (): KeyRing => ringHolder.ring
-  const upstreamParts = { now, log, state, issuer: config.issuer }
+  const groupClaim = config.upstreamFilter?.claim
+  const upstreamParts = { now, log, state, issuer: config.issuer, groupClaim }
   const upstreams: readonly Upstream[] = config.upstreams.map((upstream) =>
     upstream.type === 'oidc'
       ? new OidcUpstream(upstream, { ...upstreamParts, fetch: fetches.upstream(upstream) })

@@ -35,6 +35,8 @@ import {
   typedServer,
 } from '../../oauth/index.ts'
 import { createHash } from 'node:crypto'
+import { isFields } from '../../../schemas/index.ts'
+import { groupsIn } from '../model/offered.ts'
 import type { UpstreamRegistration, UpstreamTokensRecord } from '../model/records.ts'
 import {
   discoverForRegistration,
@@ -178,7 +180,7 @@ export class OAuth2Upstream implements Upstream {
       codeGrant({ server, client, fetch, now, code, redirectUri, codeVerifier, map: this.#mapOf('login') }),
     )
     const response = { accessToken: tokens.accessToken, body: body() }
-    const identity = await readIdentity(this.#config, response, this.#parts.fetch)
+    const identity = await readIdentity(this.#config, response, this.#parts)
     const account = { provider: name, subject: identity.subject, obtainedAtMs: now() }
     return { identity, tokens: toUpstreamTokens(account, tokens) }
   }
@@ -247,15 +249,18 @@ export class OAuth2Upstream implements Upstream {
 async function readIdentity(
   { identityFromToken, userInfo }: OAuth2UpstreamSettings,
   { accessToken, body }: { readonly accessToken: string; readonly body: unknown },
-  fetch: Fetch,
+  { fetch, groupClaim }: RegistrationParts,
 ): Promise<Identity> {
-  if (identityFromToken) return readIdentityFromBody(identityFromToken, body)
+  if (identityFromToken) {
+    const groups = groupsIn(isFields(body) ? body : {}, groupClaim)
+    return { ...readIdentityFromBody(identityFromToken, body), groups }
+  }
   if (!userInfo) return { subject: synthesizeSubject(accessToken), synthesized: true }
   const info = await fetchUserInfo(userInfo, accessToken, fetch)
-  const { subject } = info
+  const { subject, name, email } = info
   if (subject === undefined)
     throw new OAuthClientError('protocol', 'the userinfo endpoint returned no subject')
-  return { ...info, subject, synthesized: false }
+  return { subject, name, email, synthesized: false, groups: groupsIn(info.claims, groupClaim) }
 }
 
 function readIdentityFromBody(

@@ -30,6 +30,7 @@ import {
   type TokenSet,
   verifyIdToken,
 } from '../../oauth/index.ts'
+import { groupsIn } from '../model/offered.ts'
 import type { UpstreamTokensRecord } from '../model/records.ts'
 import { BackgroundLookup, notDiscovered } from './background-lookup.ts'
 import {
@@ -146,6 +147,7 @@ export class OidcUpstream implements Upstream {
       subject,
       synthesized: false,
       authTimeSec,
+      groups: groupsIn(claims, this.#parts.groupClaim),
       ...(await this.#readUser(claims, tokens)),
     }
     const account = { provider: this.#config.name, subject, obtainedAtMs: now() }

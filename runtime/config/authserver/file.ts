@@ -197,6 +197,7 @@ function convert(file: AuthServerFile, reader: Reader): AuthServerConfig {
     ...(file.primaryUpstreamProvider === undefined
       ? {}
       : { primaryUpstreamProvider: file.primaryUpstreamProvider }),
+    ...(file.upstreamFilter && { upstreamFilter: file.upstreamFilter }),
     ...(cimd?.enabled
       ? {
           cimd: {

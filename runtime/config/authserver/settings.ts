@@ -7,7 +7,7 @@
  * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer and Limits; RFC
  * 8414 section 2 (issuer).
  */
-import type { RuntimeClientAuth } from '../../../schemas/index.ts'
+import type { RuntimeClientAuth, UpstreamFilter } from '../../../schemas/index.ts'
 import type { AssertionAlg, JsonRecord, ProviderId } from '../../oauth/index.ts'
 import type { RedisStoreConfig } from '../../store/index.ts'
 
@@ -50,6 +50,8 @@ export interface AuthServerConfig {
   /** Clients that get tokens for themselves. */
   readonly clients?: readonly DeclaredClientSettings[]
   readonly primaryUpstreamProvider?: string
+  /** Selects upstreams by the user's groups. Absent: every user signs in to all. */
+  readonly upstreamFilter?: UpstreamFilter
   /** Read by the host: requests to the backend carry neither the client's nor an upstream credential. */
   readonly disableUpstreamTokenInjection: boolean
   readonly storage: StorageSettings
