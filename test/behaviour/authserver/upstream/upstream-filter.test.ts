@@ -4,6 +4,10 @@ import { parseAuthServerConfig } from '../../../../runtime/config/authserver/fil
 import type { AuthServerConfig, OAuth2UpstreamSettings } from '../../../../runtime/config/index.ts'
 import { corp, type Rig, startAuthServer } from '../../../helpers/authserver/authserver.ts'
 import { type Hub, startHub } from '../../../helpers/authserver/oauth2-peer.ts'
+import { startRawBackend } from '../../../helpers/mcp/raw-backend.ts'
+import { stateless } from '../../../helpers/mcp/wire.ts'
+import { vmcpConfig } from '../../../helpers/vmcp/vmcp.ts'
+import { startVmcp } from '../../../../runtime/vmcp/index.ts'
 import { callerOf, TestClient, webRedirect } from '../../../helpers/authserver/test-client.ts'
 
 type Filter = NonNullable<AuthServerConfig['upstreamFilter']>
@@ -151,6 +155,23 @@ t.test('filter: the page of connected accounts rejects a provider of other group
   t.equal(await self.rig.server.upstreamTokens.get(caller, 'desk'), undefined)
 })
 
+t.test('filter: a connection that began before a group change stores no tokens', async (t) => {
+  const account = { groups: ['sales'] }
+  const self = await start(t, account)
+  const { rig, hub } = self
+  const client = self.client.with()
+  const { caller } = await client.signIn()
+  const accounts = await client.browser.open(new URL(`${rig.issuer}/oauth/accounts`))
+  const atHub = `${hub.url}/authorize`
+  const begun = await client.browser.send(accounts, { provider: 'hub', action: 'connect' }, atHub)
+  t.ok(begun.url.href.startsWith(atHub))
+  account.groups = ['engineering']
+  await self.client.with().signIn()
+  const end = await client.browser.open(begun.url)
+  t.match(end.url.href, /\/oauth\/accounts\?problem=hub$/)
+  t.equal(await rig.server.upstreamTokens.get(caller, 'hub'), undefined)
+})
+
 t.test('filter: a page for another user does not add a provider', async (t) => {
   const account = { oid: 'alice', groups: ['sales', 'engineering'] }
   const self = await start(t, account, filter, 'oid')
@@ -207,6 +228,40 @@ for (const { title, config } of [
     t.ok(await upstreamTokens.get(callerOf(access), 'hub'))
     t.equal(await upstreamTokens.get(callerOf(access), 'desk'), undefined)
   })
+
+t.test('filter: a virtual server hides the tools that need a provider of other groups', async (t) => {
+  const account = { groups: ['sales'] }
+  const { rig, client } = await start(t, account)
+  const [crm, code] = await Promise.all([startRawBackend(), startRawBackend()])
+  const { issuer, resource } = rig
+  const inject = (providerName: string) =>
+    ({ type: 'upstream_inject', upstreamInject: { providerName } }) as const
+  const vmcp = await startVmcp(
+    vmcpConfig(
+      { crm: crm.url, code: code.url },
+      {
+        incomingAuth: {
+          type: 'oidc',
+          oidc: { issuer, audience: resource, clientId: 'gateway', resource },
+        },
+        outgoingAuth: { source: 'inline', backends: { crm: inject('hub'), code: inject('desk') } },
+        operational: { failureHandling: { partialFailureMode: 'fail' } },
+      },
+    ),
+    { port: 0, graceMs: 200, authServer: { ...rig.server, config: rig.config } },
+  )
+  t.teardown(() => Promise.all([vmcp.close(), crm.close(), code.close()]))
+  const tools = async (token: string): Promise<string> => {
+    const headers = { authorization: `Bearer ${token}` }
+    const { text } = await stateless(vmcp.url, 'tools/list', {}, { headers })
+    return ['crm_echo', 'code_echo'].filter((name) => text.includes(`"${name}"`)).join()
+  }
+  const seller = await client.with().signIn()
+  t.equal(await tools(seller.access), 'crm_echo')
+  account.groups = ['engineering']
+  const engineer = await client.with().signIn()
+  t.equal(await tools(engineer.access), 'code_echo')
+})
 
 t.test('filter: unknown names and empty rules are errors of the file', async (t) => {
   const parse = (upstreamFilter: object) =>
