@@ -16,6 +16,7 @@ export {
   type UnknownBackend,
   unknownBackends,
   type WorkflowDefinition,
+  unknownUpstreams,
 } from './validation/backend-names.ts'
 export { clientKeyViolations, hasPrivateMembers } from './certificate/client-keys.ts'
 export { type CelProgram, compileBoundedCel, compileCel } from './validation/cel.ts'
@@ -81,7 +82,6 @@ export {
 export { prefixedName, reservedOverrides, reservedTools } from './validation/reserved-tools.ts'
 export { pinScheme, runtimeToolLock } from './tool-lock.ts'
 export { isSwitchedOn, switchViolation } from './switches.ts'
-export { unknownUpstreams } from './validation/upstream-filter.ts'
 export { below, formatViolations, nearest, type Violation, shapeOf } from './validation/violations.ts'
 export { apiGroup, apiVersion, category, type KindInfo, type PrinterColumn } from './schema.ts'
 export {

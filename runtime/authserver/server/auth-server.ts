@@ -104,8 +104,7 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
     isDeclaredSince: (clientId, sinceSec) => declared.isDeclaredSince(clientId, sinceSec),
   })
   const keys = (): KeyRing => ringHolder.ring
-  const groupClaim = config.upstreamFilter?.claim
-  const upstreamParts = { now, log, state, issuer: config.issuer, groupClaim }
+  const upstreamParts = { now, log, state, issuer: config.issuer, groupClaim: config.upstreamFilter?.claim }
   const upstreams: readonly Upstream[] = config.upstreams.map((upstream) =>
     upstream.type === 'oidc'
       ? new OidcUpstream(upstream, { ...upstreamParts, fetch: fetches.upstream(upstream) })

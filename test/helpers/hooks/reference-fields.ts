@@ -37,7 +37,9 @@ const resources: ReadonlyMap<string, string> = new Map([
 ])
 
 export function resourceOf(field: string): string | undefined {
-  return /^secrets$|[sS]ecret(Key)?Refs?$|[sS]ecretName$|^passwordRef$|^initialAccessTokenRef$/.test(field)
+  return /^secrets$|[sS]ecret(Key)?Refs?$|[sS]ecretName$|^passwordRef$|^privateKeyRef$|^initialAccessTokenRef$/.test(
+    field,
+  )
     ? 'secrets'
     : resources.get(field)
 }
