@@ -1,8 +1,8 @@
 /** Type `clientCredentials`: a token that the gateway obtains for itself. */
 import type { ClientAuth, ClientCredentialsConfig } from '../../schemas/index.ts'
 import { definedFields } from '../base/kube.ts'
-import { clientAuthPart, secretPath } from './client.ts'
-import { definedItems, type ExternalAuthModule } from './module.ts'
+import { clientAuthPart, secretPath } from '../runtime-config/client-auth.ts'
+import { credentialFiles, definedItems, type ExternalAuthModule } from './module.ts'
 
 export const clientCredentials: ExternalAuthModule = {
   validate: () => [],
@@ -16,8 +16,14 @@ export const clientCredentials: ExternalAuthModule = {
       issuer,
       tokenUrl,
       clientId,
-      clientSecretPath: clientSecretRef && secretPath('client-secret', clientSecretRef, target),
-      clientAuth: clientAuthPart(clientAuthOf(config), 'client', issuer ?? tokenUrl ?? '', target),
+      clientSecretPath:
+        clientSecretRef && secretPath('client-secret', clientSecretRef, credentialFiles(target)),
+      clientAuth: clientAuthPart(
+        clientAuthOf(config),
+        'client',
+        issuer ?? tokenUrl ?? '',
+        credentialFiles(target),
+      ),
       scopes,
       resource,
       audience,

@@ -8,7 +8,7 @@ import {
   type OAuth2UpstreamConfig,
   type Violation,
 } from '../../schemas/index.ts'
-import { authServerSecrets, clientSecrets } from '../runtime-config/auth-server.ts'
+import { authServerSecrets, rereadSecrets } from '../runtime-config/auth-server.ts'
 import type { Conditions } from '../sync/conditions.ts'
 import type { ExternalAuthModule } from './module.ts'
 
@@ -16,7 +16,7 @@ export const embeddedAuthServer: ExternalAuthModule = {
   validate: ({ embeddedAuthServer: config }) =>
     config ? authServerViolations(config, 'spec.embeddedAuthServer') : [],
   secrets: ({ embeddedAuthServer: config }) => (config ? authServerSecrets(config) : []),
-  rereadSecrets: ({ embeddedAuthServer: config }) => clientSecrets(config?.clients),
+  rereadSecrets: ({ embeddedAuthServer: config }) => (config ? rereadSecrets(config) : []),
   toRuntime: () => ({ value: undefined }),
 }
 

@@ -5,6 +5,7 @@
  * from the pod and refers to them by the names of their variables.
  */
 import type { input, MCPExternalAuthConfigSpec, Violation, SecretRef } from '../../schemas/index.ts'
+import type { CredentialFiles } from '../runtime-config/client-auth.ts'
 import type { PodNeeds } from '../runtime-config/needs.ts'
 import type { ConfigPart } from '../sync/conditions.ts'
 import type { HookSettings } from '../base/settings.ts'
@@ -37,6 +38,15 @@ export interface ExternalAuthModule {
     spec: MCPExternalAuthConfigSpec,
     target: StrategyTarget,
   ) => ConfigPart<Strategy | undefined>
+}
+
+/** Places the files of the MCPExternalAuthConfig. */
+export function credentialFiles({ needs, name }: StrategyTarget): CredentialFiles {
+  return {
+    needs,
+    volume: (file) => `external-auth-${file}-${name}`,
+    directory: (file) => `/etc/gatehouse/external-auth/${name}/${file}`,
+  }
 }
 
 /** Drops undefined references. */

@@ -7,9 +7,9 @@
  */
 import { type OboConfig, parseDuration, type Violation } from '../../schemas/index.ts'
 import { failed } from '../sync/conditions.ts'
-import { type ExternalAuthModule, definedItems, subjectProvider } from './module.ts'
+import { credentialFiles, type ExternalAuthModule, definedItems, subjectProvider } from './module.ts'
 import { definedFields } from '../base/kube.ts'
-import { clientAuthPart } from './client.ts'
+import { clientAuthPart } from '../runtime-config/client-auth.ts'
 
 const defaultAuthority = 'https://login.microsoftonline.com'
 
@@ -39,7 +39,7 @@ export const obo: ExternalAuthModule = {
       clientSecretEnv:
         config.clientSecretRef &&
         needs.secretEnv(`GATEHOUSE_OBO_CLIENT_SECRET_${variable}`, config.clientSecretRef),
-      clientAuth: clientAuthPart(config.clientAuth, 'client', tokenUrl, target),
+      clientAuth: clientAuthPart(config.clientAuth, 'client', tokenUrl, credentialFiles(target)),
       audience: config.audience,
       scopes: config.scopes,
       subjectTokenProviderName: provider,

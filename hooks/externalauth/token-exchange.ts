@@ -1,8 +1,14 @@
 /** Type `tokenExchange`: RFC 8693. Expands short subject token types to full URNs. */
 import { failed } from '../sync/conditions.ts'
-import { type ExternalAuthModule, definedItems, noIdToken, subjectProvider } from './module.ts'
+import {
+  credentialFiles,
+  type ExternalAuthModule,
+  definedItems,
+  noIdToken,
+  subjectProvider,
+} from './module.ts'
 import { definedFields } from '../base/kube.ts'
-import { clientAuthPart } from './client.ts'
+import { clientAuthPart } from '../runtime-config/client-auth.ts'
 
 const urn = 'urn:ietf:params:oauth:token-type:'
 
@@ -28,7 +34,7 @@ export const tokenExchange: ExternalAuthModule = {
       audience: config.audience,
       clientId: config.clientId || undefined,
       clientSecretEnv: config.clientSecretRef && target.needs.secretEnv(variable, config.clientSecretRef),
-      clientAuth: clientAuthPart(config.clientAuth, 'client', config.tokenUrl, target),
+      clientAuth: clientAuthPart(config.clientAuth, 'client', config.tokenUrl, credentialFiles(target)),
       scopes: config.scopes,
       externalTokenHeaderName: config.externalTokenHeaderName || undefined,
       subjectProviderName: provider.value,

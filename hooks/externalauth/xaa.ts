@@ -3,9 +3,15 @@
  * upstreams.
  */
 import { failed } from '../sync/conditions.ts'
-import { type ExternalAuthModule, definedItems, noIdToken, subjectProvider } from './module.ts'
+import {
+  credentialFiles,
+  type ExternalAuthModule,
+  definedItems,
+  noIdToken,
+  subjectProvider,
+} from './module.ts'
 import { definedFields } from '../base/kube.ts'
-import { clientAuthPart } from './client.ts'
+import { clientAuthPart } from '../runtime-config/client-auth.ts'
 
 export const xaa: ExternalAuthModule = {
   validate: () => [],
@@ -41,8 +47,13 @@ export const xaa: ExternalAuthModule = {
       targetClientSecretEnv:
         targetClientSecretRef &&
         needs.secretEnv(`GATEHOUSE_XAA_TARGET_CLIENT_SECRET_${variable}`, targetClientSecretRef),
-      idpClientAuth: clientAuthPart(idpClientAuth, 'idp', config.idpTokenUrl, target),
-      targetClientAuth: clientAuthPart(targetClientAuth, 'target', config.targetAudience, target),
+      idpClientAuth: clientAuthPart(idpClientAuth, 'idp', config.idpTokenUrl, credentialFiles(target)),
+      targetClientAuth: clientAuthPart(
+        targetClientAuth,
+        'target',
+        config.targetAudience,
+        credentialFiles(target),
+      ),
       subjectProviderName: provider.value,
     })
     return { value: { type: 'xaa', xaa: settings } }

@@ -10,15 +10,20 @@ import {
   type AuthServerRedis,
   byText,
   type CABundleSource,
+  type ClientAuth,
   type DeclaredClient,
   type EmbeddedAuthServerConfig,
   type input,
+  type ObjectRef,
   type RedisTls,
   type SecretRef,
+  type UpstreamFilter,
   type UpstreamProvider,
 } from '../../schemas/index.ts'
 import type { Conditions, SyncFailure } from '../sync/conditions.ts'
 import { caKey } from '../references/resolve.ts'
+import { clientAuthPart, type CredentialFiles } from './client-auth.ts'
+import { clientCertificateKeys } from './client-certificate.ts'
 import { variablePart } from './header-forward.ts'
 import type { PodNeeds } from './needs.ts'
 import { definedFields } from '../base/kube.ts'
@@ -32,6 +37,7 @@ export interface AuthServerTarget {
   /** Scopes that the incoming OIDC reference advertises. If empty, the server uses its default set. */
   readonly scopes: readonly string[]
   readonly primaryUpstreamProvider: string | undefined
+  readonly upstreamFilter?: UpstreamFilter | undefined
   readonly clusterDomain: string
   /** True when clients connect through a Gateway or an Ingress. */
   readonly behindEdge: boolean
@@ -73,6 +79,7 @@ export function authServerPart(
       file: 'secret',
     }),
     primaryUpstreamProvider: target.primaryUpstreamProvider,
+    upstreamFilter: target.upstreamFilter,
     tokenLifespans: config.tokenLifespans,
     clients: clientsPart(config.clients, needs),
     storage: storagePart(config, target),
@@ -117,22 +124,49 @@ function clientsPart(
   }))
 }
 
-/** Lists the Secrets that the running server rereads. */
-export function clientSecrets(clients: readonly DeclaredClient[] | undefined): readonly SecretRef[] {
+function clientSecrets(clients: readonly DeclaredClient[] | undefined): readonly SecretRef[] {
   return clients?.flatMap(({ clientSecretRefs }) => clientSecretRefs ?? []) ?? []
 }
 
 function upstreamPart(upstream: UpstreamProvider, index: number, target: AuthServerTarget) {
-  const { name, type, oidcConfig, oauth2Config, caBundleRef } = upstream
+  const { name, type, oidcConfig, oauth2Config, caBundleRef, clientCertificateSecretRef } = upstream
+  const { needs } = target
+  const auth = (audience: string) =>
+    clientAuthPart((oidcConfig ?? oauth2Config)?.clientAuth, 'client', audience, upstreamFiles(name, needs))
   return {
     name,
     type,
-    ...(oidcConfig && { oidcConfig: withSecret(oidcConfig, name, target) }),
-    ...(oauth2Config && {
-      oauth2Config: withDcr(withSecret(oauth2Config, name, target), name, target.needs),
+    ...(oidcConfig && {
+      oidcConfig: definedFields({
+        ...withSecret(oidcConfig, name, target),
+        clientAuth: auth(oidcConfig.issuerUrl),
+      }),
     }),
-    ...(caBundleRef && { caBundlePath: bundlePath(caBundleRef, index, target.needs) }),
+    ...(oauth2Config && {
+      oauth2Config: definedFields({
+        ...withDcr(withSecret(oauth2Config, name, target), name, needs),
+        clientAuth: auth(oauth2Config.tokenEndpoint),
+      }),
+    }),
+    ...(caBundleRef && { caBundlePath: bundlePath(caBundleRef, index, needs) }),
+    ...(clientCertificateSecretRef && certificatePaths(name, clientCertificateSecretRef, needs)),
   }
+}
+
+function upstreamFiles(upstream: string, needs: PodNeeds): CredentialFiles {
+  return {
+    needs,
+    volume: (file) => `authserver-upstream-${file}-${upstream}`,
+    directory: (file) => `${directory}/upstreams/${upstream}/${file}`,
+  }
+}
+
+function certificatePaths(upstream: string, secret: ObjectRef, needs: PodNeeds) {
+  const files = upstreamFiles(upstream, needs)
+  const path = files.directory('certificate')
+  const items = clientCertificateKeys(secret).map(({ key }) => ({ key, path: key }))
+  needs.secretFiles(files.volume('certificate'), path, secret.name, items)
+  return { clientCertificatePath: `${path}/tls.crt`, clientKeyPath: `${path}/tls.key` }
 }
 
 /** Mounts the whole ConfigMap, so that the kubelet updates the file. */
@@ -142,12 +176,18 @@ function bundlePath({ configMapRef }: CABundleSource, index: number, needs: PodN
   return `${path}/${caKey(configMapRef.key)}`
 }
 
-function withSecret<T extends { readonly redirectUri?: string; readonly clientSecretRef?: SecretRef }>(
+function withSecret<
+  T extends {
+    readonly redirectUri?: string
+    readonly clientSecretRef?: SecretRef
+    readonly clientAuth?: ClientAuth
+  },
+>(
   given: T,
   upstream: string,
   target: AuthServerTarget,
-): Omit<T, 'clientSecretRef'> & { readonly redirectUri: string } {
-  const { clientSecretRef, ...rest } = given
+): Omit<T, 'clientSecretRef' | 'clientAuth'> & { readonly redirectUri: string } {
+  const { clientSecretRef, clientAuth: _, ...rest } = given
   const variable = `GATEHOUSE_UPSTREAM_CLIENT_SECRET_${variablePart(upstream)}`
   return {
     ...rest,
@@ -236,12 +276,23 @@ function tlsPart(tls: RedisTls | undefined, which: string, needs: PodNeeds) {
 
 /** Lists all Secrets that the block refers to. */
 export function authServerSecrets(config: EmbeddedAuthServerConfig): readonly SecretRef[] {
-  return [...restartSecrets(config), ...clientSecrets(config.clients)]
+  return [...restartSecrets(config), ...rereadSecrets(config)]
+}
+
+/** Lists the Secrets that the running server rereads. */
+export function rereadSecrets(config: EmbeddedAuthServerConfig): readonly SecretRef[] {
+  const upstream = config.upstreamProviders.flatMap(
+    ({ oidcConfig, oauth2Config, clientCertificateSecretRef: certificate }) => [
+      ...[(oidcConfig ?? oauth2Config)?.clientAuth?.privateKeyRef].filter((ref) => ref !== undefined),
+      ...(certificate ? clientCertificateKeys(certificate) : []),
+    ],
+  )
+  return [...clientSecrets(config.clients), ...upstream]
 }
 
 /**
- * Lists the Secrets that replace the pods when they change. The running server rereads declared clients' secrets, so
- * rotating a job's secret does not end any sessions.
+ * Lists the Secrets that replace the pods when they change. The running server rereads the other Secrets, so rotating a
+ * job's secret does not end any sessions.
  */
 export function restartSecrets(config: EmbeddedAuthServerConfig): readonly SecretRef[] {
   const redis = config.storage?.redis

@@ -1,4 +1,5 @@
 /** Public API of the outgoing module: authentication to backends. */
+export { clientViolations, GatewayClient } from './client.ts'
 export type { StrategyConfig } from './config.ts'
 export { makeOutgoing, type StrategyRegistry } from './registry.ts'
 export type { OutgoingRequest, CredentialStrategy, UpstreamToken, UpstreamTokens } from './strategy.ts'

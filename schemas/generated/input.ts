@@ -92,6 +92,7 @@ import type {
   ToolLockCounts,
   ToolLockDrift,
   ToolOverride,
+  UpstreamFilterRule,
   UpstreamInjectConfig,
   UpstreamInjectStrategy,
   VirtualMCPCompositeToolDefinitionStatus,
@@ -190,6 +191,7 @@ export type {
   ToolLockCounts,
   ToolLockDrift,
   ToolOverride,
+  UpstreamFilterRule,
   UpstreamInjectConfig,
   UpstreamInjectStrategy,
   VirtualMCPCompositeToolDefinitionStatus,
@@ -221,7 +223,7 @@ export type AuditSwitch = Omit<filled.AuditSwitch, "enabled"> & {
   readonly enabled?: boolean
 }
 
-export type AuthServerFile = Omit<filled.AuthServerFile, "insecureAllowHTTP" | "scopesSupported" | "cimd" | "disableUpstreamTokenInjection" | "tokenLifespans" | "storage" | "clients" | "upstreamProviders"> & {
+export type AuthServerFile = Omit<filled.AuthServerFile, "insecureAllowHTTP" | "scopesSupported" | "cimd" | "disableUpstreamTokenInjection" | "tokenLifespans" | "storage" | "clients" | "upstreamProviders" | "upstreamFilter"> & {
   readonly insecureAllowHTTP?: boolean
   readonly scopesSupported?: readonly string[]
   readonly cimd?: CimdConfig
@@ -230,6 +232,7 @@ export type AuthServerFile = Omit<filled.AuthServerFile, "insecureAllowHTTP" | "
   readonly storage?: AuthServerStorageFile
   readonly clients?: readonly DeclaredClientFile[]
   readonly upstreamProviders?: readonly UpstreamProviderFile[]
+  readonly upstreamFilter?: UpstreamFilter
 }
 
 export type AuthServerRedis = Omit<filled.AuthServerRedis, "sentinelConfig" | "dialTimeout" | "readTimeout" | "writeTimeout"> & {
@@ -585,9 +588,10 @@ export type ModelCache = Omit<filled.ModelCache, "enabled" | "size" | "accessMod
   readonly accessMode?: "ReadWriteOnce" | "ReadWriteMany"
 }
 
-export type OAuth2UpstreamConfig = Omit<filled.OAuth2UpstreamConfig, "tokenResponseMapping" | "userInfo"> & {
+export type OAuth2UpstreamConfig = Omit<filled.OAuth2UpstreamConfig, "tokenResponseMapping" | "userInfo" | "clientAuth"> & {
   readonly tokenResponseMapping?: TokenResponseMapping
   readonly userInfo?: UserInfoConfig
+  readonly clientAuth?: ClientAuth
 }
 
 export type OAuth2UpstreamFile = Omit<filled.OAuth2UpstreamFile, "tokenResponseMapping" | "userInfo"> & {
@@ -595,9 +599,10 @@ export type OAuth2UpstreamFile = Omit<filled.OAuth2UpstreamFile, "tokenResponseM
   readonly userInfo?: UserInfoConfig
 }
 
-export type OIDCUpstreamConfig = Omit<filled.OIDCUpstreamConfig, "scopes" | "userInfoOverride"> & {
+export type OIDCUpstreamConfig = Omit<filled.OIDCUpstreamConfig, "scopes" | "userInfoOverride" | "clientAuth"> & {
   readonly scopes?: readonly string[]
   readonly userInfoOverride?: UserInfoConfig
+  readonly clientAuth?: ClientAuth
 }
 
 export type OIDCUpstreamFile = Omit<filled.OIDCUpstreamFile, "scopes" | "userInfoOverride"> & {
@@ -867,6 +872,10 @@ export type ToolLockSpec = Omit<filled.ToolLockSpec, "scheme"> & {
   readonly scheme?: "gatehouse.pin.v1"
 }
 
+export type UpstreamFilter = Omit<filled.UpstreamFilter, "claim"> & {
+  readonly claim?: string
+}
+
 export type UpstreamProvider = Omit<filled.UpstreamProvider, "oidcConfig" | "oauth2Config" | "caBundleRef"> & {
   readonly oidcConfig?: OIDCUpstreamConfig
   readonly oauth2Config?: OAuth2UpstreamConfig
@@ -917,10 +926,11 @@ export type VirtualMCPServer = Omit<filled.VirtualMCPServer, "spec" | "status"> 
   readonly status?: VirtualMCPServerStatus
 }
 
-export type VirtualMCPServerSpec = Omit<filled.VirtualMCPServerSpec, "incomingAuth" | "outgoingAuth" | "authServerConfig" | "config" | "imagePullSecrets" | "serviceType" | "sessionAffinity" | "sessionStorage"> & {
+export type VirtualMCPServerSpec = Omit<filled.VirtualMCPServerSpec, "incomingAuth" | "outgoingAuth" | "authServerConfig" | "authServerUpstreamFilter" | "config" | "imagePullSecrets" | "serviceType" | "sessionAffinity" | "sessionStorage"> & {
   readonly incomingAuth: IncomingAuth
   readonly outgoingAuth?: OutgoingAuth
   readonly authServerConfig?: EmbeddedAuthServerConfig
+  readonly authServerUpstreamFilter?: UpstreamFilter
   readonly config?: VirtualMCPConfig
   readonly imagePullSecrets?: readonly LocalObjectRef[]
   readonly serviceType?: "ClusterIP" | "NodePort" | "LoadBalancer"

@@ -18,6 +18,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     not(and(() => has(self, "clientSecretEnv"), () => has(self, "clientSecretPath"))),
   "!(has(self.dcrConfig) && (has(self.clientSecretEnv) || has(self.clientSecretFile)))": (self) =>
     not(and(() => has(self, "dcrConfig"), () => or(() => has(self, "clientSecretEnv"), () => has(self, "clientSecretFile")))),
+  "!(has(self.dcrConfig) && has(self.clientAuth))": (self) =>
+    not(and(() => has(self, "dcrConfig"), () => has(self, "clientAuth"))),
   "!(has(self.dcrConfig) && has(self.clientSecretRef))": (self) =>
     not(and(() => has(self, "dcrConfig"), () => has(self, "clientSecretRef"))),
   "!(has(self.idpClientSecret) && has(self.idpClientSecretEnv))": (self) =>
@@ -64,10 +66,16 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "clientAuth")), () => has(self, "clientId")),
   "!has(self.clientAuth) || self.clientAuth.method.startsWith('clientSecret') == (has(self.clientSecret) || has(self.clientSecretEnv))": (self) =>
     or(() => not(has(self, "clientAuth")), () => equal(startsWith(select(select(self, "clientAuth"), "method"), "clientSecret"), or(() => has(self, "clientSecret"), () => has(self, "clientSecretEnv")))),
+  "!has(self.clientAuth) || self.clientAuth.method.startsWith('clientSecret') == (has(self.clientSecretEnv) || has(self.clientSecretFile))": (self) =>
+    or(() => not(has(self, "clientAuth")), () => equal(startsWith(select(select(self, "clientAuth"), "method"), "clientSecret"), or(() => has(self, "clientSecretEnv"), () => has(self, "clientSecretFile")))),
   "!has(self.clientAuth) || self.clientAuth.method.startsWith('clientSecret') == has(self.clientSecretRef)": (self) =>
     or(() => not(has(self, "clientAuth")), () => equal(startsWith(select(select(self, "clientAuth"), "method"), "clientSecret"), has(self, "clientSecretRef"))),
+  "!has(self.clientCertificatePath) || (has(self.oidcConfig) && self.oidcConfig.issuerUrl.startsWith('https://')) || (has(self.oauth2Config) && self.oauth2Config.tokenEndpoint.startsWith('https://'))": (self) =>
+    or(() => not(has(self, "clientCertificatePath")), () => and(() => has(self, "oidcConfig"), () => startsWith(select(select(self, "oidcConfig"), "issuerUrl"), "https://")), () => and(() => has(self, "oauth2Config"), () => startsWith(select(select(self, "oauth2Config"), "tokenEndpoint"), "https://"))),
   "!has(self.clientCertificatePath) || self.url.startsWith('https://')": (self) =>
     or(() => not(has(self, "clientCertificatePath")), () => startsWith(select(self, "url"), "https://")),
+  "!has(self.clientCertificateSecretRef) || (has(self.oidcConfig) && self.oidcConfig.issuerUrl.startsWith('https://')) || (has(self.oauth2Config) && self.oauth2Config.tokenEndpoint.startsWith('https://'))": (self) =>
+    or(() => not(has(self, "clientCertificateSecretRef")), () => and(() => has(self, "oidcConfig"), () => startsWith(select(select(self, "oidcConfig"), "issuerUrl"), "https://")), () => and(() => has(self, "oauth2Config"), () => startsWith(select(select(self, "oauth2Config"), "tokenEndpoint"), "https://"))),
   "!has(self.clientCertificateSecretRef) || self.remoteUrl.startsWith('https://')": (self) =>
     or(() => not(has(self, "clientCertificateSecretRef")), () => startsWith(select(self, "remoteUrl"), "https://")),
   "!has(self.clientSecretEnv) || has(self.clientId)": (self) =>

@@ -100,6 +100,8 @@ export type AuthServerFile = {
   readonly clients?: readonly DeclaredClientFile[]
   /** Identity providers to which login is delegated. At least one is required unless clients is set. */
   readonly upstreamProviders: readonly UpstreamProviderFile[]
+  /** Upstream providers that a user signs in to, by group. Without it, every user signs in to all. */
+  readonly upstreamFilter?: UpstreamFilter
 }
 
 /** Redis settings. */
@@ -1705,6 +1707,8 @@ export type OAuth2UpstreamConfig = {
   readonly userInfo?: UserInfoConfig
   /** Client secret; optional for public PKCE clients. */
   readonly clientSecretRef?: SecretRef
+  /** Authentication at the token endpoint. Default: the client secret, if there is one. */
+  readonly clientAuth?: ClientAuth
   /** Dynamic client registration at runtime; mutually exclusive with clientId. */
   readonly dcrConfig?: DcrConfig
 }
@@ -1735,6 +1739,8 @@ export type OAuth2UpstreamFile = {
   readonly clientSecretEnv?: string
   /** File that holds the client secret; overrides clientSecretEnv. */
   readonly clientSecretFile?: string
+  /** Authentication at the token endpoint. Default: the client secret, if there is one. */
+  readonly clientAuth?: RuntimeClientAuth
   /** Dynamic client registration at runtime; mutually exclusive with clientId. */
   readonly dcrConfig?: DcrFile
 }
@@ -1759,6 +1765,8 @@ export type OIDCUpstreamConfig = {
   readonly userInfoOverride?: UserInfoConfig
   /** Client secret; optional for public PKCE clients. */
   readonly clientSecretRef?: SecretRef
+  /** Authentication at the token endpoint. Default: the client secret, if there is one. */
+  readonly clientAuth?: ClientAuth
 }
 
 /** An OpenID Connect provider. */
@@ -1783,6 +1791,8 @@ export type OIDCUpstreamFile = {
   readonly clientSecretEnv?: string
   /** File that holds the client secret; overrides clientSecretEnv. */
   readonly clientSecretFile?: string
+  /** Authentication at the token endpoint. Default: the client secret, if there is one. */
+  readonly clientAuth?: RuntimeClientAuth
 }
 
 /** Object metadata. */
@@ -2964,6 +2974,24 @@ export type ToolOverride = {
   readonly annotations?: ToolAnnotations
 }
 
+/** Selects upstream providers by the user's groups. */
+export type UpstreamFilter = {
+  /** Claim of the first upstream that lists the user's groups: an ID token claim, or for type oauth2 a member of the userinfo or token response. */
+  readonly claim: string
+  /** A user gets the providers of every rule that lists one of the user's groups. */
+  readonly rules: readonly UpstreamFilterRule[]
+  /** Providers for users whose groups match no rule. Default: only the first, which every user signs in to. */
+  readonly defaultUpstreams?: readonly string[]
+}
+
+/** Providers for groups. */
+export type UpstreamFilterRule = {
+  /** Groups, compared exactly. */
+  readonly groups: readonly string[]
+  /** Names of upstream providers. */
+  readonly upstreamProviders: readonly string[]
+}
+
 /** The access token from an upstream provider, sent as a bearer token. */
 export type UpstreamInjectConfig = {
   /** Upstream provider whose access token is injected. */
@@ -2988,6 +3016,8 @@ export type UpstreamProvider = {
   readonly oauth2Config?: OAuth2UpstreamConfig
   /** Trust anchors for this provider's endpoints, in addition to the system's. Changes apply without a restart. */
   readonly caBundleRef?: CABundleSource
+  /** Secret of type kubernetes.io/tls with the client certificate for this provider's endpoints (mutual TLS). Reloaded when it changes. */
+  readonly clientCertificateSecretRef?: ObjectRef
 }
 
 /** An upstream identity provider. */
@@ -3002,6 +3032,10 @@ export type UpstreamProviderFile = {
   readonly oauth2Config?: OAuth2UpstreamFile
   /** PEM file with trust anchors for this provider's endpoints, in addition to the system's. Reloaded when it changes. */
   readonly caBundlePath?: string
+  /** PEM file with the client certificate for this provider's endpoints (mutual TLS). Reloaded when it changes. */
+  readonly clientCertificatePath?: string
+  /** PEM file with the private key of the client certificate. */
+  readonly clientKeyPath?: string
 }
 
 /** Userinfo request. */
@@ -3127,6 +3161,8 @@ export type VirtualMCPServerSpec = {
   readonly outgoingAuth?: OutgoingAuth
   /** Embedded authorization server. It becomes the incoming OIDC provider; its issuer must match the issuer of the OIDC config. */
   readonly authServerConfig?: EmbeddedAuthServerConfig
+  /** Upstream providers of authServerConfig that a user signs in to, by group. Without it, every user signs in to all. */
+  readonly authServerUpstreamFilter?: UpstreamFilter
   /** Behavior of the virtual server: the tools that it shows and their names, workflows, limits, health checks and audit log. */
   readonly config?: VirtualMCPConfig
   /** Existing EmbeddingServer, used by the optimizer. */

@@ -1,7 +1,8 @@
 /**
  * Finds backend names in a virtual server's settings that match no backend. A misspelled name leaves a backend without
- * its credentials, timeout or filter, and causes no other error.
+ * its credentials, timeout or filter, and causes no other error. Also finds unknown names in an upstream filter.
  */
+import type { UpstreamFilter } from '../generated/types.ts'
 import { prefixedName } from './reserved-tools.ts'
 import { fieldsOf, listOf } from './fields.ts'
 import { below, nearest, type Violation } from './violations.ts'
@@ -201,4 +202,29 @@ function keysOf(map: unknown, path: string): readonly Named[] {
 
 function named(name: unknown, path: string): readonly Named[] {
   return typeof name === 'string' ? [{ name, path }] : []
+}
+
+/** Returns the names that belong to no upstream provider. Paths are relative to the filter. */
+export function unknownUpstreams(
+  { rules, defaultUpstreams = [] }: UpstreamFilter,
+  known: readonly string[],
+): readonly Violation[] {
+  const lists = [
+    ...rules.map(
+      ({ upstreamProviders }, index) => [`rules[${index}].upstreamProviders`, upstreamProviders] as const,
+    ),
+    ['defaultUpstreams', defaultUpstreams] as const,
+  ]
+  return lists.flatMap(([list, names]) =>
+    names.flatMap((name, index) =>
+      known.includes(name)
+        ? []
+        : [
+            {
+              path: `${list}[${index}]`,
+              message: `must be the name of one of upstreamProviders, found "${name}"`,
+            },
+          ],
+    ),
+  )
 }

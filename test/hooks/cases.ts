@@ -382,6 +382,74 @@ const virtualServers: Record<string, () => Request> = {
         virtual(),
       ).ready(),
     ),
+  'VirtualMCPServer/upstream-filter': () =>
+    door(
+      world(
+        oidcConfig(),
+        virtual({
+          incomingAuth: {
+            type: 'oidc',
+            oidcConfigRef: {
+              name: 'login',
+              audience: 'https://door.example.com',
+              resourceUrl: 'https://door.example.com',
+            },
+          },
+          authServerConfig: embedded({
+            upstreamProviders: ['corp', 'crm', 'wiki'].map((name) => ({
+              name,
+              type: 'oidc',
+              oidcConfig: { issuerUrl: `https://${name}.example.com`, clientId: 'door' },
+            })),
+          }),
+          authServerUpstreamFilter: {
+            rules: [{ groups: ['sales', 'support'], upstreamProviders: ['crm', 'wiki'] }],
+            defaultUpstreams: ['wiki'],
+          },
+        }),
+      ).ready(),
+    ),
+  'VirtualMCPServer/upstream-credentials': () =>
+    door(
+      world(
+        oidcConfig(),
+        clientCertificate,
+        virtual({
+          incomingAuth: {
+            type: 'oidc',
+            oidcConfigRef: {
+              name: 'login',
+              audience: 'https://door.example.com',
+              resourceUrl: 'https://door.example.com',
+            },
+          },
+          authServerConfig: embedded({
+            upstreamProviders: [
+              {
+                name: 'corp',
+                type: 'oidc',
+                oidcConfig: {
+                  issuerUrl: 'https://corp.example.com',
+                  clientId: 'door',
+                  clientAuth: { method: 'privateKeyJwt', privateKeyRef: { name: 'tokens', key: 'api' } },
+                },
+                clientCertificateSecretRef: { name: 'remote-client' },
+              },
+              {
+                name: 'hub',
+                type: 'oauth2',
+                oauth2Config: {
+                  authorizationEndpoint: 'https://hub.example.com/authorize',
+                  tokenEndpoint: 'https://hub.example.com/token',
+                  clientId: 'door',
+                  clientAuth: { method: 'federated', serviceAccountToken: {} },
+                },
+              },
+            ],
+          }),
+        }),
+      ).ready(),
+    ),
   'VirtualMCPServer/client-auth': () =>
     door(
       world(

@@ -8,6 +8,7 @@ import {
   addressViolation,
   type EmbeddedAuthServerConfig,
   reservedOverrides,
+  unknownUpstreams,
   type Violation,
   type VirtualMCPServer,
   type VirtualMCPServerSpec,
@@ -37,6 +38,7 @@ export function virtualServerViolations(server: VirtualMCPServer, settings: Chec
     ...templateViolations(server, settings),
     ...authzViolations(spec.incomingAuth.authzConfig, 'spec.incomingAuth.authzConfig'),
     ...(spec.authServerConfig ? authServerViolations(spec.authServerConfig, 'spec.authServerConfig') : []),
+    ...filterViolations(spec),
     ...issuerReferenceViolations(spec.incomingAuth.oidcConfigRefs, 'spec.incomingAuth.oidcConfigRefs'),
     ...pairingViolations(spec),
     ...aggregationViolations(spec),
@@ -107,6 +109,17 @@ function pairingViolations({ incomingAuth, authServerConfig: server }: VirtualMC
     violations.push({ path, message: 'must be the name of one of authServerConfig.upstreamProviders' })
   }
   return violations
+}
+
+function filterViolations({
+  authServerUpstreamFilter: filter,
+  authServerConfig: server,
+}: VirtualMCPServerSpec): Violation[] {
+  const path = 'spec.authServerUpstreamFilter'
+  if (!filter) return []
+  if (!server) return [{ path, message: 'requires spec.authServerConfig' }]
+  const names = server.upstreamProviders.map(({ name }) => name)
+  return unknownUpstreams(filter, names).map((one) => ({ ...one, path: `${path}.${one.path}` }))
 }
 
 /** Without resourceUrl, the resource depends on the cluster, and reconciliation checks it. */

@@ -14,6 +14,7 @@ import { type AuthServerContext, findUpstream, nowSec } from '../login/context.t
 import { makeForm, makeSignOutCookie, readBrowserId, readSignIn } from '../login/cookies.ts'
 import { makeEvent } from '../model/events.ts'
 import { randomId, sha256, upstreamRowKey } from '../model/identifiers.ts'
+import { isOffered } from '../model/offered.ts'
 import { OAuthError } from '../model/oauth-error.ts'
 import type { LoginSession, UpstreamConnection } from '../model/records.ts'
 import { limitRate, loginMs } from '../storage/limits.ts'
@@ -64,10 +65,11 @@ const formSubject = (userId: string): string => `accounts ${userId}`
 const handleOf = (session: LoginSession): string => sha256(`accounts ${session.id}`)
 
 async function describeSession(session: LoginSession, context: AuthServerContext): Promise<ConnectedClient> {
-  const accounts = context.upstreams.map(async (upstream, index) => ({
+  const offered = context.upstreams.filter(({ name }) => isOffered(session, name))
+  const accounts = offered.map(async (upstream) => ({
     ...(await describeAccount(session, upstream, context)),
     // A synthesized subject changes with every login, so a different user could not be detected.
-    canConnect: index > 0 || !isSynthesized(session.userId),
+    canConnect: upstream !== context.upstreams[0] || !isSynthesized(session.userId),
   }))
   return {
     handle: handleOf(session),
@@ -111,7 +113,8 @@ export async function changeAccounts(exchange: Exchange, context: AuthServerCont
   const session = sessions.find((candidate) => handleOf(candidate) === form.get('client'))
   if (!session) throw new OAuthError('invalid_request', 'this client is no longer signed in')
   const upstream = findUpstream(context, form.get('provider') ?? '')
-  if (action === 'connect' && upstream) return startConnection(exchange, { session, upstream }, context)
+  if (action === 'connect' && upstream && isOffered(session, upstream.name))
+    return startConnection(exchange, { session, upstream }, context)
   if (action === 'end') await endClient(session, context)
   else if (action === 'disconnect' && upstream) await disconnect(session, upstream, context)
   else throw new OAuthError('invalid_request', 'the form has no supported action')

@@ -13,6 +13,7 @@ import { readBrowserId, readSignIn } from '../login/cookies.ts'
 import { advanceLogin, handleUpstreamFailure, type LoginRedirect } from '../login/login-flow.ts'
 import { makeEvent } from '../model/events.ts'
 import { sha256 } from '../model/identifiers.ts'
+import { offeredProviders } from '../model/offered.ts'
 import { expiredLoginError, OAuthError } from '../model/oauth-error.ts'
 import type { UpstreamConnection, UpstreamStep } from '../model/records.ts'
 import type { FinishedLogin, LoginProof, Upstream } from '../upstream/upstream.ts'
@@ -106,9 +107,13 @@ async function finishUpstreamStep(
   }
   const { identity, tokens } = finished
   const user = login.user ?? userOf(context.config.issuer, { provider, identity }, nowSec(context))
+  const { config, upstreams } = context
+  const offered = isFirst
+    ? offeredProviders(config.upstreamFilter, upstreams, identity.groups ?? [])
+    : login.offered
   const { clientId } = request
   context.emit(makeEvent('login_completed', { clientId, userId: user.userId, upstream: provider }))
   const others = obtained.filter((other) => other.provider !== provider)
   const signIn = readSignIn(exchange, context)
-  return advanceLogin(context, { ...login, user, obtained: [...others, tokens] }, signIn)
+  return advanceLogin(context, { ...login, user, offered, obtained: [...others, tokens] }, signIn)
 }

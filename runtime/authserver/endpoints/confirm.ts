@@ -27,7 +27,7 @@ export async function showConfirmation(exchange: Exchange, context: AuthServerCo
   const pageForm = { handle, form: form.field, action: context.urls.confirm }
   const page =
     waiting.failed === undefined
-      ? consentPage(waiting.request, context, { ...pageForm, user: waiting.user })
+      ? consentPage(waiting.request, context, { ...pageForm, user: waiting.user, offered: waiting.offered })
       : providerPage({ ...waiting, failed: waiting.failed }, context, pageForm)
   sendPage(exchange, page, { headers: { 'Set-Cookie': [form.cookie] } })
 }

@@ -10,6 +10,7 @@ import { isTransient, makeLoginSecrets, OAuthClientError, tokenRefusal } from '.
 import { matchesRedirectUri } from '../clients/redirect-uri.ts'
 import { makeEvent } from '../model/events.ts'
 import { randomId, upstreamRowKey } from '../model/identifiers.ts'
+import { isOffered } from '../model/offered.ts'
 import { type OAuthCode, OAuthError } from '../model/oauth-error.ts'
 import type { AuthRequest, Grant, LoginInProgress, User } from '../model/records.ts'
 import { within } from '../model/scopes.ts'
@@ -60,16 +61,16 @@ async function hasConsent(context: AuthServerContext, login: IdentifiedLogin): P
   return consent !== undefined && within(login.chosen, consent.providers)
 }
 
-/** Returns the first chosen provider that this login still requires. */
+/** Returns the first provider that is chosen and offered, and that this login still requires. */
 async function findNextUpstream(
   context: AuthServerContext,
-  { user, request, chosen, obtained }: LoginInProgress,
+  { user, request, chosen, obtained, offered }: LoginInProgress,
 ): Promise<Upstream | undefined> {
   const connected = user ? await connectedProviders(context, user, request.clientId) : new Set<string>()
   return context.upstreams.find(
     ({ name }, index) =>
       !obtained.some((tokens) => tokens.provider === name) &&
-      (index === 0 || (chosen.includes(name) && !connected.has(name))),
+      (index === 0 || (chosen.includes(name) && isOffered({ offered }, name) && !connected.has(name))),
   )
 }
 
@@ -219,7 +220,7 @@ async function completeLogin(
   previousSignIn: string | undefined,
 ): Promise<LoginRedirect> {
   const { config, state, clients, sessions, grants, now } = context
-  const { user, request, chosen, obtained, approvedAtMs } = login
+  const { user, request, chosen, obtained, offered, approvedAtMs } = login
   const { clientId, clientKind, redirectUri, resources } = request
   // The client may have been deleted, or may have lost redirect URIs or scopes, while the user was away.
   const client = await clients.find(clientId)
@@ -227,7 +228,7 @@ async function completeLogin(
     throw new OAuthError('invalid_client', 'the client is no longer registered')
   const scopes = request.scopes.filter((scope) => client.scopes.includes(scope))
   const endsAtMs = now() + config.authCodeMs + 60_000
-  const opened = await sessions.open({ user, clientId, obtained, endsAtMs })
+  const opened = await sessions.open({ user, clientId, obtained, offered, endsAtMs })
   const { userId, authTimeSec } = user
   const refreshable = request.refreshable && scopes.includes('offline_access')
   const grant: Grant = {

@@ -8,6 +8,7 @@
 import { type Html, html, type HtmlPage, page } from '../../net/index.ts'
 import { isUnownedRedirect, redirectHost } from '../clients/redirect-uri.ts'
 import type { AuthRequest, Confirmation, User } from '../model/records.ts'
+import { isOffered, type Offer } from '../model/offered.ts'
 import { type AuthServerContext, isRequired } from './context.ts'
 
 export interface PageForm {
@@ -27,7 +28,7 @@ const scopeTexts: ReadonlyMap<string, string> = new Map([
 export function consentPage(
   request: AuthRequest,
   context: AuthServerContext,
-  { user, ...form }: PageForm & { readonly user?: User },
+  { user, offered, ...form }: PageForm & Offer & { readonly user?: User },
 ): HtmlPage {
   const name = request.clientName ?? 'A client without a name'
   const who = user?.email ?? user?.name
@@ -46,7 +47,7 @@ ${origin}
 ${isUnownedRedirect(request.redirectUri) ? html`<p class="warn" role="note">The response goes to a client on this computer, and any client here can claim to be this one. Continue only if you have just started it yourself.</p>` : undefined}
 <form method="post" action="${form.action}">
 ${hiddenFields(form)}
-${providerChoice(context, user)}
+${providerChoice(context, user, { offered })}
 <div class="buttons">
 <button class="main" name="action" value="approve">Allow and continue</button>
 <button name="action" value="deny">Cancel</button>
@@ -60,8 +61,9 @@ function hiddenFields({ handle, form }: PageForm): Html {
 }
 
 /** Lists the providers that the user will sign in to. The user may already have signed in to the first one. */
-function providerChoice(context: AuthServerContext, user: User | undefined): Html | undefined {
-  const [first, ...others] = context.upstreams
+function providerChoice(context: AuthServerContext, user: User | undefined, offer: Offer): Html | undefined {
+  const [first, ...all] = context.upstreams
+  const others = all.filter(({ name }) => isOffered(offer, name))
   if (others.length === 0)
     return user ? undefined : html`<p class="soft">You will sign in at ${first?.host}.</p>`
   return html`<fieldset><legend>You will sign in at</legend>
@@ -72,6 +74,7 @@ ${others.map(({ name, host }) =>
     : html`<label><input type="checkbox" name="provider" value="${name}" checked> ${name} (${host})</label>`,
 )}
 </fieldset>
+${context.config.upstreamFilter && !user ? html`<p class="soft">After you sign in at ${first?.name}, you continue only with the services for your groups.</p>` : undefined}
 ${others.every(({ name }) => isRequired(context, name)) ? undefined : html`<p class="soft">Tools that need a service you leave out are not offered to this client. You can connect it later on the page of connected accounts.</p>`}`
 }
 

@@ -84,6 +84,8 @@ const loginMembers = {
   consentOf: maybe(text),
   /** When the user approved the page. Absent when the page was skipped. */
   approvedAtMs: maybe(count),
+  /** Providers that the user's groups select. Absent: all, or the user is not identified yet. */
+  offered: maybe(list(text)),
   /** Tokens of the finished upstream steps. They become rows only when the code is issued. */
   obtained: list(upstreamTokens),
 }
@@ -171,6 +173,8 @@ export const session = record({
   name: maybe(text),
   email: maybe(text),
   providers: list(text),
+  /** Providers that the user's groups selected at the latest sign-in. Absent: all. */
+  offered: maybe(list(text)),
   grants: list(
     record({
       id: text,

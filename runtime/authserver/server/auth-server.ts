@@ -14,14 +14,7 @@ import {
   authServerViolations,
   type DeclaredClientSettings,
 } from '../../config/index.ts'
-import {
-  type Fetch,
-  followCaBundle,
-  isLoopbackHost,
-  type Log,
-  makeFetch,
-  silentLog,
-} from '../../net/index.ts'
+import { type Fetch, isLoopbackHost, type Log, makeFetch, silentLog } from '../../net/index.ts'
 import type { EmbeddedAuthServer } from '../../incoming/index.ts'
 import { fetchClientDocument, type JsonRecord, localKeys, readJson, send } from '../../oauth/index.ts'
 import { makeMemoryStore, type Store } from '../../store/index.ts'
@@ -44,6 +37,7 @@ import { sessionClaims, Sessions } from '../tokens/sessions.ts'
 import { OAuth2Upstream } from '../upstream/oauth2-upstream.ts'
 import { OidcUpstream } from '../upstream/oidc-upstream.ts'
 import type { Upstream } from '../upstream/upstream.ts'
+import { followUpstreamTls, upstreamFileViolations } from '../upstream/upstream-client.ts'
 import { UpstreamTokenStore, type StoredUpstreamTokens } from '../upstream/upstream-token-store.ts'
 import { makeUrls } from '../model/urls.ts'
 
@@ -107,7 +101,7 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
     isDeclaredSince: (clientId, sinceSec) => declared.isDeclaredSince(clientId, sinceSec),
   })
   const keys = (): KeyRing => ringHolder.ring
-  const upstreamParts = { now, log, state, issuer: config.issuer }
+  const upstreamParts = { now, log, state, issuer: config.issuer, groupClaim: config.upstreamFilter?.claim }
   const upstreams: readonly Upstream[] = config.upstreams.map((upstream) =>
     upstream.type === 'oidc'
       ? new OidcUpstream(upstream, { ...upstreamParts, fetch: fetches.upstream(upstream) })
@@ -243,7 +237,7 @@ async function checkedStart(
   parts: Omit<RingHolderParts, 'config'>,
   readClients: () => readonly DeclaredClientSettings[],
 ): Promise<Started> {
-  const violations = [...authServerViolations(config)]
+  const violations = [...authServerViolations(config), ...upstreamFileViolations(config)]
   const collect = (error: unknown): undefined => {
     if (!(error instanceof GatehouseError && error.code === 'INVALID_CONFIG')) throw error
     violations.push(error.message)
@@ -352,12 +346,12 @@ function untrustedFetch(maxBytes: number, { cimd }: AuthServerConfig): ReturnTyp
   return Object.assign(fetch, { close })
 }
 
-/** Returns one fetch function per upstream, with its trust anchors. Throws INVALID_CONFIG for a broken bundle. */
+/** Returns one fetch function per upstream, with its certificates. Throws INVALID_CONFIG for a broken file. */
 function upstreamFetches({ upstreams }: AuthServerConfig, allowHttp: boolean, log: Log) {
   return new Map(
-    upstreams.map(({ name, caBundlePath }, index) => {
-      const tls = followCaBundle(caBundlePath, `upstreamProviders[${index}].caBundlePath`, log)
-      return [name, makeFetch({ timeoutMs: 30_000, allowHttp, ...(tls ? { tls } : {}) })]
+    upstreams.map((upstream, index) => {
+      const tls = followUpstreamTls(upstream, index, log)
+      return [upstream.name, makeFetch({ timeoutMs: 30_000, allowHttp, ...(tls ? { tls } : {}) })]
     }),
   )
 }

@@ -10,6 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Caller } from '../../net/index.ts'
+import { keepOffered } from '../model/offered.ts'
 import type { User, LoginSession, UpstreamTokensRecord } from '../model/records.ts'
 import { type Repository, type SeenRecord, type State } from '../storage/state.ts'
 import { findNewestRefreshToken, lockRefreshTokens } from './upstream-refresh-tokens.ts'
@@ -88,19 +89,21 @@ export class Sessions {
 
   /**
    * Adds a new grant to the user's session, or to a new session, and stores the upstream tokens. The grant ends at
-   * `endsAtMs` unless it is extended.
+   * `endsAtMs` unless it is extended. Deletes the tokens of providers that are no longer offered to the user.
    */
   async open(login: {
     readonly user: User
     readonly clientId: string
     readonly obtained: readonly UpstreamTokensRecord[]
+    readonly offered?: readonly string[] | undefined
     readonly endsAtMs: number
   }): Promise<{ sessionId: string; grantId: string }> {
-    const { user, clientId, obtained, endsAtMs } = login
+    const { user, clientId, obtained, offered, endsAtMs } = login
     const grant = { id: randomId(), endsAtMs, redeemed: false }
     const { userId, name, email } = user
     const providers = obtained.map((tokens) => tokens.provider)
     const linkKey = compoundKey(userId, clientId)
+    let withdrawn: readonly string[] = []
     const session = await this.#retry('a link', async () => {
       const link = await this.#state.links.read(linkKey)
       const running = await this.#followLink(link?.value, userId, clientId)
@@ -110,16 +113,19 @@ export class Sessions {
           ...old,
           name: name ?? old.name,
           email: email ?? old.email,
-          providers: [...new Set([...old.providers, ...providers])],
+          providers: keepOffered([...old.providers, ...providers], offered),
+          offered,
           grants: keepNewest([...old.grants.filter((other) => other.endsAtMs > this.#now()), grant]),
           endsAtMs: Math.max(old.endsAtMs, endsAtMs),
         })))
       if (joined) {
+        withdrawn = running.providers.filter((name) => !joined.providers.includes(name))
         await this.#state.links.touch(linkKey, this.#listedMs(joined))
         return joined
       }
       // A session that has ended in the meantime is not revived, because its end may still be in progress.
-      const next = { id: randomId(), userId, clientId, name, email, providers, grants: [grant], endsAtMs }
+      const about = { userId, clientId, name, email, providers, offered }
+      const next = { id: randomId(), ...about, grants: [grant], endsAtMs }
       await this.#state.sessions.put(next.id, next, endsAtMs - this.#now())
       // One of several simultaneous logins creates the session, and the other logins join it.
       if (
@@ -134,6 +140,7 @@ export class Sessions {
       await this.#state.sessions.delete(next.id)
       return undefined
     })
+    await this.#deleteRowsOf(session.id, withdrawn)
     await this.#list(session)
     await this.#state.endings.delete(linkKey)
     await Promise.all(obtained.map((tokens) => this.#keepRow(session, tokens)))
@@ -162,7 +169,7 @@ export class Sessions {
   /** Stores the tokens of one provider in an active session of the user. Returns false when there is no session. */
   async connect(sessionId: string, userId: string, tokens: UpstreamTokensRecord): Promise<boolean> {
     const session = await this.#change(sessionId, (old) =>
-      old.userId === userId && old.grants.length > 0
+      old.userId === userId && old.grants.length > 0 && keepOffered(old, tokens.provider)
         ? { ...old, providers: [...new Set([...old.providers, tokens.provider])] }
         : undefined,
     )
@@ -340,12 +347,18 @@ export class Sessions {
     this.#live.clear()
   }
 
+  async #deleteRowsOf(sessionId: string, providers: readonly string[]): Promise<void> {
+    await Promise.all(
+      providers.map((provider) => this.#state.rows.delete(upstreamRowKey(sessionId, provider))),
+    )
+  }
+
   /** Deletes the rows of the session, and the link that points to it. */
   async #deleteRows(session: LoginSession): Promise<void> {
     const linkKey = compoundKey(session.userId, session.clientId)
     const link = await this.#state.links.read(linkKey)
     await Promise.all([
-      ...session.providers.map((provider) => this.#state.rows.delete(upstreamRowKey(session.id, provider))),
+      this.#deleteRowsOf(session.id, session.providers),
       ...(link?.value === session.id ? [this.#state.links.swap(linkKey, link, undefined)] : []),
     ])
   }

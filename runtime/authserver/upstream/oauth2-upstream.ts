@@ -35,6 +35,8 @@ import {
   typedServer,
 } from '../../oauth/index.ts'
 import { createHash } from 'node:crypto'
+import { isFields } from '../../../schemas/index.ts'
+import { groupsIn } from '../model/offered.ts'
 import type { UpstreamRegistration, UpstreamTokensRecord } from '../model/records.ts'
 import {
   discoverForRegistration,
@@ -52,6 +54,7 @@ import {
   type Upstream,
   type UpstreamLogin,
 } from './upstream.ts'
+import { upstreamClient } from './upstream-client.ts'
 import { fetchUserInfo } from './user-info.ts'
 
 /** The provider's endpoints and its own document. */
@@ -69,6 +72,7 @@ export class OAuth2Upstream implements Upstream {
   readonly #config: OAuth2UpstreamSettings
   readonly #parts: RegistrationParts
   readonly #hint: ReturnType<typeof hintFor>
+  readonly #readClient: () => OAuthClient
   readonly #endpoints: BackgroundLookup<Endpoints>
   /** Runs from the start, so that a rejected registration is reported before the first login. */
   readonly #registering: BackgroundLookup<UpstreamRegistration> | undefined
@@ -85,6 +89,7 @@ export class OAuth2Upstream implements Upstream {
     this.#parts = parts
     const { now } = parts
     const log = parts.log.child({ upstream: config.name })
+    this.#readClient = upstreamClient(config, { now, log, audience: config.tokenEndpoint })
     this.#endpoints = new BackgroundLookup<Endpoints>({
       find: () => findEndpoints(config, parts),
       freshMs: dcr?.discoveryUrl === undefined ? Number.POSITIVE_INFINITY : freshMs,
@@ -175,7 +180,7 @@ export class OAuth2Upstream implements Upstream {
       codeGrant({ server, client, fetch, now, code, redirectUri, codeVerifier, map: this.#mapOf('login') }),
     )
     const response = { accessToken: tokens.accessToken, body: body() }
-    const identity = await readIdentity(this.#config, response, this.#parts.fetch)
+    const identity = await readIdentity(this.#config, response, this.#parts)
     const account = { provider: name, subject: identity.subject, obtainedAtMs: now() }
     return { identity, tokens: toUpstreamTokens(account, tokens) }
   }
@@ -211,8 +216,8 @@ export class OAuth2Upstream implements Upstream {
   }
 
   async #credentials(): Promise<{ client: OAuthClient; registration?: UpstreamRegistration }> {
-    const { dcr, clientId = '', clientSecret } = this.#config
-    if (!dcr) return { client: hintedClient(this.#hint, { clientId, clientSecret: clientSecret?.() }) }
+    const { dcr } = this.#config
+    if (!dcr) return { client: hintedClient(this.#hint, this.#readClient()) }
     const registration = await this.#register(await this.#registrationTarget(dcr))
     return { registration, client: registration }
   }
@@ -244,15 +249,18 @@ export class OAuth2Upstream implements Upstream {
 async function readIdentity(
   { identityFromToken, userInfo }: OAuth2UpstreamSettings,
   { accessToken, body }: { readonly accessToken: string; readonly body: unknown },
-  fetch: Fetch,
+  { fetch, groupClaim }: RegistrationParts,
 ): Promise<Identity> {
-  if (identityFromToken) return readIdentityFromBody(identityFromToken, body)
+  if (identityFromToken) {
+    const groups = groupsIn(isFields(body) ? body : {}, groupClaim)
+    return { ...readIdentityFromBody(identityFromToken, body), groups }
+  }
   if (!userInfo) return { subject: synthesizeSubject(accessToken), synthesized: true }
   const info = await fetchUserInfo(userInfo, accessToken, fetch)
-  const { subject } = info
+  const { subject, name, email } = info
   if (subject === undefined)
     throw new OAuthClientError('protocol', 'the userinfo endpoint returned no subject')
-  return { ...info, subject, synthesized: false }
+  return { subject, name, email, synthesized: false, groups: groupsIn(info.claims, groupClaim) }
 }
 
 function readIdentityFromBody(

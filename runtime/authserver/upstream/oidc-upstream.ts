@@ -30,6 +30,7 @@ import {
   type TokenSet,
   verifyIdToken,
 } from '../../oauth/index.ts'
+import { groupsIn } from '../model/offered.ts'
 import type { UpstreamTokensRecord } from '../model/records.ts'
 import { BackgroundLookup, notDiscovered } from './background-lookup.ts'
 import {
@@ -41,6 +42,7 @@ import {
   type Upstream,
   type UpstreamLogin,
 } from './upstream.ts'
+import { upstreamClient } from './upstream-client.ts'
 import { fetchUserInfo } from './user-info.ts'
 
 type OidcMetadata = ServerMetadata & {
@@ -61,6 +63,7 @@ export class OidcUpstream implements Upstream {
   readonly #subjectClaim: string
   readonly #metadata: BackgroundLookup<OidcMetadata>
   readonly #keys: RemoteKeys
+  readonly #readClient: () => OAuthClient
 
   constructor(given: OidcUpstreamConfig, parts: ProviderParts) {
     const { fetch, now } = parts
@@ -68,6 +71,7 @@ export class OidcUpstream implements Upstream {
     this.#hint = hintFor(given.provider)
     this.#config = { ...given, scopes: hintedScopes(this.#hint, given.scopes) }
     this.#log = parts.log.child({ upstream: given.name })
+    this.#readClient = upstreamClient(given, { now, log: this.#log })
     this.#subjectClaim = given.subjectClaim === '' ? 'sub' : given.subjectClaim
     this.#metadata = new BackgroundLookup<OidcMetadata>({
       find: async () => requireEndpoints(await discoverServer(given.issuerUrl, { fetch, need: 'jwks_uri' })),
@@ -143,6 +147,7 @@ export class OidcUpstream implements Upstream {
       subject,
       synthesized: false,
       authTimeSec,
+      groups: groupsIn(claims, this.#parts.groupClaim),
       ...(await this.#readUser(claims, tokens)),
     }
     const account = { provider: this.#config.name, subject, obtainedAtMs: now() }
@@ -161,8 +166,7 @@ export class OidcUpstream implements Upstream {
   }
 
   #client(): OAuthClient {
-    const { clientId, clientSecret } = this.#config
-    return hintedClient(this.#hint, { clientId, clientSecret: clientSecret?.() })
+    return hintedClient(this.#hint, this.#readClient())
   }
 
   async #verify(

@@ -13,6 +13,8 @@ export interface ProviderParts {
   readonly fetch: Fetch
   readonly now: () => number
   readonly log: Log
+  /** Claim with the groups of the user. Absent: groups are not read. */
+  readonly groupClaim?: string | undefined
 }
 
 export interface Identity {
@@ -20,6 +22,7 @@ export interface Identity {
   readonly subject: string
   readonly name?: string | undefined
   readonly email?: string | undefined
+  readonly groups?: readonly string[] | undefined
   /** When the provider authenticated the user. */
   readonly authTimeSec?: number | undefined
   /** True when the subject is derived from the access token and changes with every login. */

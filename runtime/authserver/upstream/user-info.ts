@@ -14,6 +14,7 @@ interface UserInfo {
   readonly subject: string | undefined
   readonly name: string | undefined
   readonly email: string | undefined
+  readonly claims: JsonRecord
 }
 
 const what = 'the userinfo endpoint'
@@ -50,6 +51,7 @@ export async function fetchUserInfo(
     subject: findText(body, config.subjectFields),
     name: findText(body, config.nameFields),
     email: findText(body, config.emailFields),
+    claims: body,
   }
 }
 

@@ -197,6 +197,7 @@ function convert(file: AuthServerFile, reader: Reader): AuthServerConfig {
     ...(file.primaryUpstreamProvider === undefined
       ? {}
       : { primaryUpstreamProvider: file.primaryUpstreamProvider }),
+    ...(file.upstreamFilter && { upstreamFilter: file.upstreamFilter }),
     ...(cimd?.enabled
       ? {
           cimd: {
@@ -243,21 +244,24 @@ function upstreamOf(
   // The default is {resourceUrl}/oauth/callback (docs/reference/specification/external-auth.md). Hooks write it
   // explicitly.
   const fallback = `${(file.allowedAudiences[0] ?? '').replace(/\/+$/, '')}/oauth/callback`
-  const trust = trustOf(upstream, at, reader)
-  if (oidcConfig) return { ...oidcOf(name, oidcConfig, `${at}.oidcConfig`, fallback, reader), ...trust }
+  const { clientAuth } = oidcConfig ?? oauth2Config ?? {}
+  const shared = { ...tlsOf(upstream, at, reader), ...(clientAuth && { clientAuth }) }
+  if (oidcConfig) return { ...oidcOf(name, oidcConfig, `${at}.oidcConfig`, fallback, reader), ...shared }
   if (oauth2Config)
-    return { ...oauth2Of(name, oauth2Config, `${at}.oauth2Config`, fallback, reader), ...trust }
+    return { ...oauth2Of(name, oauth2Config, `${at}.oauth2Config`, fallback, reader), ...shared }
   throw new GatehouseError('INVALID_CONFIG', { detail: `${at} has neither oidcConfig nor oauth2Config` })
 }
 
-function trustOf(
-  { caBundlePath }: UpstreamProviderFile,
+function tlsOf(
+  { caBundlePath, clientCertificatePath, clientKeyPath }: UpstreamProviderFile,
   at: string,
   reader: Reader,
-): Pick<UpstreamConfig, 'caBundlePath'> {
-  if (caBundlePath === undefined) return {}
-  reader.file(`${at}.caBundlePath`, caBundlePath)
-  return { caBundlePath }
+): Pick<UpstreamConfig, 'caBundlePath' | 'clientCertificatePath' | 'clientKeyPath'> {
+  const paths = Object.entries({ caBundlePath, clientCertificatePath, clientKeyPath }).flatMap(
+    ([field, path]) => (path === undefined ? [] : [[field, path] as const]),
+  )
+  for (const [field, path] of paths) reader.file(`${at}.${field}`, path)
+  return Object.fromEntries(paths)
 }
 
 function providerPart({ provider }: Pick<OIDCUpstreamFile, 'provider'>): Pick<UpstreamConfig, 'provider'> {

@@ -7,6 +7,7 @@
  * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer and Limits; RFC
  * 8414 section 2 (issuer).
  */
+import type { RuntimeClientAuth, UpstreamFilter } from '../../../schemas/index.ts'
 import type { AssertionAlg, JsonRecord, ProviderId } from '../../oauth/index.ts'
 import type { RedisStoreConfig } from '../../store/index.ts'
 
@@ -49,6 +50,8 @@ export interface AuthServerConfig {
   /** Clients that get tokens for themselves. */
   readonly clients?: readonly DeclaredClientSettings[]
   readonly primaryUpstreamProvider?: string
+  /** Selects upstreams by the user's groups. If absent, every user signs in to all upstreams. */
+  readonly upstreamFilter?: UpstreamFilter
   /**
    * Read by the host. If true, requests to the backend carry neither the client's credential nor an upstream
    * credential.
@@ -102,6 +105,11 @@ interface UpstreamBase {
   readonly additionalAuthorizationParams: Readonly<Record<string, string>>
   /** File with trust anchors in addition to the system's. Reloaded when it changes. */
   readonly caBundlePath?: string
+  /** Files of the client certificate for mutual TLS. Reloaded when they change. */
+  readonly clientCertificatePath?: string
+  readonly clientKeyPath?: string
+  /** Absent: the client secret, if there is one. */
+  readonly clientAuth?: RuntimeClientAuth
 }
 
 export interface OidcUpstreamConfig extends UpstreamBase {

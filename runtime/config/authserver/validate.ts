@@ -7,7 +7,7 @@
  * RFC 8414 section 2; RFC 8707 section 2.
  */
 import { isIP } from 'node:net'
-import { headerNameViolation, headerValueViolation } from '../../../schemas/index.ts'
+import { headerNameViolation, headerValueViolation, unknownUpstreams } from '../../../schemas/index.ts'
 import { isLoopbackHost, unbracket } from '../../net/index.ts'
 import { managedParameters } from '../../oauth/index.ts'
 import type {
@@ -51,6 +51,7 @@ export function authServerViolations(config: AuthServerConfig): readonly string[
     ...cimdViolations(config),
     ...proxyViolations(config),
     ...upstreamViolations(config),
+    ...filterViolations(config),
     ...declaredClientViolations(config),
   ]
 }
@@ -166,6 +167,15 @@ function upstreamViolations(config: AuthServerConfig): readonly string[] {
       ? []
       : [`primaryUpstreamProvider "${primaryUpstreamProvider}" is not the name of an upstream provider`]),
   ]
+}
+
+function filterViolations({ upstreamFilter: filter, upstreams }: AuthServerConfig): readonly string[] {
+  return filter === undefined
+    ? []
+    : unknownUpstreams(
+        filter,
+        upstreams.map(({ name }) => name),
+      ).map(({ path, message }) => `upstreamFilter.${path} ${message}`)
 }
 
 function originOf(url: string): string {

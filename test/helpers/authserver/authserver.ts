@@ -21,7 +21,7 @@ import { startOidcProvider, type TestProvider, type TestProviderOptions } from '
 
 export interface RigOptions {
   readonly config?: Partial<AuthServerConfig> | ((issuer: string) => Partial<AuthServerConfig>)
-  readonly provider?: TestProviderOptions
+  readonly provider?: TestProviderOptions | ((issuer: string) => TestProviderOptions)
   /** Builds the upstreams; default: the real provider as `corp`. */
   readonly upstreams?: (rig: { issuer: string; provider: TestProvider }) => AuthServerConfig['upstreams']
   readonly store?: Store
@@ -175,12 +175,13 @@ const longLives = Object.fromEntries(
 )
 
 function providerOptions(issuer: string, options: RigOptions): TestProviderOptions {
+  const given = typeof options.provider === 'function' ? options.provider(issuer) : options.provider
   return {
     claims: { name: 'Alice Example', email: 'alice@example.test' },
-    ...options.provider,
+    ...given,
     // The rig's clock may run ahead of the provider's.
-    configuration: { ttl: longLives, ...options.provider?.configuration },
-    clients: options.provider?.clients ?? [
+    configuration: { ttl: longLives, ...given?.configuration },
+    clients: given?.clients ?? [
       {
         client_id: 'gatehouse',
         client_secret: 'upstream-secret',

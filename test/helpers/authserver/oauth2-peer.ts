@@ -39,17 +39,20 @@ export interface HubOptions {
   readonly name?: string
   /** Answers token requests. Default: an access token `<name>-at` for an hour, without a refresh token. */
   readonly token?: (request: SeenRequest) => PeerResponse | Promise<PeerResponse>
+  /** Answers userinfo requests at `/me`. Default: a redirect, as for every other path. */
+  readonly me?: () => PeerResponse
   /** Parameters with which the browser comes back. Default: a code. */
   readonly back?: () => Readonly<Record<string, string>>
 }
 
-export async function startHub(t: Scope, { name = 'hub', token, back }: HubOptions = {}): Promise<Hub> {
+export async function startHub(t: Scope, { name = 'hub', token, me, back }: HubOptions = {}): Promise<Hub> {
   const peer = await startLoopback((request): PeerResponse | Promise<PeerResponse> => {
     const { path, query } = request
     if (path === '/token') {
       const body = { access_token: `${name}-at`, token_type: 'bearer', expires_in: 3600 }
       return token?.(request) ?? { body }
     }
+    if (path === '/me' && me) return me()
     const parameters = new URLSearchParams({
       state: query.get('state') ?? '',
       ...(back?.() ?? { code: 'c' }),

@@ -31,8 +31,8 @@ export interface TestProviderOptions {
   readonly features?: Readonly<Record<string, unknown>>
   /** Further oidc-provider configuration. */
   readonly configuration?: Readonly<Record<string, unknown>>
-  /** PEM; the provider is at an https address then. */
-  readonly tls?: { readonly cert: string; readonly key: string }
+  /** PEM; the provider is at an https address then. With `ca`, it asks for client certificates. */
+  readonly tls?: { readonly cert: string; readonly key: string; readonly ca?: string }
   /** Sees every request first; true means that it was answered. */
   readonly intercept?: (req: IncomingMessage, res: ServerResponse) => boolean
 }
@@ -50,6 +50,8 @@ export interface TestProvider {
     scope?: string
     accountId?: string
   }): Promise<string>
+  /** Ends all connections, so that the next request opens a new one. */
+  endConnections(): void
   close(): Promise<void>
 }
 
@@ -60,7 +62,12 @@ export async function startOidcProvider(options: TestProviderOptions = {}): Prom
     requests.push((req.url ?? '').split('?', 1)[0] ?? '')
     if (!options.intercept?.(req, res)) handle(req, res)
   }
-  const server = options.tls ? createTlsServer(options.tls, listener) : createServer(listener)
+  const server = options.tls
+    ? createTlsServer(
+        { ...options.tls, requestCert: options.tls.ca !== undefined, rejectUnauthorized: false },
+        listener,
+      )
+    : createServer(listener)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const address = server.address()
   const port = typeof address === 'object' && address !== null ? address.port : 0
@@ -95,6 +102,7 @@ export async function startOidcProvider(options: TestProviderOptions = {}): Prom
       token.resourceServer = new provider.ResourceServer(from.resource, resourceInfo(options, from.resource))
       return token.save()
     },
+    endConnections: () => server.closeAllConnections(),
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve())

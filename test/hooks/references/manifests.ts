@@ -3,6 +3,7 @@ import { oidc, remote, server, virtual } from '../resources.ts'
 import { resource, type Stored } from '../world.ts'
 
 const ref = (name: string, key = 'key') => ({ name, key })
+const keyAuth = (name: string) => ({ method: 'privateKeyJwt', privateKeyRef: ref(name, 'key.pem') })
 const bundle = { configMapRef: ref('company-ca', 'ca.crt') }
 const http = {
   url: 'https://pdp.example.com',
@@ -32,6 +33,21 @@ const authServer = {
       name: 'hub',
       type: 'oauth2',
       oauth2Config: { ...endpoints, clientId: 'door', clientSecretRef: ref('hub-client') },
+      clientCertificateSecretRef: { name: 'hub-certificate' },
+    },
+    {
+      name: 'keyed',
+      type: 'oauth2',
+      oauth2Config: { ...endpoints, clientId: 'door', clientAuth: keyAuth('keyed') },
+    },
+    {
+      name: 'corp',
+      type: 'oidc',
+      oidcConfig: {
+        issuerUrl: 'https://corp.example.com',
+        clientId: 'door',
+        clientAuth: keyAuth('corp-key'),
+      },
     },
     {
       name: 'registered',
@@ -63,7 +79,6 @@ const tlsConfig = {
   clientCertSecretRef: ref('hook-client', 'tls.crt'),
   clientKeySecretRef: ref('hook-client-key', 'tls.key'),
 }
-const keyAuth = (name: string) => ({ method: 'privateKeyJwt', privateKeyRef: ref(name, 'key.pem') })
 const external = (type: string, block: object): Stored =>
   resource('MCPExternalAuthConfig', 'credentials', { type, [type]: block })
 

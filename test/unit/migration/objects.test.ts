@@ -222,18 +222,34 @@ t.test(
   },
 )
 
-t.test('objects: the upstream filter of a virtual server is reported as lost, with the reason', async (t) => {
+t.test('objects: a virtual server keeps its upstream filter', async (t) => {
+  const authServerUpstreamFilter = {
+    claim: 'teams',
+    rules: [{ groups: ['sales'], upstreamProviders: ['crm'] }],
+    defaultUpstreams: ['corp'],
+  }
+  const provider = (name: string) => ({
+    name,
+    type: 'oidc',
+    oidcConfig: { issuerUrl: `https://${name}.example.com`, clientId: 'c' },
+    caBundleRef: { configMapRef: { name: 'ca' } },
+  })
   const migration = convert([
     object('VirtualMCPServer', {
       groupRef: { name: 'g' },
-      incomingAuth: { type: 'anonymous' },
-      authServerUpstreamFilter: { rules: [{ groups: ['sales'], upstreamProviders: ['crm'] }] },
+      incomingAuth: { type: 'oidc', oidcConfigRef: { name: 'login', audience: 'a' } },
+      authServerConfig: {
+        issuer: 'https://a.example.com',
+        upstreamProviders: [provider('corp'), provider('crm')],
+      },
+      authServerUpstreamFilter,
     }),
   ])
-  t.match(migration.documents[0]?.rows, [
-    { field: 'spec.authServerUpstreamFilter', effect: 'lost', text: /offers every upstream to every user/ },
-  ])
-  t.equal(migration.documents[0]?.outcome, 'partly')
+  t.same(migration.documents[0]?.rows, [])
+  t.match(specs(migration)[0]?.spec, {
+    authServerUpstreamFilter,
+    authServerConfig: { upstreamProviders: [provider('corp'), provider('crm')] },
+  })
 })
 
 t.test(

@@ -56,7 +56,9 @@ export function checkAuthServer(
 export function checkInvalidAuthServer({ conditions, violations, stored }: Context): void {
   const mine = violations.filter(
     ({ path }) =>
-      path.startsWith('spec.authServerConfig') || path.endsWith('.inline.primaryUpstreamProvider'),
+      path.startsWith('spec.authServerConfig') ||
+      path.startsWith('spec.authServerUpstreamFilter') ||
+      path.endsWith('.inline.primaryUpstreamProvider'),
   )
   if (mine.length === 0) return
   const server = fieldsOf(stored['spec'])['authServerConfig']
@@ -171,6 +173,7 @@ export function authServerFileOf(
     resource: oidc.resource ?? oidc.audience,
     scopes: ownIssuerReference(context.parent.spec.incomingAuth)?.scopes ?? [],
     primaryUpstreamProvider: auth?.authz?.primaryUpstreamProvider ?? server.primaryUpstreamProvider,
+    upstreamFilter: context.parent.spec.authServerUpstreamFilter,
     clusterDomain: context.settings.clusterDomain,
     behindEdge: exposureOf(context) !== undefined,
     needs,

@@ -118,9 +118,4 @@ function virtualServer(draft: MigrationDraft, context: ObjectContext): void {
   convertPolicies(draft, 'spec.incomingAuth.authzConfig.inline.entitiesJson')
   convertVirtualServer(draft, 'spec.config', context.tools)
   convertAuthServer(draft, 'spec.authServerConfig')
-  draft.drop(
-    'spec.authServerUpstreamFilter',
-    'lost',
-    'the login offers every upstream to every user, who can skip all but the first; restrict backends with policies',
-  )
 }

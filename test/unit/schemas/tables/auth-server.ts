@@ -286,6 +286,8 @@ const provider: Table = {
       bad: [{ name: 'x' }],
       failure: '*',
     },
+    { id: '', at: `${first}.clientCertificateSecretRef`, good: [absent, { name: 'x' }], bad: ['x'] },
+    { id: '', at: `${first}.clientCertificateSecretRef`, bad: [{}, { name: '' }], failure: '*' },
     {
       id: '',
       at: `${first}.oidcConfig.redirectUri`,
@@ -355,6 +357,7 @@ const oauth: Table = {
       bad: [{ discoveryUrl: 'https://idp.example.com/.well-known/openid-configuration' }],
       failure: `${first}.oauth2Config`,
     },
+    { id: '', at: `${first}.clientCertificateSecretRef`, good: [{ name: 'x' }] },
     { id: '', at: `${first}.oauth2Config.scopes`, good: [absent, [], ['read']], bad: ['read'] },
     {
       id: '',

@@ -94,6 +94,16 @@ function clientAuthRows(auth: string, id: string, secret: string): Table['rows']
 }
 
 const basic = { method: 'clientSecretBasic' }
+const upstream = 'spec.embeddedAuthServer.upstreamProviders[0]'
+const gateway = { clientId: 'gateway', clientSecretRef: secretRef }
+const upstreams = {
+  oidc: { issuerUrl: 'https://idp.example.com', ...gateway },
+  oauth2: {
+    authorizationEndpoint: 'https://idp.example.com/authorize',
+    tokenEndpoint: 'https://idp.example.com/token',
+    ...gateway,
+  },
+}
 const clientAuth: readonly Table[] = [
   {
     name: 'tokenExchange.clientAuth',
@@ -111,6 +121,57 @@ const clientAuth: readonly Table[] = [
       'spec.tokenExchange.clientId',
       'spec.tokenExchange.clientSecretRef',
     ),
+  },
+  ...(['oidc', 'oauth2'] as const).map((type) => ({
+    name: `upstreamProviders ${type}Config.clientAuth`,
+    base: document('MCPExternalAuthConfig', {
+      type: 'embeddedAuthServer',
+      embeddedAuthServer: {
+        issuer: 'https://auth.example.com',
+        upstreamProviders: [
+          { name: 'corp', type, [`${type}Config`]: { ...upstreams[type], clientAuth: basic } },
+        ],
+      },
+    }),
+    rows: clientAuthRows(
+      `${upstream}.${type}Config.clientAuth`,
+      `${upstream}.${type}Config.clientId`,
+      `${upstream}.${type}Config.clientSecretRef`,
+    ),
+  })),
+  {
+    name: 'upstreamProviders with a certificate or a registration',
+    base: document('MCPExternalAuthConfig', {
+      type: 'embeddedAuthServer',
+      embeddedAuthServer: {
+        issuer: 'https://auth.example.com',
+        upstreamProviders: [
+          {
+            name: 'corp',
+            type: 'oauth2',
+            oauth2Config: {
+              authorizationEndpoint: 'https://idp.example.com/authorize',
+              tokenEndpoint: 'https://idp.example.com/token',
+              dcrConfig: { discoveryUrl: 'https://idp.example.com' },
+            },
+            clientCertificateSecretRef: { name: 'client' },
+          },
+        ],
+      },
+    }),
+    rows: [
+      {
+        id: '',
+        at: `${upstream}.oauth2Config.clientAuth`,
+        bad: [{ method: 'federated', serviceAccountToken: {} }],
+      },
+      {
+        id: '',
+        at: `${upstream}.oauth2Config.tokenEndpoint`,
+        bad: ['http://idp.example.com/token'],
+        failure: `${upstream}.clientCertificateSecretRef`,
+      },
+    ],
   },
   ...['idp', 'target'].map((peer) => ({
     name: `xaa.${peer}ClientAuth`,

@@ -374,6 +374,53 @@ const authServer: Table = {
   ],
 }
 
+const at = 'spec.authServerUpstreamFilter'
+const filter: Table = {
+  name: 'VirtualMCPServer authServerUpstreamFilter',
+  base: virtualServer({
+    incomingAuth: { type: 'oidc', oidcConfigRef: oidcRef },
+    authServerConfig: server,
+    authServerUpstreamFilter: { rules: [{ groups: ['a'], upstreamProviders: ['corp'] }] },
+  }),
+  rows: [
+    { id: '', at, good: [absent] },
+    {
+      id: '',
+      at: `${at}.claim`,
+      default: 'groups',
+      good: ['https://example.com/groups', 'x'.repeat(253)],
+      bad: ['', 'x'.repeat(254), 1],
+    },
+    { id: '', at: `${at}.rules`, required: true, bad: [[], {}] },
+    {
+      id: '',
+      at: `${at}.rules`,
+      bad: [Array.from({ length: 51 }, () => ({ groups: ['a'], upstreamProviders: ['corp'] }))],
+    },
+    { id: '', at: `${at}.rules[0].groups`, required: true, good: [['a', 'x'.repeat(256)]], bad: ['a', []] },
+    {
+      id: '',
+      at: `${at}.rules[0].groups`,
+      bad: [[''], ['x'.repeat(257)], ['a', 'a'], Array.from({ length: 51 }, (_, i) => `g${i}`)],
+      failure: '*',
+    },
+    { id: '', at: `${at}.rules[0].upstreamProviders`, required: true, bad: ['corp', []] },
+    {
+      id: '',
+      at: `${at}.rules[0].upstreamProviders`,
+      bad: [['Corp'], ['corp', 'corp']],
+      failure: '*',
+    },
+    {
+      id: '',
+      at: `${at}.defaultUpstreams`,
+      good: [absent, [], ['corp']],
+      bad: [['Corp'], ['corp', 'corp']],
+      failure: '*',
+    },
+  ],
+}
+
 const compat = {
   embeddingProvider: 'compat',
   embeddingModel: 'm',
@@ -403,5 +450,6 @@ export const virtualServerTables: readonly Table[] = [
   rate,
   ...perUser,
   authServer,
+  filter,
   optimizer,
 ]
