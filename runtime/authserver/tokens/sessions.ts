@@ -10,7 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Caller } from '../../net/index.ts'
-import { keepOffered } from '../model/offered.ts'
+import { isOffered, keepOffered } from '../model/offered.ts'
 import type { User, LoginSession, UpstreamTokensRecord } from '../model/records.ts'
 import { type Repository, type SeenRecord, type State } from '../storage/state.ts'
 import { findNewestRefreshToken, lockRefreshTokens } from './upstream-refresh-tokens.ts'
@@ -169,7 +169,7 @@ export class Sessions {
   /** Stores the tokens of one provider in an active session of the user. Returns false when there is no session. */
   async connect(sessionId: string, userId: string, tokens: UpstreamTokensRecord): Promise<boolean> {
     const session = await this.#change(sessionId, (old) =>
-      old.userId === userId && old.grants.length > 0 && keepOffered(old, tokens.provider)
+      old.userId === userId && old.grants.length > 0 && isOffered(old, tokens.provider)
         ? { ...old, providers: [...new Set([...old.providers, tokens.provider])] }
         : undefined,
     )
