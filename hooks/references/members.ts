@@ -13,7 +13,7 @@ export type MemberKind = (typeof memberKinds)[number]
 export interface GroupMember {
   readonly kind: MemberKind
   readonly name: string
-  /** Undefined while the member has no address, and undefined for an invalid entry. */
+  /** Undefined while the member has no address, and for an invalid entry. */
   readonly url: string | undefined
   readonly transport: 'sse' | 'streamable-http'
   readonly phase: string | undefined

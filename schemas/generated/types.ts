@@ -2047,7 +2047,7 @@ export type ProxyFile = {
   readonly proxyMode: "streamable-http" | "sse"
   /** Sends a digest of the caller to the target in X-Gatehouse-Caller. The bridge of a stdio server uses it to run a separate process for each caller. */
   readonly identifyCallers: boolean
-  /** Allowed addresses of the target. any: all; private: no loopback addresses; public: no private addresses either. Link-local and metadata addresses are always rejected. Checked against the address that is dialled. */
+  /** Allowed addresses of the target. any: all; private: no loopback addresses; public: no private addresses either. Link-local and metadata addresses are always rejected. Checked against the address that is dialed. */
   readonly targetAddresses: "any" | "private" | "public"
   /** PEM file with trust anchors for the target. */
   readonly targetCaBundlePath?: string
@@ -2317,7 +2317,7 @@ export type RemoteAuth = {
   readonly issuer?: string
   /** Authorization endpoint; requires tokenUrl. */
   readonly authorizeUrl?: string
-  /** Token endpoint; requires authorizeUrl, except for client_credentials. */
+  /** Token endpoint; requires authorizeUrl, except for the client_credentials grant. */
   readonly tokenUrl?: string
   /** Client id; registered dynamically when unset. */
   readonly clientId?: string
@@ -2327,7 +2327,7 @@ export type RemoteAuth = {
   readonly clientSecretFile?: string
   /** authorization_code: a user logs in with a browser. client_credentials: the client gets a token for itself. Default: the variable GATEHOUSE_REMOTE_AUTH_GRANT, otherwise authorization_code. */
   readonly grant?: "authorization_code" | "client_credentials"
-  /** File with the client's private key (PEM or JWK), instead of a secret; for client_credentials. */
+  /** File with the client's private key (PEM or JWK), used instead of a secret for the client_credentials grant. */
   readonly privateKeyFile?: string
   /** Signing algorithm for the private key. Default: the one that matches the key; RS256 for an RSA key. */
   readonly signingAlg?: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
@@ -2442,7 +2442,7 @@ export type RuntimeBackend = {
   readonly clientKeyPath?: string
   /** Metadata; the server sets the group key. */
   readonly metadata?: { readonly [name: string]: string }
-  /** Allowed addresses of the backend. any: all; private: no loopback addresses; public: no private addresses either. Link-local and metadata addresses are always rejected. Checked against the address that is dialled. */
+  /** Allowed addresses of the backend. any: all; private: no loopback addresses; public: no private addresses either. Link-local and metadata addresses are always rejected. Checked against the address that is dialed. */
   readonly addresses: "any" | "private" | "public"
   /** Environment variable with extra headers for requests to this backend, as JSON. The backend is excluded while the variable is unset. */
   readonly headersEnv?: string

@@ -135,7 +135,7 @@ export const ownReasons: readonly ReasonRow[] = [
   },
   {
     reasons: ['CrashLoopBackOff'],
-    means: 'a container keeps exiting; in the condition `Attached`, it is the container of a stdio server',
+    means: 'a container keeps exiting; in the `Attached` condition, it is the container of a stdio server',
     step: 'read the output of `kubectl logs POD -c CONTAINER --previous`; a stdio server must use MCP on its standard streams',
   },
   {

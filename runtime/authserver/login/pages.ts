@@ -81,7 +81,7 @@ export function providerPage(
   form: PageForm,
 ): HtmlPage {
   const body = html`<h1>${failed} could not be connected</h1>
-<p>You are signed in, but the sign-in at ${failed} did not succeed. Tools that need it will not work until it does.</p>
+<p>You are signed in, but signing in with ${failed} did not succeed. Tools that need it will not work until it does.</p>
 <form method="post" action="${form.action}">
 ${hiddenFields(form)}
 <div class="buttons">
@@ -101,7 +101,9 @@ function formTargets({ redirectUri }: AuthRequest, context: AuthServerContext): 
   return [...providerTargets(context), /^https?:$/.test(protocol) ? origin : protocol]
 }
 
-/** Returns the form targets for a login at the providers (which may redirect to any https address) and this server. */
+/**
+ * Returns the form targets for a login with the providers (which may redirect to any https address) and this server.
+ */
 export function providerTargets({ upstreams, urls }: AuthServerContext): readonly string[] {
   const origins = upstreams.map(({ origin }) => origin).filter((origin) => origin !== undefined)
   return ['https:', ...origins, urls.pageOrigin]

@@ -99,7 +99,7 @@ export class OAuth2Upstream implements Upstream {
         freshMs: Number.POSITIVE_INFINITY,
         now,
         log,
-        what: 'registration at the upstream provider',
+        what: 'registration with the upstream provider',
       })
     this.#mapOf = (grant) =>
       tokenResponseMapping ? makeMapper(tokenResponseMapping, grant) : hintedTokens(this.#hint)

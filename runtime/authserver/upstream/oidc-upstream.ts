@@ -258,7 +258,7 @@ function checkAge(
   const tooOld =
     maxAgeSec !== undefined && (known === undefined || now() / 1000 - known > maxAgeSec + skewSec)
   if (before || tooOld) {
-    throw new OAuthClientError('refused', 'the login at the upstream provider is too old', {
+    throw new OAuthClientError('refused', 'the login with the upstream provider is too old', {
       error: 'login_required',
     })
   }

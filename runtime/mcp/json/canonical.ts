@@ -97,7 +97,7 @@ function textOf(frame: Frame | undefined): string {
   return `{${text}}`
 }
 
-/** Compares by UTF-16 code units, which is the name order in RFC 8785. */
+/** Compares by UTF-16 code units, the order that RFC 8785 specifies for names. */
 function byText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }

@@ -1,5 +1,5 @@
 /**
- * The proxy's own login at its target, over its whole lifetime. Detects that a login is needed, signs in, and renews
+ * The proxy's own login to its target, over its whole lifetime. Detects that a login is needed, signs in, and renews
  * the token before it expires or when the target rejects it. Requests more scopes when the target asks for them, and
  * persists the login for the next start.
  *

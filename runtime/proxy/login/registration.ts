@@ -159,7 +159,7 @@ async function renewed(
   try {
     const made = await updateRegistration(value, metadata(located, redirectUri), { fetch, signal })
     persisted.write(nameOf(located, redirectUri), made)
-    log.info('the client registration at the authorization server was renewed')
+    log.info('the client’s registration with the authorization server was renewed')
     return made
   } catch (error) {
     if (!(error instanceof OAuthClientError)) throw error

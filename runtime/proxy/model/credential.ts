@@ -25,7 +25,7 @@ export interface TokenSource {
   ): Promise<void>
 }
 
-/** The proxy's own login at its target, as a user or as a client without a user. */
+/** The proxy's own login to its target, as a user or as a client without a user. */
 export interface ProxyLogin extends TokenSource {
   /** Resolves when requests can be served. Rejects with OAuthClientError, GatehouseError or the signal's reason. */
   start(): Promise<void>

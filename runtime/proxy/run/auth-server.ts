@@ -2,9 +2,9 @@
  * A proxy's embedded authorization server: its required and conflicting settings, and how the client's credentials are
  * handled.
  *
- * By default, the validated token is replaced by the user's token at the upstream provider. An outgoing strategy or the
- * proxy's own login replaces this default. With disableUpstreamTokenInjection, the client's credentials are dropped and
- * none are added.
+ * By default, the validated token is replaced by the user's token from the upstream provider. An outgoing strategy or
+ * the proxy's own login replaces this default. With disableUpstreamTokenInjection, the client's credentials are dropped
+ * and none are added.
  * Source: docs/reference/specification/external-auth.md, type embeddedAuthServer, disableUpstreamTokenInjection,
  * Errors.
  */

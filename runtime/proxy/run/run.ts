@@ -1,6 +1,6 @@
 /**
  * Assembles the proxy command from its settings: the dispatcher, the outgoing credential, the incoming authentication,
- * the server, and the login at the target. The login runs while the port is already open; requests get 503 until it is
+ * the server, and the login to the target. The login runs while the port is already open; requests get 503 until it is
  * complete.
  *
  * Source: docs/reference/specification/proxy-command.md, "What the service does".

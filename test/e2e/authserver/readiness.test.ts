@@ -115,7 +115,7 @@ for (const host of hosts) {
     })
     await until(async () => (await gateway.ready()) === '200')
     await redis.stop()
-    t.equal(await gateway.ready(), '503 the store of the authorization server does not respond')
+    t.equal(await gateway.ready(), '503 the authorization server’s store does not respond')
     const again = await startRedis({ port: redis.port })
     t.teardown(() => again.stop())
     await until(async () => (await gateway.ready()) === '200')
