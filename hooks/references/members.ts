@@ -2,8 +2,8 @@
  * Finds a group's members, which are the backends of a virtual server.
  *
  * A backend is named after its resource, so resources of different kinds can collide. The first one in the order of
- * `memberKinds` wins. Members that are being deleted are skipped. Objects are read through type guards, because members
- * may have been admitted under older rules.
+ * `memberKinds` is used. Members that are being deleted are skipped. Objects are read through type guards, because
+ * members may have been admitted under older rules.
  */
 import { type Fields, fieldsOf, filledTextOf, type KubeObject } from '../base/kube.ts'
 

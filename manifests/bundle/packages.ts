@@ -49,7 +49,7 @@ export function noticesOf(program: string, packages: readonly ShippedPackage[]):
   const parts = packages.map(({ name, version, license, texts }) => {
     const head = `${name} ${version} (${license})`
     const missing = license.includes('Apache-2.0')
-      ? 'The package has no licence file. The text of Apache-2.0 is in the file LICENSE next to this one.'
+      ? 'The package has no licence file. The text of Apache-2.0 is in the LICENSE file next to this one.'
       : `The package has no licence file; it declares ${license}.`
     const body = texts.length > 0 ? texts.join('\n\n') : missing
     return `${'-'.repeat(80)}\n${head}\n${'-'.repeat(80)}\n\n${body}\n`

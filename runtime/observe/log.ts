@@ -3,8 +3,8 @@
  * it is written.
  *
  * The message must be fixed text; variable parts go into fields. Stack traces appear only at debug level. Lines have no
- * duplicate keys: the fields of a child logger and of the call are merged before writing, and the later value wins. A
- * field must not have the name of a standard member.
+ * duplicate keys: the fields of a child logger and of the call are merged before writing, and the later value is used.
+ * A field must not have the name of a standard member.
  */
 import { openSync } from 'node:fs'
 import { pino } from 'pino'

@@ -418,7 +418,7 @@ export type CloudStsConfig = {
   readonly fallbackRoleArn?: string
   /** Selects a role based on claims, in ascending order of priority. */
   readonly roleMappings?: readonly RoleMapping[]
-  /** Claim used in role mapping. */
+  /** Claim used for role mapping. */
   readonly roleClaim: string
   /** Service name for SigV4 signing. */
   readonly service: string
@@ -486,7 +486,7 @@ export type ConfigMapKeyRef = {
   readonly name: string
   /** Key that holds PEM certificates. */
   readonly key: string
-  /** True allows the ConfigMap or its key to be missing. */
+  /** When true, the ConfigMap or its key may be missing. */
   readonly optional?: boolean
 }
 
@@ -528,7 +528,7 @@ export type ConfiguredBackend = {
 export type ConflictResolutionConfig = {
   /** Prefix of a tool name; {workload} is replaced with the workload name. With a fixed prefix, a tool that several backends offer comes from the first backend by name. */
   readonly prefixFormat: string
-  /** Workload names; if tool names conflict, the first workload wins. */
+  /** Workload names; if tool names conflict, the first workload keeps the name. */
   readonly priorityOrder?: readonly string[]
 }
 
@@ -1011,7 +1011,7 @@ export type IncomingAuthFile = {
   readonly oidc?: RuntimeOidc
   /** Rules that decide which calls a client may make. */
   readonly authz?: RuntimeAuthz
-  /** Additional issuers whose tokens are accepted. The first issuer is oidc. */
+  /** Additional issuers whose tokens are accepted. The first issuer is the one in oidc. */
   readonly issuers?: readonly RuntimeIssuer[]
 }
 
@@ -3379,7 +3379,7 @@ export type WorkloadTools = {
   readonly toolConfigRef?: ObjectRef
 }
 
-/** Cross-application access: exchanges an ID token for an identity assertion grant at the provider, and the grant for an access token at the target. */
+/** Cross-application access: exchanges an ID token at the provider for an identity assertion grant, and that grant at the target for an access token. */
 export type XaaConfig = {
   /** Token endpoint of the identity provider. */
   readonly idpTokenUrl: string
@@ -3387,7 +3387,7 @@ export type XaaConfig = {
   readonly idpClientId?: string
   /** Client secret for the identity provider. */
   readonly idpClientSecretRef?: SecretRef
-  /** How the client authenticates at the identity provider. Default: with the client secret. */
+  /** How the client authenticates to the identity provider. Default: with the client secret. */
   readonly idpClientAuth?: ClientAuth
   /** Token endpoint of the target. */
   readonly targetTokenUrl: string
@@ -3397,7 +3397,7 @@ export type XaaConfig = {
   readonly targetClientId?: string
   /** Client secret for the target. */
   readonly targetClientSecretRef?: SecretRef
-  /** How the client authenticates at the target. Default: with the client secret. */
+  /** How the client authenticates to the target. Default: with the client secret. */
   readonly targetClientAuth?: ClientAuth
   /** Issuer of the target. */
   readonly targetAudience: string
@@ -3411,7 +3411,7 @@ export type XaaConfig = {
   readonly subjectTokenType?: "urn:ietf:params:oauth:token-type:id_token"
 }
 
-/** Cross-application access: exchanges an ID token for an identity assertion grant at the provider, and the grant for an access token at the target. */
+/** Cross-application access: exchanges an ID token at the provider for an identity assertion grant, and that grant at the target for an access token. */
 export type XaaStrategy = {
   /** Token endpoint of the identity provider; https, or http on localhost. */
   readonly idpTokenUrl: string

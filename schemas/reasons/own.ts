@@ -131,7 +131,7 @@ export const ownReasons: readonly ReasonRow[] = [
   {
     reasons: ['AttachDisabled'],
     means: 'a stdio server has no command, and this installation does not attach to containers',
-    step: 'set `command` for the container `mcp` in `podTemplateSpec.spec.containers`, or install with `stdio.attach=true`',
+    step: 'set `command` for the `mcp` container in `podTemplateSpec.spec.containers`, or install with `stdio.attach=true`',
   },
   {
     reasons: ['CrashLoopBackOff'],

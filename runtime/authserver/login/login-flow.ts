@@ -29,7 +29,7 @@ export interface LoginRedirect {
   readonly signIn?: string
 }
 
-/** Takes the login one step further. `signIn` is the browser's current sign-in, which a completed login replaces. */
+/** Advances the login by one step. `signIn` is the browser's current sign-in, which a completed login replaces. */
 export async function advanceLogin(
   context: AuthServerContext,
   login: LoginInProgress,

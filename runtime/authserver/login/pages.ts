@@ -109,7 +109,10 @@ export function providerTargets({ upstreams, urls }: AuthServerContext): readonl
   return ['https:', ...origins, urls.pageOrigin]
 }
 
-/** The page for a client request that failed before the user approved anything. The user decides about the redirect. */
+/**
+ * The page for a client request that failed before the user approved anything. The user decides whether to follow the
+ * redirect.
+ */
 export function leavingPage(host: string, location: string): HtmlPage {
   const body = html`<h1>This client asked for something it cannot have</h1>
 <p>You can go back to it and tell it so. It will take you to:</p>

@@ -129,7 +129,7 @@ export class OAuth2Upstream implements Upstream {
   get notReady(): string | undefined {
     if (this.#endpoints.current === undefined) return notDiscovered
     return this.#config.dcr && !this.#registered
-      ? 'has not accepted the registration of this server yet'
+      ? 'has not accepted this server’s registration yet'
       : undefined
   }
 
@@ -163,7 +163,7 @@ export class OAuth2Upstream implements Upstream {
     const code = readAuthorizationCode(callback, discovered ?? {})
     if (proof.maxAgeSec !== undefined) {
       // A plain OAuth provider does not report when it authenticated the user.
-      throw new OAuthClientError('refused', 'the time of the login is unknown', {
+      throw new OAuthClientError('refused', 'the login time is unknown', {
         error: 'login_required',
       })
     }

@@ -260,7 +260,7 @@ export class TargetLogin implements ProxyLogin {
    */
   #renewalFailed(session: KeptLogin, error: unknown, isRefused: boolean): void {
     const { persisted, settings, log, now } = this.#parts
-    // The server no longer knows a client that we registered; the refresh token was bound to it.
+    // The server no longer recognizes a client that we registered; the refresh token was bound to it.
     const isClientLost = settings.clientId === undefined && tokenRefusal(error) === 'client'
     if (endsRefreshToken(error) || isClientLost) {
       if (this.#takeNewer(session)) return

@@ -55,7 +55,7 @@ const usableMs = 60_000
 
 /** A client that may be used with the server. */
 export interface ClientCandidate extends LoginClient {
-  /** True if another client can be tried when the server does not know or accept this one. */
+  /** True if another client can be tried when the server does not recognize or accept this one. */
   readonly hasFallback: boolean
 }
 

@@ -112,7 +112,7 @@ export function strategyCredential(strategy: CredentialStrategy): TargetCredenti
     async renew(exchange) {
       if (exchange.outgoing && strategy.refused(exchange.outgoing)) return
       throw new GatehouseError('BACKEND_AUTH_FAILED', {
-        detail: 'the target rejected the credential of the proxy',
+        detail: 'the target rejected the proxy’s credential',
       })
     },
   }

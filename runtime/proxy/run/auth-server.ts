@@ -49,11 +49,13 @@ function outgoingViolations(
       : []),
     ...(passAuthorization
       ? [
-          'passAuthorization: must be off, because tokens of the embedded authorization server are only for this proxy',
+          'passAuthorization: must be off, because tokens from the embedded authorization server are only for this proxy',
         ]
       : []),
     ...(remote.kind === 'oauth' && exchange
-      ? ['tokenExchange: the token of a login and that of the upstream provider cannot both be exchanged']
+      ? [
+          'tokenExchange: the token from a login and the token from the upstream provider cannot both be exchanged',
+        ]
       : []),
     ...(workers > 1 ? ['workers: an embedded authorization server requires a single process'] : []),
   ]

@@ -180,7 +180,7 @@ async function sessionStoreOf(
     ...(password ? { password } : {}),
   })
   if (!key)
-    log.warn('session storage has no key, values are stored in plaintext', {
+    log.warn('session storage has no key; values are stored in plaintext', {
       variable: vmcpEnvironment.stateKey,
     })
   return sessionsInStore(key ? sealStore(store, () => [Buffer.from(key)]) : store)

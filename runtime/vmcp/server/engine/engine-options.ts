@@ -22,7 +22,7 @@ export interface EngineOptions {
   /** Returns the clients that are notified of changed lists. */
   readonly watchers: () => Iterable<Watcher>
   /**
-   * Called after a configuration has been applied, with the names of the backends left out and the number of backends
+   * Called after a configuration has been applied, with the names of the excluded backends and the number of backends
    * set up.
    */
   readonly onApplied?: ((leftOut: readonly string[], served: number) => void) | undefined
