@@ -24,7 +24,7 @@ export interface LogOptions {
   readonly name?: string | undefined
   /** Default json. */
   readonly format?: LogFormat | undefined
-  /** True to colour the text. Default: not coloured. */
+  /** True to color the text. Default: not colored. */
   readonly colour?: boolean | undefined
 }
 

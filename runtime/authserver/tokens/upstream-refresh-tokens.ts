@@ -5,7 +5,7 @@
  * that the user signs in to. A later login without a refresh token therefore uses the newest existing refresh token for
  * the same account. Rows then share a refresh token. If the provider rotates it, renewals run one at a time, and every
  * row with the old token gets the new one.
- * Source: reference behaviour of upstream tokens at a repeated login; RFC 9700 section 4.14 (rotation).
+ * Source: reference behavior of upstream tokens at a repeated login; RFC 9700 section 4.14 (rotation).
  */
 import { withLock } from '../../store/index.ts'
 import { compoundKey, sha256, upstreamRowKey } from '../model/identifiers.ts'

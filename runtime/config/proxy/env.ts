@@ -2,7 +2,7 @@
  * The environment variables of the proxy command, in one table, and functions that read them.
  *
  * Names are stable. Values are never logged. The variables of other features have their own tables in this module.
- * Source: docs/reference/specification/proxy-command.md#rules, rule 3 (c) and "Environment" of its reference behaviour.
+ * Source: docs/reference/specification/proxy-command.md#rules, rule 3 (c) and "Environment" of its reference behavior.
  */
 import { GatehouseError, timerMs } from '../../../schemas/index.ts'
 

@@ -1,6 +1,6 @@
 /**
  * Returns the same text for a JSON value regardless of its formatting. Uses the JSON Canonicalization Scheme, with
- * exact decimals for numbers that a double cannot distinguish. Strings are not normalised, so strings that look equal
+ * exact decimals for numbers that a double cannot distinguish. Strings are not normalized, so strings that look equal
  * may differ.
  *
  * In a JSON Schema, the order of `required` has no meaning, so its elements are sorted. Every other order is

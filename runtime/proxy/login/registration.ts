@@ -6,7 +6,7 @@
  * A registration's secret may expire. If the server supports managing registrations, the secret is renewed a day before
  * it expires, which keeps the client and therefore the login. The management URL must have the origin of the
  * registration endpoint, so that the management token never goes elsewhere.
- * Source: docs/reference/specification/proxy-command.md#rules, rules 2 and 4; RFC 7591, RFC 7592; reference behaviour
+ * Source: docs/reference/specification/proxy-command.md#rules, rules 2 and 4; RFC 7591, RFC 7592; reference behavior
  * of persisted registrations.
  */
 import { GatehouseError, isFields } from '../../../schemas/index.ts'
