@@ -982,7 +982,7 @@ export type IdentityFromToken = {
   readonly subjectPath: string
   /** Dot path to the name. */
   readonly namePath?: string
-  /** Dot path to the e-mail address. */
+  /** Dot path to the email address. */
   readonly emailPath?: string
 }
 
@@ -3022,7 +3022,7 @@ export type UserInfoFieldMapping = {
   readonly subjectFields: readonly string[]
   /** Fields that may hold the name. */
   readonly nameFields: readonly string[]
-  /** Fields that may hold the e-mail address. */
+  /** Fields that may hold the email address. */
   readonly emailFields: readonly string[]
 }
 

@@ -20,7 +20,7 @@ export interface PageForm {
 const scopeTexts: ReadonlyMap<string, string> = new Map([
   ['openid', 'Know which account you use'],
   ['profile', 'See your name'],
-  ['email', 'See your e-mail address'],
+  ['email', 'See your email address'],
   ['offline_access', 'Stay signed in when you are away'],
 ])
 

@@ -2,7 +2,7 @@
  * A plain OAuth 2.0 provider with configured or registered credentials.
  *
  * Identity comes from the token response (`identityFromToken`), otherwise from userinfo. Otherwise, it is synthesized
- * from the access token: an opaque subject that changes with every login, without a name or e-mail.
+ * from the access token: an opaque subject that changes with every login, without a name or email.
  * `tokenResponseMapping` reads non-standard responses. A 200 response that contains an error (`error`, or `ok: false`)
  * is treated as a rejection.
  * Source: docs/reference/specification/external-auth.md#oauth2Config, oauth2Config; RFC 6749 sections 4.1 and 6.

@@ -39,7 +39,7 @@ export interface ProxyLogin extends TokenSource {
 type HeaderValue = string | string[] | undefined
 
 export interface TargetCredential {
-  /** Lower-case names of the headers that the credential sets. Client headers with these names are never forwarded. */
+  /** Lowercase names of the headers that the credential sets. Client headers with these names are never forwarded. */
   readonly headerNames: readonly string[]
   /** True when the proxy owns the credential, so that clients must not see the target's challenges. */
   readonly ownsAuthorization: boolean
