@@ -186,7 +186,7 @@ function levelViolation(level: Level, policy: DialPolicy): string | undefined {
   if (level === 'metadata' || level === 'never')
     return 'names a link-local, multicast, unspecified or metadata address, which is never allowed'
   if (level === 'loopback') return 'names a loopback address, which is never allowed'
-  // Documentation and test ranges are not routed, so there is no need to reject them before they are dialled.
+  // Documentation and test ranges are not routed, so there is no need to reject them before they are dialed.
   return level === 'private' ? `names a private address; ${permit}` : undefined
 }
 

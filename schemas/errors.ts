@@ -52,7 +52,7 @@ export const errors = {
     status: 401,
     rpc: -32603,
     oauth: 'invalid_token',
-    text: 'the login at the identity provider has expired: sign in again',
+    text: 'the login with the identity provider has expired: sign in again',
   },
   UPSTREAM_NOT_CONNECTED: {
     status: 401,

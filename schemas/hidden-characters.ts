@@ -33,7 +33,7 @@ export const hiddenInText = new RegExp(`(?!${needed}|\\r\\n)[[${unseen}]--[\\t\\
  */
 export const hiddenAnywhere = new RegExp(`[${unseen}\\p{Cs}\\p{Co}\\p{Cn}]`, 'gv')
 
-/** Matches everything except printable ASCII and JSON white space. Text without a match needs no escapes. */
+/** Matches everything except printable ASCII and JSON whitespace. Text without a match needs no escapes. */
 const mayHide = /[^\t\n\x20-\x7e]/
 
 /** Escapes hidden characters in valid JSON, where they occur only in strings. A lone carriage return becomes a space. */

@@ -24,7 +24,7 @@ export function logFormatFor(asked: LogFormat | undefined, stream: Stream): LogF
   return asked ?? (stream.isTTY ? 'text' : 'json')
 }
 
-/** True when text on this stream may be coloured. Source: no-color.org. */
+/** True when text on this stream may be colored. Source: no-color.org. */
 export function isColoured(stream: Stream, env: Readonly<Record<string, string | undefined>>): boolean {
   const { NO_COLOR: noColor } = env
   return stream.isTTY === true && (noColor === undefined || noColor === '') && env['TERM'] !== 'dumb'

@@ -90,7 +90,10 @@ function withTargets(command: Command): Command {
     .requiredOption('--secret <name>', 'Secret that holds the certificate; it must exist but may be empty')
     .option('--webhook-configuration <name...>', 'ValidatingWebhookConfigurations to keep up to date', [])
     .option('--composite-controller <name...>', 'CompositeControllers to keep up to date', [])
-    .option('--kubeconfig <file>', 'kubeconfig file (default: the pod, then the usual places)')
+    .option(
+      '--kubeconfig <file>',
+      'kubeconfig file (default: the pod’s in-cluster configuration, then the usual locations)',
+    )
 }
 
 function clusterOf(flags: TargetFlags) {

@@ -35,7 +35,10 @@ export function addCheckCommand(program: Command, report: (line: string) => void
     .requiredOption('--service <name>', 'Service in front of the hooks server')
     .requiredOption('--ca-file <file>', 'CA certificate of the hooks server, PEM')
     .option('--timeout <duration>', 'time limit for all steps, such as 60s', parseDuration, 60_000)
-    .option('--kubeconfig <file>', 'kubeconfig file (default: the pod, then the usual places)')
+    .option(
+      '--kubeconfig <file>',
+      'kubeconfig file (default: the pod’s in-cluster configuration, then the usual locations)',
+    )
     .action(async (flags: Flags) => {
       const deadline = Date.now() + flags.timeout
       const url = `https://${flags.service}.${flags.namespace}.svc/readyz`

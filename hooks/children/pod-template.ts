@@ -3,8 +3,8 @@
  *
  * The user's fields take precedence as long as the pod still works: resources, scheduling, extra containers,
  * environment and security settings. They must not remove the main container or its mounts and volumes, or change the
- * labels that select the pod. Types are checked here, because the API server would reject the whole Deployment without
- * leaving a trace on the resource.
+ * labels that select the pod. Types are checked here, because the API server would reject the whole Deployment and the
+ * resource would not show why.
  */
 import type { Violation } from '../../schemas/index.ts'
 import { type Fields, fieldsOf, isFields, listOf, type StringMap } from '../base/kube.ts'

@@ -350,7 +350,7 @@ export function replicaFailure(
     ...(hmacSecretRefs?.length ? [] : ['hmacSecretRefs']),
   ]
   if (missing.length === 0) return undefined
-  const message = 'each replica generates its own keys and rejects the tokens of the others'
+  const message = 'each replica generates its own keys and rejects tokens from the other replicas'
   return { reason: 'EphemeralKeysWithReplicas', message: `${message}; set ${missing.join(' and ')}` }
 }
 

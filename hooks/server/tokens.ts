@@ -1,6 +1,7 @@
 /**
- * The bearer tokens that Metacontroller may present. The file is read on each call, so a new token applies at once. Two
- * lines contain two valid tokens, because Metacontroller may pick up a new token later than this file changes.
+ * The bearer tokens that Metacontroller may present. The file is read on each call, so a new token applies at once. The
+ * file may contain two valid tokens, one per line, because Metacontroller may pick up a new token later than this file
+ * changes.
  */
 import { readFileSync } from 'node:fs'
 import { invalidConfig } from '../../schemas/index.ts'

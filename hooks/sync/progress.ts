@@ -80,7 +80,7 @@ export function stuckRollout(workloads: readonly (WorkloadState | undefined)[]):
 
 /** Returns the message for a resource whose previous pods are still serving. */
 export function stuckMessage(why: string): string {
-  return `The rollout is stuck; pods of the previous version still serve: ${why}`
+  return `The rollout is stuck; pods of the previous version are still serving: ${why}`
 }
 
 /**

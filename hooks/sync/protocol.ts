@@ -101,7 +101,10 @@ export function findByName(groups: ObjectGroups, group: string, name: string): K
   return byName.get(name)
 }
 
-/** A lazily created index of each group, by name. If several objects have the same name, the first one wins. */
+/**
+ * A lazily created index of each group, by name. If several objects have the same name, the index contains the first
+ * one.
+ */
 const indexes = new WeakMap<readonly KubeObject[], ReadonlyMap<string, KubeObject>>()
 
 /** Returns `Kind.group/version`, or `Kind.version` for core kinds. */

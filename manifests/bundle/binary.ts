@@ -59,7 +59,7 @@ try {
   rmSync(work, { recursive: true, force: true })
 }
 
-/** Files that the launcher needs next to it, including the licences. Paths are relative to dist. */
+/** Files that the launcher needs next to it, including the licenses. Paths are relative to dist. */
 function programFiles(): string[] {
   const parts = ['gatehouse.js', 'package.json', 'gatehouse.NOTICES.txt']
   for (const folder of ['runtime', 'cedar', 'console']) {

@@ -1,7 +1,7 @@
 /**
  * Loads Node's own modules lazily. An `import` reads every property of the module once, which loads rarely needed
  * parts: `node:http` loads its copy of undici, and `node:fs` loads promises and readline. That costs a fifth of a
- * server's start-up time and 14 MB. This plugin reads only the names that are used, and delays modules that many
+ * server's startup time and 14 MB. This plugin reads only the names that are used, and delays modules that many
  * servers never need until a function is called.
  */
 import { builtinModules } from 'node:module'

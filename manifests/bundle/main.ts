@@ -8,7 +8,7 @@
  *   console/                           the web console's pages, for browsers
  *   maps/                              the programs' source maps for manifests/bundle/trace.ts; not shipped
  *   schemas/                           JSON Schemas for manifests and configuration files, for editors
- *   *.cdx.json, *.NOTICES.txt          the packages in each program, with their licences
+ *   *.cdx.json, *.NOTICES.txt          the packages in each program, with their licenses
  *
  * The folder can be copied anywhere and requires only Node.
  */

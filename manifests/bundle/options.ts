@@ -12,7 +12,7 @@ export const bundleOptions = {
   // Short names make the loaded code a quarter smaller. `manifests/bundle/trace.ts` restores the names in a stack
   // trace.
   minify: true,
-  // Licences are shipped in a single file instead.
+  // Licenses are shipped in a single file instead.
   legalComments: 'none',
   // The policy engine reads its WebAssembly from its own folder; package.json contains the path.
   external: ['#cedar'],

@@ -1,5 +1,5 @@
 /**
- * Lists the npm packages in a bundle with their licences. The list is derived from esbuild's inputs, so it contains
+ * Lists the npm packages in a bundle with their licenses. The list is derived from esbuild's inputs, so it contains
  * exactly the shipped packages.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
@@ -10,7 +10,7 @@ export interface ShippedPackage {
   readonly version: string
   /** SPDX expression from package.json. */
   readonly license: string
-  /** Contents of the package's licence and notice files. */
+  /** Contents of the package's license and notice files. */
   readonly texts: readonly string[]
 }
 
@@ -35,7 +35,7 @@ interface Manifest {
 
 function readPackage(folder: string): ShippedPackage {
   const manifest: Manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
-  const { name, version, license = 'see its licence file' } = manifest
+  const { name, version, license = 'see its license file' } = manifest
   const files = readdirSync(folder).filter((file) => /^(licen[cs]e|copying|notice)/i.test(file))
   const texts = files
     .map((file) => join(folder, file))
@@ -44,13 +44,13 @@ function readPackage(folder: string): ShippedPackage {
   return { name, version, license: typeof license === 'string' ? license : license.type, texts }
 }
 
-/** Returns the text of the licence file that is shipped with a bundle: the licences of all packages. */
+/** Returns the text of the license file that is shipped with a bundle: the licenses of all packages. */
 export function noticesOf(program: string, packages: readonly ShippedPackage[]): string {
   const parts = packages.map(({ name, version, license, texts }) => {
     const head = `${name} ${version} (${license})`
     const missing = license.includes('Apache-2.0')
-      ? 'The package has no licence file. The text of Apache-2.0 is in the file LICENSE next to this one.'
-      : `The package has no licence file; it declares ${license}.`
+      ? 'The package has no license file. The text of Apache-2.0 is in the LICENSE file next to this one.'
+      : `The package has no license file; it declares ${license}.`
     const body = texts.length > 0 ? texts.join('\n\n') : missing
     return `${'-'.repeat(80)}\n${head}\n${'-'.repeat(80)}\n\n${body}\n`
   })

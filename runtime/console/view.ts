@@ -52,7 +52,7 @@ export interface Tried {
   readonly backend: string
   readonly ms: number
   readonly outcome: CallResultKind
-  /** What rejected the call, if anything. */
+  /** The check that rejected the call, if any. */
   readonly denied?: DeniedBy | undefined
   /** Undefined when no policy was evaluated. */
   readonly policy: PolicyRecord | undefined

@@ -78,7 +78,7 @@ export function providersOnly({ upstreams }: Pick<AuthServerFacts, 'upstreams'>)
 
 /** Returns the lines for /readyz about older secrets that can be removed. */
 export function secretNotes(uses: readonly SecretUse[] | undefined): readonly string[] {
-  if (uses === undefined) return ['older HMAC secrets: counting their remaining uses']
+  if (uses === undefined) return ['counting the remaining uses of older HMAC secrets']
   return uses.map(({ position, records, refreshTokens }) =>
     records + refreshTokens === 0
       ? `hmacSecretRefs[${position}] can be removed`

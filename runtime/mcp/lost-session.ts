@@ -6,7 +6,7 @@
  * 401 without a challenge. A server that rejects a session has not executed the request. This is not proven by a 404 or
  * 410 whose body is the JSON-RPC response to the request itself: that server has processed the request, and may have
  * executed it.
- * Source: MCP 2025-11-25, transports, "Session Management"; behaviour of public servers and SDKs.
+ * Source: MCP 2025-11-25, transports, "Session Management"; behavior of public servers and SDKs.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { GatehouseError } from '../../schemas/index.ts'

@@ -14,7 +14,7 @@ import { headerName } from './protocol.ts'
 
 const prefix = '=?base64?'
 const suffix = '?='
-/** Visible ASCII with inner white space, which is valid in a header without encoding. */
+/** Visible ASCII with inner whitespace, which is valid in a header without encoding. */
 const plainText = /^[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?$/
 const headerToken = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 const base64Text = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/

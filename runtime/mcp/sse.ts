@@ -1,5 +1,5 @@
 /**
- * Writes server-sent events. An event's data is a single line. Line breaks, which are white space in JSON, become
+ * Writes server-sent events. An event's data is a single line. Line breaks, which are whitespace in JSON, become
  * spaces, so that no payload can end an event early or begin a second one.
  * Source: WHATWG HTML, "Server-sent events"; MCP 2025-11-25, transports.
  */

@@ -4,7 +4,7 @@
  * It avoids Map and Set, because their tables chain removed entries. V8 constantly replaces tables under churn, and the
  * old table then points to the new one and retains its entries. Once an old table has reached the old space, every
  * scavenge treats its successors as live and promotes each call with everything it references until the next full
- * collection. An entry in this list releases its neighbours when it is removed.
+ * collection. An entry in this list releases its neighbors when it is removed.
  * Source: V8, src/objects/ordered-hash-table (NextTable).
  */
 export class InFlight<T> {

@@ -119,7 +119,7 @@ export function readAuthorizationCode(
   if (iss === null && server.authorization_response_iss_parameter_supported === true) {
     throw new OAuthClientError(
       'protocol',
-      'the authorization response has no iss, although the server metadata announces it',
+      'the authorization response has no iss, although the server metadata advertises it',
     )
   }
   if (iss !== null && server.issuer !== undefined && iss !== server.issuer) {

@@ -9,7 +9,7 @@
 export interface Challenge {
   /** Lower case. */
   readonly scheme: string
-  /** Names are in lower case. If a name is repeated, the first value wins. */
+  /** Names are in lower case. If a name is repeated, the first value is used. */
   readonly params: ReadonlyMap<string, string>
 }
 

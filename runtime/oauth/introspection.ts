@@ -37,7 +37,7 @@ export async function introspect(
   )
   const body = await readJson(what, response)
   if (typeof body['active'] !== 'boolean') {
-    throw new OAuthClientError('protocol', `the response of ${what} has no boolean "active"`)
+    throw new OAuthClientError('protocol', `the response from ${what} has no boolean "active"`)
   }
   return body['active'] ? body : undefined
 }

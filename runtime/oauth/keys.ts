@@ -63,7 +63,7 @@ export const keySetTimes = {
   retryMs: 5_000,
 } as const
 
-const what = 'the key set of the issuer'
+const what = 'the issuer’s key set'
 const maxKeys = 100
 
 export class RemoteKeys implements Keys {

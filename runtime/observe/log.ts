@@ -3,8 +3,8 @@
  * it is written.
  *
  * The message must be fixed text; variable parts go into fields. Stack traces appear only at debug level. Lines have no
- * duplicate keys: the fields of a child logger and of the call are merged before writing, and the later value wins. A
- * field must not have the name of a standard member.
+ * duplicate keys: the fields of a child logger and of the call are merged before writing, and the later value is used.
+ * A field must not have the name of a standard member.
  */
 import { openSync } from 'node:fs'
 import { pino } from 'pino'
@@ -24,7 +24,7 @@ export interface LogOptions {
   readonly name?: string | undefined
   /** Default json. */
   readonly format?: LogFormat | undefined
-  /** True to colour the text. Default: not coloured. */
+  /** True to color the text. Default: not colored. */
   readonly colour?: boolean | undefined
 }
 

@@ -45,7 +45,7 @@ export interface StrategyParts {
   readonly stsEndpoint: (region: string) => string
 }
 
-/** An authentication strategy: validates its configuration block and creates the strategy. */
+/** Definition of an authentication strategy: validates its configuration block and creates the strategy. */
 export interface StrategyModule {
   /** Returns the violations, with paths relative to the strategy object. */
   problems(config: StrategyConfig, parts: StrategyParts): readonly Violation[]

@@ -22,7 +22,7 @@ export interface CredentialStrategy {
   readonly type: string
   /** True when the credential depends on the caller. Responses must then not be shared between callers. */
   readonly perCaller: boolean
-  /** Lower-case names of the headers that `apply` may set. */
+  /** Lowercase names of the headers that `apply` may set. */
   readonly headerNames: readonly string[]
   /**
    * Adds the credential. Without a caller (health checks, shared listings), it adds the gateway's own credential, or

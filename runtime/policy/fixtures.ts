@@ -114,7 +114,7 @@ function unmetExpectations(
   ]
 }
 
-/** Returns the ids of all valid policies of a configuration. */
+/** Returns the ids of all valid policies in a configuration. */
 export function policyIds({ policies }: AuthorizerConfig): string[] {
   return readPolicySet(policies ?? []).policies.map(({ id }) => id)
 }

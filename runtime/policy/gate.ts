@@ -51,8 +51,8 @@ export interface DecisionReport {
 
 export interface GateOptions {
   /**
-   * How to handle methods without a policy action: `refuse` when they could reach a server that supports them, `pass`
-   * when the next component rejects them.
+   * How to handle methods without a policy action: `refuse` to reject them when they could reach a server that supports
+   * them, `pass` to forward them when the next component rejects them.
    */
   readonly unknownMethods: 'pass' | 'refuse'
   /** Returns true for the gateway's own tools, which are permitted when enabled. A policy can still forbid them. */
@@ -83,7 +83,7 @@ export interface Gate {
 
 /** Time after which a filter yields to other work. */
 const turnMs = 5
-/** Cached views of one page of a list. */
+/** Cached views of a list page. */
 const maxViews = 64
 
 /** A parsed page of a list, with its filtered versions by caller fingerprint. */

@@ -1,5 +1,5 @@
 /**
- * Arithmetic of a refilling token bucket, without a clock or storage.
+ * Arithmetic for a refilling token bucket, without a clock or storage.
  *
  * scripts.ts implements the same arithmetic in Lua, and shared contract tests check that the two agree.
  * Source: docs/reference/specification/virtual-server.md#rateLimiting, rateLimiting.

@@ -39,7 +39,7 @@ interface Slot {
 const first = 1024
 /** Number of digits in the largest possible sum of a counter. */
 const maxDigits = 16
-/** Number of keys visited for one page of a scan. */
+/** Number of keys visited per page of a scan. */
 const scanPageSize = 500
 
 class Memory {

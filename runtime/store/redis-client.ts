@@ -1,4 +1,4 @@
-/** The client interface of a Redis connection, and the replies of a server. */
+/** The client interface of a Redis connection, and the server's replies. */
 import { ModuleError } from '../../schemas/index.ts'
 
 export type Args = readonly string[]

@@ -16,7 +16,7 @@ function index(): string {
     generated,
     '# Runbooks',
     '',
-    'One page for each alert of `manifests/observability`.',
+    'One page for each alert in `manifests/observability`.',
     '',
     '| Alert | Severity | Means |',
     '|---|---|---|',

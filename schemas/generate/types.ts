@@ -76,7 +76,7 @@ function inputDeclaration(
   bundle: Bundle,
   changed: ReadonlySet<string>,
 ): string {
-  // Omit would drop every name next to an index signature.
+  // Omit would drop every named property of a type that has an index signature.
   if (schema['x-kubernetes-preserve-unknown-fields'] || !schema.properties) {
     return `export type ${name} = ${schema.$ref ? refName(schema.$ref) : body(schema, bundle, 'input', '')}`
   }

@@ -420,7 +420,7 @@ export type CloudStsConfig = {
   readonly fallbackRoleArn?: string
   /** Selects a role based on claims, in ascending order of priority. */
   readonly roleMappings?: readonly RoleMapping[]
-  /** Claim used in role mapping. */
+  /** Claim used for role mapping. */
   readonly roleClaim: string
   /** Service name for SigV4 signing. */
   readonly service: string
@@ -488,7 +488,7 @@ export type ConfigMapKeyRef = {
   readonly name: string
   /** Key that holds PEM certificates. */
   readonly key: string
-  /** True allows the ConfigMap or its key to be missing. */
+  /** When true, the ConfigMap or its key may be missing. */
   readonly optional?: boolean
 }
 
@@ -530,7 +530,7 @@ export type ConfiguredBackend = {
 export type ConflictResolutionConfig = {
   /** Prefix of a tool name; {workload} is replaced with the workload name. With a fixed prefix, a tool that several backends offer comes from the first backend by name. */
   readonly prefixFormat: string
-  /** Workload names; if tool names conflict, the first workload wins. */
+  /** Workload names; if tool names conflict, the first workload keeps the name. */
   readonly priorityOrder?: readonly string[]
 }
 
@@ -984,7 +984,7 @@ export type IdentityFromToken = {
   readonly subjectPath: string
   /** Dot path to the name. */
   readonly namePath?: string
-  /** Dot path to the e-mail address. */
+  /** Dot path to the email address. */
   readonly emailPath?: string
 }
 
@@ -1013,7 +1013,7 @@ export type IncomingAuthFile = {
   readonly oidc?: RuntimeOidc
   /** Rules that decide which calls a client may make. */
   readonly authz?: RuntimeAuthz
-  /** Additional issuers whose tokens are accepted. The first issuer is oidc. */
+  /** Additional issuers whose tokens are accepted. The first issuer is the one in oidc. */
   readonly issuers?: readonly RuntimeIssuer[]
 }
 
@@ -2057,7 +2057,7 @@ export type ProxyFile = {
   readonly proxyMode: "streamable-http" | "sse"
   /** Sends a digest of the caller to the target in X-Gatehouse-Caller. The bridge of a stdio server uses it to run a separate process for each caller. */
   readonly identifyCallers: boolean
-  /** Allowed addresses of the target. any: all; private: no loopback addresses; public: no private addresses either. Link-local and metadata addresses are always rejected. Checked against the address that is dialled. */
+  /** Allowed addresses of the target. any: all; private: no loopback addresses; public: no private addresses either. Link-local and metadata addresses are always rejected. Checked against the address that is dialed. */
   readonly targetAddresses: "any" | "private" | "public"
   /** PEM file with trust anchors for the target. */
   readonly targetCaBundlePath?: string
@@ -2327,7 +2327,7 @@ export type RemoteAuth = {
   readonly issuer?: string
   /** Authorization endpoint; requires tokenUrl. */
   readonly authorizeUrl?: string
-  /** Token endpoint; requires authorizeUrl, except for client_credentials. */
+  /** Token endpoint; requires authorizeUrl, except for the client_credentials grant. */
   readonly tokenUrl?: string
   /** Client id; registered dynamically when unset. */
   readonly clientId?: string
@@ -2337,7 +2337,7 @@ export type RemoteAuth = {
   readonly clientSecretFile?: string
   /** authorization_code: a user logs in with a browser. client_credentials: the client gets a token for itself. Default: the variable GATEHOUSE_REMOTE_AUTH_GRANT, otherwise authorization_code. */
   readonly grant?: "authorization_code" | "client_credentials"
-  /** File with the client's private key (PEM or JWK), instead of a secret; for client_credentials. */
+  /** File with the client's private key (PEM or JWK), used instead of a secret for the client_credentials grant. */
   readonly privateKeyFile?: string
   /** Signing algorithm for the private key. Default: the one that matches the key; RS256 for an RSA key. */
   readonly signingAlg?: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
@@ -2452,7 +2452,7 @@ export type RuntimeBackend = {
   readonly clientKeyPath?: string
   /** Metadata; the server sets the group key. */
   readonly metadata?: { readonly [name: string]: string }
-  /** Allowed addresses of the backend. any: all; private: no loopback addresses; public: no private addresses either. Link-local and metadata addresses are always rejected. Checked against the address that is dialled. */
+  /** Allowed addresses of the backend. any: all; private: no loopback addresses; public: no private addresses either. Link-local and metadata addresses are always rejected. Checked against the address that is dialed. */
   readonly addresses: "any" | "private" | "public"
   /** Environment variable with extra headers for requests to this backend, as JSON. The backend is excluded while the variable is unset. */
   readonly headersEnv?: string
@@ -3056,7 +3056,7 @@ export type UserInfoFieldMapping = {
   readonly subjectFields: readonly string[]
   /** Fields that may hold the name. */
   readonly nameFields: readonly string[]
-  /** Fields that may hold the e-mail address. */
+  /** Fields that may hold the email address. */
   readonly emailFields: readonly string[]
 }
 
@@ -3415,7 +3415,7 @@ export type WorkloadTools = {
   readonly toolConfigRef?: ObjectRef
 }
 
-/** Cross-application access: exchanges an ID token for an identity assertion grant at the provider, and the grant for an access token at the target. */
+/** Cross-application access: exchanges an ID token at the provider for an identity assertion grant, and that grant at the target for an access token. */
 export type XaaConfig = {
   /** Token endpoint of the identity provider. */
   readonly idpTokenUrl: string
@@ -3423,7 +3423,7 @@ export type XaaConfig = {
   readonly idpClientId?: string
   /** Client secret for the identity provider. */
   readonly idpClientSecretRef?: SecretRef
-  /** How the client authenticates at the identity provider. Default: with the client secret. */
+  /** How the client authenticates to the identity provider. Default: with the client secret. */
   readonly idpClientAuth?: ClientAuth
   /** Token endpoint of the target. */
   readonly targetTokenUrl: string
@@ -3433,7 +3433,7 @@ export type XaaConfig = {
   readonly targetClientId?: string
   /** Client secret for the target. */
   readonly targetClientSecretRef?: SecretRef
-  /** How the client authenticates at the target. Default: with the client secret. */
+  /** How the client authenticates to the target. Default: with the client secret. */
   readonly targetClientAuth?: ClientAuth
   /** Issuer of the target. */
   readonly targetAudience: string
@@ -3447,7 +3447,7 @@ export type XaaConfig = {
   readonly subjectTokenType?: "urn:ietf:params:oauth:token-type:id_token"
 }
 
-/** Cross-application access: exchanges an ID token for an identity assertion grant at the provider, and the grant for an access token at the target. */
+/** Cross-application access: exchanges an ID token at the provider for an identity assertion grant, and that grant at the target for an access token. */
 export type XaaStrategy = {
   /** Token endpoint of the identity provider; https, or http on localhost. */
   readonly idpTokenUrl: string

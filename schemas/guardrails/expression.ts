@@ -46,7 +46,7 @@ export class LinearExpression {
         for (let c = 0; c < asciiSize; c++) if (one.matchRune(c)) this.#ascii[pc * asciiSize + c] = 1
     const begin = new States(this)
     begin.add(this.start, 0, anyContext)
-    if (begin.matched >= 0) throw new PatternError('it matches the empty text')
+    if (begin.matched >= 0) throw new PatternError('it matches the empty string')
     for (let k = 0; k < begin.count; k++)
       for (let c = 0; c < asciiSize; c++) if (this.takes(begin.pcs[k] ?? 0, c)) this.firsts[c] = 1
   }

@@ -201,7 +201,7 @@ export const alertRules: readonly Alert[] = [
     meaning: "Requests to this MCPServer fail after 30 seconds, and its proxy's pod is not ready.",
     steps: [
       "Read the MCPServer's `Attached` condition: its message contains the next step, and docs/guides/stdio-servers.md lists the reasons.",
-      'The log of the container `attach` contains the same details: `event` `attach_state` with `reason`, `why` and `fix`.',
+      'The log of the `attach` container contains the same details: `event` `attach_state` with `reason`, `why` and `fix`.',
       'If the reason is `CrashLoopBackOff` or `ContainerEnded`, run `kubectl logs mcp-NAME-server-0 -c mcp --previous`.',
       "If it is `AccessRefused`, compare the Role `mcp-NAME-proxy` with the permissions that Metacontroller may grant. If it is `ApiServerUnreachable`, allow the proxy's pod to connect to the API server.",
     ],

@@ -131,11 +131,11 @@ export const ownReasons: readonly ReasonRow[] = [
   {
     reasons: ['AttachDisabled'],
     means: 'a stdio server has no command, and this installation does not attach to containers',
-    step: 'set `command` for the container `mcp` in `podTemplateSpec.spec.containers`, or install with `stdio.attach=true`',
+    step: 'set `command` for the `mcp` container in `podTemplateSpec.spec.containers`, or install with `stdio.attach=true`',
   },
   {
     reasons: ['CrashLoopBackOff'],
-    means: 'a container keeps exiting; in the condition `Attached`, it is the container of a stdio server',
+    means: 'a container keeps exiting; in the `Attached` condition, it is the container of a stdio server',
     step: 'read the output of `kubectl logs POD -c CONTAINER --previous`; a stdio server must use MCP on its standard streams',
   },
   {

@@ -86,7 +86,7 @@ export const referenceReasons: readonly ReasonRow[] = [
   {
     reasons: ['ClientCertificateNotFound'],
     means: 'the Secret with the client certificate, or one of its keys, is missing',
-    step: 'create a Secret of type kubernetes.io/tls: the message contains its name',
+    step: 'create a Secret of type kubernetes.io/tls; the message gives its name',
   },
   {
     reasons: ['CompositeToolRefNotFound', 'CompositeToolRefInvalid'],

@@ -31,7 +31,7 @@ export function or(...operands: readonly Operand[]): boolean {
       const value = operand()
       if (value === true) return true
       if (value === false) continue
-      failure = new TypeError('expected a bool as condition')
+      failure = new TypeError('expected a bool as the condition')
     } catch (error) {
       failure = error
     }

@@ -1,6 +1,6 @@
 /**
  * Checks what JSON Schema cannot express: CEL rules (`x-kubernetes-validations`) and unique list keys
- * (`x-kubernetes-list-type` map and set). Expects a document with defaults, like the rules in the API server.
+ * (`x-kubernetes-list-type` map and set). Expects a document with defaults applied, as the rules in the API server do.
  */
 import { serviceViolation } from '../addresses.ts'
 import { rules } from '../generated/rules.ts'

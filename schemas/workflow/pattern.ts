@@ -2,7 +2,7 @@
  * Regular expressions from users: `pattern` in the JSON Schemas of workflows. Matching takes linear time, so that no
  * pattern or text can block the server.
  *
- * The syntax is that of RE2, plus `\uXXXX`. It excludes lookaround and backreferences, which cannot be matched in
+ * The syntax is the same as RE2's, plus `\uXXXX`. It excludes lookaround and backreferences, which cannot be matched in
  * linear time, and repetition counts above 1000. Portable JSON Schemas should use an even smaller subset.
  * Source: RE2 syntax; JSON Schema 2020-12, core, section 6.4.
  */

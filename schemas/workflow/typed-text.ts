@@ -41,7 +41,7 @@ export function booleanIn(text: string): boolean | undefined {
 }
 
 /**
- * Returns the boolean that a condition's text contains, ignoring surrounding white space, or undefined for any other
+ * Returns the boolean that a condition's text contains, ignoring surrounding whitespace, or undefined for any other
  * text.
  * Source: docs/reference/specification/virtual-server.md#steps, steps, condition.
  */

@@ -205,7 +205,7 @@ await t.test('what goes wrong has one message and a code', async (t) => {
       1,
       /^Error: node: exited with code 7\n {2}no licence\n$/,
     ],
-    [['tools', 'list', '--'], 2, /add a command that speaks MCP after --/],
+    [['tools', 'list', '--'], 2, /after --, add a command that runs an MCP server/],
     [['tools', 'list', 'x', '--', 'node'], 2, /TARGET and a command cannot be combined/],
     [['tools', 'list', '-e', 'A=1', 'http://127.0.0.1/mcp'], 2, /-e: applies to a command/],
     [

@@ -17,7 +17,7 @@ const resolves = await lookup(name).then(
 
 const jwt = `${Buffer.from('{"alg":"RS256"}').toString('base64url')}.e30.c2ln`
 
-await t.test('private addresses: literals are never dialled', async (t) => {
+await t.test('private addresses: literals are never dialed', async (t) => {
   for (const host of ['10.1.2.3', '169.254.169.254', '[fd00::1]', '2130706433', '0x7f.1']) {
     const config: OidcConfig = { jwksUrl: `https://${host}/k`, audience: 'me' }
     const trusted = isLoopbackHost(new URL(`https://${host}`).hostname)

@@ -72,7 +72,7 @@ await t.test('the look-up of telemetry exporters gives allowed addresses only', 
   t.same(await lookup(to('169.254.169.254', '10.0.0.3')), [{ address: '10.0.0.3', family: 4 }])
 })
 
-await t.test('tool search: the embedding service is not dialled there', async (t) => {
+await t.test('tool search: the embedding service is not dialed there', async (t) => {
   const service = openEmbeddingService({
     protocol: 'compat',
     url: 'http://169.254.169.254/v1',

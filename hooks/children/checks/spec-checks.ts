@@ -36,5 +36,5 @@ export function proxyOverrideViolations(
 
 /** Rejects an image reference that contains whitespace. */
 export function imageViolations(image: string, path: string): Violation[] {
-  return /\s/.test(image) ? [{ path, message: 'must not contain white space' }] : []
+  return /\s/.test(image) ? [{ path, message: 'must not contain whitespace' }] : []
 }

@@ -5,7 +5,7 @@ import type { Conditions, SyncFailure } from '../../sync/conditions.ts'
 
 const invalidTemplate = 'InvalidPodTemplateSpec'
 
-/** Returns those of a manifest's violations that concern a pod template. */
+/** Returns the manifest's violations that concern a pod template. */
 export function templateFailure(violations: readonly Violation[]): SyncFailure | undefined {
   const own = violations.filter(({ path }) => path.split(/[.[]/).includes('podTemplateSpec'))
   return specFailure(own, invalidTemplate)

@@ -1,9 +1,9 @@
 /**
  * Checks an MCPAuthzConfig, whose config is free-form in the schema.
  *
- * cedarv1: every policy and every entity must parse. httpv1 and authzenv1: an external decision point for MCPServer and
- * MCPRemoteProxy. A VirtualMCPServer configures its own decision point in authzConfig and reports a shared one in a
- * condition.
+ * For cedarv1, every policy and every entity must parse. httpv1 and authzenv1 configure an external decision point for
+ * MCPServer and MCPRemoteProxy. A VirtualMCPServer configures its own decision point in authzConfig and reports a
+ * shared one in a condition.
  */
 import {
   own,

@@ -32,7 +32,7 @@ export interface BuiltRemoteProxy {
   readonly hashes: BuiltProxyConfig['hashes']
 }
 
-/** Returns the address of the proxy with the path of its MCP endpoint. */
+/** Returns the proxy's address with the path of its MCP endpoint. */
 export function addressOf(context: Context): string {
   const { name, namespace, settings, parent } = context
   const base = serviceUrl(

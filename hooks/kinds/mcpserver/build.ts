@@ -41,7 +41,7 @@ function clientTransport({ spec }: MCPServer): 'sse' | 'streamable-http' {
   return spec.transport === 'stdio' ? spec.proxyMode : spec.transport
 }
 
-/** Returns the address of the proxy with the path of its MCP endpoint. */
+/** Returns the proxy's address with the path of its MCP endpoint. */
 export function addressOf(context: Context): string {
   const { name, namespace, settings, parent } = context
   const base = serviceUrl(serverNames(name).proxy, namespace, settings.clusterDomain, parent.spec.proxyPort)

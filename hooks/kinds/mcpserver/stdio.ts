@@ -40,7 +40,7 @@ export function stdioOf(context: Context): Stdio {
       'True',
       'OneProcess',
       'One process serves all clients: it cannot send requests to a client, and its messages go to the container log. ' +
-        'Set a command in podTemplateSpec, container mcp, to run one process per session',
+        'Set a command for the mcp container in podTemplateSpec to run one process per session',
     )
   }
   return stdio

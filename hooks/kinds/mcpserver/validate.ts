@@ -86,7 +86,7 @@ function volumeViolations({ volumes = [] }: MCPServer['spec']): Violation[] {
   })
 }
 
-/** Rejects variables that have two sources, because it would be unclear which one wins. */
+/** Rejects variables that have two sources, because it would be unclear which one applies. */
 function environmentViolations({ env = [], secrets = [] }: MCPServer['spec']): Violation[] {
   const literal = new Set(env.map(({ name }) => name))
   const violations: Violation[] = []

@@ -50,7 +50,7 @@ export interface BuiltVirtualServer {
   readonly hashes: Readonly<Record<string, string | undefined>>
 }
 
-/** Returns the address of the virtual server with the path of its MCP endpoint. */
+/** Returns the virtual server's address with the path of its MCP endpoint. */
 export function addressOf(context: Context): string {
   const { name, namespace, settings } = context
   const base = serviceUrl(virtualServerNames(name).server, namespace, settings.clusterDomain, mcpPort)

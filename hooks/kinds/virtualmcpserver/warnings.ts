@@ -65,7 +65,7 @@ function quotaWarnings(spec: VirtualMCPServer['spec']): string[] {
         ]
       : []),
     ...(costs && !quotas.some(({ unit }) => unit === 'cost')
-      ? ['config.costs has no effect, because no quota has unit cost']
+      ? ['config.costs has no effect, because no quota uses the unit cost']
       : []),
   ]
 }

@@ -60,12 +60,12 @@ export function assertionViolation(assertion: string, algs: readonly AssertionAl
     return 'the assertion is not a signed JWT'
   }
   if (keyMembers.some((member) => header[member] !== undefined))
-    return 'the header of the assertion contains a key or the URL of a key'
+    return "the assertion's header contains a key or a key URL"
   const type = typeof header.typ === 'string' ? header.typ.toLowerCase().replace(/^application\//, '') : ''
-  if (header.typ !== undefined && !types.has(type)) return 'the assertion has an unsupported typ'
+  if (header.typ !== undefined && !types.has(type)) return "the assertion's header has an unsupported typ"
   return header.alg !== undefined && headerAlgs(algs).includes(header.alg)
     ? undefined
-    : 'the algorithm of the assertion is not allowed for this client'
+    : "the assertion's algorithm is not allowed for this client"
 }
 
 /** `Ed25519` is another name for EdDSA with this curve, which is the only supported curve (RFC 9864). */
@@ -125,7 +125,7 @@ function checkClaims(
   const nowSec = Math.floor(nowMs / 1000)
   // If the assertion had several audiences, one of the other servers could present it here.
   if ((Array.isArray(aud) && aud.length === 1 ? aud[0] : aud) !== issuer)
-    return 'the audience of the assertion must be this issuer alone'
+    return "the assertion's only audience must be this issuer"
   if (typeof jti !== 'string' || jti === '') return 'the assertion has no jti'
   if (exp === undefined) return 'the assertion has no exp'
   if (iat !== undefined && (typeof iat !== 'number' || iat > nowSec + skewSec))
@@ -138,10 +138,9 @@ function checkClaims(
 function describe(error: errors.JOSEError): string {
   if (error instanceof errors.JWTExpired) return 'the assertion has expired'
   if (error instanceof errors.JWTClaimValidationFailed)
-    return `the claim ${reportedClaims.has(error.claim) ? error.claim : 'set'} of the assertion is missing or invalid`
+    return `the assertion's ${reportedClaims.has(error.claim) ? `${error.claim} claim` : 'claim set'} is missing or invalid`
   if (error instanceof errors.JWKSNoMatchingKey) return "none of the client's keys matches the assertion"
-  if (error instanceof errors.JWSSignatureVerificationFailed)
-    return 'the signature of the assertion is invalid'
+  if (error instanceof errors.JWSSignatureVerificationFailed) return "the assertion's signature is invalid"
   return 'the assertion is malformed'
 }
 

@@ -122,7 +122,7 @@ function readList(
  * Reads `scope`, which is a string, or a list in requests from some clients. Adds offline_access for a client that
  * registers the grant type refresh_token. Clients register the protected resource's scopes, which do not include
  * offline_access, and add it only to the authorization request.
- * Source: behaviour of publicly available MCP clients; RFC 7591 section 3.2.1.
+ * Source: behavior of publicly available MCP clients; RFC 7591 section 3.2.1.
  */
 function readScopes(
   metadata: ClientMetadataDocument,

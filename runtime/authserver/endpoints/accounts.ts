@@ -2,8 +2,9 @@
  * Connected accounts: the page where users connect, renew and disconnect their clients' providers.
  *
  * The sign-in cookie, which only a completed login sets, identifies the user. The page shows no secrets. Connecting is
- * a login at one provider for one client. It must end in the browser that began it, and it changes only that provider's
- * tokens. At the first provider, it must also end with the same user. Every change comes from the page's own form.
+ * a login with one provider for one client. It must end in the browser that began it, and it changes only that
+ * provider's tokens. At the first provider, it must also end with the same user. Every change comes from the page's own
+ * form.
  * Source: docs/reference/specification/external-auth.md#upstreamProviders, upstreamProviders; RFC 9700 section 4.7.
  */
 import { type Exchange, shortClientId } from '../../net/index.ts'

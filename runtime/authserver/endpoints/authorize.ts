@@ -113,7 +113,7 @@ function matchRedirect(draft: Draft): void {
     const [only, ...others] = registered
     const isOidc = parseScope(parameters.get('scope') ?? '').includes('openid')
     if (only === undefined || others.length > 0 || isOidc) {
-      throw new OAuthError('invalid_request', 'the parameter redirect_uri is required')
+      throw new OAuthError('invalid_request', 'the redirect_uri parameter is required')
     }
     draft.redirectUri = only
     return

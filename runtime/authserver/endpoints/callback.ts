@@ -46,7 +46,7 @@ async function takeWaiting(
 ): Promise<UpstreamStep | UpstreamConnection> {
   const [state = '', ...more] = parameters.getAll('state')
   if (state === '' || more.length > 0) {
-    throw new OAuthError('invalid_request', 'the response of the sign-in service does not identify a login')
+    throw new OAuthError('invalid_request', 'the response from the sign-in service does not identify a login')
   }
   const waiting = (await records.upstreamSteps.take(state)) ?? (await records.connections.take(state))
   if (!waiting) throw expiredLoginError()

@@ -2,7 +2,7 @@
  * The consent page: asks the user before anything goes upstream, and binds the login to this browser.
  *
  * To the provider, this server is one client for all clients that register here. Without this page, an untrusted client
- * could use the user's existing login at the provider (confused deputy). The page is on the callback's host, because
+ * could use the user's existing login with the provider (confused deputy). The page is on the callback's host, because
  * the browser must send the binding cookie there.
  * Source: MCP 2025-11-25 security best practices; RFC 9700 sections 4.7 and 4.16.
  */

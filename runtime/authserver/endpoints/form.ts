@@ -49,7 +49,7 @@ export class Parameters {
   /** Throws OAuthError invalid_request when the parameter is absent. */
   require(name: string): string {
     const value = this.get(name)
-    if (value === undefined) throw new OAuthError('invalid_request', `the parameter ${name} is required`)
+    if (value === undefined) throw new OAuthError('invalid_request', `the ${name} parameter is required`)
     return value
   }
 }

@@ -78,7 +78,7 @@ export async function manageClient(
   }
 }
 
-/** Replaces a client's metadata. The client keeps its authentication (RFC 7592 section 2.2). */
+/** Replaces a client's metadata. The client keeps its authentication method (RFC 7592 section 2.2). */
 async function updateClient(
   exchange: Exchange,
   seen: SeenRecord<RegisteredClient>,

@@ -165,7 +165,7 @@ export async function sendUserInfo(exchange: Exchange, context: AuthServerContex
   }
   const scopes = claims.scope.split(' ')
   if (!scopes.includes('openid')) {
-    throw new OAuthError('insufficient_scope', 'the scope openid is required', {
+    throw new OAuthError('insufficient_scope', 'the openid scope is required', {
       headers: { 'WWW-Authenticate': 'Bearer error="insufficient_scope", scope="openid"' },
     })
   }

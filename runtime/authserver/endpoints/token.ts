@@ -69,7 +69,7 @@ async function issueToMachine(
   context: AuthServerContext,
 ): Promise<TokenResponse> {
   if (client.kind !== 'declared')
-    throw new OAuthError('unauthorized_client', 'only a declared client can use client_credentials')
+    throw new OAuthError('unauthorized_client', 'only a declared client can use the client_credentials grant')
   const scopes = readMachineScopes(form, client)
   const audience = readMachineResource(form, client, context)
   const { config, keys } = context
@@ -118,7 +118,10 @@ type UserGrant = (form: Parameters, by: TokenRequester, context: AuthServerConte
 function forUser(event: 'token_issued' | 'token_refreshed', grant: UserGrant): GrantHandler {
   return async ({ form, client, source }, context) => {
     if (client.kind === 'declared')
-      throw new OAuthError('unauthorized_client', 'a declared client can only use client_credentials')
+      throw new OAuthError(
+        'unauthorized_client',
+        'a declared client can only use the client_credentials grant',
+      )
     const by = { clientId: client.id, authMethod: client.authMethod, source }
     const issued = withoutDroppedScopes(await grant(form, by, context), client)
     await context.clients.renew(client)

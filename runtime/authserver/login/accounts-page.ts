@@ -1,7 +1,7 @@
 /**
  * The connected accounts page. For each of the user's clients, it shows each provider with its state and buttons.
  *
- * States are shown as words in addition to colours. A button's label states its effect and the client.
+ * States are shown as words in addition to colors. A button's label states its effect and the client.
  */
 import { type Html, html, type HtmlPage, page } from '../../net/index.ts'
 import type { AuthServerContext } from './context.ts'
@@ -29,7 +29,7 @@ interface ConnectedAccounts {
   /** Field that ties the forms to this browser. */
   readonly form: string
   readonly clients: readonly ConnectedClient[]
-  /** Clients whose session ended because the sign-in at this provider ended. */
+  /** Clients whose session ended because the sign-in session with this provider ended. */
   readonly ended: readonly { readonly name: string; readonly provider: string }[]
   /** Provider that could not be connected. */
   readonly problem: string | undefined
@@ -43,7 +43,7 @@ export function accountsPage(context: AuthServerContext, accounts: ConnectedAcco
 ${user === undefined ? undefined : html`<p>You are <bdi>${user}</bdi>.</p>`}
 ${problem === undefined ? undefined : html`<p class="warn" role="alert">${problem} could not be connected. Nothing was changed.</p>`}
 ${clients.length === 0 ? html`<p>No client is signed in for you.</p>` : clients.map((client) => clientSection(client, form, action))}
-${ended.map(({ name, provider }) => html`<fieldset><legend><bdi>${name}</bdi></legend><p>Signed out: the sign-in at ${provider} has ended and could not be renewed. Sign in again from this client.</p></fieldset>`)}
+${ended.map(({ name, provider }) => html`<fieldset><legend><bdi>${name}</bdi></legend><p>Signed out: the sign-in session with ${provider} has ended and could not be renewed. Sign in again from this client.</p></fieldset>`)}
 <form method="post" action="${action}"><input type="hidden" name="form" value="${form}">
 <button name="action" value="leave">Sign out of this browser</button>
 <p class="soft">Your clients stay signed in.</p>

@@ -30,7 +30,7 @@ export interface LoginRedirect {
   readonly signIn?: string
 }
 
-/** Takes the login one step further. `signIn` is the browser's current sign-in, which a completed login replaces. */
+/** Advances the login by one step. `signIn` is the browser's current sign-in, which a completed login replaces. */
 export async function advanceLogin(
   context: AuthServerContext,
   login: LoginInProgress,
@@ -144,7 +144,7 @@ export async function handleUpstreamFailure(
   if (!(cause instanceof OAuthClientError) && !isTransient(cause)) throw cause
   const { request, user } = login
   const failure = describeFailure(cause)
-  context.log.warn('a login at an upstream provider failed', { upstream: provider, err: cause })
+  context.log.warn('a login with an upstream provider failed', { upstream: provider, err: cause })
   context.emit(
     makeEvent('login_failed', {
       outcome: failure.error === 'access_denied' ? 'denied' : 'failure',
@@ -192,7 +192,7 @@ function describeFailure(failure: unknown): ClientError {
             error: 'temporarily_unavailable',
             description: 'the upstream provider is not available; try again later',
           }
-        : { error: 'server_error', description: 'the login at the upstream provider failed' }
+        : { error: 'server_error', description: 'the login with the upstream provider failed' }
   }
 }
 

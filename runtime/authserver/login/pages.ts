@@ -21,7 +21,7 @@ export interface PageForm {
 const scopeTexts: ReadonlyMap<string, string> = new Map([
   ['openid', 'Know which account you use'],
   ['profile', 'See your name'],
-  ['email', 'See your e-mail address'],
+  ['email', 'See your email address'],
   ['offline_access', 'Stay signed in when you are away'],
 ])
 
@@ -84,7 +84,7 @@ export function providerPage(
   form: PageForm,
 ): HtmlPage {
   const body = html`<h1>${failed} could not be connected</h1>
-<p>You are signed in, but the sign-in at ${failed} did not succeed. Tools that need it will not work until it does.</p>
+<p>You are signed in, but signing in with ${failed} did not succeed. Tools that need it will not work until it does.</p>
 <form method="post" action="${form.action}">
 ${hiddenFields(form)}
 <div class="buttons">
@@ -104,13 +104,18 @@ function formTargets({ redirectUri }: AuthRequest, context: AuthServerContext): 
   return [...providerTargets(context), /^https?:$/.test(protocol) ? origin : protocol]
 }
 
-/** Returns the form targets for a login at the providers (which may redirect to any https address) and this server. */
+/**
+ * Returns the form targets for a login with the providers (which may redirect to any https address) and this server.
+ */
 export function providerTargets({ upstreams, urls }: AuthServerContext): readonly string[] {
   const origins = upstreams.map(({ origin }) => origin).filter((origin) => origin !== undefined)
   return ['https:', ...origins, urls.pageOrigin]
 }
 
-/** The page for a client request that failed before the user approved anything. The user decides about the redirect. */
+/**
+ * The page for a client request that failed before the user approved anything. The user decides whether to follow the
+ * redirect.
+ */
 export function leavingPage(host: string, location: string): HtmlPage {
   const body = html`<h1>This client asked for something it cannot have</h1>
 <p>You can go back to it and tell it so. It will take you to:</p>

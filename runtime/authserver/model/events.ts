@@ -42,7 +42,7 @@ interface EventDetails {
 export interface AuthServerEvent extends EventDetails {
   readonly type: AuthServerEventType
   readonly outcome: Outcome
-  /** First characters of a hash of the session id. Distinguishes sessions, but does not give access to them. */
+  /** First characters of the session id's hash. Distinguishes sessions, but does not give access to them. */
   readonly sessionHash?: string | undefined
 }
 

@@ -208,11 +208,11 @@ export const consent = record({
 })
 export type Consent = NonNullable<ReturnType<typeof consent>>
 
-/** Withdrawal of all of a user's consents to a client. Later consents refer to it. */
+/** Withdrawal of all consents that a user gave to a client. Later consents refer to it. */
 export const withdrawal = record({ id: text, atMs: count })
 export type Withdrawal = NonNullable<ReturnType<typeof withdrawal>>
 
-/** Registration of this server at an upstream provider. */
+/** Registration of this server with an upstream provider. */
 export const registration = record({
   clientId: text,
   clientSecret: maybe(text),

@@ -383,7 +383,7 @@ async function listReadinessProblems(
   try {
     await store.ping()
   } catch {
-    reasons.push('the store of the authorization server does not respond')
+    reasons.push('the authorization server’s store does not respond')
   }
   // Every login needs only the first provider.
   const [first] = upstreams

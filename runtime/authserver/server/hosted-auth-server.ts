@@ -87,6 +87,6 @@ export function openAuthServerStore(storage: StorageSettings, log: Log, shared?:
     onChange: ({ up, cause }) =>
       up
         ? log.info('the authorization server’s store is responding again')
-        : log.error('the store of the authorization server does not respond', { err: cause }),
+        : log.error('the authorization server’s store does not respond', { err: cause }),
   })
 }

@@ -63,7 +63,7 @@ export const limits = {
     host: [{ capacity: 600, refillMs: minute }],
     total: [{ capacity: 3_000, refillMs: minute }],
   },
-  /** Fetches of metadata documents and of clients' keys. */
+  /** Fetches of metadata documents and clients' keys. */
   document: {
     caller: [{ capacity: 30, refillMs: minute }],
     host: [{ capacity: 10, refillMs: minute }],

@@ -1,7 +1,7 @@
 /**
  * Authorization codes and refresh tokens: issues them, redeems them once, rotates them, and revokes them on reuse.
  *
- * Every decision is a single compare-and-set on one record. Exactly one of two simultaneous requests wins, on any
+ * Every decision is a single compare-and-set on one record. Exactly one of two simultaneous requests succeeds, on any
  * replica. Reuse of a code or an old refresh token ends the grant, because one of the two holders must have stolen it.
  * During a grace period, a rotated refresh token returns the same successor again, as long as that successor is unused.
  * This is necessary because clients refresh in parallel and lose responses.
@@ -242,7 +242,7 @@ export function checkAuthMethod(
   { authMethod }: Pick<TokenRequester, 'authMethod'>,
 ): void {
   if (grant.authMethod !== 'private_key_jwt' || authMethod === 'private_key_jwt') return
-  const reason = 'the grant requires the authentication method private_key_jwt'
+  const reason = 'the grant requires the private_key_jwt authentication method'
   throw new OAuthError('invalid_client', 'client authentication failed', {
     rejection: { clientId: grant.clientId, reason },
   })

@@ -154,7 +154,7 @@ export class Sessions {
     return found.filter((session) => session !== undefined)
   }
 
-  /** Returns the clients whose session ended because the sign-in at a provider ended, latest first. */
+  /** Returns the clients whose session ended because the sign-in session with a provider ended, latest first. */
   async ended(userId: string): Promise<readonly { readonly clientId: string; readonly provider: string }[]> {
     const listed = await this.#state.connectedClients.get(userId)
     const found = await Promise.all(
@@ -322,7 +322,10 @@ export class Sessions {
     if (await this.#state.sessions.swap(sessionId, seen, undefined)) await this.#deleteRows(left)
   }
 
-  /** Ends a session because the sign-in at a provider has ended, and stores the cause. Returns the ended session. */
+  /**
+   * Ends a session because the sign-in session with a provider has ended, and stores the cause. Returns the ended
+   * session.
+   */
   async endBecause(sessionId: string, provider: string): Promise<LoginSession | undefined> {
     const session = await this.#state.sessions.get(sessionId)
     if (!session || !(await this.endSession(sessionId))) return undefined

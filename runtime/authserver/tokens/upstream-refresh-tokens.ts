@@ -1,11 +1,11 @@
 /**
- * The refresh tokens of one user at one provider, across all clients of that user.
+ * The refresh tokens of one user from one provider, across all of that user's clients.
  *
  * Some providers issue a refresh token only on first consent. This server is one client of the provider for all clients
  * that the user signs in to. A later login without a refresh token therefore uses the newest existing refresh token for
  * the same account. Rows then share a refresh token. If the provider rotates it, renewals run one at a time, and every
  * row with the old token gets the new one.
- * Source: reference behaviour of upstream tokens at a repeated login; RFC 9700 section 4.14 (rotation).
+ * Source: reference behavior of upstream tokens at a repeated login; RFC 9700 section 4.14 (rotation).
  */
 import { withLock } from '../../store/index.ts'
 import { compoundKey, sha256, upstreamRowKey } from '../model/identifiers.ts'
@@ -17,7 +17,7 @@ type ProviderAccount = Pick<StoredRow, 'userId' | 'provider' | 'subject'>
 
 const lock = { ttlMs: 45_000, waitMs: 40_000 }
 
-/** Runs `work` while no other replica or request changes the refresh tokens of this user at this provider. */
+/** Runs `work` while no other replica or request changes this user's refresh tokens from this provider. */
 export function lockRefreshTokens<T>(
   state: State,
   { userId, provider }: Pick<ProviderAccount, 'userId' | 'provider'>,

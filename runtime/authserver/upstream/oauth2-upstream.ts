@@ -2,7 +2,7 @@
  * A plain OAuth 2.0 provider with configured or registered credentials.
  *
  * Identity comes from the token response (`identityFromToken`), otherwise from userinfo. Otherwise, it is synthesized
- * from the access token: an opaque subject that changes with every login, without a name or e-mail.
+ * from the access token: an opaque subject that changes with every login, without a name or email.
  * `tokenResponseMapping` reads non-standard responses. A 200 response that contains an error (`error`, or `ok: false`)
  * is treated as a rejection.
  * Source: docs/reference/specification/external-auth.md#oauth2Config, oauth2Config; RFC 6749 sections 4.1 and 6.
@@ -104,7 +104,7 @@ export class OAuth2Upstream implements Upstream {
         freshMs: Number.POSITIVE_INFINITY,
         now,
         log,
-        what: 'registration at the upstream provider',
+        what: 'registration with the upstream provider',
       })
     this.#mapOf = (grant) =>
       tokenResponseMapping ? makeMapper(tokenResponseMapping, grant) : hintedTokens(this.#hint)
@@ -134,7 +134,7 @@ export class OAuth2Upstream implements Upstream {
   get notReady(): string | undefined {
     if (this.#endpoints.current === undefined) return notDiscovered
     return this.#config.dcr && !this.#registered
-      ? 'has not accepted the registration of this server yet'
+      ? 'has not accepted this server’s registration yet'
       : undefined
   }
 
@@ -168,7 +168,7 @@ export class OAuth2Upstream implements Upstream {
     const code = readAuthorizationCode(callback, discovered ?? {})
     if (proof.maxAgeSec !== undefined) {
       // A plain OAuth provider does not report when it authenticated the user.
-      throw new OAuthClientError('refused', 'the time of the login is unknown', {
+      throw new OAuthClientError('refused', 'the login time is unknown', {
         error: 'login_required',
       })
     }

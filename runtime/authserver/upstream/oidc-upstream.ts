@@ -3,7 +3,7 @@
  *
  * The subject is the configured claim, with no fallback to another claim, which could merge or split users. The
  * userinfo endpoint is used only when `userInfoOverride` names it, after the ID token has been verified, and only for
- * the name and e-mail. Its subject must match the ID token's (OpenID Connect Core section 5.3.2).
+ * the name and email. Its subject must match the ID token's (OpenID Connect Core section 5.3.2).
  * Source: docs/reference/specification/external-auth.md#oidcConfig, oidcConfig; OpenID Connect Core sections 3.1.2 and
  * 3.1.3, RFC 9207.
  */
@@ -196,7 +196,7 @@ export class OidcUpstream implements Upstream {
     throw new OAuthClientError('protocol', `the ID token has no ${this.#subjectClaim}`)
   }
 
-  /** Reads the name and e-mail from the userinfo override, otherwise from the ID token. Both are optional. */
+  /** Reads the name and email from the userinfo override, otherwise from the ID token. Both are optional. */
   async #readUser(claims: JWTPayload, tokens: TokenSet): Promise<Pick<Identity, 'name' | 'email'>> {
     const { userInfoOverride } = this.#config
     if (!userInfoOverride) return { name: textOf(claims['name']), email: textOf(claims['email']) }
@@ -208,7 +208,7 @@ export class OidcUpstream implements Upstream {
       return { name: info.name, email: info.email }
     } catch (error) {
       if (!(error instanceof OAuthClientError) || error.kind !== 'unreachable') throw error
-      this.#log.warn('userinfo is unavailable; continuing without name and e-mail', { err: error })
+      this.#log.warn('userinfo is unavailable; continuing without name and email', { err: error })
       return {}
     }
   }
@@ -262,7 +262,7 @@ function checkAge(
   const tooOld =
     maxAgeSec !== undefined && (known === undefined || now() / 1000 - known > maxAgeSec + skewSec)
   if (before || tooOld) {
-    throw new OAuthClientError('refused', 'the login at the upstream provider is too old', {
+    throw new OAuthClientError('refused', 'the login with the upstream provider is too old', {
       error: 'login_required',
     })
   }

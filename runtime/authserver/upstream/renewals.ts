@@ -38,12 +38,12 @@ const aheadMs = 60_000
 const pauseMs = 10_000
 const saveTries = 3
 
-/** The user has no usable token at this provider. `sure` is false when a usable token may appear shortly. */
+/** The user has no usable token from this provider. `sure` is false when a usable token may appear shortly. */
 export class UpstreamTokenGone extends ModuleError {
   readonly sure: boolean
 
   constructor(cause?: unknown, { sure = true }: { readonly sure?: boolean } = {}) {
-    super('the sign-in at the provider has ended', cause === undefined ? {} : { cause })
+    super('the sign-in session with the provider has ended', cause === undefined ? {} : { cause })
     this.sure = sure
   }
 }

@@ -74,7 +74,7 @@ export async function obtainRegistration(
     const made = await register(target, parts)
     const lifeMs = made.secretExpiresAtMs === undefined ? maxLifeMs : made.secretExpiresAtMs - parts.now()
     await parts.state.registrations.put(id, made, Math.min(maxLifeMs, lifeMs))
-    parts.log.info('registered at the upstream provider', { upstream: target.config.name })
+    parts.log.info('registered with the upstream provider', { upstream: target.config.name })
     return made
   })
 }

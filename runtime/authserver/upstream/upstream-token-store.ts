@@ -158,16 +158,16 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
   ): Promise<GatehouseError> {
     // Do not end a login that may still be valid: the user renews only this provider.
     if (!isRequired || !sure) {
-      const detail = `the sign-in at ${provider} has ended: ${accountAdvice('renew', provider, this.#parts.accountsUrl)}`
+      const detail = `the sign-in session with ${provider} has ended: ${accountAdvice('renew', provider, this.#parts.accountsUrl)}`
       return new GatehouseError('UPSTREAM_TOKEN_MISSING', { detail, cause })
     }
     const ended = await this.#parts.sessions.endBecause(sessionId, provider)
     if (ended) {
       const about = { clientId: ended.clientId, userId: ended.userId, sessionId, upstream: provider }
-      const reason = 'the sign-in at the provider has ended'
+      const reason = 'the sign-in session with the provider has ended'
       this.#parts.emit(makeEvent('grant_ended', { ...about, reason }))
     }
-    const detail = `the sign-in at ${provider} has ended: ask the user to sign in again from this client`
+    const detail = `the sign-in session with ${provider} has ended: ask the user to sign in again from this client`
     return new GatehouseError('UPSTREAM_TOKEN_MISSING', { detail, cause })
   }
 }

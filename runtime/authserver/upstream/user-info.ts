@@ -1,5 +1,5 @@
 /**
- * Requests a token's user from a userinfo endpoint, and selects the subject, name and e-mail by configured field names.
+ * Requests a token's user from a userinfo endpoint, and selects the subject, name and email by configured field names.
  *
  * Field lists contain top-level names. The first value that is not empty is used. Numbers are converted to text and
  * keep every digit.

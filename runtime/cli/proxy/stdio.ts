@@ -1,5 +1,5 @@
 /**
- * `gatehouse proxy stdio TARGET` lets an MCP client that starts programs use a server that speaks HTTP.
+ * `gatehouse proxy stdio TARGET` lets an MCP client that starts programs use a server that uses HTTP.
  *
  * TARGET is the server's URL, or the name of a resource in the current kubeconfig context's cluster. Standard output
  * carries only MCP messages. Exit codes: 0 the client closed its end, 1 the server could not be reached, 2 invalid

@@ -155,7 +155,7 @@ interface ServeContext {
   readonly graceMs: number | undefined
 }
 
-/** Serves until `until` settles. The result limits how long requests in flight may still take. */
+/** Serves until `until` settles. The result limits how much longer requests in flight may take. */
 async function serveOne(
   options: ServeCommandOptions,
   read: ReadConfig,

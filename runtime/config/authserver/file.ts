@@ -40,7 +40,7 @@ import type { Environment } from '../proxy/env.ts'
 
 /** Variables that an authorization server reads, in addition to the variables that its file names. */
 export const authServerEnvironment = {
-  /** False: skip the consent page before a login at the upstream. For headless tests only. */
+  /** False: skip the consent page before a login with the upstream provider. For headless tests only. */
   consent: 'GATEHOUSE_AUTH_SERVER_CONSENT',
   /** False: disable dynamic client registration. */
   registration: 'GATEHOUSE_AUTH_SERVER_REGISTRATION',

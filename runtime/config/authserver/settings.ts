@@ -36,7 +36,7 @@ export interface AuthServerConfig {
   readonly registration: ClientRegistrationConfig
   /** Absent: only registered clients are accepted. */
   readonly cimd?: CimdSettings
-  /** False skips the consent page before a login at the upstream. For headless tests only. */
+  /** False skips the consent page before a login with the upstream provider. For headless tests only. */
   readonly consent: boolean
   readonly accessTokenMs: number
   readonly refreshTokenMs: number

@@ -40,7 +40,10 @@ export interface YamlDocument {
   readonly value: unknown
   /** One-based line of the document's first key. */
   readonly line: number
-  /** Returns the one-based line of the value at these keys and indexes, or of the nearest existing part of the path. */
+  /**
+   * Returns the one-based line of the value at these keys and indexes, or that of the nearest existing part of the
+   * path.
+   */
   readonly lineOf: (steps: readonly (string | number)[]) => number
 }
 

@@ -2,7 +2,7 @@
  * The environment variables of the proxy command, in one table, and functions that read them.
  *
  * Names are stable. Values are never logged. The variables of other features have their own tables in this module.
- * Source: docs/reference/specification/proxy-command.md#rules, rule 3 (c) and "Environment" of its reference behaviour.
+ * Source: docs/reference/specification/proxy-command.md#rules, rule 3 (c) and "Environment" of its reference behavior.
  */
 import { GatehouseError, timerMs } from '../../../schemas/index.ts'
 
@@ -20,7 +20,7 @@ export const variables = {
   remoteGrant: {
     name: 'GATEHOUSE_REMOTE_AUTH_GRANT',
     meaning:
-      'OAuth grant for the login at the target, if the flag is not set: authorization_code or client_credentials',
+      'OAuth grant for the login to the target, if the flag is not set: authorization_code or client_credentials',
   },
   remoteBearerToken: {
     name: 'GATEHOUSE_REMOTE_AUTH_BEARER_TOKEN',

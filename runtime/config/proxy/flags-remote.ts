@@ -97,7 +97,7 @@ export const remoteFlags = {
     kind: 'string',
     value: 'file',
     group: outgoing,
-    help: 'file with the client’s private key (PEM or JWK), instead of a secret; for client_credentials; reread for each token request',
+    help: 'file with the client’s private key (PEM or JWK), used instead of a secret for the client_credentials grant; reread for each token request',
     added: true,
   },
   remoteAuthSigningAlg: {

@@ -1,5 +1,5 @@
 /**
- * The client for a login without a user. It uses the grant client_credentials, with a client secret or a private key.
+ * The client for a login without a user. It uses the client_credentials grant, with a client secret or a private key.
  *
  * Files are read again for each token request, so that a replaced secret or key takes effect without a restart.
  * Source: RFC 6749 section 4.4; RFC 7523 section 2.2; MCP extension "OAuth Client Credentials" (SEP-1046).
@@ -39,7 +39,7 @@ export function isMachineGrant(env: Environment, violations: SettingErrors): boo
   }
   const isMachine = grant === 'client_credentials'
   for (const key of isMachine ? userOnly : []) {
-    if (violations.given(key)) violations.about(key, 'has no effect with the grant client_credentials')
+    if (violations.given(key)) violations.about(key, 'has no effect with the client_credentials grant')
   }
   if (!isMachine) violations.needs(machineOnly, '--remote-auth-grant client_credentials')
   return isMachine

@@ -1,7 +1,7 @@
 /**
  * The pace at which the proxy retries renewing its login, from the environment. For an invalid value, it logs a warning
  * and uses the default: a typo here must not prevent the proxy from starting.
- * Source: "Environment" of the reference behaviour of docs/reference/specification/proxy-command.md.
+ * Source: "Environment" of the reference behavior of docs/reference/specification/proxy-command.md.
  */
 import { timerMs } from '../../../schemas/index.ts'
 import { type Environment, readVariable, type DocumentedVariable, variables } from './env.ts'

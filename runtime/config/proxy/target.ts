@@ -4,7 +4,7 @@
  * On the command line the target has no path: the proxy forwards the client's path unchanged. In a file the target may
  * have a path, which replaces the client's path. The target's query, if any, precedes the client's query. The fragment
  * is dropped. A user name or password is rejected, because it would appear in logs and process lists.
- * Source: docs/reference/specification/proxy-command.md (--target-uri); reference behaviour of remote servers.
+ * Source: docs/reference/specification/proxy-command.md (--target-uri); reference behavior of remote servers.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { isLoopbackHost } from '../../net/index.ts'

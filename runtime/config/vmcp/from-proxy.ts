@@ -1,9 +1,9 @@
 /**
- * Converts a proxy file to a virtual server file with one backend, for proxies that must inspect every message.
- * Features that require this are policies, tool filters, rate limits, audit, telemetry, webhooks and tool locks.
+ * Converts a proxy file to a virtual server file with one backend, for proxies that must inspect every message. The
+ * features that require this are policies, tool filters, rate limits, audit, telemetry, webhooks and tool locks.
  *
- * Names stay as they are in the backend (priority with one entry never renames). Features that only the transparent
- * proxy supports (its own login, a stdio target) are rejected here instead of being ignored.
+ * Tools keep the names that the backend uses (`priority` with one entry never renames a tool). Features that only the
+ * transparent proxy supports (its own login, a stdio target) are rejected here instead of being ignored.
  * Source: `schemas/runtime/proxy.json`, `schemas/runtime/vmcp.json`.
  */
 import {

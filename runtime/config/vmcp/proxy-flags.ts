@@ -55,7 +55,7 @@ export function requireNoOtherFlags(input: ProxyInput, sections: readonly string
   rejectOthers(
     input,
     besideFile,
-    `has no effect together with a file with ${sections.join(', ')}: set it in the file`,
+    `has no effect with a file that contains ${sections.join(', ')}: set it in the file`,
   )
 }
 

@@ -76,7 +76,7 @@ export function findCall(recorder: CallRecorder, request: ApiRequest): StoredCal
   const id = request.names[0] ?? ''
   const stored = remoteCall(recorder, id) ?? ownCall(recorder, seqOf(id, recorder.replica))
   if (!stored || !visibleTo(request)(stored))
-    throw new GatehouseError('NOT_FOUND', { detail: 'unknown call, or it is no longer stored' })
+    throw new GatehouseError('NOT_FOUND', { detail: 'unknown call, or one that is no longer stored' })
   return stored
 }
 

@@ -1,4 +1,4 @@
-/** Bytes in JSON text (RFC 8259 section 2): structural characters, white space and runs of plain text. */
+/** Bytes in JSON text (RFC 8259 section 2): structural characters, whitespace and runs of plain text. */
 export const quoteByte = 0x22
 export const backslashByte = 0x5c
 export const openObject = 0x7b
@@ -23,21 +23,21 @@ export function isNull(raw: Buffer): boolean {
   return raw[0] === nullByte
 }
 
-/** Longer runs of white space and plain text are read four bytes at a time. */
+/** Longer runs of whitespace and plain text are read four bytes at a time. */
 const longRun = 64
 
 function isBlank(c: number | undefined): boolean {
   return c === 0x20 || c === 0x0a || c === 0x0d || c === 0x09
 }
 
-/** Returns the index of the first byte at or after `at` that is not white space. */
+/** Returns the index of the first byte at or after `at` that is not whitespace. */
 export function skipWhitespace(text: Uint8Array, at: number): number {
   const long = at + longRun
   for (let i = at; i < long; i++) if (!isBlank(text[i])) return i
   return skipBlankWords(text, long)
 }
 
-/** 1 for each pair of white-space bytes. */
+/** 1 for each pair of whitespace bytes. */
 const blankPairs = new Uint8Array(0x10000)
 const blankBytes = [0x20, 0x0a, 0x0d, 0x09]
 for (const a of blankBytes) for (const b of blankBytes) blankPairs[a * 256 + b] = 1

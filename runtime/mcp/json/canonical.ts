@@ -1,6 +1,6 @@
 /**
  * Returns the same text for a JSON value regardless of its formatting. Uses the JSON Canonicalization Scheme, with
- * exact decimals for numbers that a double cannot distinguish. Strings are not normalised, so strings that look equal
+ * exact decimals for numbers that a double cannot distinguish. Strings are not normalized, so strings that look equal
  * may differ.
  *
  * In a JSON Schema, the order of `required` has no meaning, so its elements are sorted. Every other order is
@@ -97,7 +97,7 @@ function textOf(frame: Frame | undefined): string {
   return `{${text}}`
 }
 
-/** Compares by UTF-16 code units, which is the name order in RFC 8785. */
+/** Compares by UTF-16 code units, the order that RFC 8785 specifies for names. */
 function byText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }

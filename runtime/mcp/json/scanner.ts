@@ -96,7 +96,7 @@ export class JsonScanner {
     return this.#at
   }
 
-  /** True once the value has ended. Only white space may follow. */
+  /** True once the value has ended. Only whitespace may follow. */
   get isDone(): boolean {
     return this.#next === done
   }

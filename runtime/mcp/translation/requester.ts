@@ -111,5 +111,5 @@ export function reasonOf(signal: AbortSignal | undefined): Error {
 
 /** Returns the error for a link that has ended. */
 export function linkEnded(why: string): GatehouseError {
-  return new GatehouseError('BACKEND_UNREACHABLE', { detail: `the server has ended: ${why}` })
+  return new GatehouseError('BACKEND_UNREACHABLE', { detail: `the server has stopped: ${why}` })
 }

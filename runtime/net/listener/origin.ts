@@ -26,12 +26,12 @@ export interface OriginCheckOptions {
    * the check is in use.
    */
   readonly allowedHosts?: ReadonlySet<string> | undefined
-  /** Returns the lower-case names of additional request headers that pages may send under the current configuration. */
+  /** Returns the lowercase names of additional request headers that pages may send under the current configuration. */
   readonly requestHeaders?: (() => readonly string[]) | undefined
 }
 
 export interface OriginCheck {
-  /** The normalised allowlist; undefined if origins are not checked. */
+  /** The normalized allowlist; undefined if origins are not checked. */
   readonly origins: ReadonlySet<string> | undefined
   /** Throws ORIGIN_DENIED or HOST_DENIED, answers preflight requests, and adds CORS headers for allowed origins. */
   readonly check: (exchange: Exchange) => void
@@ -44,7 +44,7 @@ const originHost = /^(?:\[[0-9a-f:.]+\]|[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_])?\.?)$
 export const originRule = 'must be a single origin, scheme://host[:port], without wildcards'
 
 /**
- * Normalises an origin: lower-case scheme and host, no default port. Returns undefined for `null`, `*`, userinfo and
+ * Normalizes an origin: lowercase scheme and host, no default port. Returns undefined for `null`, `*`, userinfo and
  * other invalid origins.
  */
 export function parseOrigin(value: string): string | undefined {

@@ -13,7 +13,7 @@ import { peerAddress } from '../listener/forwarded-for.ts'
 
 /** Bodies up to this size are not counted. */
 export const smallBodyBytes = 16 * 1024
-/** A body that takes longer than this to arrive may be rejected in favour of another. */
+/** A body that takes longer than this to arrive may be rejected in favor of another. */
 const slowMs = 1_000
 const callerShare = 3 / 4
 const leastBytes = 64 * 1024 * 1024

@@ -28,7 +28,7 @@ export interface LoadLimits {
   readonly longTurnMs: number
   /** Maximum number of waiting requests across all callers. */
   readonly maxWaiting: number
-  /** Maximum total size of the bodies of waiting requests, in bytes. */
+  /** Maximum total size of waiting requests' bodies, in bytes. */
   readonly maxWaitingBytes: number
   /**
    * Maximum total size of all bodies in bytes. A body counts from its arrival until the end of its response. Small

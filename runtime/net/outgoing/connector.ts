@@ -2,9 +2,9 @@
  * Opens the sockets of outgoing HTTP connections: TCP to the target or to the HTTP proxy (route.ts decides), then TLS,
  * each with its own timeout.
  *
- * An address that the policy rejects (schemas/addresses.ts) is never dialled, for http or https. This applies to
+ * An address that the policy rejects (schemas/addresses.ts) is never dialed, for http or https. This applies to
  * literals (in any notation) and to addresses resolved from a name. Only a name's allowed addresses are tried, and the
- * address that was checked is the one that is dialled, which prevents rebinding.
+ * address that was checked is the one that is dialed, which prevents rebinding.
  */
 import { connect as connectTcp, isIPv6, type Socket } from 'node:net'
 import { getCACertificates } from 'node:tls'

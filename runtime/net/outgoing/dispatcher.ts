@@ -21,7 +21,7 @@ export interface DispatcherOptions extends Partial<ConnectorOptions> {
   /** The origin of all requests, which saves a lookup for each request. If undefined, requests may go to any origin. */
   readonly origin?: string | undefined
   /**
-   * Provides connected sockets instead of dialling (tunnels). The provider is then responsible for address checks and
+   * Provides connected sockets instead of dialing (tunnels). The provider is then responsible for address checks and
    * TLS.
    */
   readonly dial?: (() => Promise<Duplex>) | undefined

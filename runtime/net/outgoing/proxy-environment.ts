@@ -24,7 +24,7 @@ export interface ProxyEnvironment {
 export const directOnly: ProxyEnvironment = {}
 
 /**
- * Reads the variables. The lower-case name takes precedence, and an empty value is treated as unset. Throws
+ * Reads the variables. The lowercase name takes precedence, and an empty value is treated as unset. Throws
  * INVALID_CONFIG if GATEHOUSE_PROXY_RESOLVES_NAMES is not a Boolean.
  */
 export function proxyEnvironment(env: Readonly<Record<string, string | undefined>>): ProxyEnvironment {

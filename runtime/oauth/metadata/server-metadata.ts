@@ -49,7 +49,7 @@ const lists = [
   'id_token_signing_alg_values_supported',
 ] as const
 
-const what = 'the metadata document of the authorization server'
+const what = 'the authorization server’s metadata document'
 
 /**
  * Returns the metadata. Rejects with OAuthClientError: `protocol` when a document has a different issuer or is

@@ -7,7 +7,7 @@
 type JsonRecord = Readonly<Record<string, unknown>>
 
 const maxLength = 300
-/** Maximum number of characters of a page to search, so that no pattern scans a megabyte. */
+/** Maximum number of characters to search in a page, so that no pattern scans a megabyte. */
 const maxRead = 4_096
 
 /**

@@ -9,7 +9,7 @@ import { checkDecisionPoint, checkRedis, checkWebhook, failureFix } from './word
 export interface NextStep<F> {
   /** Returns undefined when the event is not a failure. */
   readonly fix: (fields: F) => string | undefined
-  /** Returns one of a few fixed words. Default: the member `reason`. */
+  /** Returns one of a few fixed words. Default: the `reason` member. */
   readonly cause?: (fields: F) => string
 }
 

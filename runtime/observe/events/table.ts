@@ -83,7 +83,7 @@ export const eventTable: EventTable = {
   backend_name_unknown: {
     message: ({ resolved }) =>
       resolved
-        ? 'the settings no longer name this backend, or it exists now'
+        ? 'the settings no longer name this backend, or the backend now exists'
         : 'settings name backends that do not exist',
     level: ({ resolved }) => (resolved ? 'info' : 'warn'),
     condition: ({ problem, resolved }) => ({

@@ -39,7 +39,7 @@ export interface ObserverOptions {
   readonly log?: Log | undefined
 }
 
-/** What is known about an operation when the work begins. */
+/** The facts about an operation that are known when the work begins. */
 export interface OperationFacts {
   readonly message: MessageView
   readonly params: ParamsView

@@ -65,7 +65,7 @@ export type CallNotes = Pick<RequestScope, 'webhooks' | 'quotas' | 'guardrails'>
 export interface ExchangeScope {
   readonly request: RequestScope | undefined
   readonly span: OpenSpan | undefined
-  /** Receives the notes in place of the request. */
+  /** Receives the notes instead of the request. */
   readonly notes?: CallNotes | undefined
 }
 

@@ -44,7 +44,7 @@ export async function assumeRole(role: AssumeRole, fetch: Fetch): Promise<Obtain
   const sessionToken = elementText(text, 'SessionToken')
   const expiresAt = Date.parse(elementText(text, 'Expiration') ?? '')
   if (!accessKeyId || !secretAccessKey || !sessionToken || Number.isNaN(expiresAt)) {
-    throw authFailure('the response of the token service contains no credentials')
+    throw authFailure('the response from the token service contains no credentials')
   }
   return { credential: { accessKeyId, secretAccessKey, sessionToken }, expiresAt }
 }

@@ -155,7 +155,7 @@ class CloudSts implements CredentialStrategy {
     const value = caller.claims[claim]
     if (typeof value === 'string' && value !== '') return sessionName(value)
     throw new GatehouseError('SUBJECT_REFUSED', {
-      detail: `cannot name the role session: the caller has no claim ${claim}`,
+      detail: `cannot name the role session: the caller has no ${claim} claim`,
     })
   }
 }

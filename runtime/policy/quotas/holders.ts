@@ -23,7 +23,7 @@ const namelessHolder = '-'
 /** Key of the shared budget used when the store has no room for more budgets. */
 export const overflowHolder = 'others'
 
-/** Returns the distinct keys of the budgets that a call of this caller uses. */
+/** Returns the distinct keys of the budgets that a call made by this caller uses. */
 export function holdersOf(
   per: Quota['per'],
   caller: Caller,

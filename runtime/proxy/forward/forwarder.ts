@@ -227,7 +227,7 @@ class Forwarding implements ResponsePolicy {
     return mayResend(refusal, { isRepeatable: false })
   }
 
-  /** Decides what to do when the target no longer knows the session. A DELETE also ends here. */
+  /** Decides what to do when the target no longer recognizes the session. A DELETE also ends here. */
   #lostSession(status: number): RelayDecision {
     const { session, req } = this.#exchange
     if (session && req.method === 'DELETE') this.#forget(session.clientId)

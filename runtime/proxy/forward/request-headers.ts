@@ -13,11 +13,11 @@ import { callerDigest, callerHeader } from '../model/caller-header.ts'
 import type { ProxyExchange } from '../model/exchange.ts'
 
 export interface HeaderRules {
-  /** Lower-case names of client headers that are not copied. */
+  /** Lowercase names of client headers that are not copied. */
   readonly drop: ReadonlySet<string>
   /** Header lines (name, value, …) sent with every request. */
   readonly add: readonly string[]
-  /** Lower-case names of the fixed headers. */
+  /** Lowercase names of the fixed headers. */
   readonly injected: ReadonlySet<string>
   /** Adds a header that identifies the caller to the target. */
   readonly identifyCallers: boolean
@@ -28,11 +28,11 @@ export interface HeaderOptions {
   readonly target: TargetAddress
   /** Fixed, validated headers, which override the credential's headers. */
   readonly inject: readonly { readonly name: string; readonly value: string }[]
-  /** Lower-case names of the headers that the credential may set. Client headers with these names are dropped. */
+  /** Lowercase names of the headers that the credential may set. Client headers with these names are dropped. */
   readonly credentialNames: readonly string[]
   /** False to drop the client's `Authorization`, which was meant for this proxy. */
   readonly passAuthorization: boolean
-  /** Lower-case names of additional client headers to drop. */
+  /** Lowercase names of additional client headers to drop. */
   readonly strip: readonly string[]
   readonly identifyCallers: boolean
 }

@@ -22,7 +22,7 @@ import type { ProxyExchange } from '../model/exchange.ts'
 import { firstValue, type ResponseRules, responseHeaders } from './response-headers.ts'
 import { acceptUpgrade } from './upgrade.ts'
 
-/** What to do with a response: send it to the client, withhold it, or read its body before deciding. */
+/** How to handle a response: send it to the client, withhold it, or read its body before deciding. */
 export type RelayDecision = 'show' | 'aside' | 'read'
 
 /** The forwarder's decisions about a response. */

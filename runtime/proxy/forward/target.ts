@@ -1,4 +1,4 @@
-/** Maps a request's path and query to those of the target. */
+/** Maps a request's path and query to the target's. */
 import type { TargetAddress } from '../../config/index.ts'
 
 /** Returns the request target: the path, followed by both queries joined. */

@@ -244,7 +244,7 @@ function requirePkce(server: ServerMetadata, { provider, machineClient }: Locate
       : `code_challenge_methods_supported lists ${shownMethods(listed)}`
   throw new OAuthClientError(
     'protocol',
-    `the authorization server does not announce PKCE with S256 (${found}). If it does support S256, ` +
+    `the authorization server does not advertise PKCE with S256 (${found}). If it does support S256, ` +
       `set its endpoints with ${endpointFlags}`,
   )
 }

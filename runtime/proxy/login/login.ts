@@ -1,5 +1,5 @@
 /**
- * The proxy's own login at its target, over its whole lifetime. Detects that a login is needed, signs in, and renews
+ * The proxy's own login to its target, over its whole lifetime. Detects that a login is needed, signs in, and renews
  * the token before it expires or when the target rejects it. Requests more scopes when the target asks for them, and
  * persists the login for the next start.
  *
@@ -260,7 +260,7 @@ export class TargetLogin implements ProxyLogin {
    */
   #renewalFailed(session: KeptLogin, error: unknown, isRefused: boolean): void {
     const { persisted, settings, log, now } = this.#parts
-    // The server no longer knows a client that we registered; the refresh token was bound to it.
+    // The server no longer recognizes a client that we registered; the refresh token was bound to it.
     const isClientLost = settings.clientId === undefined && tokenRefusal(error) === 'client'
     if (endsRefreshToken(error) || isClientLost) {
       if (this.#takeNewer(session)) return

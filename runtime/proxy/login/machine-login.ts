@@ -1,5 +1,5 @@
 /**
- * The proxy's login at its target, without a user. Gets a token with the client's own secret or key
+ * The proxy's login to its target, without a user. Gets a token with the client's own secret or key
  * (client_credentials), and replaces it before it expires or when the target rejects it.
  *
  * Only one token request runs at a time, and all callers wait for it. Nothing is stored, because the client can always

@@ -6,7 +6,7 @@
  * A registration's secret may expire. If the server supports managing registrations, the secret is renewed a day before
  * it expires, which keeps the client and therefore the login. The management URL must have the origin of the
  * registration endpoint, so that the management token never goes elsewhere.
- * Source: docs/reference/specification/proxy-command.md#rules, rules 2 and 4; RFC 7591, RFC 7592; reference behaviour
+ * Source: docs/reference/specification/proxy-command.md#rules, rules 2 and 4; RFC 7591, RFC 7592; reference behavior
  * of persisted registrations.
  */
 import { GatehouseError, isFields } from '../../../schemas/index.ts'
@@ -55,7 +55,7 @@ const usableMs = 60_000
 
 /** A client that may be used with the server. */
 export interface ClientCandidate extends LoginClient {
-  /** True if another client can be tried when the server does not know or accept this one. */
+  /** True if another client can be tried when the server does not recognize or accept this one. */
   readonly hasFallback: boolean
 }
 
@@ -159,7 +159,7 @@ async function renewed(
   try {
     const made = await updateRegistration(value, metadata(located, redirectUri), { fetch, signal })
     persisted.write(nameOf(located, redirectUri), made)
-    log.info('the client registration at the authorization server was renewed')
+    log.info('the client’s registration with the authorization server was renewed')
     return made
   } catch (error) {
     if (!(error instanceof OAuthClientError)) throw error

@@ -176,7 +176,7 @@ async function codeFlow(
     ok = true
     return tokens
   } catch (error) {
-    // Do not retry a registration that the server no longer knows.
+    // Do not retry a registration that the server no longer recognizes.
     if (tokenRefusal(error) === 'client') giveUpClient(candidate, located, parts)
     throw error
   } finally {
@@ -223,6 +223,6 @@ async function checkIdToken(
   try {
     await verifyIdToken(tokens.idToken, { keys, issuer, clientId: client.clientId, nonce, now: parts.now })
   } catch (cause) {
-    throw new OAuthClientError('protocol', 'the ID token of the login is invalid', { cause })
+    throw new OAuthClientError('protocol', 'the login’s ID token is invalid', { cause })
   }
 }

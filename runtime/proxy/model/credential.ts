@@ -25,7 +25,7 @@ export interface TokenSource {
   ): Promise<void>
 }
 
-/** The proxy's own login at its target, as a user or as a client without a user. */
+/** The proxy's own login to its target, as a user or as a client without a user. */
 export interface ProxyLogin extends TokenSource {
   /** Resolves when requests can be served. Rejects with OAuthClientError, GatehouseError or the signal's reason. */
   start(): Promise<void>
@@ -39,7 +39,7 @@ export interface ProxyLogin extends TokenSource {
 type HeaderValue = string | string[] | undefined
 
 export interface TargetCredential {
-  /** Lower-case names of the headers that the credential sets. Client headers with these names are never forwarded. */
+  /** Lowercase names of the headers that the credential sets. Client headers with these names are never forwarded. */
   readonly headerNames: readonly string[]
   /** True when the proxy owns the credential, so that clients must not see the target's challenges. */
   readonly ownsAuthorization: boolean
@@ -112,7 +112,7 @@ export function strategyCredential(strategy: CredentialStrategy): TargetCredenti
     async renew(exchange) {
       if (exchange.outgoing && strategy.refused(exchange.outgoing)) return
       throw new GatehouseError('BACKEND_AUTH_FAILED', {
-        detail: 'the target rejected the credential of the proxy',
+        detail: 'the target rejected the proxy’s credential',
       })
     },
   }

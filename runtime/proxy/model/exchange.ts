@@ -15,9 +15,9 @@ export interface Upgrade {
 }
 
 export class ProxyExchange extends Exchange {
-  /** Set when this proxy knows the request's session. */
+  /** Set when this proxy has the request's session. */
   session: ProxiedSession | undefined
-  /** The access token of the last attempt. */
+  /** The access token used in the last attempt. */
   usedToken: string | undefined
   /** The last attempt, as the outgoing strategy saw it. */
   outgoing: OutgoingRequest | undefined

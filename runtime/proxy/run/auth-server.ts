@@ -2,9 +2,9 @@
  * A proxy's embedded authorization server: its required and conflicting settings, and how the client's credentials are
  * handled.
  *
- * By default, the validated token is replaced by the user's token at the upstream provider. An outgoing strategy or the
- * proxy's own login replaces this default. With disableUpstreamTokenInjection, the client's credentials are dropped and
- * none are added.
+ * By default, the validated token is replaced by the user's token from the upstream provider. An outgoing strategy or
+ * the proxy's own login replaces this default. With disableUpstreamTokenInjection, the client's credentials are dropped
+ * and none are added.
  * Source: docs/reference/specification/external-auth.md, type embeddedAuthServer, disableUpstreamTokenInjection,
  * Errors.
  */
@@ -49,11 +49,13 @@ function outgoingViolations(
       : []),
     ...(passAuthorization
       ? [
-          'passAuthorization: must be off, because tokens of the embedded authorization server are only for this proxy',
+          'passAuthorization: must be off, because tokens from the embedded authorization server are only for this proxy',
         ]
       : []),
     ...(remote.kind === 'oauth' && exchange
-      ? ['tokenExchange: the token of a login and that of the upstream provider cannot both be exchanged']
+      ? [
+          'tokenExchange: the token from a login and the token from the upstream provider cannot both be exchanged',
+        ]
       : []),
     ...(workers > 1 ? ['workers: an embedded authorization server requires a single process'] : []),
   ]

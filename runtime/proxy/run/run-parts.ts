@@ -1,4 +1,4 @@
-/** What a running proxy depends on, in addition to its settings. */
+/** The dependencies of a running proxy, in addition to its settings. */
 import type { Authenticator, EmbeddedAuthServer } from '../../incoming/index.ts'
 import type { ConnectionSource, Log } from '../../net/index.ts'
 import type { Events } from '../../observe/index.ts'

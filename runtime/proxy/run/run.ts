@@ -1,6 +1,6 @@
 /**
  * Assembles the proxy command from its settings: the dispatcher, the outgoing credential, the incoming authentication,
- * the server, and the login at the target. The login runs while the port is already open; requests get 503 until it is
+ * the server, and the login to the target. The login runs while the port is already open; requests get 503 until it is
  * complete.
  *
  * Source: docs/reference/specification/proxy-command.md, "What the service does".
@@ -180,7 +180,7 @@ async function sessionStoreOf(
     ...(password ? { password } : {}),
   })
   if (!key)
-    log.warn('session storage has no key, values are stored in plaintext', {
+    log.warn('session storage has no key; values are stored in plaintext', {
       variable: vmcpEnvironment.stateKey,
     })
   return sessionsInStore(key ? sealStore(store, () => [Buffer.from(key)]) : store)

@@ -1,5 +1,5 @@
 /**
- * Counters of the proxy in Prometheus text format, served on a separate port that is not for clients.
+ * The proxy's counters in Prometheus text format, served on a separate port that is not for clients.
  *
  * Label values come from fixed sets, so that an untrusted client cannot create series; unknown HTTP and JSON-RPC
  * methods are counted as `other`. Durations cover whole responses; streams are counted but not timed.

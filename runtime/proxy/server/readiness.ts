@@ -7,7 +7,7 @@
  * most every few seconds, so that a proxy without traffic recovers. Sessions cannot be probed without a client: after
  * half a minute the proxy is ready again until the next failure. Reasons are fixed text or client-facing messages,
  * without addresses.
- * Source: reference behaviour of target health, as readiness instead of an exit.
+ * Source: reference behavior of target health, as readiness instead of an exit.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { TargetAddress } from '../../config/index.ts'

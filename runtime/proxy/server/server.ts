@@ -55,7 +55,7 @@ export interface ProxyOptions {
   readonly dispatcher: Dispatcher
   readonly log: Log
   readonly allowedOrigins?: readonly string[]
-  /** Lower-case host names, in addition to loopback, that a loopback listener accepts; may change at any time. */
+  /** Lowercase host names, in addition to loopback, that a loopback listener accepts; may change at any time. */
   readonly allowedHosts?: ReadonlySet<string>
   /**
    * Protects this proxy's endpoint. Created once the port is known; requests get 503 until then. If absent, any client
@@ -68,7 +68,7 @@ export interface ProxyOptions {
   readonly inject?: readonly { readonly name: string; readonly value: string }[]
   /** True to forward the client's `Authorization`. Default: only when this proxy does not validate it. */
   readonly passAuthorization?: boolean
-  /** Lower-case names of additional client headers to drop. */
+  /** Lowercase names of additional client headers to drop. */
   readonly strip?: readonly string[]
   /** The embedded authorization server, whose paths take precedence over all others. */
   readonly authServer?: Pick<EmbeddedAuthServer, 'routes' | 'notReady' | 'secretUses'> | undefined

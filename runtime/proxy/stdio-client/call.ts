@@ -35,7 +35,7 @@ export interface BridgedCall {
   readonly onMessage: (message: Message) => Promise<void>
 }
 
-/** Thrown when the server no longer knows the session. The call was not processed. */
+/** Thrown when the server no longer recognizes the session. The call was not processed. */
 export class BridgedSessionLost extends ModuleError {}
 
 /** Callbacks that a transport invokes for everything except responses to calls. */

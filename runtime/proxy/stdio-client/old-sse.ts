@@ -149,7 +149,7 @@ export class OldSseTransport implements BridgeTransport {
     const url = text !== '' && URL.canParse(text, from.href) ? new URL(text, from) : undefined
     if (url?.origin === from.origin) return url
     throw new GatehouseError('BACKEND_PROTOCOL', {
-      detail: 'the server announced an endpoint on another origin',
+      detail: 'the server sent an endpoint on another origin',
     })
   }
 

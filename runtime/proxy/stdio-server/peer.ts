@@ -99,7 +99,7 @@ class Peer implements StdioPeer {
   send(message: Buffer): void {
     const { stdin } = this.#child
     if (stdin.destroyed || !stdin.writable)
-      throw new GatehouseError('BACKEND_UNREACHABLE', { detail: 'the server has ended' })
+      throw new GatehouseError('BACKEND_UNREACHABLE', { detail: 'the server has stopped' })
     stdin.write(lineOf(message))
   }
 

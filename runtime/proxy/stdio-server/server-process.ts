@@ -113,7 +113,7 @@ export class Processes implements ServerSource {
       this.#running.delete(process)
       if (this.#spare === process) this.#spare = undefined
       if (this.#closed || process.isClosing) return
-      log.warn('a process of the stdio server ended on its own', { why, answered: process.hasSpoken })
+      log.warn('a stdio server process ended on its own', { why, answered: process.hasSpoken })
       const isFailedStart = !process.hasSpoken && (process.isAsked || now() - process.startedAt < quickEndMs)
       if (isFailedStart) {
         this.#failures++
@@ -132,7 +132,7 @@ export class Processes implements ServerSource {
     const waitMs = at + pauseMs - this.#options.now()
     if (this.#failures === 0 || waitMs <= 0) return
     throw new GatehouseError('BACKEND_UNAVAILABLE', {
-      detail: `the server ended before it responded (${why}); the next start is possible in ${Math.ceil(waitMs / 1000)} s`,
+      detail: `the server stopped before it responded (${why}); the next start is possible in ${Math.ceil(waitMs / 1000)} s`,
     })
   }
 

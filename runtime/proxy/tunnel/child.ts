@@ -1,5 +1,5 @@
 /**
- * Runs a program for a tunnel without a shell, and forwards its output lines. Ends the program and all of its child
+ * Runs a tunnel's program without a shell and forwards its output lines. Ends the program and all of its child
  * processes with the tunnel.
  *
  * The program does not get this program's own variables, because they contain secrets.

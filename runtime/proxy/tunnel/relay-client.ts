@@ -118,7 +118,7 @@ function join(stream: Duplex, { port, signal }: Slot): void {
   local.pipe(stream)
 }
 
-interface Dialled {
+interface Dialed {
   readonly stream: WebSocketStream
   readonly publicUrl: string
 }
@@ -130,7 +130,7 @@ const refusals: Readonly<Record<number, string>> = {
   503: 'the relay has reached its tunnel limit',
 }
 
-function dial(slot: Slot): Promise<Dialled> {
+function dial(slot: Slot): Promise<Dialed> {
   const { dispatcher, origin, settings, session } = slot
   const key = randomBytes(16).toString('base64')
   const query = new URLSearchParams({ session })

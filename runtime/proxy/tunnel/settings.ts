@@ -108,7 +108,7 @@ function commandOf(args: Reader, env: Environment): readonly string[] {
   const [program] = command
   if (program === undefined) return command
   if (!command.some((part) => part.includes('{target}') || part.includes('{port}'))) {
-    args.failure('command', 'must contain {target} or {port}, which is replaced by the address of the proxy')
+    args.failure('command', 'must contain {target} or {port}, which is replaced by the proxy’s address')
   }
   if (!isHere(program, env))
     args.failure('command', `the program ${program} was not found or is not executable`)

@@ -50,7 +50,7 @@ export function isProblem({ type, status, reason }: ResourceCondition): boolean 
   return type === 'Valid' && status === 'False'
 }
 
-/** True when nothing is broken, but the author of the manifest should know. */
+/** True when nothing is broken, but the manifest's author should be informed. */
 export function isWarning({ status, reason, type }: ResourceCondition): boolean {
   return reasonRow(reason)?.isWarning === true || (type === 'Ready' && status === 'True')
 }

@@ -24,7 +24,7 @@ export interface ProcessPlan {
   readonly isEntrance: boolean
   /** Path that responds with 200 when the process is ready. Undefined when a TCP connection is sufficient. */
   readonly readyPath: string | undefined
-  /** True when the command speaks MCP on stdin and stdout, so that `port` needs a bridge. */
+  /** True when the command uses MCP on stdin and stdout, so that `port` needs a bridge. */
   readonly stdio: boolean
   /** Transport that the bridge serves. */
   readonly bridgeMode: 'streamable-http' | 'sse'

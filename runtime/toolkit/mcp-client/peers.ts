@@ -42,9 +42,9 @@ export interface Peers {
   ): Promise<ProbeReply | NetworkFailure>
   /** A fetch function that uses the same connections, for OAuth. */
   readonly fetch: Fetch
-  /** Returns a URL's addresses that may be dialled. Undefined when an HTTP proxy resolves the name. */
+  /** Returns a URL's addresses that may be dialed. Undefined when an HTTP proxy resolves the name. */
   addresses(url: URL): Promise<readonly LookupAddress[] | NetworkFailure | undefined>
-  /** True when an address from a server may be dialled. */
+  /** True when an address from a server may be dialed. */
   mayDial(url: URL, address: string): boolean
   close(): Promise<void>
 }

@@ -28,7 +28,7 @@ const codes: Record<Style, string> = {
   cyan: '36',
 }
 
-/** Adds colour to text for a terminal; returns the text unchanged when colour is off (NO_COLOR, no terminal). */
+/** Adds color to text for a terminal; returns the text unchanged when color is off (NO_COLOR, no terminal). */
 export function painter({ colour }: { readonly colour: boolean }): (style: Style, text: string) => string {
   return (style, text) => (colour ? `\u001b[${codes[style]}m${text}\u001b[0m` : text)
 }

@@ -103,7 +103,7 @@ function addLogs(parent: Command): void {
       .command('logs')
       .summary('print the logs of all of an object’s pods')
       .description(
-        'Prints the logs of every pod and container of the object’s workloads with kubectl. Each line starts with its pod\n' +
+        'Uses kubectl to print the logs of every pod and container of the object’s workloads. Each line starts with its pod\n' +
           'and container.',
       )
       .argument('<KIND/NAME>', 'object; accepts short names such as vmcp and mcps'),

@@ -1,7 +1,7 @@
 /**
  * Explains whether a caller can use a virtual server's item. The stages are in the order of a call: name, conflict,
- * filter, pin, policy, limits, quotas, credential, backend. Operates on plain data from a running or configured server,
- * and makes no requests.
+ * filter, pin, policy, limits, quotas, credential, backend. Uses plain data from a running or configured server, and
+ * makes no requests.
  */
 import { pinRefusal } from '../../observe/index.ts'
 import {

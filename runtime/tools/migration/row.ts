@@ -2,7 +2,7 @@
 
 /**
  * renamed: has the same meaning under another name. differs: converted, but behaves differently. lost: dropped, which
- * changes the behavior of the object. refused: a protection would be lost, so the object is not written.
+ * changes the object's behavior. refused: a protection would be lost, so the object is not written.
  */
 export type FieldEffect = 'renamed' | 'differs' | 'lost' | 'refused'
 

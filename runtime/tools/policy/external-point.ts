@@ -18,7 +18,7 @@ export function askOption(): Option {
 
 /**
  * Runs `work` with the decision point, or with undefined if `ask` is not set, then closes the decision point. Rejects
- * when `work` does, and with INVALID_CONFIG when the decision point cannot be used.
+ * when `work` rejects, and rejects with INVALID_CONFIG when the decision point cannot be used.
  */
 export async function withPoint<T>(
   about: ExternalPoint,

@@ -1,6 +1,6 @@
 /**
- * Opens and ends a conversation with a server. Uses the transparent proxy, which handles transports, protocol eras and
- * logins, or a command that it starts.
+ * Opens and ends a conversation with a server. Uses either the transparent proxy (which handles transports, protocol
+ * eras and logins) or a command that it starts.
  */
 import { PassThrough } from 'node:stream'
 import { GatehouseError } from '../../../schemas/index.ts'

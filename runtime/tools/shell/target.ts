@@ -17,7 +17,7 @@ export function splitOperands(
   const at = argv.indexOf('--')
   if (at < 0) return { operands, command: undefined }
   const command = argv.slice(at + 1)
-  if (command.length === 0) throw invalidConfig('add a command that speaks MCP after --')
+  if (command.length === 0) throw invalidConfig('after --, add a command that runs an MCP server')
   return { operands: operands.slice(0, operands.length - command.length), command }
 }
 

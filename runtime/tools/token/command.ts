@@ -22,7 +22,7 @@ export function addTokenCommand(program: Command): void {
     .option('--server <url>', 'URL of the MCP server')
     .option('--issuer <url>', 'issuer of the authorization server, instead of discovery from the server')
     .option('--token-url <url>', 'token endpoint, for an authorization server without metadata')
-    .option('--client-id <id>', 'client id at the authorization server (required)')
+    .option('--client-id <id>', 'client id registered with the authorization server (required)')
     .option(
       '--client-secret-file <path>',
       'file with the client secret, or - for standard input (default: the variable GATEHOUSE_CLIENT_SECRET)',

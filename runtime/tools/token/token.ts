@@ -211,8 +211,8 @@ function isRejection(error: GatehouseError): boolean {
 const steps: Readonly<Record<string, string>> = {
   invalid_client:
     'check --client-id, and check that the authorization server has this secret or public key for the client',
-  unauthorized_client: 'allow the client_credentials grant for this client at the authorization server',
-  unsupported_grant_type: 'enable the grant client_credentials at the authorization server',
+  unauthorized_client: 'allow the client_credentials grant for this client on the authorization server',
+  unsupported_grant_type: 'enable the client_credentials grant on the authorization server',
   invalid_scope: 'request only scopes that this client may have (--scope)',
   invalid_target: 'request a resource that this client may use (--resource)',
 }

@@ -2,8 +2,8 @@
  * Converts one backend's section of the configuration to settings, or lists every problem that prevents the backend
  * from being served.
  *
- * A problem affects only its own backend, which is left out, reported, and treated as unavailable. The server checks
- * each backend at start-up and when the configuration file changes. `gatehouse vmcp validate` checks all backends.
+ * A problem affects only its own backend, which is excluded, reported, and treated as unavailable. The server checks
+ * each backend at startup and when the configuration file changes. `gatehouse vmcp validate` checks all backends.
  */
 import {
   type AddressPolicy,

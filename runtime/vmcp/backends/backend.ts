@@ -108,7 +108,7 @@ export class Backend {
     this.#era = new BackendEra(settings, info, (era) => this.#eraChanged(era))
   }
 
-  /** The era that the backend speaks. */
+  /** The era that the backend uses. */
   get era(): ProbedEra {
     return this.#era.current
   }

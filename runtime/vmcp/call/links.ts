@@ -18,7 +18,7 @@ import { recordResourceLinks } from './resource-links.ts'
 import { checkState, readableErrors, route, send } from './send.ts'
 import { performStepWithWebhooks, askWebhooks } from './webhooks.ts'
 
-/** The parts that a reload replaces, each as a whole. */
+/** The parts that a reload replaces. Each part is replaced as a whole. */
 export interface LinkSources {
   readonly config: VmcpConfig
   readonly guards: Guards

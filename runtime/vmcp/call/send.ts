@@ -164,7 +164,7 @@ const providerErrors: Readonly<Record<string, ErrorCode>> = {
 
 /**
  * Converts an upstream provider's failure to an error that affects only the provider's backend. The caller stays signed
- * in to Gatehouse, and the failure does not count towards any circuit breaker.
+ * in to Gatehouse, and the failure does not count toward any circuit breaker.
  */
 function toBackendError(backend: string, error: unknown): unknown {
   const code = error instanceof GatehouseError ? providerErrors[error.code] : undefined

@@ -210,7 +210,10 @@ function digest(entries: readonly CatalogEntry[]): string {
   return hash('sha256', lines, 'base64url')
 }
 
-/** Resolves items by URI, which cannot be renamed. Of two backends with the same URI, the first by name wins. */
+/**
+ * Resolves items by URI, which cannot be renamed. If two backends offer the same URI, the backend that comes first by
+ * name is used.
+ */
 function resolveByKey(
   listings: readonly Listing[],
   items: (listing: Listing) => readonly CatalogItem[],

@@ -59,7 +59,7 @@ export class Lookup {
     const all = monitored ? view.down : [...view.down, ...view.stale]
     const down = all.filter(({ error }) => !hidingCodes.has(codeOf(error)) && isMissing(error, list))
     const missing = list === undefined ? [] : missingList(view.catalog, list, { monitored })
-    // A left-out backend is unavailable for every request, so the error does not name a list.
+    // An excluded backend is unavailable for every request, so the error does not name a list.
     if (leftOut.length > 0) throw allUnavailable([...down, ...missing], { leftOut })
     if (down.length + missing.length > 0)
       throw allUnavailable([...down, ...missing], { leftOut, list: list && listMethod[list] })
@@ -109,7 +109,7 @@ export class Lookup {
   }
 
   /**
-   * Returns BACKEND_UNAVAILABLE if a name that was not found may belong to a left-out backend, or to a backend whose
+   * Returns BACKEND_UNAVAILABLE if a name that was not found may belong to an excluded backend, or to a backend whose
    * lists of these kinds have never been readable for this client. `named` is a catalog name; undefined for URIs, which
    * do not name their backend.
    */

@@ -21,8 +21,8 @@ export interface ResolvedPrompts {
 }
 
 /**
- * Resolves prompts. With priority, prompts from backends in the priority list keep their names, and the first backend
- * wins. All other prompts get a prefix. If two prompts end up with the same name, both are left out.
+ * Resolves prompts. With `priority`, prompts from backends in the priority list keep their names, and conflicts go to
+ * the first backend. All other prompts get a prefix. If two prompts end up with the same name, both are left out.
  */
 export function resolvePrompts(
   listings: readonly Listing[],

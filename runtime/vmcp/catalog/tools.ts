@@ -180,7 +180,7 @@ function groupByBase(candidates: readonly Candidate[]): Map<string, Candidate[]>
 }
 
 /**
- * Among the backends that share a name, the first in the priority order wins. If none is in the order, all get a
+ * Among the backends that share a name, the first in the priority order keeps it. If none is in the order, all get a
  * prefix.
  */
 function resolveByPriority(

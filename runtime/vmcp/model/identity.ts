@@ -12,7 +12,7 @@ import { type Caller, identityOf } from '../../net/index.ts'
 /** The party on whose behalf a request is sent to a backend. Without a caller, the request is Gatehouse's own. */
 export interface Requester {
   readonly caller: Caller | undefined
-  /** Passed-through headers, lower-case names. */
+  /** Passed-through headers, lowercase names. */
   readonly headers: Readonly<Record<string, string>>
 }
 

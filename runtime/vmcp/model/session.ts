@@ -23,7 +23,7 @@ export interface OperationClient {
   readonly abilities: ClientAbilities
   /** Raw `Implementation` object. Undefined if the client sent none. */
   readonly info: Buffer | undefined
-  /** Request headers on the passthrough allowlist, lower-case names. */
+  /** Request headers on the passthrough allowlist, lowercase names. */
   readonly headers: Readonly<Record<string, string>>
   /** The session of a session-era client. Each backend keeps one live session for it. */
   readonly session: ClientSession | undefined

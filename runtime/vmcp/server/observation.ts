@@ -1,6 +1,6 @@
 /**
  * Audit and telemetry for a virtual server: observes the pipeline, the operations and the calls to backends, as
- * configured. Settings are read at start-up. A changed setting takes effect after a restart.
+ * configured. Settings are read at startup. A changed setting takes effect after a restart.
  * Source: docs/reference/specification/virtual-server.md#audit, config.audit, config.telemetry, "Endpoints" (/metrics).
  */
 import { consoleStartSettings, isSwitchedOn } from '../../../schemas/index.ts'
@@ -123,7 +123,7 @@ function scrapeStage(
   return (exchange) => respondToScrape(exchange, render)
 }
 
-/** Returns the settings that are only read at start-up. */
+/** Returns the settings that are only read at startup. */
 function startSettings({ audit, telemetry, sessionStorage, console, operational }: VmcpConfig) {
   return {
     audit: JSON.stringify(audit),

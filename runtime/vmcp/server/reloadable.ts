@@ -45,7 +45,7 @@ export class Reloadable {
   authenticator: Authenticator
   guards: Guards
   features: readonly Feature[]
-  /** Lower-case names. */
+  /** Lowercase names. */
   passthroughHeaders: readonly string[]
   /** Set once the port is bound. */
   originCheck: OriginCheck | undefined
@@ -67,7 +67,7 @@ export class Reloadable {
   }
 
   /**
-   * Applies a configuration that has passed the start-up checks. Throws INVALID_CONFIG and replaces nothing if it is
+   * Applies a configuration that has passed the startup checks. Throws INVALID_CONFIG and replaces nothing if it is
    * invalid in any other way. `permissionsChanged` is true if clients may see different tools than before.
    */
   replace(config: VmcpConfig): { readonly permissionsChanged: boolean } {

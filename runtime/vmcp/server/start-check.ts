@@ -315,7 +315,7 @@ function quotaWarnings({ quotas = [], costs, sessionStorage }: VmcpConfig): stri
       : []
   const unused =
     costs !== undefined && !quotas.some(({ unit }) => unit === 'cost')
-      ? ['costs: has no effect, because no quota has unit cost']
+      ? ['costs: has no effect, because no quota uses the unit cost']
       : []
   return [...inMemory, ...unused]
 }

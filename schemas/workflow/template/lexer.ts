@@ -23,7 +23,7 @@ export interface TemplateToken {
   /** Name of a field (without its dot), a word, a variable with its `$`, or a string's value. */
   readonly text: string
   readonly number?: bigint | number
-  /** True when the token follows white space. */
+  /** True when the token follows whitespace. */
   readonly apart: boolean
 }
 
@@ -51,7 +51,7 @@ export function piecesOf(template: string): readonly TemplatePiece[] {
   return pieces
 }
 
-/** Removes trailing white space. Uses a loop, because a pattern would rescan every run of blanks. */
+/** Removes trailing whitespace. Uses a loop, because a pattern would rescan every run of blanks. */
 function trimmedEnd(text: string): string {
   let end = text.length
   while (end > 0 && isSpace(text[end - 1])) end -= 1
@@ -65,7 +65,7 @@ function isSpace(char: string | undefined): boolean {
 interface Read {
   readonly tokens?: readonly TemplateToken[]
   readonly end: number
-  /** True when the following white space is dropped. */
+  /** True when the following whitespace is dropped. */
   readonly trim: boolean
 }
 

@@ -154,7 +154,7 @@ class Parser {
     const next = this.#tokens[this.#at]
     if (!next) return
     if (next.kind !== 'word' || next.text !== block.word || block.word === 'range')
-      throw new TemplateError(`else of ${block.word} has unexpected content`)
+      throw new TemplateError(`the else of ${block.word} has unexpected content`)
     this.#at += 1
     this.#open(block.word, { joined: true })
   }

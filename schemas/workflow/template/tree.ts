@@ -1,7 +1,7 @@
 /**
  * A template's syntax tree, which the parser creates, the checks inspect and the runtime evaluates.
  *
- * The language is that of Go text/template. Integers are of type bigint; other numbers are of type number.
+ * The language is the same as Go's text/template. Integers are of type bigint; other numbers are of type number.
  * Source: Go text/template, "Actions", "Arguments", "Pipelines".
  */
 import { ModuleError } from '../../errors.ts'

@@ -33,7 +33,7 @@ t.test('consent: the page names client, target, resource, scopes and provider, a
   t.match(page.text, 'chosen by the client itself, not verified')
   t.match(page.text, '<dd>127.0.0.1:33418</dd>')
   t.match(page.text, 'Stay signed in when you are away')
-  t.notMatch(page.text, 'See your e-mail address')
+  t.notMatch(page.text, 'See your email address')
   t.match(page.text, rig.resource)
   t.match(page.text, new URL(rig.provider.issuer).host)
   t.match(page.text, /any client here can claim to be this one/)

@@ -114,7 +114,7 @@ await t.test('a gateway: backends that are down, not ready, something else, noth
   t.match((await doctor(['--gateway', 'http://127.0.0.1:1'])).row('health'), { code: 'gateway.unreachable' })
 })
 
-await t.test('manifests: invalid ones are named by file and line, what they name is dialled', async (t) => {
+await t.test('manifests: invalid ones are named by file and line, what they name is dialed', async (t) => {
   const stage = await startStage()
   t.teardown(() => stage.close())
   const manifest = (kind: string, name: string, spec: object) =>

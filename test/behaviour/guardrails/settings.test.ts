@@ -26,7 +26,7 @@ t.test('expressions that cannot be used are told all at once, with their path', 
     violations.map(({ path }) => path),
     broken.map((_, i) => `spec.config.guardrails.redact[1].expressions[${i}]`),
   )
-  t.match(violations[3]?.message, 'it matches the empty text')
+  t.match(violations[3]?.message, 'it matches the empty string')
   const config = vmcpConfig({ raw: 'http://127.0.0.1:9/mcp' }, { guardrails })
   t.throws(
     () => checkAll(config, { env: {} }),

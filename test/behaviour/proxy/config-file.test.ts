@@ -141,7 +141,7 @@ await t.test('file: incoming tokens are checked as it says, the one subject incl
   })
 })
 
-await t.test('file: addresses of the target are checked where it is dialled', async (t) => {
+await t.test('file: addresses of the target are checked where it is dialed', async (t) => {
   for (const targetAddresses of ['private', 'public']) {
     const proxy = await start(t, { targetAddresses })
     t.equal((await fetch(`${proxy.url}/mcp`)).status, 502, `${targetAddresses} excludes loopback`)

@@ -108,5 +108,5 @@ t.test('counters in memory cause a warning at startup', async (t) => {
   const log = makeLog({ destination: { write: (line) => void lines.push(line) } })
   await startQuotaRig(t, { quotas: [daily()], costs: { raw: 1 } }, { log })
   t.match(lines.join(''), /quotas: counters are kept in memory.*each replica counts separately/)
-  t.match(lines.join(''), /costs: has no effect, because no quota has unit cost/)
+  t.match(lines.join(''), /costs: has no effect, because no quota uses the unit cost/)
 })

@@ -115,7 +115,7 @@ for (const host of hosts) {
     })
     await until(async () => (await gateway.ready()) === '200')
     await redis.stop()
-    t.equal(await gateway.ready(), '503 the store of the authorization server does not respond')
+    t.equal(await gateway.ready(), '503 the authorization server’s store does not respond')
     const again = await startRedis({ port: redis.port })
     t.teardown(() => again.stop())
     await until(async () => (await gateway.ready()) === '200')
@@ -161,7 +161,7 @@ for (const host of hosts) {
     await until(() => asked > 0)
     t.equal(
       await gateway.ready(),
-      '503 the upstream provider hub has not accepted the registration of this server yet',
+      '503 the upstream provider hub has not accepted this server’s registration yet',
     )
     accepts = true
     await until(async () => (await gateway.ready()) === '200')

@@ -279,7 +279,7 @@ t.test(
     const refused = await client.call('code_whoami').catch(String)
     t.match(
       refused,
-      /the sign-in at code has ended: ask the user to open http:\S+\/oauth\/accounts and renew code there/,
+      /the sign-in session with code has ended: ask the user to open http:\S+\/oauth\/accounts and renew code there/,
       'a login that the provider ended is said to be needed again',
     )
     t.equal(await client.call('corp_whoami'), whoami.corp)

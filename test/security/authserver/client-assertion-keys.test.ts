@@ -9,7 +9,7 @@ import {
   signAssertion,
 } from '../../helpers/authserver/declared-client.ts'
 
-const signature = 'the signature of the assertion is invalid'
+const signature = "the assertion's signature is invalid"
 
 t.test('at most four keys are tried for an assertion without a kid', async (t) => {
   const keys = await Promise.all(Array.from({ length: 6 }, () => makeKey()))

@@ -203,7 +203,7 @@ t.test('assertions of clients with documents are limited per address', async (t)
   t.equal(await ask('203.0.113.2'), '400 invalid_grant')
 })
 
-t.test('private addresses are never dialled', async (t) => {
+t.test('private addresses are never dialed', async (t) => {
   let connections = 0
   const victim = createServer((_req, res) => res.end('{}'))
   victim.on('connection', () => (connections += 1))

@@ -8,7 +8,7 @@ async function status(rig: Rig, clientId: string): Promise<number> {
   return (await fetch(url, { redirect: 'manual' })).status
 }
 
-t.test('ssrf: private, loopback and special addresses are never dialled, in any notation', async (t) => {
+t.test('ssrf: private, loopback and special addresses are never dialed, in any notation', async (t) => {
   let connections = 0
   const victim = createServer((_req, res) => res.end('{}'))
   victim.on('connection', () => (connections += 1))

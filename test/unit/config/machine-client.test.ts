@@ -89,15 +89,15 @@ await t.test('client_credentials: all conflicts are reported at once, one error 
     tokenExchangeSubjectTokenType: 'id_token',
   })
   t.same(found.toSorted(), [
-    '--remote-auth-authorize-url: has no effect with the grant client_credentials',
-    '--remote-auth-callback-port: has no effect with the grant client_credentials',
+    '--remote-auth-authorize-url: has no effect with the client_credentials grant',
+    '--remote-auth-callback-port: has no effect with the client_credentials grant',
     '--remote-auth-client-secret-file, --remote-auth-private-key-file: set only one of them',
-    '--remote-auth-ephemeral: has no effect with the grant client_credentials',
+    '--remote-auth-ephemeral: has no effect with the client_credentials grant',
     '--remote-auth-issuer, --remote-auth-authorize-url: set only one of them',
     `--remote-auth-private-key-file: the file ${keyFile}: the key cannot sign with RS256`,
-    '--remote-auth-scope-param-name: has no effect with the grant client_credentials',
-    '--remote-auth-skip-browser: has no effect with the grant client_credentials',
-    '--remote-auth-timeout: has no effect with the grant client_credentials',
+    '--remote-auth-scope-param-name: has no effect with the client_credentials grant',
+    '--remote-auth-skip-browser: has no effect with the client_credentials grant',
+    '--remote-auth-timeout: has no effect with the client_credentials grant',
     '--token-exchange-subject-token-type: id_token requires a user login, because client_credentials returns no ID token',
   ])
 })

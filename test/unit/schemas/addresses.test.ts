@@ -1,4 +1,4 @@
-/** The one rule for addresses: as text at admission, and as an address that is about to be dialled. */
+/** The one rule for addresses: as text at admission, and as an address that is about to be dialed. */
 import t from 'tap'
 import { validateResource } from '../../../hooks/index.ts'
 import { type AddressPolicy, addressViolation, isRefusedAddress } from '../../../schemas/index.ts'
@@ -91,7 +91,7 @@ t.test('text: public addresses are allowed', async (t) => {
     for (const url of outside) t.equal(addressViolation(url, policy), undefined, url)
 })
 
-t.test('dialled: what the text rule refuses as a literal is refused as an address', async (t) => {
+t.test('dialed: what the text rule refuses as a literal is refused as an address', async (t) => {
   for (const url of [...never, ...loopback, ...inside, ...outside]) {
     if (!URL.canParse(url)) continue
     const host = new URL(url).hostname.replace(/^\[|\]$/g, '')

@@ -33,7 +33,7 @@ const allowed = [
   'https://login.example.com',
 ]
 
-/** Fields that look like addresses and are not dialled by HTTP. */
+/** Fields that look like addresses and are not dialed by HTTP. */
 const reasons: Readonly<Record<string, string>> = {
   issuer: 'of the embedded server: its own name',
   authorizationEndpointBaseUrl: 'opened by browsers alone',

@@ -157,7 +157,7 @@ export function proxyTemplate(workload: ProxyWorkload): PodTemplateSpec {
   return template(workload, needs, { args: [], restart: '', accountToken: false })
 }
 
-/** Adds the user's labels and annotations. Generated labels win. */
+/** Adds the user's labels and annotations. Generated labels take precedence. */
 function withOverrides(meta: ChildMeta, overrides: MetadataOverrides | undefined): ChildMeta {
   return {
     ...meta,

@@ -2,8 +2,8 @@
  * Computes the phase, the backend list and the backend count in a virtual server's status.
  *
  * Pods come first: without a ready pod, the last report is meaningless. The backends come next: the phase is Ready when
- * all are routable or the group is empty, Degraded when some or none are routable, and Pending while all are unknown. A
- * stuck rollout is Degraded while older pods serve.
+ * all backends are routable or the group is empty, Degraded when only some or none are routable, and Pending while the
+ * state of all of them is unknown. A stuck rollout is Degraded while older pods still serve requests.
  * Source: docs/reference/specification/virtual-server.md#status, "status" (backendCount is ready plus unauthenticated).
  */
 import { canonicalJson, type DiscoveredBackend } from '../../../../schemas/index.ts'

@@ -7,7 +7,7 @@
  *    "consecutiveFailures", "circuitBreakerState", "circuitLastChanged", "mcpRevision"}]}
  *
  * Reports about another configuration are skipped. Meanwhile, an unchanged backend keeps its previous status, so a new
- * member does not clear the health of the other backends. Across reports, the worst status of a backend wins, so no pod
+ * member does not clear the health of the other backends. Across reports, a backend's worst status applies, so no pod
  * can hide a problem that another pod reports. Times are not compared, because pod clocks differ. A pod removes its own
  * report when it shuts down, and the other pods remove a killed pod's report (runtime/vmcp/server/status/report.ts).
  * Reports are untrusted data from pods, so every field is checked.

@@ -1,6 +1,6 @@
 /**
  * Arithmetic. Ints are exact up to a bound that keeps single operations short. `/` returns a float; `//` and `%` round
- * towards negative infinity. Floats are totally ordered: nan equals itself and is greater than all other floats.
+ * toward negative infinity. Floats are totally ordered: nan equals itself and is greater than all other floats.
  * Source: Starlark specification, "Integers", "Floating-point numbers".
  */
 import { StarlarkError } from '../errors.ts'

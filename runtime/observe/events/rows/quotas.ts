@@ -42,7 +42,7 @@ export const quotaRows = {
   tool_unmatched: {
     message: ({ resolved }) =>
       resolved
-        ? 'the settings no longer name this tool, or it is offered now'
+        ? 'the settings no longer name this tool, or the tool is now offered'
         : 'settings name tools that no backend offers',
     level: ({ resolved }) => (resolved ? 'info' : 'warn'),
     condition: ({ problem, resolved }) => ({

@@ -1,5 +1,5 @@
 /**
- * Prometheus metrics of a proxy that is attached to its server. Counts are taken from events; current values are read
+ * Prometheus metrics for a proxy that is attached to its server. Counts are taken from events; current values are read
  * at each scrape.
  */
 import {

@@ -18,7 +18,7 @@ export interface Host {
 export interface Location {
   readonly client: ClientId
   readonly scope: FileScope
-  /** Profile id for the scope `profile`. */
+  /** Profile id for the `profile` scope. */
   readonly profile: string | undefined
   readonly file: string
   /** Keys from the top of the document to the server map. */

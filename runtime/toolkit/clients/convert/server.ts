@@ -152,7 +152,7 @@ const needsImage: Note = {
 }
 const needsCommand: Note = {
   field: 'image',
-  text: 'a cluster also requires the command in the image: set command of the container mcp in podTemplateSpec.spec.containers',
+  text: 'a cluster also requires the command in the image: set the command of the mcp container in podTemplateSpec.spec.containers',
   loses: false,
 }
 

@@ -2,7 +2,7 @@
  * Inserts or removes one member in JSON text with comments by splicing.
  *
  * A new member is inserted after the last value, its comma and the comments on its line. The new member follows the
- * style of its neighbours (indent, number of lines, trailing comma). Removal keeps every comment. `edit.ts` verifies
+ * style of its neighbors (indent, number of lines, trailing comma). Removal keeps every comment. `edit.ts` verifies
  * the result.
  */
 import { createScanner, type Node } from 'jsonc-parser'

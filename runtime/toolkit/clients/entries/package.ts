@@ -69,7 +69,7 @@ export function startsPrograms(command: Value): boolean {
   return Object.hasOwn(runners, name) || interpreters.has(name) || /^(?:docker|podman|cmd)$/.test(name)
 }
 
-/** Path segments that say nothing about the program. */
+/** Path segments that do not describe the program. */
 const vague = /^(?:index|main|cli|app|run|server|dist|build|src|lib|bin|)$/
 
 /** Derives a name for the server from its package name without the scope, its script, or the program's name. */

@@ -13,7 +13,7 @@ import { type Check, walk } from '../report/walk.ts'
 import { failed, ok, skipped, warning } from '../report/finding.ts'
 import { makeClean } from '../report/text.ts'
 
-const maxDialled = 50
+const maxDialed = 50
 
 export async function* manifestTargets(
   paths: readonly string[],
@@ -40,27 +40,27 @@ export async function* manifestTargets(
     }),
   )
   const endpoints = endpointsOf(checked.map(({ manifest }) => manifest))
-  const dialled = endpoints.filter(({ url }) => !isInCluster(url)).slice(0, maxDialled)
-  const skippedChecks = endpoints.filter((endpoint) => !dialled.includes(endpoint)).map(skippedEndpoint)
+  const dialed = endpoints.filter(({ url }) => !isInCluster(url)).slice(0, maxDialed)
+  const skippedChecks = endpoints.filter((endpoint) => !dialed.includes(endpoint)).map(skippedEndpoint)
   const findings = await walk([...checks, ...skippedChecks], { facts: undefined, clean: makeClean([]) })
   yield { target: paths.join(', '), findings }
-  for (const { url, depth } of dialled) yield await remoteTarget(url, { ...common, depth })
+  for (const { url, depth } of dialed) yield await remoteTarget(url, { ...common, depth })
 }
 
-interface DialledEndpoint {
+interface DialedEndpoint {
   readonly url: string
   readonly depth: 'backend' | 'issuer'
 }
 
 /** Fields that contain the URL of a backend or an issuer, anywhere in a spec. */
-const fields: Readonly<Record<string, DialledEndpoint['depth']>> = {
+const fields: Readonly<Record<string, DialedEndpoint['depth']>> = {
   remoteUrl: 'backend',
   issuerUrl: 'issuer',
 }
 
-function endpointsOf(manifests: readonly Manifest[]): readonly DialledEndpoint[] {
-  const found = new Map<string, DialledEndpoint>()
-  const add = (url: unknown, depth: DialledEndpoint['depth']): void => {
+function endpointsOf(manifests: readonly Manifest[]): readonly DialedEndpoint[] {
+  const found = new Map<string, DialedEndpoint>()
+  const add = (url: unknown, depth: DialedEndpoint['depth']): void => {
     if (typeof url === 'string' && URL.canParse(url) && /^https?:/.test(url))
       found.set(`${depth} ${url}`, { url, depth })
   }
@@ -93,7 +93,7 @@ function isInCluster(url: string): boolean {
   return /\.svc(?:\.cluster\.local)?$/.test(hostname) || (!hostname.includes('.') && hostname !== 'localhost')
 }
 
-function skippedEndpoint({ url }: DialledEndpoint): Check<undefined> {
+function skippedEndpoint({ url }: DialedEndpoint): Check<undefined> {
   return {
     id: new URL(url).host,
     hop: 'manifest',
@@ -103,7 +103,7 @@ function skippedEndpoint({ url }: DialledEndpoint): Check<undefined> {
       skipped(
         isInCluster(url)
           ? 'a name inside a cluster cannot be reached from this machine'
-          : `not checked: the limit is ${maxDialled} URLs`,
+          : `not checked: the limit is ${maxDialed} URLs`,
       ),
   }
 }

@@ -18,6 +18,6 @@ export const atlassian: Profile = {
       'auth.atlassian.com publishes no metadata for 3LO apps. Put Gatehouse’s authServerConfig in front of it (provider atlassian), or log in with gatehouse proxy --remote-auth-provider atlassian, --remote-auth-authorize-url and --remote-auth-token-url.',
     'pkce.absent':
       'auth.atlassian.com does not support PKCE for 3LO apps: put Gatehouse’s authServerConfig, which does, in front of it.',
-    'refresh.none': 'Add the scope offline_access; the refresh token changes with each use.',
+    'refresh.none': 'Add the offline_access scope; the refresh token changes with each use.',
   },
 }

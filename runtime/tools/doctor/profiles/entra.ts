@@ -26,7 +26,7 @@ export const entra: Profile = {
       'Request the API’s scope {Application ID URI}/.default or /name: a version 2 token has the API’s client id as aud, and a version 1 token has its URI.',
     'scopes.unknown':
       'Write scopes in full, as api://{client id}/name: a bare name refers to Microsoft Graph.',
-    'refresh.none': 'Request the scope offline_access (gatehouse proxy --remote-auth-provider entra does).',
+    'refresh.none': 'Request the offline_access scope (gatehouse proxy --remote-auth-provider entra does).',
   },
   errors: [
     {

@@ -24,7 +24,7 @@ export const okta: Profile = {
     'token.audience':
       'Set the custom authorization server’s audience to the MCP server’s URL (one audience per server).',
     'refresh.none':
-      'Allow the Refresh Token grant in the application and the scope offline_access in an access policy.',
+      'Allow the Refresh Token grant in the application and the offline_access scope in an access policy.',
     'client.scope': 'Add an access policy with a rule for this client and all of its scopes.',
   },
   errors: [

@@ -34,7 +34,7 @@ export interface RemoteFacts {
   token?: string | undefined
   /** The server's response to the token. */
   verdict?: Verdict
-  /** The target's addresses that may be dialled. */
+  /** The target's addresses that may be dialed. */
   addresses?: readonly LookupAddress[]
   /** The response to `initialize` without a token. */
   first?: ProbeReply

@@ -123,7 +123,7 @@ export async function checkRefresh({ server }: RemoteFacts): Promise<CheckOutcom
   if (!grants.includes('refresh_token'))
     return warning('refresh.none', `grant_types_supported: ${joinList(grants)}`)
   const offline = strings(server, 'scopes_supported')?.includes('offline_access') ?? false
-  return ok(offline ? 'refresh_token, with the scope offline_access' : 'refresh_token')
+  return ok(offline ? 'refresh_token, with the offline_access scope' : 'refresh_token')
 }
 
 const privateMembers = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'k']

@@ -15,7 +15,7 @@ import type { FindingCode } from '../report/codes.ts'
 import { failed, ok, type CheckOutcome, warning } from '../report/finding.ts'
 import { quoted } from './facts.ts'
 
-const maxDialled = 4
+const maxDialed = 4
 const soonMs = 14 * 86_400_000
 
 export async function checkName(
@@ -62,7 +62,7 @@ export async function checkConnection(
   const port = portOf(url)
   const tries = await Promise.all(
     addresses
-      .slice(0, maxDialled)
+      .slice(0, maxDialed)
       .map(async ({ address }) => ({ address, failure: await dial(address, port, timeoutMs) })),
   )
   const broken = tries.filter(({ failure }) => failure !== undefined)

@@ -69,7 +69,7 @@ export const metadataCodes = {
     fix: 'Start the authorization server, or make its port reachable from clients and browsers.',
   },
   'issuer-host.tls': {
-    expected: 'a certificate that verifies',
+    expected: 'a certificate that passes verification',
     fix: 'Renew the authorization server’s certificate, or complete its chain; for a private authority, use --ca-file or caBundleRef.',
   },
   'issuer-document.missing': {

@@ -69,7 +69,7 @@ export const networkCodes = {
     fix: 'The server does not send its intermediate certificate: configure the full chain. For a private authority, use caBundleRef, --ca-file or NODE_EXTRA_CA_CERTS.',
   },
   'tls.invalid': {
-    expected: 'a certificate that verifies',
+    expected: 'a certificate that passes verification',
     fix: 'Replace the certificate; run openssl s_client to see the whole chain.',
   },
   'tls.expires-soon': {

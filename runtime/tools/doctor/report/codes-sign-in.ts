@@ -58,7 +58,7 @@ export const signInCodes = {
   },
   'refresh.not-issued': {
     expected: 'a refresh token',
-    fix: 'Users must log in again whenever the access token expires: allow the refresh_token grant for the client, and the scope offline_access if the provider supports it (some also require prompt=consent).',
+    fix: 'Users must log in again whenever the access token expires: allow the refresh_token grant for the client, and the offline_access scope if the provider supports it (some also require prompt=consent).',
   },
   'refresh.refused': {
     expected: 'the refresh token returns a new access token',

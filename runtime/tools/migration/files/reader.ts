@@ -59,7 +59,7 @@ function isEmpty(value: unknown): boolean {
   return typeof value === 'object' && Object.keys(value).length === 0
 }
 
-/** Normalizes keys to lower-case letters and digits, so that `JWKSURL`, `jwks_url` and `jwksUrl` compare as equal. */
+/** Normalizes keys to lowercase letters and digits, so that `JWKSURL`, `jwks_url` and `jwksUrl` compare as equal. */
 export function looseFields(value: Fields): ReadonlyMap<string, unknown> {
   return new Map(
     Object.entries(value)

@@ -15,7 +15,7 @@ const refusedFields: Readonly<Record<string, string>> = {
   aws_sts_config: 'is not converted: write an MCPExternalAuthConfig of type cloudSts',
 }
 
-/** Middlewares that protect a server, with the equivalent field. */
+/** Middlewares that protect a server, each with its equivalent field. */
 const guardingMiddleware: Readonly<Record<string, string>> = {
   authorization: 'authz_config',
   'tool-filter': 'tools_filter',

@@ -44,7 +44,7 @@ export const kindRules: Readonly<Record<string, Rules>> = {
   VirtualMCPServer: virtualServer,
 }
 
-/** Kinds that have no counterpart, with the reason. */
+/** Kinds that have no counterpart, each with the reason. */
 export const absentKinds: Readonly<Record<string, string>> = {
   MCPRegistry: 'the gateway has no server registry',
 }

@@ -35,7 +35,7 @@ function fullEntity(entity: unknown): unknown {
   return { uid: fullUid(uid), attrs, parents, ...remaining }
 }
 
-/** Converts `Tool::weather` and `Tool::"weather"` to type and id. */
+/** Converts `Tool::weather` and `Tool::"weather"` to a type and an id. */
 function fullUid(uid: unknown): unknown {
   if (typeof uid !== 'string') return uid
   const [, type, quoted, plain] = /^((?:\w+::)*\w+)::(?:"(.*)"|([^"]+))$/.exec(uid) ?? []

@@ -153,7 +153,7 @@ export function convertAuthServer(draft: MigrationDraft, at: string): void {
   const lost: Readonly<Record<string, string>> = {
     forceConfidentialRedirectUris: 'only clients that request a secret become confidential',
     insecureAllowConfidentialOverLoopbackHTTP: 'confidential clients need no permission for loopback issuers',
-    delegateClients: `these clients exchange the tokens of users, which this server does not support; ${ownClient}`,
+    delegateClients: `these clients exchange users’ tokens, which this server does not support; ${ownClient}`,
     trustedIssuers: `tokens from other issuers are neither exchanged nor accepted as assertions; ${ownClient}`,
     spiffeTrustDomains: `SPIFFE identities are not supported; ${ownClient}, with its public keys`,
     'inboundGrants.spiffeClientAuth': `SPIFFE identities are not supported; ${ownClient}, with its public keys`,

@@ -1,6 +1,6 @@
 /**
- * Determines which protocol era a backend speaks: before the first request, and again when the backend rejects a
- * request because of its era (after an upgrade or a rollback).
+ * Determines which protocol era a backend uses: before the first request, and again when the backend rejects a request
+ * because of its era (after an upgrade or a rollback).
  *
  * Callers share a probe only if its outcome depends on the same credentials. A rejected probe has no effect on other
  * callers.

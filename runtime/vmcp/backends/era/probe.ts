@@ -1,5 +1,5 @@
 /**
- * Determines, with one `server/discover` request, which era a backend speaks.
+ * Determines, with one `server/discover` request, which era a backend uses.
  *
  * A backend is stateless if its response declares this, or if it returns an error that exists only in the stateless
  * era. Errors unrelated to the protocol (credentials, overload, timeouts) are inconclusive.

@@ -3,8 +3,9 @@
  * backends may receive requests.
  *
  * A check that the backend rejects for its credentials proves that the backend responds. The check passes if calls may
- * contain other credentials. Calls affect the circuit breaker, and checks affect both the breaker and the status. A call
- * may time out for reasons of its own. It triggers a check, and only the outcome of that check affects the breaker.
+ * contain other credentials. Calls affect the circuit breaker, and checks affect both the breaker and the status. A
+ * call may time out for reasons that do not concern the backend's health. It triggers a check, and only the outcome of
+ * that check affects the breaker.
  * Source: docs/reference/specification/virtual-server.md, "States and transitions", operational.failureHandling.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'

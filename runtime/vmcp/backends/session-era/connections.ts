@@ -152,7 +152,7 @@ export class Connections {
 
   /**
    * Returns the connection for health checks. The connection is also used to read lists for clients without abilities,
-   * because a separate session would double the number of start-up requests. Connections for a single caller's lists
+   * because a separate session would double the number of startup requests. Connections for a single caller's lists
    * have different keys and are never used for checks.
    */
   forChecks(sender: Sender): ManagedConnection {

@@ -85,7 +85,7 @@ function formsOf(secret: string): ReadonlySet<string> {
 function withoutText(text: string, secret: string): string {
   const wanted = secret.toLowerCase()
   const lower = text.toLowerCase()
-  // Some characters have a lower-case form of a different length.
+  // Some characters have a lowercase form of a different length.
   if (lower.length !== text.length) return text.replaceAll(secret, '[redacted]')
   let result = ''
   let from = 0

@@ -145,7 +145,7 @@ export interface AuthorizedRequest
   readonly rpcMethod?: string | undefined
   /** Default: the URL of the target. */
   readonly url?: URL
-  /** Headers required by the protocol, with lower-case names. */
+  /** Headers required by the protocol, with lowercase names. */
   readonly headers: Readonly<Record<string, string>>
 }
 

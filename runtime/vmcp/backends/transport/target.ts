@@ -37,7 +37,7 @@ export interface ChannelTarget {
 /** The caller on whose behalf a message is sent. */
 export interface Sender {
   readonly caller: Caller | undefined
-  /** Passed-through headers of the client's request, lower-case names. */
+  /** Passed-through headers of the client's request, lowercase names. */
   readonly headers: Readonly<Record<string, string>>
 }
 

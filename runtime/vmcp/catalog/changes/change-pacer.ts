@@ -12,11 +12,11 @@ import { systemClock, type Clock } from '../../model/time/clock.ts'
 export interface Pace {
   /** Number of changes that take effect before pauses start to increase. */
   readonly free: number
-  /** Minimum time between two free changes. A backend announces one change on each of its connections at once. */
+  /** Minimum time between two free changes. A backend announces the same change on all of its connections at once. */
   readonly burstMs: number
   readonly firstPauseMs: number
   readonly maxPauseMs: number
-  /** Minimum time without a change after which the pauses start over. */
+  /** Minimum time without a change before the pauses start over. */
   readonly quietMs: number
   /** Number of changes without a quiet period after which they are reported. */
   readonly reportFrom: number

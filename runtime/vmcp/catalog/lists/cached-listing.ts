@@ -1,4 +1,4 @@
-/** The cached lists of a backend for one kind of client. */
+/** A backend's cached lists for one kind of client. */
 import { isCredentialError } from '../../backends/backend-errors.ts'
 import type { Listing } from '../listing.ts'
 

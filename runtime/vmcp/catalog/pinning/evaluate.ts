@@ -1,6 +1,6 @@
 /**
- * Compares a backend's offered items with the approved ones. Pure, and cheap for many items, because it compares
- * digests.
+ * Compares a backend's offered items with the approved ones. This module is pure, and fast even for many items, because
+ * it compares digests.
  */
 import { JsonError, JsonObject } from '../../../mcp/index.ts'
 import type { Listing } from '../listing.ts'

@@ -5,7 +5,7 @@
  *
  * The number of streams is bounded. Only the caller that opened a stream can POST to it.
  * Source: MCP 2024-11-05, transports, "HTTP with SSE"; docs/reference/specification/virtual-server.md (the server
- * speaks sse and streamable-http).
+ * supports sse and streamable-http).
  */
 import { randomUUID } from 'node:crypto'
 import type { ServerResponse } from 'node:http'

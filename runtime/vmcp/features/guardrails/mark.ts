@@ -1,6 +1,6 @@
 /**
  * `mark`: rules for characters that hide instructions, and delimiters around text from tools. The delimiters show a
- * model where the text comes from. They are not a complete defence: a model may still follow the text.
+ * model where the text comes from. They are not a complete defense: a model may still follow the text.
  */
 import type { MarkRule } from '../../../../schemas/index.ts'
 import { visibleText } from '../../../observe/index.ts'

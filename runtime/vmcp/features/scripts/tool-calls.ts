@@ -109,7 +109,7 @@ export class ToolCalls {
 
   /**
    * While a request for input is open, timeouts pause and other scripts may use the slot. Waiting for a slot afterwards
-   * counts towards the timeout.
+   * counts toward the timeout.
    */
   async #waiting<T>({ held }: MadeCall, deadline: Deadline, question: () => Promise<T>): Promise<T> {
     const { lease, script } = this.#options

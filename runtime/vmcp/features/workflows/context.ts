@@ -68,7 +68,7 @@ const maxHeldBytes = 32 * 1024 * 1024
 export function keep({ used }: WorkflowContext, bytes: Uint8Array): SharedBytes {
   used.bytes += bytes.length
   if (used.bytes > maxHeldBytes)
-    throw new StepError(`the results of the workflow exceed ${maxHeldBytes / 2 ** 20} MiB in total`)
+    throw new StepError(`the workflow’s results exceed ${maxHeldBytes / 2 ** 20} MiB in total`)
   return bytes.buffer instanceof SharedArrayBuffer ? (bytes as SharedBytes) : shared(bytes)
 }
 

@@ -18,7 +18,7 @@ export interface BackendState {
    * no bundle.
    */
   readonly caEndsAt: number | undefined
-  /** The era that the backend speaks. */
+  /** The era that the backend uses. */
   readonly era: string
   readonly health: BackendHealth
   readonly calls: CallCounts

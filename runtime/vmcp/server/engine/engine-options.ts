@@ -22,8 +22,8 @@ export interface EngineOptions {
   /** Returns the clients that are notified of changed lists. */
   readonly watchers: () => Iterable<Watcher>
   /**
-   * Called after a configuration has been applied, with the names of left-out backends and the number of backends set
-   * up.
+   * Called after a configuration has been applied, with the names of the excluded backends and the number of backends
+   * set up.
    */
   readonly onApplied?: ((leftOut: readonly string[], served: number) => void) | undefined
   /** Called when a change should be reported to the cluster. */

@@ -282,7 +282,7 @@ export class VmcpEngine {
     this.#certificates.check()
   }
 
-  /** Sets up the left-out backends whose settings have become valid. Returns false if there are none. */
+  /** Sets up the excluded backends whose settings have become valid. Returns false if there are none. */
   #retry(): boolean {
     const { backends = [] } = this.#config
     const missing = backends.filter(({ name }) => !this.#fleet.members.has(name))
@@ -360,7 +360,7 @@ export class VmcpEngine {
   }
 }
 
-/** Returns the only backend in a configuration, also counting left-out backends. Undefined if there are several. */
+/** Returns the only backend in a configuration, including excluded backends. Undefined if there are several. */
 function onlyBackend({ backends = [] }: VmcpConfig, invalid: readonly ExcludedBackend[]): string | undefined {
   const [first, second] = [...backends, ...invalid.filter(({ isUnknown }) => !isUnknown)]
   return second === undefined ? first?.name : undefined

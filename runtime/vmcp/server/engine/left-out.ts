@@ -51,7 +51,7 @@ export class LeftOutBackends {
     this.#retryLater()
   }
 
-  /** Retries now. Returns false if there is no left-out backend with this name. */
+  /** Retries now. Returns false if there is no excluded backend with this name. */
   recheck(name: string): boolean {
     if (!this.names.includes(name)) return false
     this.#parts.retry()

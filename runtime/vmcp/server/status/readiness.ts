@@ -1,7 +1,7 @@
 /**
  * Determines why a virtual server is not ready, for `/readyz`.
  *
- * Left-out backends prevent a server from becoming ready, so that a rollout with invalid settings does not replace
+ * Excluded backends prevent a server from becoming ready, so that a rollout with invalid settings does not replace
  * working pods. They never revoke readiness, because a reload must not take a running pod out of service.
  * Source: docs/reference/specification/virtual-server.md, "Endpoints", operational.failureHandling.
  */

@@ -57,7 +57,7 @@ t.test('code and refresh token require an assertion, and a rejected request cons
   t.match(
     rig.events.filter(({ type }) => type === 'client_rejected'),
     [
-      { clientId: /^127\.0\.0\.1/, reason: 'the grant requires the authentication method private_key_jwt' },
+      { clientId: /^127\.0\.0\.1/, reason: 'the grant requires the private_key_jwt authentication method' },
       { reason: 'wrong authentication method' },
       { reason: "none of the client's keys matches the assertion" },
     ],

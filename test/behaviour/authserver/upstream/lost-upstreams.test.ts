@@ -145,7 +145,7 @@ t.test(
     await t.rejects(tokenOf(self, caller), {
       code: 'UPSTREAM_TOKEN_MISSING',
       status: 401,
-      message: 'the sign-in at hub has ended: ask the user to sign in again from this client',
+      message: 'the sign-in session with hub has ended: ask the user to sign in again from this client',
     })
     t.equal(await rig.server.isLive(caller), false)
     t.equal((await client.refresh(tokens)).outcome, '400 invalid_grant')
@@ -157,12 +157,12 @@ t.test(
           type: 'grant_ended',
           upstream: 'hub',
           clientId: client.id,
-          reason: 'the sign-in at the provider has ended',
+          reason: 'the sign-in session with the provider has ended',
         },
       ],
     )
     const page = await browser.open(`${rig.issuer}/oauth/accounts`)
-    t.match(page.text, /<bdi>Notes<\/bdi><\/legend><p>Signed out: the sign-in at hub has ended/)
+    t.match(page.text, /<bdi>Notes<\/bdi><\/legend><p>Signed out: the sign-in session with hub has ended/)
     t.match(page.text, /Sign in again from this client/)
 
     const again = await signIn(self, client)
@@ -176,7 +176,7 @@ t.test('one of several is over: the grant goes on, and the user is told where to
   const { rig } = self
   const { caller, client, tokens } = await signIn(self)
   rig.pass(61 * minute)
-  const advice = `the sign-in at hub has ended: ask the user to open ${rig.issuer}/oauth/accounts and renew hub there, then try again`
+  const advice = `the sign-in session with hub has ended: ask the user to open ${rig.issuer}/oauth/accounts and renew hub there, then try again`
   await t.rejects(tokenOf(self, caller), { code: 'UPSTREAM_TOKEN_MISSING', message: advice })
   await t.rejects(tokenOf(self, caller), { message: advice }, 'the same the next time')
   t.equal((await client.refresh(tokens)).outcome, '200')

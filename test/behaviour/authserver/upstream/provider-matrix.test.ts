@@ -61,7 +61,10 @@ async function walkThrough(t: Test, profile: ProviderProfile, upstream = profile
   provider.revoke()
   rig.pass(lifeMs)
   const asked = provider.refreshes
-  const ended = { code: 'UPSTREAM_TOKEN_MISSING', message: /the sign-in at hub has ended: .*sign in/ }
+  const ended = {
+    code: 'UPSTREAM_TOKEN_MISSING',
+    message: /the sign-in session with hub has ended: .*sign in/,
+  }
   await t.rejects(isAccepted(), ended, 'the login is revoked')
   await isAccepted().catch(() => undefined)
   t.equal(provider.refreshes, asked + 1, 'the revoked token is sent once')

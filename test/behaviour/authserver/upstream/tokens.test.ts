@@ -114,7 +114,7 @@ t.test('upstream tokens: a refused refresh means signing in again, and the row i
     await t.rejects(self.get(), {
       code: 'UPSTREAM_TOKEN_MISSING',
       status: 401,
-      message: 'the sign-in at hub has ended: ask the user to sign in again from this client',
+      message: 'the sign-in session with hub has ended: ask the user to sign in again from this client',
     })
     t.equal(await self.get(), undefined)
     t.equal(self.refreshes(), 1, 'not tried again')

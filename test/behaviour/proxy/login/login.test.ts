@@ -1,4 +1,4 @@
-/** The proxy's own login at its target: detection, registration, code flow, renewal, step-up, kept logins. */
+/** The proxy's own login to its target: detection, registration, code flow, renewal, step-up, kept logins. */
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

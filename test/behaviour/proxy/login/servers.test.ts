@@ -69,7 +69,7 @@ for (const [what, change, found] of [
       { ...process.env, GATEHOUSE_STATE_DIR: mkdtempSync(join(tmpdir(), 'login-')) },
     )
     t.equal(code, 3)
-    t.match(stderr, /does not announce PKCE with S256/)
+    t.match(stderr, /does not advertise PKCE with S256/)
     t.match(stderr, found)
     t.match(stderr, /--remote-auth-authorize-url and --remote-auth-token-url/, 'the way out is named')
     t.notOk(world.idp.requests.includes('/reg'), 'nothing was registered')

@@ -42,10 +42,14 @@ async function bridge(t: Test, script: Partial<Script>, more = {}) {
 }
 
 const ends: readonly (readonly [name: string, fault: Fault, why: RegExp])[] = [
-  ['exits', { do: 'exit', code: 3, stderr: ['no database'] }, /the server has ended: exited with code 3$/],
-  ['is killed', { do: 'signal', signal: 'SIGKILL' }, /the server has ended: ended by SIGKILL$/],
-  ['exits in the middle of a line', { do: 'exit mid-line' }, /the server has ended: exited with code 3$/],
-  ['closes its standard output', { do: 'close stdout' }, /the server has ended: closed its standard output$/],
+  ['exits', { do: 'exit', code: 3, stderr: ['no database'] }, /the server has stopped: exited with code 3$/],
+  ['is killed', { do: 'signal', signal: 'SIGKILL' }, /the server has stopped: ended by SIGKILL$/],
+  ['exits in the middle of a line', { do: 'exit mid-line' }, /the server has stopped: exited with code 3$/],
+  [
+    'closes its standard output',
+    { do: 'close stdout' },
+    /the server has stopped: closed its standard output$/,
+  ],
 ]
 
 for (const [name, fault, why] of ends) {
@@ -59,7 +63,7 @@ for (const [name, fault, why] of ends) {
     t.match(call.response?.error, { code: -32603, message: why })
     t.match((await pending).response?.error, { code: -32603, message: why })
     t.match(warnings.at(-1), {
-      message: /a process of the stdio server ended on its own/,
+      message: /a stdio server process ended on its own/,
       fields: { why: String },
     })
     await until(() => read().filter(({ what }) => what === 'end').length > 0 || fault.do === 'signal')
@@ -195,7 +199,7 @@ t.test('a server that worked and cannot start any more is not started for every 
     const { status, response } = await post(url, body)
     t.equal(status, 503)
     t.match(response?.error, {
-      message: /ended before it responded \(exited with code 5\); the next start is possible in 1 s/,
+      message: /stopped before it responded \(exited with code 5\); the next start is possible in 1 s/,
     })
   }
   t.equal(readJournal(journal).length, 2)

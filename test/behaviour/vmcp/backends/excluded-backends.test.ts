@@ -188,7 +188,7 @@ const skip =
     : 'this machine has no name for an address of its own network'
 
 t.test(
-  'a name that leads elsewhere than it may: the address is checked when it is dialled',
+  'a name that leads elsewhere than it may: the address is checked when it is dialed',
   { skip },
   async (t) => {
     const { log, text: logged } = keepingLog()

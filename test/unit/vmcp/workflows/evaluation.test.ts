@@ -257,7 +257,7 @@ t.test('evaluation: what an execution holds is bounded', async (t) => {
   const r = await rig(workflow({ steps }), { response: () => ({ big }), evaluator: evaluatorFor(t) })
   t.match(await r.run(), {
     isError: true,
-    text: /step "s4": tool x\.a: the results of the workflow exceed 32 MiB in total/,
+    text: /step "s4": tool x\.a: the workflow’s results exceed 32 MiB in total/,
   })
 })
 

@@ -1,7 +1,7 @@
 /** Decodes the text of a JSON string, and maps ranges of its characters to bytes. */
 import { type TurnWork } from '../../../../mcp/index.ts'
 
-/** Maximum number of bytes of a string in one piece of text. */
+/** Maximum number of bytes from one string in a piece of text. */
 const blockBytes = 32 * 1024
 
 export interface TextBlocks {

@@ -223,7 +223,7 @@ for (const era of ['session', 'stateless'])
     })
     await listener.next()
     const died = await stateless(url, 'tools/call', { name: 'die' })
-    t.match(died.response?.error, { code: -32603, message: /the server has ended/ })
+    t.match(died.response?.error, { code: -32603, message: /the server has stopped/ })
     await listener.ended
     t.equal(listener.pending.length, 0, 'the stream is broken off, not closed')
     t.equal((await stateless(url, 'tools/list')).status, 200)

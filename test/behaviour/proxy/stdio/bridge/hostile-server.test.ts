@@ -68,7 +68,7 @@ t.test('a program that exits before its question is answered leaves the bridge r
     { ...params, requestState, inputResponses },
     { capabilities: askable },
   )
-  t.match(answered.response?.error, { message: /the server has ended/ })
+  t.match(answered.response?.error, { message: /the server has stopped/ })
 })
 
 function isRunning(pid: number): boolean {

@@ -209,7 +209,7 @@ t.test(
 )
 
 t.test(
-  'MCPRemoteProxy: what is dialled is checked again at run time, and headers come from Secrets',
+  'MCPRemoteProxy: what is dialed is checked again at run time, and headers come from Secrets',
   async (t) => {
     const headerForward = {
       addPlaintextHeaders: { 'X-Team': 'a' },

@@ -27,10 +27,10 @@ t.test('counters in memory are warned of where there can be several replicas', a
 
 t.test('costs that nothing reads are warned of', async (t) => {
   t.match(warningsOf({ config: { quotas: [quota], costs: { web: 1 } } }), [
-    /config\.costs has no effect, because no quota has unit cost/,
+    /config\.costs has no effect, because no quota uses the unit cost/,
   ])
   t.match(warningsOf({ config: { costs: { web: 1 } } }), [
-    /config\.costs has no effect, because no quota has unit cost/,
+    /config\.costs has no effect, because no quota uses the unit cost/,
   ])
   t.strictSame(warningsOf({ config: { quotas: [{ ...quota, unit: 'cost' }], costs: { web: 1 } } }), [])
 })
