@@ -199,6 +199,35 @@ await t.test(
   },
 )
 
+await t.test('a client with a certificate uses the token endpoint for such clients', async (t) => {
+  const authority = await makeAuthority()
+  const mounted = mountSecret(secretOf(await authority.leaf({ usage: 'clientAuth' })))
+  const certificate = { clientCertificatePath: mounted.certFile, clientKeyPath: mounted.keyFile }
+  const login = async (more: object, alias?: unknown): Promise<readonly [string | undefined, string[]]> => {
+    const hub = await startHub(t)
+    const metadata = { mtls_endpoint_aliases: { token_endpoint: alias ?? `${hub.url}/token` } }
+    const rig = await startAuthServer(t, {
+      provider: { configuration: { discovery: metadata } },
+      upstreams: ({ issuer, provider }) => [
+        { ...corp(issuer, provider), ...more } as AuthServerConfig['upstreams'][number],
+      ],
+    })
+    const { error } = await (await TestClient.register(rig)).login()
+    return [error, [...hub.seen, ...rig.provider.requests.map((path) => ({ path }))].map(({ path }) => path)]
+  }
+  const [, withCertificate] = await login(certificate)
+  t.same(
+    withCertificate.filter((path) => path === '/token'),
+    ['/token'],
+  )
+  t.equal(withCertificate[0], '/token', 'at the alias')
+  const [error, without] = await login({})
+  t.equal(error, undefined)
+  t.not(without[0], '/token', 'without a certificate, the alias is not used')
+  for (const alias of [7, '/token', 'http://idp.example.com/token'])
+    t.equal((await login(certificate, alias))[0], 'server_error', `alias ${alias}`)
+})
+
 await t.test('the start reports unusable keys, tokens and certificates', async (t) => {
   const authority = await makeAuthority()
   const [one, two] = [await authority.leaf(), await authority.leaf()]
