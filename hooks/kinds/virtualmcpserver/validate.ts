@@ -8,7 +8,7 @@ import {
   addressViolation,
   type EmbeddedAuthServerConfig,
   reservedOverrides,
-  unknownUpstreams,
+  upstreamFilterViolations,
   type Violation,
   type VirtualMCPServer,
   type VirtualMCPServerSpec,
@@ -29,7 +29,7 @@ import { consoleViolations } from './config/console.ts'
 import { container } from './paths.ts'
 import { issuerReferenceViolations, ownIssuerReference } from '../../runtime-config/issuers.ts'
 import { reservedNames } from './references.ts'
-import { authServerViolations } from '../../externalauth/index.ts'
+import { authServerViolations, hasIdentity } from '../../externalauth/index.ts'
 import { definedFields } from '../../base/kube.ts'
 
 export function virtualServerViolations(server: VirtualMCPServer, settings: CheckSettings): Violation[] {
@@ -118,8 +118,11 @@ function filterViolations({
   const path = 'spec.authServerUpstreamFilter'
   if (!filter) return []
   if (!server) return [{ path, message: 'requires spec.authServerConfig' }]
-  const names = server.upstreamProviders.map(({ name }) => name)
-  return unknownUpstreams(filter, names).map((one) => ({ ...one, path: `${path}.${one.path}` }))
+  const known = server.upstreamProviders.map(({ name, oauth2Config }) => ({
+    name,
+    hasIdentity: oauth2Config === undefined || hasIdentity(oauth2Config),
+  }))
+  return upstreamFilterViolations(filter, known).map((one) => ({ ...one, path: `${path}.${one.path}` }))
 }
 
 /** Without resourceUrl, the resource depends on the cluster, and reconciliation checks it. */
