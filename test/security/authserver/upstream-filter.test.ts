@@ -52,6 +52,7 @@ async function signedInAt(self: Three, client = self.client.with()): Promise<rea
   const counts = [self.hub.count('/authorize'), self.desk.count('/authorize')]
   const { caller } = await client.signIn()
   const { upstreamTokens } = self.rig.server
+  if (!(await upstreamTokens.get(caller, 'first'))) throw new Error('the first provider always applies')
   for (const [index, hub] of [self.hub, self.desk].entries()) {
     const name = ['hub', 'desk'][index] ?? ''
     const token = await upstreamTokens.get(caller, name)

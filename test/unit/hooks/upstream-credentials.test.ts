@@ -163,3 +163,48 @@ for (const { kind, name, conditionType, map, deployment, objects } of hosts) {
     t.strictSame(w.get('Deployment', deployment)['spec'], before)
   })
 }
+
+const twice = { name: 'upstream-key', key: 'key.pem' }
+t.test('a Secret that is also read at the start replaces the pods', async (t) => {
+  const shared = resource('MCPExternalAuthConfig', 'server', {
+    type: 'embeddedAuthServer',
+    embeddedAuthServer: embedded({ upstreamProviders, hmacSecretRefs: [twice] }),
+  })
+  const w = world(oidcConfig(), key('a'), clientCertificate, shared).ready()
+  const hashOf = () =>
+    (w.get('MCPExternalAuthConfig', 'server')['status'] as { readonly configHash: string }).configHash
+  const before = hashOf()
+  w.apply(key('b')).settle()
+  t.not(hashOf(), before)
+})
+
+t.test('two upstreams have separate files', async (t) => {
+  const second = { ...upstreamProviders[0], name: 'second' }
+  const authServerConfig = embedded({ upstreamProviders: [...upstreamProviders, second] })
+  const w = world(
+    ...[oidcConfig(), key('a'), clientCertificate],
+    virtual({ incomingAuth: { type: 'oidc', ...oidc }, authServerConfig }),
+  ).ready()
+  const names = templateOf(w, 'vmcp-door').spec.volumes.map((volume) => volume.name)
+  t.same(
+    names.filter((name) => name.startsWith('authserver-upstream-')),
+    ['certificate-corp', 'certificate-second', 'client-key-corp', 'client-key-second'].map(
+      (name) => `authserver-upstream-${name}`,
+    ),
+  )
+})
+
+t.test('the longest name of a provider makes valid volume names', async (t) => {
+  const names = ['a', 'b'].map((last) => `${'p'.repeat(62)}${last}`)
+  const providers = names.map((name) => ({ ...upstreamProviders[0], name }))
+  const authServerConfig = embedded({ upstreamProviders: providers })
+  const w = world(
+    ...[oidcConfig(), key('a'), clientCertificate],
+    virtual({ incomingAuth: { type: 'oidc', ...oidc }, authServerConfig }),
+  ).ready()
+  const volumes = templateOf(w, 'vmcp-door').spec.volumes.filter(({ name }) =>
+    name.startsWith('authserver-up'),
+  )
+  t.equal(volumes.length, 4)
+  for (const { name } of volumes) t.match(name, /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/)
+})
