@@ -89,8 +89,7 @@ export class Sessions {
 
   /**
    * Adds a new grant to the user's session, or to a new session, and stores the upstream tokens. The grant ends at
-   * `endsAtMs` unless it is extended. Deletes the tokens of the providers in `withheld`, which the user's groups do not
-   * select, even if the session no longer lists them: an earlier deletion may have failed.
+   * `endsAtMs` unless it is extended. Deletes the tokens of `withheld` providers, even those of an earlier failure.
    */
   async open(login: {
     readonly user: User
@@ -103,7 +102,7 @@ export class Sessions {
     const { user, clientId, obtained, offered, withheld = [], endsAtMs } = login
     const grant = { id: randomId(), endsAtMs, redeemed: false }
     const { userId, name, email } = user
-    const providers = obtained.map((tokens) => tokens.provider)
+    const providers = obtained.map(({ provider }) => provider)
     const linkKey = compoundKey(userId, clientId)
     const session = await this.#retry('a link', async () => {
       const link = await this.#state.links.read(linkKey)
@@ -350,10 +349,8 @@ export class Sessions {
     this.#live.clear()
   }
 
-  async #deleteRowsOf(sessionId: string, providers: readonly string[]): Promise<void> {
-    await Promise.all(
-      providers.map((provider) => this.#state.rows.delete(upstreamRowKey(sessionId, provider))),
-    )
+  #deleteRowsOf(id: string, providers: readonly string[]): Promise<unknown> {
+    return Promise.all(providers.map((name) => this.#state.rows.delete(upstreamRowKey(id, name))))
   }
 
   /** Deletes the rows of the session, and the link that points to it. */
