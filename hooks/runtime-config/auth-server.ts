@@ -280,14 +280,26 @@ export function resourceFailure(
 }
 
 /**
- * Returns a failure when replicas would not share grants or keys; undefined when they share them or there is only one
+ * Returns an error when a server with declared clients would run several replicas that do not share used assertions and
+ * removed clients. `replicas` is the number that the resource declares.
+ */
+export function clientReplicaFailure(
+  { clients = [], storage }: EmbeddedAuthServerConfig,
+  replicas: number,
+): string | undefined {
+  if (clients.length === 0 || storage?.type === 'redis' || replicas < 2) return undefined
+  return 'storage of type memory allows only one replica with declared clients, because each replica would accept the same assertion; set storage to type redis'
+}
+
+/**
+ * Returns a warning when replicas would not share grants or keys; undefined when they share them or there is only one
  * replica.
  */
 export function replicaFailure(
   { storage, signingKeySecretRefs, hmacSecretRefs }: EmbeddedAuthServerConfig,
-  replicas: number | undefined,
+  replicas: number,
 ): SyncFailure | undefined {
-  if ((replicas ?? 1) < 2) return undefined
+  if (replicas < 2) return undefined
   if (storage?.type !== 'redis') {
     const message =
       'replicas do not share clients, codes, tokens and used assertions: a login that starts on one replica fails on ' +
@@ -307,7 +319,7 @@ export function replicaFailure(
 export function checkAuthServerReplicas(
   conditions: Conditions,
   server: EmbeddedAuthServerConfig,
-  replicas: number | undefined,
+  replicas: number,
 ): void {
   const failure = replicaFailure(server, replicas)
   if (failure) conditions.set('AuthServerReplicasWarning', 'True', failure.reason, failure.message)
