@@ -418,7 +418,7 @@ export type CloudStsConfig = {
   readonly fallbackRoleArn?: string
   /** Selects a role based on claims, in ascending order of priority. */
   readonly roleMappings?: readonly RoleMapping[]
-  /** Claim used in role mapping. */
+  /** Claim used in role mapping. The groupPrefix of an additional issuer applies to it. */
   readonly roleClaim: string
   /** Service name for SigV4 signing. */
   readonly service: string
