@@ -10,7 +10,7 @@ interface Block {
   readonly at: string
 }
 
-/** Fenced blocks, and indented blocks that begin with a field in lower case, such as `spec:`. */
+/** Fenced blocks, and indented blocks whose first line is a field without a value, `apiVersion` or `kind`. */
 function blocksIn(file: string): readonly Block[] {
   const page = readFileSync(file, 'utf8')
   const at = (index: number): string => `${file}:${page.slice(0, index).split('\n').length}`
@@ -21,7 +21,7 @@ function blocksIn(file: string): readonly Block[] {
     ...fenced.map(({ 1: text = '', index }) => ({ text, at: at(index) })),
     ...indented
       .map(({ 0: text, index }) => ({ text: text.replace(/^ {4}/gm, ''), at: at(index) }))
-      .filter(({ text }) => /^[a-z]\w*:(?: |\n)/.test(text)),
+      .filter(({ text }) => /^(?:[a-z]\w*:\n|(?:apiVersion|kind): )/.test(text)),
   ]
 }
 
