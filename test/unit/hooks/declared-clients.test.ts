@@ -358,7 +358,7 @@ for (const host of hosts) {
 
 t.test('the single proxy of a stdio server may have declared clients with memory storage', async (t) => {
   const [files] = hosts
-  const objects = hostObjects(files!, { clients: [keyed('agent')] }, { transport: 'stdio', replicas: 2 })
+  const objects = hostObjects(files, { clients: [keyed('agent')] }, { transport: 'stdio', replicas: 2 })
   const w = world(oidcConfig(), ...objects).ready()
   t.match(condition(w, 'MCPServer', 'files', 'AuthServerRefValidated'), { status: 'True' })
   t.equal(condition(w, 'MCPServer', 'files', 'AuthServerReplicasWarning'), undefined)
@@ -366,10 +366,10 @@ t.test('the single proxy of a stdio server may have declared clients with memory
 
 t.test('admission rejects replicas of a virtual server with clients in memory', async (t) => {
   const [, , door] = hosts
-  const [manifest] = hostObjects(door!, { clients: [keyed('agent')] }, { replicas: 2 })
+  const [manifest] = hostObjects(door, { clients: [keyed('agent')] }, { replicas: 2 })
   t.match(validateResource(manifest).violations, [
     { path: 'spec.authServerConfig', message: /only one replica with declared clients/ },
   ])
-  const [shared] = hostObjects(door!, { clients: [keyed('agent')], ...redisStore }, { replicas: 2 })
+  const [shared] = hostObjects(door, { clients: [keyed('agent')], ...redisStore }, { replicas: 2 })
   t.same(validateResource(shared).violations, [])
 })
