@@ -322,10 +322,7 @@ export class Sessions {
     if (await this.#state.sessions.swap(sessionId, seen, undefined)) await this.#deleteRows(left)
   }
 
-  /**
-   * Ends a session because the sign-in session with a provider has ended, and stores the cause. Returns the ended
-   * session.
-   */
+  /** Ends a session after the sign-in with a provider has ended, and stores the cause. Returns the session. */
   async endBecause(sessionId: string, provider: string): Promise<LoginSession | undefined> {
     const session = await this.#state.sessions.get(sessionId)
     if (!session || !(await this.endSession(sessionId))) return undefined
@@ -351,9 +348,7 @@ export class Sessions {
   }
 
   async #deleteRowsOf(sessionId: string, providers: readonly string[]): Promise<void> {
-    await Promise.all(
-      providers.map((provider) => this.#state.rows.delete(upstreamRowKey(sessionId, provider))),
-    )
+    await Promise.all(providers.map((name) => this.#state.rows.delete(upstreamRowKey(sessionId, name))))
   }
 
   /** Deletes the rows of the session, and the link that points to it. */
