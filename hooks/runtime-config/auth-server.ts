@@ -23,7 +23,7 @@ import {
 import type { Conditions, SyncFailure } from '../sync/conditions.ts'
 import { caKey } from '../references/resolve.ts'
 import { clientAuthPart, type CredentialFiles } from './client-auth.ts'
-import { clientCertificateKeys } from './client-certificate.ts'
+import { clientPairIn } from './client-certificate.ts'
 import { variablePart } from './header-forward.ts'
 import type { PodNeeds } from './needs.ts'
 import { definedFields } from '../base/kube.ts'
@@ -164,7 +164,7 @@ function upstreamFiles(upstream: string, needs: PodNeeds): CredentialFiles {
 function certificatePaths(upstream: string, secret: ObjectRef, needs: PodNeeds) {
   const files = upstreamFiles(upstream, needs)
   const path = files.directory('certificate')
-  const items = clientCertificateKeys(secret).map(({ key }) => ({ key, path: key }))
+  const items = Object.values(clientPairIn(secret)).map(({ key }) => ({ key, path: key }))
   needs.secretFiles(files.volume('certificate'), path, secret.name, items)
   return { clientCertificatePath: `${path}/tls.crt`, clientKeyPath: `${path}/tls.key` }
 }
@@ -284,7 +284,7 @@ export function rereadSecrets(config: EmbeddedAuthServerConfig): readonly Secret
   const upstream = config.upstreamProviders.flatMap(
     ({ oidcConfig, oauth2Config, clientCertificateSecretRef: certificate }) => [
       ...[(oidcConfig ?? oauth2Config)?.clientAuth?.privateKeyRef].filter((ref) => ref !== undefined),
-      ...(certificate ? clientCertificateKeys(certificate) : []),
+      ...(certificate ? Object.values(clientPairIn(certificate)) : []),
     ],
   )
   return [...clientSecrets(config.clients), ...upstream]
@@ -331,14 +331,26 @@ export function resourceFailure(
 }
 
 /**
- * Returns a failure when replicas would not share grants or keys; undefined when they share them or there is only one
+ * Returns an error when a server with declared clients would run several replicas that do not share used assertions and
+ * removed clients. `replicas` is the number that the resource declares.
+ */
+export function clientReplicaFailure(
+  { clients = [], storage }: EmbeddedAuthServerConfig,
+  replicas: number,
+): string | undefined {
+  if (clients.length === 0 || storage?.type === 'redis' || replicas < 2) return undefined
+  return 'storage of type memory allows only one replica with declared clients, because each replica would accept the same assertion; set storage to type redis'
+}
+
+/**
+ * Returns a warning when replicas would not share grants or keys; undefined when they share them or there is only one
  * replica.
  */
 export function replicaFailure(
   { storage, signingKeySecretRefs, hmacSecretRefs }: EmbeddedAuthServerConfig,
-  replicas: number | undefined,
+  replicas: number,
 ): SyncFailure | undefined {
-  if ((replicas ?? 1) < 2) return undefined
+  if (replicas < 2) return undefined
   if (storage?.type !== 'redis') {
     const message =
       'replicas do not share clients, codes, tokens and used assertions: a login that starts on one replica fails on ' +
@@ -358,7 +370,7 @@ export function replicaFailure(
 export function checkAuthServerReplicas(
   conditions: Conditions,
   server: EmbeddedAuthServerConfig,
-  replicas: number | undefined,
+  replicas: number,
 ): void {
   const failure = replicaFailure(server, replicas)
   if (failure) conditions.set('AuthServerReplicasWarning', 'True', failure.reason, failure.message)

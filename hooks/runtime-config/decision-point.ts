@@ -24,7 +24,8 @@ import { type Fields, fieldsOf, isFields, definedFields } from '../base/kube.ts'
 import { caBundleFailure, caKey } from '../references/resolve.ts'
 import type { AnyContext } from '../sync/context.ts'
 import type { PodNeeds } from './needs.ts'
-import { type ConfigPart, failed } from '../sync/conditions.ts'
+import { type ConfigPart, failed, type SyncFailure } from '../sync/conditions.ts'
+import { clientPairFailure, clientPairIn } from './client-certificate.ts'
 
 const directory = '/config/decision-point'
 
@@ -88,10 +89,18 @@ function mountedHttp(http: DecisionPointHttp, needs: PodNeeds): RuntimeDecisionP
 /** Lists the Secret keys that the decision point needs. */
 export function decisionPointSecrets({ point: { http } }: TypedPoint): readonly SecretRef[] {
   const { clientCertificateSecretRef: pair, bearerTokenSecretRef: token } = http
-  return [
-    ...(pair ? ['tls.crt', 'tls.key'].map((key) => ({ name: pair.name, key })) : []),
-    ...(token ? [token] : []),
-  ]
+  return [...(pair ? Object.values(clientPairIn(pair)) : []), ...(token ? [token] : [])]
+}
+
+/** Returns the failure if the client certificate and its key exist, but cannot be used together. */
+export function decisionPointPairFailure(
+  { type, point: { http } }: TypedPoint,
+  context: AnyContext,
+): SyncFailure | undefined {
+  const secret = http.clientCertificateSecretRef
+  return (
+    secret && clientPairFailure(context, clientPairIn(secret), `${type}: http.clientCertificateSecretRef`)
+  )
 }
 
 /** Returns the decision point's trust anchors; undefined when it uses only the system's. */
@@ -108,6 +117,8 @@ export function ownDecisionPoint(
   const missing = context.missingSecrets(decisionPointSecrets(point))
   const bundle = decisionPointBundle(point)
   const anchors = bundle && caBundleFailure(context, bundle)
+  const pair = decisionPointPairFailure(point, context)
+  if (pair && missing.length === 0) return failed(pair.reason, `authzConfig.${pair.message}`)
   if (missing.length === 0 && !anchors) return { value: decisionPointPart(point, needs) }
   const problems = [
     ...(missing.length > 0 ? [`not found: ${missing.join('; ')}`] : []),

@@ -10,6 +10,9 @@ import type {
   SecretRef,
   Webhook,
 } from '../../schemas/index.ts'
+import type { SyncFailure } from '../sync/conditions.ts'
+import type { SyncContext } from '../sync/context.ts'
+import { clientPairFailure } from './client-certificate.ts'
 import type { PodNeeds } from './needs.ts'
 import { definedFields } from '../base/kube.ts'
 
@@ -38,6 +41,17 @@ function runtimeWebhook({ tlsConfig, hmacSecretRef, ...rest }: Webhook, needs: P
     clientKeyPath: file('key', tlsConfig?.clientKeySecretRef),
     hmacSecretPath: file('hmac', hmacSecretRef),
   })
+}
+
+/** Returns the first failure of a webhook whose client certificate and key exist, but cannot be used together. */
+export function webhookPairFailure(context: SyncContext<'MCPWebhookConfig'>): SyncFailure | undefined {
+  const { mutating = [], validating = [] } = context.parent.spec
+  for (const { name, tlsConfig } of [...mutating, ...validating]) {
+    const { clientCertSecretRef: cert, clientKeySecretRef: key } = tlsConfig ?? {}
+    const failure = cert && key && clientPairFailure(context, { cert, key }, `webhook ${name}`)
+    if (failure) return failure
+  }
+  return undefined
 }
 
 /** Lists the Secret keys that the webhooks need. */

@@ -103,6 +103,15 @@ export class SyncContext<K extends KindName> {
     return findByName(this.request.related, coreGroups.Secret, name)
   }
 
+  /** Returns the decoded value of a Secret's key; empty if it does not exist. */
+  secretValue({ name, key }: SecretRef): string {
+    const secret = this.secret(name)
+    const plain = fieldsOf(secret?.['stringData'])[key]
+    if (typeof plain === 'string') return plain
+    const data = fieldsOf(secret?.['data'])[key]
+    return typeof data === 'string' ? Buffer.from(data, 'base64').toString() : ''
+  }
+
   /** Returns `Secret name, key k` for each reference whose Secret or key does not exist, sorted. */
   missingSecrets(refs: readonly SecretRef[]): readonly string[] {
     const missing = refs.filter(({ name, key }) => {

@@ -34,11 +34,8 @@ export interface OidcConfig {
   readonly audience?: string | undefined
   /** Client id for introspection. */
   readonly clientId?: string | undefined
-  /**
-   * Client secret for introspection. If this is a function, it is called before each use, so that a rotated secret is
-   * reloaded.
-   */
-  readonly clientSecret?: string | (() => string) | undefined
+  /** Client secret for introspection. */
+  readonly clientSecret?: string | undefined
   readonly introspectionUrl?: string | undefined
   /** Replaces the discovered key set. */
   readonly jwksUrl?: string | undefined

@@ -46,23 +46,34 @@ export function foreignGroupRemover(
 type Rename = (name: string) => readonly string[]
 
 function withGroups(claims: TokenClaims, groupClaims: readonly string[], rename: Rename): TokenClaims {
-  const names = new Set([...wellKnownGroupClaims, ...groupClaims])
+  const names = [...new Set([...wellKnownGroupClaims, ...groupClaims])]
   // Policies read the claim with exactly this name, or else the claim at this dotted path.
-  return [...names].reduce(
-    (all, name) => renamedAt(all, Object.hasOwn(all, name) ? [name] : name.split('.'), rename),
-    claims,
+  return names.reduce((all, name) => {
+    const paths = names.filter((other) => other.startsWith(`${name}.`))
+    const steps = new Set(paths.map((path) => path.slice(name.length + 1).split('.')[0] ?? ''))
+    const renameKey: Rename = (key) => (steps.has(key) ? [key] : rename(key))
+    return renamedAt(all, Object.hasOwn(all, name) ? [name] : name.split('.'), (value) =>
+      isFields(value) ? withKeys(value, renameKey) : renamed(value, rename),
+    )
+  }, claims)
+}
+
+/** Some issuers send an object whose keys are the roles, and role mappings read them. */
+function withKeys(roles: TokenClaims, rename: Rename): TokenClaims {
+  return Object.fromEntries(
+    Object.entries(roles).flatMap(([key, value]) => rename(key).map((name) => [name, value])),
   )
 }
 
 function renamedAt(
   claims: TokenClaims,
   [head = '', ...rest]: readonly string[],
-  rename: Rename,
+  change: (value: unknown) => unknown,
 ): TokenClaims {
   if (!Object.hasOwn(claims, head)) return claims
   const value = claims[head]
-  if (rest.length === 0) return { ...claims, [head]: renamed(value, rename) }
-  return isFields(value) ? { ...claims, [head]: renamedAt(value, rest, rename) } : claims
+  if (rest.length === 0) return { ...claims, [head]: change(value) }
+  return isFields(value) ? { ...claims, [head]: renamedAt(value, rest, change) } : claims
 }
 
 function renamed(value: unknown, rename: Rename): unknown {

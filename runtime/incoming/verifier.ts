@@ -124,10 +124,9 @@ export class TokenVerifier {
 
   async #introspected(token: string, endpoint: string): Promise<JsonRecord> {
     const { clientId, clientSecret } = this.#config
-    const secret = typeof clientSecret === 'function' ? clientSecret() : clientSecret
     const claims = await introspect(endpoint, token, {
       fetch: this.#parts.introspectionFetch,
-      client: clientId && secret ? { clientId, clientSecret: secret } : undefined,
+      client: clientId && clientSecret ? { clientId, clientSecret } : undefined,
     })
     if (claims === undefined) throw new TokenRefused('inactive')
     this.#checkClaims(claims)

@@ -5,7 +5,7 @@
  * http except for loopback. Nothing here retries. An abort rejects with the signal's reason.
  */
 import { jsonFields } from '../../schemas/index.ts'
-import type { Fetch, FetchInit } from '../net/index.ts'
+import { type Fetch, type FetchInit, FetchRefusedError } from '../net/index.ts'
 import { OAuthClientError } from './client-error.ts'
 import { wordsOf } from './refusals/peer-words.ts'
 
@@ -20,8 +20,8 @@ export interface OAuthCallOptions {
 export type JsonRecord = Readonly<Record<string, unknown>>
 
 /**
- * Sends a request. Rejects with OAuthClientError `unreachable` when no response arrives. `what` names the peer in
- * messages.
+ * Sends a request. Rejects with OAuthClientError `unreachable` when no response arrives, and `protocol` when the
+ * response is too large or the address is not allowed. `what` names the peer in messages.
  */
 export async function send(
   what: string,
@@ -35,6 +35,11 @@ export async function send(
     if (options.signal?.aborted) throw error
     if (isOurRefusal(error)) {
       throw new OAuthClientError('protocol', `the address of ${what} is not allowed`, { cause: error })
+    }
+    if (error instanceof FetchRefusedError && error.maxBytes !== undefined) {
+      throw new OAuthClientError('protocol', `${what} returned more than ${error.maxBytes} bytes`, {
+        cause: error,
+      })
     }
     throw new OAuthClientError('unreachable', `${what} could not be reached`, { cause: error })
   }

@@ -1,14 +1,15 @@
 /**
- * Checks whether a server can use a PEM certificate with a PEM private key. Does not read the clock or files.
+ * Checks whether a server or a client can use a PEM certificate with a PEM private key. Does not read the clock or
+ * files.
  *
- * Does not check whether clients trust the certificate, or whether it has expired.
+ * Does not check whether the peer trusts the certificate, or whether it has expired.
  * Source: RFC 7468; RFC 5280 section 4.2.1.12 (extended key usage).
  */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import type { Violation } from '../validation/violations.ts'
 
 export interface PemPair {
-  /** The server's certificate, then the intermediate certificates. */
+  /** The owner's certificate, then the intermediate certificates. */
   readonly cert: string
   readonly key: string
 }
@@ -17,6 +18,8 @@ export interface PemPair {
 export interface PairNames {
   readonly cert: string
   readonly key: string
+  /** Who presents the certificate. Default: a server. A client's certificate may have any extended key usage. */
+  readonly owner?: 'server' | 'client'
 }
 
 const forServers = '1.3.6.1.5.5.7.3.1'
@@ -78,9 +81,10 @@ function togetherViolations(
     const message =
       other < 0
         ? `is not the key of the certificate in ${names.cert}`
-        : `is the key of certificate number ${other + 1} in ${names.cert}: the server's own certificate must come first`
+        : `is the key of certificate number ${other + 1} in ${names.cert}: the ${names.owner ?? 'server'}'s own certificate must come first`
     return [{ path: names.key, message }]
   }
+  if (names.owner === 'client') return []
   // Node calls the extended key usage `keyUsage`. A certificate without this extension is valid for every use.
   const usage = first.keyUsage as readonly string[] | undefined
   if (usage === undefined || usage.includes(forServers) || usage.includes(anyUsage)) return []

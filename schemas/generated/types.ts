@@ -162,7 +162,7 @@ export type AuthServerRef = {
 
 /** Where the authorization server stores its state. */
 export type AuthServerStorage = {
-  /** memory: lost when the pod ends, one replica only; redis: shared by all replicas. */
+  /** memory: lost when the pod ends, one replica only; redis: shared by all replicas. With declared clients, memory and several replicas are rejected. */
   readonly type: "memory" | "redis"
   /** Required when type is redis. */
   readonly redis?: AuthServerRedis
@@ -420,7 +420,7 @@ export type CloudStsConfig = {
   readonly fallbackRoleArn?: string
   /** Selects a role based on claims, in ascending order of priority. */
   readonly roleMappings?: readonly RoleMapping[]
-  /** Claim used for role mapping. */
+  /** Claim used for role mapping. The groupPrefix of an additional issuer applies to it. */
   readonly roleClaim: string
   /** Service name for SigV4 signing. */
   readonly service: string
@@ -695,9 +695,9 @@ export type DecisionPointHttp = {
 export type DeclaredClient = {
   /** Unique client id. The subject of the client's tokens is this id after "client:". */
   readonly clientId: string
-  /** Public keys that verify the client's assertions (private_key_jwt). */
+  /** Public keys that verify the client's assertions (private_key_jwt). Without a kid in the assertion, only the first four are tried. */
   readonly jwks?: ClientKeySet
-  /** URL of the public keys that verify the client's assertions (private_key_jwt). */
+  /** URL of the public keys that verify the client's assertions (private_key_jwt). Without a kid in the assertion, only the first four matching keys are tried. */
   readonly jwksUri?: string
   /** Algorithm that the client's assertions must use. */
   readonly signingAlg: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
@@ -715,9 +715,9 @@ export type DeclaredClient = {
 export type DeclaredClientFile = {
   /** Unique client id. The subject of the client's tokens is this id after "client:". */
   readonly clientId: string
-  /** Public keys that verify the client's assertions (private_key_jwt). */
+  /** Public keys that verify the client's assertions (private_key_jwt). Without a kid in the assertion, only the first four are tried. */
   readonly jwks?: ClientKeySet
-  /** URL of the public keys that verify the client's assertions (private_key_jwt). */
+  /** URL of the public keys that verify the client's assertions (private_key_jwt). Without a kid in the assertion, only the first four matching keys are tried. */
   readonly jwksUri?: string
   /** Algorithm that the client's assertions must use. */
   readonly signingAlg: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"

@@ -33,7 +33,8 @@ export const ownReasons: readonly ReasonRow[] = [
   },
   {
     reasons: ['MemoryStorageWithReplicas'],
-    means: 'an authorization server with several replicas keeps clients, codes and tokens in memory',
+    means:
+      'an authorization server with several replicas keeps clients, codes and tokens in memory; with declared clients, it is an error',
     isWarning: true,
     step: 'set `storage` to type `redis`',
   },

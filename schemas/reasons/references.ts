@@ -89,6 +89,11 @@ export const referenceReasons: readonly ReasonRow[] = [
     step: 'create a Secret of type kubernetes.io/tls; the message gives its name',
   },
   {
+    reasons: ['ClientCertificateInvalid'],
+    means: 'the certificate and the private key of a client do not form a usable pair',
+    step: 'fix the Secret: the message contains the key and the reason',
+  },
+  {
     reasons: ['CompositeToolRefNotFound', 'CompositeToolRefInvalid'],
     means: 'a workflow definition is missing or invalid',
     step: 'create it, or fix the errors in its `status.validationErrors`',

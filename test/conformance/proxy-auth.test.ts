@@ -7,7 +7,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { runConformance } from '../helpers/conformance/suite.ts'
+import { nodeCommand, runConformance } from '../helpers/conformance/suite.ts'
 import { proves } from '../helpers/proves.ts'
 import { startTurnstile } from './fixtures/turnstile.ts'
 
@@ -18,9 +18,7 @@ const turnstile = await startTurnstile(3)
 t.teardown(() => turnstile.close())
 
 const expected = join(import.meta.dirname, 'proxy-auth.expected.yaml')
-const fixture = join(import.meta.dirname, 'fixtures/proxy-client.ts')
-/** The suite hands the command to a shell as it is. */
-const command = [process.execPath, fixture].map((path) => path.replace(/[^\w@%+=:,./-]/g, '\\$&')).join(' ')
+const command = nodeCommand(join(import.meta.dirname, 'fixtures/proxy-client.ts'))
 
 /** How each scenario's client ended; the suite does not look at that when it runs many. */
 async function runClient(t: Test, args: readonly string[]): Promise<ReadonlyMap<string, string>> {

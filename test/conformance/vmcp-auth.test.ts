@@ -3,13 +3,11 @@
  */
 import { join } from 'node:path'
 import t from 'tap'
-import { runConformance } from '../helpers/conformance/suite.ts'
+import { nodeCommand, runConformance } from '../helpers/conformance/suite.ts'
 
 t.setTimeout(300_000)
 
-const fixture = join(import.meta.dirname, 'fixtures/vmcp-client.ts')
-/** The suite hands the command to a shell as it is. */
-const command = [process.execPath, fixture].map((path) => path.replace(/[^\w@%+=:,./-]/g, '\\$&')).join(' ')
+const command = nodeCommand(join(import.meta.dirname, 'fixtures/vmcp-client.ts'))
 
 for (const scenario of ['auth/client-credentials-jwt', 'auth/client-credentials-basic']) {
   await t.test(`virtual server as OAuth client: ${scenario} passes`, async (t) => {

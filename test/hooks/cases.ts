@@ -2,6 +2,7 @@
  * The scenarios behind the golden cases: `<Kind>/<case>` -> the request of one sync.
  */
 import { clientCases } from '../helpers/hooks/client-cases.ts'
+import { certificateCases } from '../helpers/hooks/certificate-cases.ts'
 import { dayTwo } from './day-two-cases.ts'
 import { exampleCases } from './example-cases.ts'
 import { webhookCases } from './webhook-cases.ts'
@@ -26,6 +27,7 @@ import {
   virtual,
   world,
 } from './resources.ts'
+import { servingCertificate } from './serving-certificate.ts'
 import { type Stored, World } from './world.ts'
 
 type Request = Record<string, unknown>
@@ -38,7 +40,7 @@ const config =
     world(object, ...others)
       .settle()
       .request(object.kind, object.metadata.name)
-const clientCertificate = secret('remote-client', { 'tls.crt': 'pem', 'tls.key': 'pem' })
+const clientCertificate = secret('remote-client', servingCertificate)
 const basicAuth = (more: object = {}) =>
   resource('MCPExternalAuthConfig', 'legacy', {
     type: 'basicAuth',
@@ -935,6 +937,7 @@ export const cases: Readonly<Record<string, () => Request>> = {
   ...virtualServers,
   ...configs,
   ...dayTwo,
+  ...certificateCases,
   ...webhookCases,
   ...clientCases,
   ...exampleCases,

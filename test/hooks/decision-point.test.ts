@@ -3,6 +3,7 @@ import t from 'tap'
 import { decisionPointPart, readDecisionPoint } from '../../hooks/runtime-config/decision-point.ts'
 import { PodNeeds } from '../../hooks/runtime-config/needs.ts'
 import { remote, virtual, world } from './resources.ts'
+import { servingCertificate } from './serving-certificate.ts'
 import { configMap, resource, secret } from './world.ts'
 import { type MCPAuthzConfig, validateManifest, validateRuntime } from '../../schemas/index.ts'
 import { authzConfigViolations, authzConfigWarnings } from '../../hooks/kinds/mcpauthzconfig/validate.ts'
@@ -127,7 +128,7 @@ t.test('a Secret that is missing is told, by the kind that names it', (t) => {
   const door = { incomingAuth: { type: 'anonymous', authzConfig } }
   const closed = world(virtual(door)).settle()
   t.match(JSON.stringify(conditions(closed, 'VirtualMCPServer', 'door')), /Secret client, key tls\.key/)
-  const given = world(virtual(door), secret('client', { 'tls.crt': 'pem', 'tls.key': 'pem' })).settle()
+  const given = world(virtual(door), secret('client', servingCertificate)).settle()
   t.notMatch(JSON.stringify(conditions(given, 'VirtualMCPServer', 'door')), /Secret client/)
   t.end()
 })

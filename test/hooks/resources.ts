@@ -1,6 +1,7 @@
 /**
  * Manifests that several hook tests start from, all in namespace `team`.
  */
+import { servingCertificate } from './serving-certificate.ts'
 import { configMap, resource, secret, type Stored, World } from './world.ts'
 
 export const group = resource('MCPGroup', 'tools', { description: 'All tools of the team' })
@@ -82,7 +83,7 @@ export const authzenPoint = (): Stored =>
   })
 
 export const decisionPointObjects = (): readonly Stored[] => [
-  secret('pdp-client', { 'tls.crt': 'pem', 'tls.key': 'pem' }),
+  secret('pdp-client', servingCertificate),
   secret('pdp', { token: 't' }),
   configMap('company-ca', { 'ca.crt': 'pem' }),
 ]
@@ -126,7 +127,7 @@ export const webhookConfig = (): Stored =>
 
 export const webhookSecrets = (): readonly Stored[] => [
   secret('webhooks', { hmac: 's', ca: 'pem' }),
-  secret('webhook-client', { 'tls.crt': 'pem', 'tls.key': 'pem' }),
+  secret('webhook-client', servingCertificate),
 ]
 
 export const toolConfig = (spec: object = {}): Stored =>

@@ -64,7 +64,10 @@ function tlsFailure(context: Context, { secretName: name }: ServingTLS): SyncFai
       reason: 'TLSSecretNotFound',
       message: `spec.tls.secretName: not found: ${missing.join('; ')}. Create it with kubectl create secret tls or cert-manager. The running pods stay unchanged until then`,
     }
-  const pair = { cert: valueOf(context, name, certificate), key: valueOf(context, name, privateKey) }
+  const pair = {
+    cert: context.secretValue({ name, key: certificate }),
+    key: context.secretValue({ name, key: privateKey }),
+  }
   const violations = pairViolations(pair, { cert: certificate, key: privateKey })
   if (violations.length === 0) return undefined
   const why = formatViolations(violations).replaceAll('\n', '; ')
@@ -75,23 +78,15 @@ function tlsFailure(context: Context, { secretName: name }: ServingTLS): SyncFai
 }
 
 /** Returns reasons why in-cluster clients will not trust the certificate. */
-function trustNotes(context: Context, { secretName }: ServingTLS, host: string): readonly string[] {
+function trustNotes(context: Context, { secretName: name }: ServingTLS, host: string): readonly string[] {
   return [
-    ...(serverName(valueOf(context, secretName, certificate), host)
+    ...(serverName(context.secretValue({ name, key: certificate }), host)
       ? []
       : [`it does not cover ${host}: virtual servers and other clients in the cluster reject it`]),
-    ...(valueOf(context, secretName, authority) === ''
+    ...(context.secretValue({ name, key: authority }) === ''
       ? [`the Secret has no ${authority}: virtual servers of the group cannot verify this server and skip it`]
       : []),
   ]
-}
-
-function valueOf(context: Context, name: string, key: string): string {
-  const secret = context.secret(name)
-  const plain = fieldsOf(secret?.['stringData'])[key]
-  if (typeof plain === 'string') return plain
-  const data = fieldsOf(secret?.['data'])[key]
-  return typeof data === 'string' ? Buffer.from(data, 'base64').toString() : ''
 }
 
 /**

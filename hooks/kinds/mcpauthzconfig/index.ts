@@ -2,6 +2,7 @@
 import { configKind } from '../config-kind.ts'
 import {
   authzConfigBundles,
+  authzConfigFailure,
   authzConfigSecrets,
   authzConfigViolations,
   authzConfigWarnings,
@@ -15,4 +16,5 @@ export const mcpAuthzConfig = configKind({
   invalidReason: 'ConfigInvalid',
   secrets: authzConfigSecrets,
   caBundles: authzConfigBundles,
+  check: authzConfigFailure,
 })

@@ -14,8 +14,11 @@ import {
 } from '../../../schemas/index.ts'
 import { cedarViolations, cedarWarnings } from '../../../schemas/cedar/index.ts'
 import type { Fields } from '../../base/kube.ts'
+import type { SyncFailure } from '../../sync/conditions.ts'
+import type { SyncContext } from '../../sync/context.ts'
 import {
   decisionPointBundle,
+  decisionPointPairFailure,
   decisionPointSecrets,
   isPointType,
   type PointType,
@@ -114,6 +117,12 @@ export function authzConfigBundles(config: MCPAuthzConfig): readonly CABundleSou
   const point = decisionPointOf(config)
   const bundle = point && decisionPointBundle(point)
   return bundle ? [bundle] : []
+}
+
+/** Returns the failure if a decision point's client certificate and key cannot be used together. */
+export function authzConfigFailure(context: SyncContext<'MCPAuthzConfig'>): SyncFailure | undefined {
+  const point = decisionPointOf(context.parent)
+  return point && decisionPointPairFailure(point, context)
 }
 
 function decisionPointOf({ spec }: MCPAuthzConfig): TypedPoint | undefined {

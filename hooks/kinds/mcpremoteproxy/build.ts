@@ -59,7 +59,12 @@ export function build(context: Context): BuiltRemoteProxy {
     return { children: undefined, failures: [invalid], hashes: {} }
   }
   const needs = new PodNeeds()
-  const target = { context, needs, resource: externalAddressOf(context) ?? addressOf(context) }
+  const target = {
+    context,
+    needs,
+    resource: externalAddressOf(context) ?? addressOf(context),
+    workload: proxyWorkload(context),
+  }
   const references = resolveReferences(proxyReferences, target)
 
   const certificate = spec.clientCertificateSecretRef

@@ -63,10 +63,11 @@ export function build(context: Context): BuiltServer {
     return { children: undefined, failures: [invalid], hashes: {} }
   }
   const needs = new PodNeeds()
-  const target = { context, needs, resource: externalAddressOf(context) ?? addressOf(context) }
+  const stdio = stdioOf(context)
+  const workload = proxyWorkload(context, stdio)
+  const target = { context, needs, resource: externalAddressOf(context) ?? addressOf(context), workload }
   const references = resolveReferences(proxyReferences, target)
 
-  const stdio = stdioOf(context)
   const config = proxyConfig(target, references, forwardTo(context, stdio))
   const { policy, failure: profile } = networkPolicy(context)
   const checks = [stdio.failure, profile, checkSecrets(context), checkTls(context, addressOf(context))]
@@ -81,7 +82,7 @@ export function build(context: Context): BuiltServer {
   const proxy =
     config.file &&
     proxyChildren(config, needs, {
-      ...proxyWorkload(context, stdio),
+      ...workload,
       podTemplateSpec: spec.resourceOverrides?.proxyDeployment?.podTemplateSpec,
       annotations: restartAnnotations(context),
     })

@@ -1,6 +1,6 @@
 /** MCPWebhookConfig: webhooks that several servers share. */
 import { configKind } from '../config-kind.ts'
-import { webhookSecrets } from '../../runtime-config/webhooks.ts'
+import { webhookPairFailure, webhookSecrets } from '../../runtime-config/webhooks.ts'
 import type { MCPWebhookConfig, Violation } from '../../../schemas/index.ts'
 
 export const mcpWebhookConfig = configKind({
@@ -10,6 +10,7 @@ export const mcpWebhookConfig = configKind({
   validReason: 'ConfigValid',
   invalidReason: 'ConfigInvalid',
   secrets: webhookSecrets,
+  check: webhookPairFailure,
 })
 
 export function webhookViolations({ spec }: MCPWebhookConfig): Violation[] {

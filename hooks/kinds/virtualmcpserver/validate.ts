@@ -21,6 +21,8 @@ import { maxBytes, sizeViolations } from '../../children/size.ts'
 import { toYaml } from '../../children/yaml.ts'
 import { metadataViolations } from '../../children/checks/metadata-shape.ts'
 import { mergedTemplateViolations } from '../../children/pod-template.ts'
+import { mostReplicas } from '../../children/serving/availability.ts'
+import { clientReplicaFailure } from '../../runtime-config/auth-server.ts'
 import { PodNeeds } from '../../runtime-config/needs.ts'
 import type { CheckSettings } from '../../base/settings.ts'
 import { checkContext } from '../common/check-context.ts'
@@ -41,6 +43,7 @@ export function virtualServerViolations(server: VirtualMCPServer, settings: Chec
     ...filterViolations(spec),
     ...issuerReferenceViolations(spec.incomingAuth.oidcConfigRefs, 'spec.incomingAuth.oidcConfigRefs'),
     ...pairingViolations(spec),
+    ...replicaViolations(spec),
     ...aggregationViolations(spec),
     ...optimizerViolations(spec),
     ...compositeViolations(spec),
@@ -139,6 +142,11 @@ function resourceViolations({ clients = [] }: EmbeddedAuthServerConfig, served: 
           ],
     ),
   )
+}
+
+function replicaViolations({ authServerConfig: server, ...spec }: VirtualMCPServerSpec): Violation[] {
+  const message = server && clientReplicaFailure(server, mostReplicas(spec))
+  return message === undefined ? [] : [{ path: 'spec.authServerConfig', message }]
 }
 
 function aggregationViolations(spec: VirtualMCPServerSpec): Violation[] {

@@ -24,6 +24,7 @@ const types: ReadonlySet<string> = new Set(['jwt', 'client-authentication+jwt'])
 const keyMembers = ['jwk', 'jku', 'x5u', 'x5c'] as const
 /** Maximum number of keys to try for an assertion without a `kid`. */
 const maxCandidates = 4
+const tooManyCandidates = `only the client's first ${maxCandidates} matching keys were tried; use a kid that is unique`
 
 export interface AssertionRules {
   readonly clientId: string
@@ -84,14 +85,15 @@ export async function verifyAssertion(
   const violation = assertionViolation(assertion, rules.algs)
   if (violation !== undefined) return violation
   try {
-    return checkClaims(await verifyWithKeys(assertion, rules), rules)
+    const payload = await verifyWithKeys(assertion, rules)
+    return typeof payload === 'string' ? payload : checkClaims(payload, rules)
   } catch (error) {
     if (error instanceof errors.JOSEError) return describe(error)
     throw error
   }
 }
 
-async function verifyWithKeys(assertion: string, rules: AssertionRules): Promise<JWTPayload> {
+async function verifyWithKeys(assertion: string, rules: AssertionRules): Promise<JWTPayload | string> {
   const { clientId, algs, find, nowMs } = rules
   const options = {
     algorithms: headerAlgs(algs),
@@ -107,7 +109,7 @@ async function verifyWithKeys(assertion: string, rules: AssertionRules): Promise
     if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error
     let left = maxCandidates
     for await (const key of error) {
-      if (left-- === 0) break
+      if (left-- === 0) return tooManyCandidates
       try {
         return (await jwtVerify(assertion, key, options)).payload
       } catch (failure) {

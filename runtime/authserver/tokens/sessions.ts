@@ -321,10 +321,7 @@ export class Sessions {
     if (await this.#state.sessions.swap(sessionId, seen, undefined)) await this.#deleteRows(left)
   }
 
-  /**
-   * Ends a session because the sign-in session with a provider has ended, and stores the cause. Returns the ended
-   * session.
-   */
+  /** Ends a session after the sign-in with a provider has ended, and stores the cause. Returns the session. */
   async endBecause(sessionId: string, provider: string): Promise<LoginSession | undefined> {
     const session = await this.#state.sessions.get(sessionId)
     if (!session || !(await this.endSession(sessionId))) return undefined

@@ -2,8 +2,7 @@
  * Reads secrets from files, from the environment, and from the two providers of named secrets.
  *
  * Values are wrapped immediately. Errors contain a secret's path, variable or name, never its value. Only
- * `rotatingSecret` and `rereading` keep a value. They read it again, so that a rotated secret takes effect without a
- * restart.
+ * `rotatingSecret` keeps a value. It reads it again, so that a rotated secret takes effect without a restart.
  * Source: docs/reference/specification/proxy-command.md#rules, rule 3 and --remote-forward-headers-secret.
  */
 import { readFileSync, statSync } from 'node:fs'
@@ -67,22 +66,6 @@ export function rotatingSecret(
       problem = reason
     }
     return current
-  }
-}
-
-/**
- * Returns a function that calls `read` and returns its value. While `read` throws INVALID_CONFIG, the last value
- * (initially `first`) stays in use.
- */
-export function rereading<T>(first: T, read: () => T): () => T {
-  let last = first
-  return () => {
-    try {
-      last = read()
-    } catch (error) {
-      if (!(error instanceof GatehouseError)) throw error
-    }
-    return last
   }
 }
 

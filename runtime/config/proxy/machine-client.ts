@@ -4,10 +4,11 @@
  * Files are read again for each token request, so that a replaced secret or key takes effect without a restart.
  * Source: RFC 6749 section 4.4; RFC 7523 section 2.2; MCP extension "OAuth Client Credentials" (SEP-1046).
  */
+import { GatehouseError } from '../../../schemas/index.ts'
 import { type AssertionAlg, assertionAlgs, type OAuthClient, readClientKey } from '../../oauth/index.ts'
 import type { Secret } from '../../observe/index.ts'
 import { quoteShortened, type InputKey, type SettingErrors } from '../common/setting-errors.ts'
-import { readSecretFile, rereading } from '../common/secrets.ts'
+import { readSecretFile } from '../common/secrets.ts'
 import { type Environment, readVariable, variables } from './env.ts'
 import { flagOf, proxyFlags } from './flags.ts'
 
@@ -101,6 +102,22 @@ function privateKeyOf(violations: SettingErrors, alg: AssertionAlg | undefined) 
   const read = () => readClientKey(readSecretFile(path).reveal(), `the file ${path}`, alg)
   const first = violations.attempt(read, flagOf('remoteAuthPrivateKeyFile'))
   return first && rereading(first, read)
+}
+
+/**
+ * Returns a function that calls `read` and returns its value. While `read` throws INVALID_CONFIG, the last value
+ * (initially `first`) stays in use.
+ */
+function rereading<T>(first: T, read: () => T): () => T {
+  let last = first
+  return () => {
+    try {
+      last = read()
+    } catch (error) {
+      if (!(error instanceof GatehouseError)) throw error
+    }
+    return last
+  }
 }
 
 function secretGiven(violations: SettingErrors): boolean {

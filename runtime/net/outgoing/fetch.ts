@@ -44,9 +44,12 @@ export interface FetchOptions extends DispatcherOptions {
  */
 export class FetchRefusedError extends ModuleError {
   readonly code: 'URL_REFUSED' | 'ANSWER_TOO_LARGE' | 'TIMED_OUT'
-  constructor(code: FetchRefusedError['code'], message: string) {
+  /** The limit that the response exceeded. */
+  readonly maxBytes: number | undefined
+  constructor(code: FetchRefusedError['code'], message: string, maxBytes?: number) {
     super(message)
     this.code = code
+    this.maxBytes = maxBytes
   }
 }
 
@@ -68,7 +71,7 @@ export function makeFetch(options: FetchOptions = {}): Fetch & { close(): Promis
     const { body, headers } = outgoing(init)
     let url = new URL(input)
     const tooLarge = () =>
-      new FetchRefusedError('ANSWER_TOO_LARGE', `the response is larger than ${maxBytes} bytes`)
+      new FetchRefusedError('ANSWER_TOO_LARGE', `the response is larger than ${maxBytes} bytes`, maxBytes)
     try {
       for (let hops = 0; ; hops++) {
         checkUrl(url, options.allowHttp ?? false)

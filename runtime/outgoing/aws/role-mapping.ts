@@ -6,7 +6,7 @@
  * Source: docs/reference/specification/external-auth.md#cloudSts (cloudSts.roleMappings).
  */
 import { type CelProgram, compileBoundedCel, compileCel } from '../../../schemas/index.ts'
-import type { CloudStsBlock } from '../config.ts'
+import type { CloudStsBlock, StrategyConfig } from '../config.ts'
 
 type Mapping = NonNullable<CloudStsBlock['roleMappings']>[number]
 type Claims = Readonly<Record<string, unknown>>
@@ -16,7 +16,7 @@ export type RoleChooser = (claims: Claims) => string | undefined
 
 /** Throws GatehouseError INVALID_CONFIG when a matcher does not compile. */
 export function makeRoleChooser(block: CloudStsBlock): RoleChooser {
-  const roleClaim = block.roleClaim || 'groups'
+  const roleClaim = roleClaimOf(block)
   const contains = compileCel('value in claims[roleClaim]')
   const rank = (mapping: Mapping) => mapping.priority ?? Number.POSITIVE_INFINITY
   const ordered = (block.roleMappings ?? [])
@@ -27,6 +27,15 @@ export function makeRoleChooser(block: CloudStsBlock): RoleChooser {
     }))
   return (claims) =>
     ordered.find(({ matches }) => matches(claims))?.roleArn ?? (block.fallbackRoleArn || undefined)
+}
+
+function roleClaimOf({ roleClaim }: CloudStsBlock): string {
+  return roleClaim || 'groups'
+}
+
+/** Returns the claims in which the strategies look for roles. They get the group prefix of an additional issuer. */
+export function roleClaimsOf(strategies: readonly (StrategyConfig | undefined)[]): readonly string[] {
+  return strategies.flatMap((strategy) => (strategy?.cloudSts ? roleClaimOf(strategy.cloudSts) : []))
 }
 
 /** Treats two missing priorities as equal: subtracting Infinity from Infinity yields NaN. */

@@ -6,6 +6,7 @@
 import type { IncomingOidc, ProxySettings } from '../../config/index.ts'
 import { type Authenticator, type EmbeddedAuthServer, makeAuthenticator } from '../../incoming/index.ts'
 import { followCaBundle, type Log } from '../../net/index.ts'
+import { roleClaimsOf } from '../../outgoing/index.ts'
 import type { ProxyAddress } from '../server/server.ts'
 
 /**
@@ -13,7 +14,7 @@ import type { ProxyAddress } from '../server/server.ts'
  * embedded authorization server, its keys are not fetched, and revoked grants are rejected.
  */
 export function incomingFor(
-  { oidc, issuers, resourceUrl, host, proxyEnvironment }: ProxySettings,
+  { oidc, issuers, resourceUrl, host, proxyEnvironment, strategy }: ProxySettings,
   log: Log,
   authServer?: EmbeddedAuthServer,
 ): ((address: ProxyAddress) => Authenticator) | undefined {
@@ -33,7 +34,12 @@ export function incomingFor(
       log.info('no --resource-url set; using the listening address', { resource })
     }
     return makeAuthenticator(
-      { type: 'oidc', oidc: { ...first, resource, scopes: oidc.scopes }, issuers: others },
+      {
+        type: 'oidc',
+        oidc: { ...first, resource, scopes: oidc.scopes },
+        issuers: others,
+        groupClaims: roleClaimsOf([strategy]),
+      },
       {
         log,
         proxy: proxyEnvironment,

@@ -3,6 +3,7 @@ import { GatehouseError, type RuntimeIssuer } from '../../../schemas/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'
 import type { IncomingConfig } from '../../incoming/index.ts'
 import { followCaBundle, type Log } from '../../net/index.ts'
+import { roleClaimsOf } from '../../outgoing/index.ts'
 import { groupClaimsOf } from '../call/guards.ts'
 
 /**
@@ -14,7 +15,7 @@ export function incomingConfig(
   env: Readonly<Record<string, string | undefined>>,
   log: Log,
 ): IncomingConfig {
-  const { type, oidc, issuers, authz } = config.incomingAuth
+  const { type, oidc, issuers } = config.incomingAuth
   if (type === 'anonymous') return { type }
   if (type === 'local') return { type, username: userInfo().username }
   if (!oidc)
@@ -23,8 +24,14 @@ export function incomingConfig(
     type,
     oidc: resolved(oidc, 'incomingAuth.oidc', env, log),
     issuers: issuers?.map((issuer, index) => resolved(issuer, `incomingAuth.issuers[${index}]`, env, log)),
-    groupClaims: groupClaimsOf(authz),
+    groupClaims: renamedClaims(config),
   }
+}
+
+/** Returns the claims that policies and role mappings read as groups or roles. */
+export function renamedClaims({ incomingAuth, outgoingAuth }: VmcpConfig): readonly string[] {
+  const strategies = [outgoingAuth.default, ...Object.values(outgoingAuth.backends ?? {})]
+  return [...groupClaimsOf(incomingAuth.authz), ...roleClaimsOf(strategies)]
 }
 
 type Environment = Readonly<Record<string, string | undefined>>

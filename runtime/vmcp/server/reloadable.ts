@@ -18,7 +18,7 @@ import { closeGuards, type Guards, makeGuards, makePermissionCheck } from '../ca
 import type { Observation } from './observation.ts'
 import type { Feature } from '../model/feature.ts'
 import { reportAuthentication } from './gauges.ts'
-import { incomingConfig } from './incoming-config.ts'
+import { incomingConfig, renamedClaims } from './incoming-config.ts'
 
 /** A quarter is reserved for server-wide quotas and for the counter that all further callers share. */
 const maxCounters = 100_000
@@ -74,7 +74,9 @@ export class Reloadable {
     const guards = this.#makeGuards(config)
     const before = this.config.incomingAuth
     const authzChanged = !isSame(config.incomingAuth.authz, before.authz)
-    const authenticator = isSame(config.incomingAuth, before) ? undefined : this.#makeAuthenticator(config)
+    const isSameCheck =
+      isSame(config.incomingAuth, before) && isSame(renamedClaims(config), renamedClaims(this.config))
+    const authenticator = isSameCheck ? undefined : this.#makeAuthenticator(config)
     const features = makeFeatures(config, { ...this.#featureParts(), before: this.features })
     // Nothing after this point throws.
     this.config = config

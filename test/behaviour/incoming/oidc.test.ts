@@ -114,7 +114,7 @@ await t.test('introspection: opaque tokens, with the client secret, remembered f
         introspectionUrl: `${idp.issuer}/token/introspection`,
         audience: opaque,
         clientId: 'rs',
-        clientSecret: () => 'rs-secret',
+        clientSecret: 'rs-secret',
       },
     },
     { now: () => now },

@@ -18,6 +18,11 @@ export interface ConformanceResult {
   readonly failures: readonly string[]
 }
 
+/** Returns a command line that runs a file with this Node.js. The suite passes it to a shell unchanged. */
+export function nodeCommand(file: string): string {
+  return [process.execPath, file].map((path) => path.replace(/[^\w@%+=:,./-]/g, '\\$&')).join(' ')
+}
+
 /** Runs the suite with arguments such as `['server', '--url', url, '--requirements', '2025-11-25']`. */
 export async function runConformance(args: readonly string[], env = {}): Promise<ConformanceResult> {
   const child = spawn(process.execPath, [suite, ...args], {

@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { hookSettings, makeHooks } from '../../../hooks/index.ts'
 import { referenceFields, resourceOf } from '../../helpers/hooks/reference-fields.ts'
+import { servingCertificate } from '../serving-certificate.ts'
 import { referenceManifests } from './manifests.ts'
 import { group, oidcConfig, policy } from '../resources.ts'
 import { type Condition, type Stored, testSettings, World } from '../world.ts'
@@ -37,6 +38,8 @@ const unread: Readonly<Record<string, string>> = {
 /** Golden cases in which something else is wrong that comes first. */
 const notClean: Readonly<Record<string, string>> = {
   'MCPServer/hostname-claimed': 'a server without its host name needs no certificate',
+  'MCPAuthzConfig/decision-point-pair-mismatch': 'a pair that does not match is reported first',
+  'MCPWebhookConfig/client-certificate-mismatch': 'a pair that does not match is reported first',
 }
 
 /** Fields of which a missing object is told by a condition only. */
@@ -118,14 +121,15 @@ function complete(kind: string, request: GoldenRequest): GoldenRequest {
         metadata: { name, namespace, uid: name, resourceVersion: '1' },
       })
       const keys = key === undefined ? ['ca.crt', 'tls.crt', 'tls.key', 'authz.json'] : [key]
-      const added = Object.fromEntries(keys.map((one) => [one, contentOf(path)]))
+      const added = Object.fromEntries(keys.map((one) => [one, contentOf(path, one)]))
       object['data'] = { ...added, ...(object['data'] as object | undefined) }
     }
   }
   return { ...request, related }
 }
 
-function contentOf(path: string): string {
+function contentOf(path: string, key: string): string {
+  if (key === 'tls.crt' || key === 'tls.key') return Buffer.from(servingCertificate[key]).toString('base64')
   if (path.endsWith('authzConfig.configMap'))
     return JSON.stringify({ type: 'cedarv1', cedar: { policies: [policy] } })
   return path.endsWith('permissionProfile') ? '{}' : 'dGV4dA=='

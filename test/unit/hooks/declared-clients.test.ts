@@ -14,9 +14,8 @@ import {
   virtual,
   world,
 } from '../../hooks/resources.ts'
-import { replicaFailure } from '../../../hooks/runtime-config/auth-server.ts'
 import { ecKey } from '../../helpers/hooks/client-cases.ts'
-import type { EmbeddedAuthServerConfig } from '../../../schemas/index.ts'
+import { validateResource } from '../../../hooks/index.ts'
 import type { Stored, World } from '../../hooks/world.ts'
 import { condition, fileOf } from './kinds/proxies/proxy-response.ts'
 
@@ -291,24 +290,86 @@ t.test('policies cannot read the claims of an upstream that does not exist', asy
   t.notMatch(JSON.stringify(file), 'primaryUpstreamProvider', 'policies read the claims of the caller')
 })
 
-t.test('replicas without a shared store are reported for clients as well', async (t) => {
-  const door = virtual({
-    incomingAuth: { type: 'oidc', ...oidcFor('https://door.example.com') },
-    authServerConfig: embedded({ clients: [keyed('agent')], upstreamProviders: [] }),
-    replicas: 2,
+/** Returns a host's objects with more fields in the spec of the host itself. */
+const hostObjects = (host: (typeof hosts)[number], more: object, spec: object): Stored[] =>
+  host
+    .objects(more)
+    .map((object) =>
+      object.kind === host.kind ? { ...object, spec: { ...(object['spec'] as object), ...spec } } : object,
+    )
+const redisStore = {
+  storage: {
+    type: 'redis',
+    redis: {
+      addr: 'redis.example.com:6379',
+      aclUserConfig: { passwordSecretRef: { name: 'redis', key: 'password' } },
+    },
+  },
+}
+const counts = [
+  { spec: {}, rejected: false },
+  { spec: { replicas: 1 }, rejected: false },
+  { spec: { replicas: 2 }, rejected: true },
+  { spec: { autoscaling: { minReplicas: 1, maxReplicas: 3 } }, rejected: true },
+]
+
+for (const host of hosts) {
+  t.test(`${host.kind}: memory storage with declared clients allows only one replica`, async (t) => {
+    const clients = { clients: [keyed('agent')] }
+    for (const { spec, rejected } of counts) {
+      const w = world(oidcConfig(), ...hostObjects(host, clients, spec)).ready()
+      const found = condition(w, host.kind, host.name, host.conditionType)
+      t.match(
+        found,
+        rejected
+          ? { status: 'False', reason: host.reason, message: /only one replica.*set storage to type redis$/ }
+          : { status: 'True' },
+        JSON.stringify(spec),
+      )
+      t.equal(
+        w.find('Deployment', host.deployment) === undefined,
+        rejected,
+        'a rejected server starts no pod',
+      )
+    }
+    const shared = world(oidcConfig(), ...hostObjects(host, { ...clients, ...redisStore }, { replicas: 2 }))
+    t.match(condition(shared.ready(), host.kind, host.name, host.conditionType), { status: 'True' })
+    const people = world(oidcConfig(), ...hostObjects(host, {}, { replicas: 2 })).ready()
+    t.match(
+      condition(people, host.kind, host.name, 'AuthServerReplicasWarning'),
+      { reason: 'MemoryStorageWithReplicas' },
+      'without declared clients, it is a warning',
+    )
   })
-  const w = world(oidcConfig(), door).ready()
-  t.match(condition(w, 'VirtualMCPServer', 'door', 'AuthServerReplicasWarning'), {
-    status: 'True',
-    reason: 'MemoryStorageWithReplicas',
+
+  t.test(`${host.kind}: replicas set by another controller are reported`, async (t) => {
+    const w = world(oidcConfig(), ...hostObjects(host, { clients: [keyed('agent')] }, {})).ready()
+    t.equal(condition(w, host.kind, host.name, 'AuthServerReplicasWarning'), undefined)
+    const deployment = w.get('Deployment', host.deployment)
+    w.apply({ ...deployment, spec: { ...(deployment['spec'] as object), replicas: 3 } })
+    t.match(condition(w.settle(), host.kind, host.name, 'AuthServerReplicasWarning'), {
+      status: 'True',
+      reason: 'MemoryStorageWithReplicas',
+      message: /each replica accepts the same assertion; set storage to type redis$/,
+    })
+    t.match(condition(w, host.kind, host.name, host.conditionType), { status: 'True' })
   })
+}
+
+t.test('the single proxy of a stdio server may have declared clients with memory storage', async (t) => {
+  const [files] = hosts
+  const objects = hostObjects(files, { clients: [keyed('agent')] }, { transport: 'stdio', replicas: 2 })
+  const w = world(oidcConfig(), ...objects).ready()
+  t.match(condition(w, 'MCPServer', 'files', 'AuthServerRefValidated'), { status: 'True' })
+  t.equal(condition(w, 'MCPServer', 'files', 'AuthServerReplicasWarning'), undefined)
 })
 
-t.test('the warning about memory storage says that assertions can be replayed', async (t) => {
-  const config = { upstreamProviders: [], clients: [keyed('ci')] } as unknown as EmbeddedAuthServerConfig
-  t.match(replicaFailure(config, 2), {
-    reason: 'MemoryStorageWithReplicas',
-    message: /each replica accepts the same assertion; set storage to type redis$/,
-  })
-  t.equal(replicaFailure(config, 1), undefined)
+t.test('admission rejects replicas of a virtual server with clients in memory', async (t) => {
+  const [, , door] = hosts
+  const [manifest] = hostObjects(door, { clients: [keyed('agent')] }, { replicas: 2 })
+  t.match(validateResource(manifest).violations, [
+    { path: 'spec.authServerConfig', message: /only one replica with declared clients/ },
+  ])
+  const [shared] = hostObjects(door, { clients: [keyed('agent')], ...redisStore }, { replicas: 2 })
+  t.same(validateResource(shared).violations, [])
 })

@@ -28,3 +28,27 @@ t.test('foreign groups are removed from each claim with groups', async (t) => {
     t.strictSame(kept, { sub: 'a', [name]: ['admin'] }, name)
   }
 })
+
+t.test(
+  'the keys of a claim that is an object are roles, except the steps of a configured path',
+  async (t) => {
+    const paths = ['realm.roles', 'roles.list']
+    const claims = {
+      sub: 'ci',
+      groups: { admin: { org: 'admin' } },
+      realm: { roles: { owner: true }, other: { owner: true } },
+      roles: { list: ['red'], blue: {} },
+    }
+    t.strictSame(claimRenamer({ ...issuer, groupPrefix: 'ci/' }, paths)(claims), {
+      sub: 'https://ci.example#ci',
+      groups: { 'ci/admin': { org: 'admin' } },
+      realm: { roles: { 'ci/owner': true }, other: { owner: true } },
+      roles: { list: ['ci/red'], 'ci/blue': {} },
+    })
+    const kept = foreignGroupRemover([{ ...issuer, groupPrefix: 'ci/' }], paths)
+    t.strictSame(kept({ groups: { 'ci/admin': {}, admin: {} }, roles: { list: ['ci/red', 'red'] } }), {
+      groups: { admin: {} },
+      roles: { list: ['red'] },
+    })
+  },
+)

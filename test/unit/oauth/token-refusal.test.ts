@@ -34,6 +34,27 @@ for (const { name, response, refusal } of tokenRefusals) {
   })
 }
 
+t.test('refusal: a response that is too large is a protocol error with its own text', async (t) => {
+  for (const status of [200, 400, 503]) {
+    const peer = await startLoopback(() => ({ status, body: ' '.repeat(10_000_000) }))
+    t.teardown(() => peer.close())
+    const error: unknown = await refreshGrant({
+      server: { issuer: peer.url, token_endpoint: `${peer.url}/token` },
+      client: { clientId: 'c' },
+      fetch,
+      refreshToken: 'rt',
+    }).catch((failure: unknown) => failure)
+    t.match(error, {
+      kind: 'protocol',
+      code: 'OAUTH_PROTOCOL',
+      message: /the token endpoint returned more than 1048576 bytes/,
+    })
+    t.equal(tokenRefusal(error), 'unclear')
+    t.equal(endsRefreshToken(error), false)
+    t.match(credentialFailure(error, { subject: true }), { code: 'BACKEND_AUTH_FAILED' })
+  }
+})
+
 t.test('refusal: no response at all is temporary; what is no OAuth error has none', async (t) => {
   const error: unknown = await refreshGrant({
     server: { issuer: 'http://127.0.0.1:1', token_endpoint: 'http://127.0.0.1:1/token' },

@@ -31,6 +31,16 @@ t.test('pairs of every usual algorithm and form', async (t) => {
   t.same(problems({ cert: good.cert.replaceAll('\n', '\r\n'), key: key.replaceAll('\n', '\r\n') }), [])
 })
 
+t.test("a client's pair may have any extended key usage, and its certificate comes first", async (t) => {
+  const owner = 'client'
+  for (const usage of ['clientAuth', 'serverAuth'] as const)
+    t.same(pairViolations(await authority.leaf({ usage }), { ...names, owner }), [], usage)
+  t.match(pairViolations({ ...good, key: other.key }, { ...names, owner }), [{ path: 'tls.key' }])
+  t.match(pairViolations({ cert: authority.ca + good.cert, key: good.key }, { ...names, owner }), [
+    { message: /the client's own certificate must come first$/ },
+  ])
+})
+
 t.test('what cannot be served is named, all at once, without the key', async (t) => {
   const encrypted = createPrivateKey(good.key)
     .export({ type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'p' })

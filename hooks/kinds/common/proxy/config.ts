@@ -10,7 +10,7 @@ import {
   type RuntimeOidc,
   validateRuntime,
 } from '../../../../schemas/index.ts'
-import { mostReplicas } from '../../../children/serving/availability.ts'
+import { type DesiredReplicas, mostReplicas } from '../../../children/serving/availability.ts'
 import { issuerFailure, type Strategy, toStrategy } from '../../../externalauth/index.ts'
 import { checkBackendNames, unknownWebhookBackends } from '../../../references/backend-names.ts'
 import { ownIssuerReference } from '../../../runtime-config/issuers.ts'
@@ -19,6 +19,7 @@ import { specFailure } from '../../../references/resolve.ts'
 import {
   authServerPart,
   checkAuthServerReplicas,
+  clientReplicaFailure,
   resourceFailure,
 } from '../../../runtime-config/auth-server.ts'
 import { headerIdentifiers } from '../../../runtime-config/header-forward.ts'
@@ -57,8 +58,11 @@ export function proxyConfig(
   const oidc = incoming?.oidc
   checkPrimaryProvider(context)
   checkWebhookBackends(context)
-  const server = embeddedServer(context, values, oidc)
-  if (server.value) checkAuthServerReplicas(context.conditions, server.value, mostReplicas(spec))
+  const server = embeddedServer(target, values, oidc)
+  if (server.value) {
+    const observed = context.child('Deployment', target.workload.names.proxy)
+    checkAuthServerReplicas(context.conditions, server.value, mostReplicas(desiredReplicas(target), observed))
+  }
   const outgoing = outgoingStrategy(target, values.externalAuth, server.value)
   const password = checkSessionPassword(context, spec.sessionStorage, needs)
   for (const [field, hash] of Object.entries(hashes)) needs.revision(field, hash)
@@ -132,10 +136,11 @@ export function clientUrls(context: ProxyContext): ClientUrls {
 
 /** Returns the embedded authorization server. Only one of the two references may define it. */
 function embeddedServer(
-  context: ProxyContext,
+  target: ProxyTarget,
   { externalAuth: external, authServer: reference }: Values,
   oidcConfig: RuntimeOidc | undefined,
 ): ConfigPart<EmbeddedAuthServerConfig | undefined> {
+  const { conditions } = target.context
   const own = external?.spec.embeddedAuthServer
   const server = reference?.spec.embeddedAuthServer ?? own
   if (!server) return { value: undefined }
@@ -146,10 +151,15 @@ function embeddedServer(
       ? 'authServerRef and externalAuthConfigRef both define an embedded authorization server'
       : (issuerFailure(server) ??
         pairingFailure(server, oidcConfig) ??
+        clientReplicaFailure(server, mostReplicas(desiredReplicas(target))) ??
         injectionFailure(server, reference ? external : undefined))
   if (why === undefined) return { value: server }
-  context.conditions.set(type, 'False', reason, why)
+  conditions.set(type, 'False', reason, why)
   return failed(reason, why)
+}
+
+function desiredReplicas({ context, workload }: ProxyTarget): DesiredReplicas {
+  return { replicas: workload.replicas, autoscaling: context.spec.autoscaling }
 }
 
 /**

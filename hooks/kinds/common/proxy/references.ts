@@ -39,6 +39,8 @@ export interface ProxyTarget {
   readonly needs: PodNeeds
   /** URL of the protected resource, used when the OIDC reference does not set one. */
   readonly resource: string
+  /** Name of the proxy's Deployment, and its number of replicas, if the resource sets it. */
+  readonly workload: { readonly names: { readonly proxy: string }; readonly replicas: number | undefined }
 }
 
 /** All issuers that a server accepts, and whether its pod needs its service account token to fetch keys. */

@@ -11,6 +11,7 @@ import {
   type RuntimeIncomingAuth,
   type RuntimeOidc,
 } from '../../../../schemas/index.ts'
+import { virtualServerNames } from '../../../children/names.ts'
 import { mostReplicas } from '../../../children/serving/availability.ts'
 import { ownIssuerReference } from '../../../runtime-config/issuers.ts'
 import type { SyncFailure } from '../../../sync/conditions.ts'
@@ -48,7 +49,8 @@ export function checkAuthServer(
   )
   checkUserIdentities(context.conditions, server)
   warnAboutImplicitUpstream(context, server, auth?.authz)
-  checkAuthServerReplicas(context.conditions, server, mostReplicas(spec))
+  const observed = context.child('Deployment', virtualServerNames(context.name).server)
+  checkAuthServerReplicas(context.conditions, server, mostReplicas(spec, observed))
   return failure
 }
 
