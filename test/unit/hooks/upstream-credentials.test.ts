@@ -10,10 +10,12 @@ import {
   virtual,
   world,
 } from '../../hooks/resources.ts'
+import { servingCertificate } from '../../hooks/serving-certificate.ts'
 import type { World } from '../../hooks/world.ts'
 import { condition, fileOf } from './kinds/proxies/proxy-response.ts'
 
-const clientCertificate = secret('remote-client', { 'tls.crt': 'pem', 'tls.key': 'pem' })
+const clientCertificate = secret('remote-client', servingCertificate)
+const rotated = { ...servingCertificate, 'tls.crt': `${servingCertificate['tls.crt']}\n` }
 const oidc = { oidcConfigRef: { name: 'login', audience: url('door'), resourceUrl: url('door') } }
 const upstreamProviders = [
   {
@@ -142,7 +144,7 @@ for (const { kind, name, conditionType, map, deployment, objects } of hosts) {
   t.test(`${kind}: a rotated key or certificate keeps the pods`, async (t) => {
     const w = start()
     const before = structuredClone(templateOf(w, deployment))
-    w.apply(key('b'), secret('remote-client', { 'tls.crt': 'new', 'tls.key': 'new' })).settle()
+    w.apply(key('b'), secret('remote-client', rotated)).settle()
     t.strictSame(templateOf(w, deployment), before)
   })
 
@@ -160,7 +162,21 @@ for (const { kind, name, conditionType, map, deployment, objects } of hosts) {
         status: 'False',
         message: /ot found: .*Secret remote-client, key tls\.key/,
       })
+    const wrongPair = { ...servingCertificate, 'tls.crt': servingCertificate['ca.crt'] }
+    w.apply(secret('remote-client', wrongPair)).settle()
+    t.match(condition(w, kind, name, conditionType), {
+      status: 'False',
+      message:
+        kind === 'VirtualMCPServer'
+          ? /^spec\.authServerConfig\.upstreamProviders\[0\]\.clientCertificateSecretRef: Secret remote-client, key tls\.key: is not the key/
+          : /./,
+    })
     t.strictSame(w.get('Deployment', deployment)['spec'], before)
+    if (kind !== 'VirtualMCPServer')
+      t.match(condition(w, 'MCPExternalAuthConfig', 'server', 'Valid'), {
+        status: 'False',
+        message: /upstreamProviders\[0\]\.clientCertificateSecretRef: .*is not the key of the certificate/,
+      })
   })
 }
 
