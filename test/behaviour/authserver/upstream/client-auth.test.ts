@@ -292,7 +292,13 @@ await t.test('file: the settings arrive, and combinations that cannot work are e
     file({ ...paths, type: 'oauth2', oidcConfig: undefined, oauth2Config }),
     /needs an https issuerUrl or tokenEndpoint/,
   )
-  rejects(file({}, { clientAuth, clientSecretEnv: 'SECRET' }), /a client secret must be set with clientAuth exactly when/)
-  rejects(file({}, { clientAuth: { method: 'clientSecretPost' } }), /a client secret must be set with clientAuth exactly when/)
+  rejects(
+    file({}, { clientAuth, clientSecretEnv: 'SECRET' }),
+    /a client secret must be set with clientAuth exactly when/,
+  )
+  rejects(
+    file({}, { clientAuth: { method: 'clientSecretPost' } }),
+    /a client secret must be set with clientAuth exactly when/,
+  )
   rejects(file({}, { clientAuth: { method: 'federated' } }), /assertionPath must be set/)
 })
