@@ -75,7 +75,7 @@ await t.test('a rejection is explained: exit code, message from the server, next
     [[...server, '--client-id', 'job', '--client-secret-file', wrong], 'invalid_client', /check --client-id/],
     [[...server, '--client-id', 'signer', '--private-key-file', unknown], 'invalid_client', /public key/],
     [atFake, 'unauthorized_client', /allow the client_credentials grant for this client/],
-    [atFake, 'unsupported_grant_type', /enable the grant client_credentials/],
+    [atFake, 'unsupported_grant_type', /enable the client_credentials grant/],
     [atFake, 'invalid_scope', /\(--scope\)/],
     [atFake, 'invalid_target', /\(--resource\)/],
   ]
