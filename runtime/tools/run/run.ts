@@ -47,7 +47,7 @@ export interface RunCommandOptions extends MemberOptions, ProcessLogs {
 }
 
 const defaultPort = 4483
-const maxLines = 20
+const maxLines = 10
 
 /** Returns the exit code. */
 export async function runServers(words: readonly string[], options: RunCommandOptions): Promise<number> {
@@ -176,11 +176,14 @@ async function serve(conversion: Conversion, options: Serving): Promise<number> 
       },
       onChange: (name, sentence) => printError(`${name}: ${sentence}`),
       onMissing: reportMissing,
+      onSummary: (summary) => printError(`${summary}.`),
       onComplete: () =>
         printError(names.length > 1 ? 'All servers are responding.' : 'The server is responding.'),
     })
     if (end.state === 'failed') {
-      for (const missing of end.missing) reportMissing(missing)
+      // The next step after an exit is in the logs, which end with this command.
+      for (const missing of end.missing)
+        reportMissing(missing.code === undefined ? missing : { ...missing, fix: undefined })
       return end.missing.find(({ code }) => code)?.code ?? exitCode.failed
     }
     return exitCode.ok
@@ -214,9 +217,10 @@ function withFastHealthChecks(server: LocalObject): LocalObject {
   }
 }
 
-function reportMissing({ name, why, lines }: Missing): void {
+function reportMissing({ name, why, fix, lines }: Missing): void {
   printError(`${name}: ${forTerminal(why)}`)
-  for (const line of lines) printError(`  ${forTerminal(line)}`)
+  for (const line of lines.slice(-maxLines)) printError(`  ${forTerminal(line)}`)
+  if (fix !== undefined) printError(`  Next step: ${forTerminal(fix)}`)
 }
 
 function connectHint(url: string, connected: readonly string[]): string {
