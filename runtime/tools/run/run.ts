@@ -25,6 +25,7 @@ import { shortPath, thisHost } from '../../toolkit/client-files/host.ts'
 import { saveFolder } from '../../toolkit/client-files/save.ts'
 import { stopSignal } from '../../toolkit/terminal/stop.ts'
 import { localEnvironment } from '../../toolkit/local/environment.ts'
+import { LogFiles } from '../../toolkit/local/processes/log-files.ts'
 import { podTemplateOf } from '../../toolkit/local/pods.ts'
 import { type ProcessLogs, verboseLine } from '../../toolkit/local/screen/lines.ts'
 import { DevSession } from '../../toolkit/local/session.ts'
@@ -141,6 +142,9 @@ async function serve(conversion: Conversion, options: Serving): Promise<number> 
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-run-'))
   const lines = new Map<string, string[]>()
   const show = verboseLine(options)
+  const report = (error: unknown) =>
+    printError(`gatehouse run: ${error instanceof Error ? error.message : String(error)}`)
+  const logs = new LogFiles(join(folder, 'logs'), report)
   const session = new DevSession({
     hooks: options.hooks,
     port: options.port,
@@ -154,10 +158,10 @@ async function serve(conversion: Conversion, options: Serving): Promise<number> 
       // Ignore lines from our own proxy in front of the server.
       const isOwn = podTemplateOf(workload)?.spec.containers[0]?.image === runtimeImage
       if (!isOwn) lines.set(name, [...(lines.get(name) ?? []).slice(1 - maxLines), line])
+      logs.write(name, `[${workload.metadata.name}] ${line}`)
       show(workload.metadata.name, line)
     },
-    onError: (error) =>
-      printError(`gatehouse run: ${error instanceof Error ? error.message : String(error)}`),
+    onError: report,
   })
   let connected: Connected | undefined
   try {
@@ -190,6 +194,7 @@ async function serve(conversion: Conversion, options: Serving): Promise<number> 
   } finally {
     await connected?.undo()
     await session.stop()
+    logs.close()
     rmSync(folder, { recursive: true, force: true })
   }
 }
