@@ -223,6 +223,8 @@ export interface Connect {
   readonly clients: readonly {
     readonly id: string
     readonly label: string
+    /** Command of Gatehouse that edits the client's file. */
+    readonly add?: string
     /** A shell command, the content of a file, or both; or a link that the client opens. */
     readonly command?: string
     readonly file?: { readonly path: string; readonly content: string }

@@ -105,12 +105,13 @@ export async function callTool(
   const result = await client
     .request('tools/call', withArguments(name, callArguments))
     .catch(async (error: unknown) => {
-      // Report a misspelt name, which the server only rejects.
-      if (error instanceof ServerError) await schemaOf(client, name).catch(throwConfigError)
+      if (error instanceof ServerError) await refuseUnknown(client, name)
       throw error
     })
   const fields = fieldsOf(result)
   const failed = fields['isError'] === true
+  // Some servers report an unknown tool as an error of the tool.
+  if (failed && toolResultText(fields).includes(name)) await refuseUnknown(client, name)
   if (flags.output === 'json') printRaw(result)
   else if (failed)
     printError(`Error: ${forTerminal(toolResultText(fields)) || 'the tool returned no error message'}`)
@@ -118,9 +119,11 @@ export async function callTool(
   return failed ? exitCode.failed : exitCode.ok
 }
 
-/** Throws only errors about the arguments, not a failure to read the list. */
-function throwConfigError(error: unknown): void {
-  if (error instanceof GatehouseError) throw error
+/** Throws INVALID_CONFIG with the most similar name if the server has no such tool. Ignores an unreadable list. */
+async function refuseUnknown(client: McpClient, name: string): Promise<void> {
+  await schemaOf(client, name).catch((error: unknown) => {
+    if (error instanceof GatehouseError) throw error
+  })
 }
 
 async function schemaOf(client: McpClient, name: string): Promise<unknown> {

@@ -87,6 +87,8 @@ interface Condition {
 /** Conditions that summarize other conditions or processes, or that matter only in a cluster. */
 const notErrors: ReadonlySet<string> = new Set([
   'EmbeddingServerReady',
+  // False means that every upstream identifies its users.
+  'IdentitySynthesized',
   'ModelCacheApplied',
   'PermissionProfileApplied',
   'Ready',
