@@ -110,6 +110,7 @@ export const texts = {
   },
   copy: {
     label: (what: string) => `Copy: ${what}`,
+    command: 'Command',
     no: 'Copy',
     yes: 'Copied',
     failed: 'Not copied: select the text',
@@ -118,8 +119,11 @@ export const texts = {
     loading: 'Loading …',
     signedOut: 'You are not signed in',
     signedOutWhy: 'Sign in to see servers, tools and calls.',
-    signedOutLocal:
-      'If you started gatehouse dev, there is no login: open the complete address that it printed, including the part after the #.',
+    launchWhy:
+      'Only the user who started this server can open the console. Paste the address that gatehouse dev or gatehouse run printed after “console”, including the part after the #.',
+    launchAddress: 'Console address',
+    launchInvalid: 'The address must end in #launch= and the token.',
+    launchRefused: 'The server rejected the token. Use the address that it printed most recently.',
     signIn: 'Sign in',
     signInAgain: 'Sign in again',
     expired: 'Your session has ended. This page may be outdated; sign in again to continue.',
@@ -177,7 +181,8 @@ export const texts = {
     follow: 'Show new calls immediately',
     oldest: 'oldest stored call:',
     gap: 'Some calls are missing because this server stores only the latest ones. The audit log has all calls.',
-    none: 'No calls. Change the filter, or connect a client and call a tool.',
+    none: 'No calls. Change the filter, or connect a client and call a tool. To see the tools, run:',
+    protocol: 'Show protocol messages (handshakes and lists)',
     deniedBy: (by: string) => `Denied by: ${by}.`,
     noPermit: 'No policy permits it.',
     explain: 'Explain',
@@ -197,7 +202,7 @@ export const texts = {
   sessions: {
     own: 'Your sessions',
     what: 'Clients that use older protocol versions have sessions; stateless clients have none.',
-    none: 'No sessions.',
+    none: 'No sessions. Connect a client to open one:',
     session: 'Session',
     mine: 'yours',
     opened: 'Opened',
@@ -268,7 +273,7 @@ export const texts = {
     tokens: 'tokens',
     cost: 'Tokens',
     pin: 'Pin',
-    none: 'No tools. Change the filter, or check on Overview whether the backends are healthy.',
+    none: 'No tools. Change the filter, or find out why a backend offers none:',
     shown: (shown: number, total: number, tokens: string) =>
       `${count(shown)} of ${many(total, 'tool', 'tools')}, ~${tokens} tokens`,
     hidden: 'hidden:',
@@ -432,7 +437,8 @@ export const texts = {
   },
   overview: {
     asTable: 'Charts as tables',
-    noProblems: 'No problems',
+    noneDown: 'All backends are up',
+    moreNames: (n: number) => `and ${count(n)} more`,
     problems: (n: number) => many(n, 'problem', 'problems'),
     failures: 'Failed in the last hour',
     times: (n: number) => `${many(n, 'time', 'times')}, last at`,
@@ -447,7 +453,8 @@ export const texts = {
     denied: 'Denied',
     failed: 'Failed',
     backends: 'Backends',
-    noBackends: 'No backend is configured. Add one to this server’s group.',
+    noBackends:
+      'No backend is configured. Add one to this server’s group, or convert the servers of your clients:',
     state: 'State',
     minute: 'Minute',
     sixtyMinutes: '60 minutes',
