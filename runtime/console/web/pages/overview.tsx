@@ -151,9 +151,7 @@ function Backends({
       label: texts.overview.lastError,
       wide: true,
       cell: ({ lastError }) =>
-        lastError === undefined ? (
-          '–'
-        ) : (
+        lastError === undefined ? undefined : (
           <>
             <Time at={lastError.at} /> <Foreign text={lastError.message} most={120} />
           </>

@@ -9,7 +9,8 @@ import { texts } from '../texts.ts'
 const mostNames = 8
 
 /** The backends that are down, grouped by cause. */
-export function Down({ overview: { summary, down } }: { readonly overview: Overview }) {
+export function Down({ overview: { summary, down, backends } }: { readonly overview: Overview }) {
+  if (backends.length === 0) return null
   if (summary === undefined)
     return (
       <p class="fine-line">
