@@ -262,7 +262,7 @@ export interface BackendSummary {
 }
 
 /** True when a backend serves no requests. A backend that has not been checked is not down, unless a cause is known. */
-export function isDown({ health, cause }: ObservedBackend): boolean {
+function isDown({ health, cause }: ObservedBackend): boolean {
   return health === 'unknown' ? cause !== undefined : health !== 'healthy' && health !== 'degraded'
 }
 

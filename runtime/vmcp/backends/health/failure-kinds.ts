@@ -5,7 +5,7 @@ import type { Cause } from '../../../observe/index.ts'
 import { findAnswer, type AnswerKind } from '../transport/backend-answer.ts'
 
 /** True if the error is a response from the backend. */
-export function isResponse(error: Error): boolean {
+function isResponse(error: Error): boolean {
   return (
     error instanceof GatehouseError &&
     (error.code === 'BACKEND_PROTOCOL' || error.code === 'BACKEND_AUTH_FAILED')
@@ -16,7 +16,7 @@ export function isResponse(error: Error): boolean {
  * True for failures that affect every request: no connection, an HTTP error from the server itself, or sessions that do
  * not last. A failure caused by one caller's credentials, request rate or arguments is not a backend failure.
  */
-export function isTransportFailure(error: Error | undefined): boolean {
+function isTransportFailure(error: Error | undefined): boolean {
   return (
     error instanceof GatehouseError &&
     (error.code === 'BACKEND_UNREACHABLE' ||

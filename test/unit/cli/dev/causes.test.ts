@@ -1,6 +1,6 @@
 /** A cause names what failed and what to do, from the output of any program, and backends are counted by cause. */
 import t from 'tap'
-import { causeFix, causeText, decisiveLine, summarizeBackends } from '../../../runtime/observe/index.ts'
+import { causeFix, causeText, decisiveLine, summarizeBackends } from '../../../../runtime/observe/index.ts'
 
 t.test('decisive line: the error is found among frames, notices and excerpts', async (t) => {
   const cases: readonly (readonly [string, string])[] = [
