@@ -5,6 +5,7 @@
 import type { DirectCall, DirectResult } from '../mcp/index.ts'
 import type { Caller } from '../net/index.ts'
 import type {
+  Cause,
   ConsoleRecord,
   OpenProblem,
   PolicyRecord,
@@ -35,9 +36,7 @@ export interface ConsoleBackend {
     readonly status: Health
     /** Milliseconds since the epoch, like all times here. */
     readonly lastTransitionAt: number | undefined
-    readonly lastError:
-      | { readonly category: string; readonly detail?: string | undefined; readonly at: number }
-      | undefined
+    readonly lastError: (Cause & { readonly at: number }) | undefined
     readonly circuit: { readonly state: string; readonly changedAt: number } | undefined
   }
   readonly calls: { readonly latencyMs: { readonly p50: number; readonly p95: number } | undefined }

@@ -136,6 +136,8 @@ export const vmcpEnvironment = {
    * write locks.
    */
   consoleManifests: 'GATEHOUSE_CONSOLE_MANIFESTS',
+  /** Set by `gatehouse dev`: a file with the causes of failures in the programs that it runs, by backend. */
+  localCauses: 'GATEHOUSE_LOCAL_CAUSES',
   consoleClientSecret: consoleSecretVariable,
   /** In a pod: the namespace and name of the ConfigMap for health reports. */
   namespace: 'VMCP_NAMESPACE',

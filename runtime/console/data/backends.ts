@@ -1,4 +1,4 @@
-import { failureText, withDetail } from '../../observe/index.ts'
+import { causeFix, causeText } from '../../observe/index.ts'
 import type { BackendView } from '../api.ts'
 import type { CallRecorder } from '../calls/recorder.ts'
 import type { ApiRequest } from '../http/api-route.ts'
@@ -39,7 +39,8 @@ function backendRow(facts: ConsoleBackend, tools: number, minutes: BackendView['
       'lastError',
       lastError && {
         category: lastError.category,
-        message: withDetail(failureText(lastError.category), lastError.detail),
+        message: causeText(lastError),
+        fix: causeFix(lastError, name),
         at: iso(lastError.at),
       },
     ),

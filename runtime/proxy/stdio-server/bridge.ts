@@ -92,6 +92,8 @@ export interface StdioBridge {
   readonly failed: Promise<string>
   /** Start time of a server that has not responded yet, in milliseconds since the epoch; otherwise undefined. */
   readonly startingSince?: number | undefined
+  /** True once the server has sent a message. */
+  readonly hasSpoken?: boolean | undefined
   /** The server's own message when it last refused to open a session. */
   readonly refusal?: string | undefined
   /** Ends all sessions and the listener. */
@@ -193,6 +195,9 @@ class Bridge {
     return {
       get startingSince() {
         return source.startingSince
+      },
+      get hasSpoken() {
+        return source.hasSpoken
       },
       get refusal() {
         return stateless.refusal

@@ -30,6 +30,8 @@ export interface ProcessPlan {
   readonly bridgeMode: 'streamable-http' | 'sse'
   /** URL of this server's web console, with its launch token. Undefined without a console. */
   readonly consoleUrl: string | undefined
+  /** Values from Secrets, which are masked in `/status`. */
+  readonly secrets: readonly string[]
   /** A change to this value requires a process restart. Changes to files do not affect it. */
   readonly fingerprint: string
 }
@@ -44,6 +46,8 @@ export interface PlanContext {
   /** Folder for the locks of backends that do not have one yet. */
   readonly pinFirst?: string | undefined
   readonly baseEnv: Readonly<Record<string, string>>
+  /** File with the causes of failures in the session's programs, for the virtual servers of a namespace. */
+  readonly causesFile: string
   /** Token that grants access to this session's consoles. */
   readonly consoleToken: string
   /** Files and folders of the manifests, as absolute paths. Empty when approvals cannot be written to files. */
@@ -79,11 +83,15 @@ export async function planOf(
   const command = commandOf(container, parent, { port, mounts, context, localise, env: own })
   if (typeof command === 'string') return command
   const console = await consoleOf(workload, parent, container, context)
+  const secrets = (container.env ?? []).flatMap(({ name, valueFrom }) =>
+    valueFrom?.secretKeyRef ? (env[name] ?? []) : [],
+  )
   const plan = {
     ...command,
     env: { ...context.baseEnv, ...env, ...console?.env, PORT: String(port) },
     consoleUrl: console?.url,
     port,
+    secrets,
     isEntrance: parent.kind === 'VirtualMCPServer',
     bridgeMode: parent.spec?.['proxyMode'] === 'sse' ? ('sse' as const) : ('streamable-http' as const),
     readyPath: command.stdio ? undefined : container.readinessProbe?.httpGet?.path,
@@ -96,7 +104,7 @@ async function consoleOf(
   workload: LocalObject,
   parent: LocalObject,
   { image }: LocalContainer,
-  { addresses, consoleToken, runtimeImage, manifests }: PlanContext,
+  { addresses, causesFile, consoleToken, runtimeImage, manifests }: PlanContext,
 ): Promise<{ readonly url: string; readonly env: Readonly<Record<string, string>> } | undefined> {
   if (parent.kind !== 'VirtualMCPServer' || image !== runtimeImage) return undefined
   const port = await addresses.portOf(workload, consolePort, { isEntrance: false })
@@ -106,6 +114,7 @@ async function consoleOf(
       [vmcpEnvironment.consoleToken]: consoleToken,
       [vmcpEnvironment.consolePort]: String(port),
       [vmcpEnvironment.consoleManifests]: JSON.stringify(manifests),
+      [vmcpEnvironment.localCauses]: causesFile,
     },
   }
 }

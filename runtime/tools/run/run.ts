@@ -25,6 +25,7 @@ import { shortPath, thisHost } from '../../toolkit/client-files/host.ts'
 import { saveFolder } from '../../toolkit/client-files/save.ts'
 import { stopSignal } from '../../toolkit/terminal/stop.ts'
 import { localEnvironment } from '../../toolkit/local/environment.ts'
+import { LogFiles } from '../../toolkit/local/processes/log-files.ts'
 import { podTemplateOf } from '../../toolkit/local/pods.ts'
 import { type ProcessLogs, verboseLine } from '../../toolkit/local/screen/lines.ts'
 import { DevSession } from '../../toolkit/local/session.ts'
@@ -47,7 +48,7 @@ export interface RunCommandOptions extends MemberOptions, ProcessLogs {
 }
 
 const defaultPort = 4483
-const maxLines = 20
+const maxLines = 10
 
 /** Returns the exit code. */
 export async function runServers(words: readonly string[], options: RunCommandOptions): Promise<number> {
@@ -141,6 +142,9 @@ async function serve(conversion: Conversion, options: Serving): Promise<number> 
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-run-'))
   const lines = new Map<string, string[]>()
   const show = verboseLine(options)
+  const report = (error: unknown) =>
+    printError(`gatehouse run: ${error instanceof Error ? error.message : String(error)}`)
+  const logs = new LogFiles(join(folder, 'logs'), report)
   const session = new DevSession({
     hooks: options.hooks,
     port: options.port,
@@ -154,10 +158,10 @@ async function serve(conversion: Conversion, options: Serving): Promise<number> 
       // Ignore lines from our own proxy in front of the server.
       const isOwn = podTemplateOf(workload)?.spec.containers[0]?.image === runtimeImage
       if (!isOwn) lines.set(name, [...(lines.get(name) ?? []).slice(1 - maxLines), line])
+      logs.write(name, `[${workload.metadata.name}] ${line}`)
       show(workload.metadata.name, line)
     },
-    onError: (error) =>
-      printError(`gatehouse run: ${error instanceof Error ? error.message : String(error)}`),
+    onError: report,
   })
   let connected: Connected | undefined
   try {
@@ -176,17 +180,21 @@ async function serve(conversion: Conversion, options: Serving): Promise<number> 
       },
       onChange: (name, sentence) => printError(`${name}: ${sentence}`),
       onMissing: reportMissing,
+      onSummary: (summary) => printError(`${summary}.`),
       onComplete: () =>
         printError(names.length > 1 ? 'All servers are responding.' : 'The server is responding.'),
     })
     if (end.state === 'failed') {
-      for (const missing of end.missing) reportMissing(missing)
+      // The next step after an exit is in the logs, which end with this command.
+      for (const missing of end.missing)
+        reportMissing(missing.code === undefined ? missing : { ...missing, fix: undefined })
       return end.missing.find(({ code }) => code)?.code ?? exitCode.failed
     }
     return exitCode.ok
   } finally {
     await connected?.undo()
     await session.stop()
+    logs.close()
     rmSync(folder, { recursive: true, force: true })
   }
 }
@@ -214,9 +222,10 @@ function withFastHealthChecks(server: LocalObject): LocalObject {
   }
 }
 
-function reportMissing({ name, why, lines }: Missing): void {
+function reportMissing({ name, why, fix, lines }: Missing): void {
   printError(`${name}: ${forTerminal(why)}`)
-  for (const line of lines) printError(`  ${forTerminal(line)}`)
+  for (const line of lines.slice(-maxLines)) printError(`  ${forTerminal(line)}`)
+  if (fix !== undefined) printError(`  Next step: ${forTerminal(fix)}`)
 }
 
 function connectHint(url: string, connected: readonly string[]): string {

@@ -5,6 +5,8 @@
  * listening. A client that connects earlier would miss tools.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { causeFix, tellingLines } from '../../observe/index.ts'
+import { causeOfServer } from '../../toolkit/local/causes.ts'
 import { clientAddressesOf } from '../../toolkit/local/screen/client-addresses.ts'
 import type { DevSession, WorkloadView } from '../../toolkit/local/session.ts'
 import { forTerminal, oneLine } from '../../toolkit/terminal/plain-text.ts'
@@ -19,6 +21,8 @@ export type End =
 export interface Missing {
   readonly name: string
   readonly why: string
+  /** The next step. Undefined if it is unknown. */
+  readonly fix: string | undefined
   /** The last lines of output from the server's program. */
   readonly lines: readonly string[]
   /** Exit code of the server's program. */
@@ -37,6 +41,8 @@ export interface RunWatchOptions {
   /** Called with a sentence for each change in a server's state. */
   readonly onChange: (name: string, sentence: string) => void
   readonly onMissing: (missing: Missing) => void
+  /** Called with the number of servers that are down, by cause, after the address and whenever it changes. */
+  readonly onSummary: (summary: string) => void
   /** Called when all servers answer for the first time. */
   readonly onComplete: () => void
 }
@@ -78,6 +84,7 @@ class Watch {
   readonly #since = performance.now()
   #openSince: number | undefined
   #isReported = false
+  #summary: string | undefined
   #hasAnswered = false
 
   constructor(session: DevSession, options: RunWatchOptions) {
@@ -103,11 +110,18 @@ class Watch {
       if (isSettled || this.#isWaitOver()) await this.#reportAddress(address.url)
     }
     for (const name of names) this.#reportState(name, { isAbsent: absent.includes(name), lost, elapsed })
+    this.#reportSummary(address?.summary)
     if (absent.length === 0 && !this.isComplete) {
       this.isComplete = true
       this.#options.onComplete()
     }
     return undefined
+  }
+
+  #reportSummary(summary: string | undefined): void {
+    if (!this.#isReported || summary === this.#summary) return
+    this.#summary = summary
+    if (summary !== undefined) this.#options.onSummary(summary)
   }
 
   /** True when the virtual server listens. */
@@ -136,6 +150,9 @@ class Watch {
     const view = this.#viewOf(name)
     this.#reportExit(name, seen, view)
     const seconds = view?.starting ? roundSecondsSince(view.starting.since) : 0
+    const installing = causeOfServer(this.#viewsOf(name))?.category === 'package_installing'
+    // The session reports the installation itself.
+    if (installing) return
     const sentence = sentenceOf(seen, missing, { ...state, seconds, refusal: view?.refusal })
     if (sentence === undefined || sentence === seen.reported) return
     // The first answer after a quick start needs no line.
@@ -146,10 +163,13 @@ class Watch {
     else if (isNews) this.#options.onChange(name, sentence)
   }
 
+  #viewsOf(name: string): readonly WorkloadView[] {
+    return this.#session.workloads.filter(({ parent }) => parent.metadata.name === name)
+  }
+
   /** Returns the server's process. */
   #viewOf(name: string): WorkloadView | undefined {
-    const views = this.#session.workloads.filter(({ parent }) => parent.metadata.name === name)
-    return views.find((view) => view.starting ?? view.refusal ?? view.lastEnd)
+    return this.#viewsOf(name).find((view) => view.starting ?? view.refusal ?? view.lastEnd)
   }
 
   /** Reports that a process exited after it had been working. The next session starts another process. */
@@ -164,7 +184,9 @@ class Watch {
     const { starting, refusal } = this.#viewOf(name) ?? {}
     const still = starting ? `: still starting after ${secondsSince(starting.since)} s` : ''
     const why = refusal === undefined ? `not responding${still}` : `rejects new sessions: ${refusal}`
-    return { name, why, lines: this.#options.linesOf(name), code: undefined }
+    const cause = causeOfServer(this.#viewsOf(name))
+    const fix = cause && causeFix(cause, name)
+    return { name, why, fix, lines: tellingLines(this.#options.linesOf(name)), code: undefined }
   }
 }
 
@@ -200,10 +222,12 @@ function lostOf(name: string, session: DevSession, health: string | undefined): 
   const failed = views.find(({ phase }) => phase === 'failed' || phase === 'not runnable')
   if (failed) return exitOf(name, failed)
   if (health !== 'unauthenticated') return undefined
-  return { name, why: 'requires a login, or rejected the credentials', lines: [], code: undefined }
+  const cause = { category: 'authentication_failed' }
+  const why = 'requires a login, or rejected the credentials'
+  return { name, why, fix: causeFix(cause, name), lines: [], code: undefined }
 }
 
-function exitOf(name: string, { why = 'failed', lines = [] }: WorkloadView): Missing {
-  const code = /^exited with code (\d+)$/.exec(why)?.[1]
-  return { name, why, lines, code: code === undefined ? undefined : Number(code) }
+function exitOf(name: string, { why = 'failed', cause, lines = [] }: WorkloadView): Missing {
+  const fix = cause && causeFix(cause, name)
+  return { name, why, fix, lines: tellingLines(lines), code: cause?.exitCode }
 }

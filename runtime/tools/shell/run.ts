@@ -4,7 +4,10 @@
  */
 import { GatehouseError, invalidConfig } from '../../../schemas/index.ts'
 import type { ProxyInput } from '../../config/index.ts'
+import { downWarning } from '../../toolkit/targets/down.ts'
 import { loginFailed } from '../../toolkit/targets/proxy-flags.ts'
+import { urlOfTarget } from '../../toolkit/targets/resolve.ts'
+import { runningHint } from '../../toolkit/targets/running.ts'
 import { stopSignal } from '../../toolkit/terminal/stop.ts'
 import { commandLog } from '../../toolkit/terminal/log.ts'
 import { exitCode, printError } from '../../toolkit/terminal/output.ts'
@@ -15,7 +18,7 @@ import { answerElicitation } from './elicitation.ts'
 import type { OutputFormat } from './operations.ts'
 import { forTerminal, oneLine } from '../../toolkit/terminal/plain-text.ts'
 import { ProgressLine } from './progress.ts'
-import { serverOf, splitOperands, variablesFrom } from './target.ts'
+import { splitOperands, variablesFrom } from './target.ts'
 
 export interface ShellFlags extends ProxyInput, ArgumentFlags {
   readonly env: readonly string[]
@@ -51,7 +54,7 @@ export async function runOperation(
     throw invalidConfig('-e: applies to a command after --, but there is none')
   const server = command
     ? ({ kind: 'command', words: command, env: variablesFrom(flags.env) } as const)
-    : await serverOf(words[0] ?? '', flags.namespace)
+    : ({ kind: 'url', url: await urlOfTarget(words[0] ?? '', flags.namespace) } as const)
   const log = commandLog({ level: flags.verbose ? 'debug' : 'error', name: 'shell' })
   const stop = new AbortController()
   void stopSignal(stop)
@@ -78,6 +81,9 @@ export async function runOperation(
     progress.clear()
     return reportFailure(error, stop.signal, log)
   } finally {
+    // The operation can fail, or its result can be incomplete, because backends are down.
+    for (const line of server.kind === 'url' ? await downWarning(server.url) : [])
+      printError(forTerminal(line))
     log.flush()
   }
 }
@@ -92,7 +98,9 @@ function checkCount(
   hasCommand: boolean,
 ): void {
   if (!hasCommand && words.length === 0)
-    throw invalidConfig('TARGET is missing: add a URL, the name of a running server, or a command after --')
+    throw invalidConfig(
+      `TARGET is missing: add a URL, the name of a running server, or a command after --; ${runningHint()}`,
+    )
   const missing = needed[rest.length]
   if (missing !== undefined) {
     const hint = hasCommand ? '' : ' after TARGET'

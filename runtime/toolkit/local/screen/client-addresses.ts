@@ -24,19 +24,29 @@ export interface ClientAddress {
   /** URL of the web console. Undefined without a console. */
   readonly consoleUrl: string | undefined
   readonly ready: boolean
-  /** Name, health and last error of each backend, from the running server. */
-  readonly backends: readonly { readonly name: string; readonly health: string; readonly error?: string }[]
+  /** Number of backends that are down, by cause. Undefined if none is down. */
+  readonly summary: string | undefined
+  /** Name, health, last error and next step of each backend, from the running server. */
+  readonly backends: readonly ShownBackend[]
   readonly message: string
 }
 
+interface ShownBackend {
+  readonly name: string
+  readonly health: string
+  readonly error?: string
+  readonly fix?: string
+}
+
 interface Status {
+  readonly summary?: string
   readonly backends: readonly BackendReport[]
 }
 
 interface BackendReport {
   readonly name: string
   readonly health: string
-  readonly last_error?: { readonly message: string; readonly detail?: string }
+  readonly last_error?: { readonly message: string; readonly detail?: string; readonly fix: string }
 }
 
 /**
@@ -60,10 +70,11 @@ export async function clientAddressesOf(
         url: `${base}/mcp`,
         consoleUrl: view?.consoleUrl,
         ready: status !== undefined && (missingBackends(status).length === 0 || isWaitOver(startedAt)),
+        summary: status?.summary,
         backends: (status?.backends ?? []).map(({ name, health, last_error: error }) => ({
           name,
           health: !serving.has(health) && isStarting(session, name) ? 'starting' : health,
-          ...(error && { error: withDetail(error.message, error.detail) }),
+          ...(error && { error: withDetail(error.message, error.detail), fix: error.fix }),
         })),
         message: status
           ? `waiting for ${missingBackends(status).join(', ')}`

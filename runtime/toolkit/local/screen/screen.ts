@@ -73,6 +73,7 @@ export class ScreenWriter {
     )
     return [
       `  ${paint('bold', address.name)}  ${paint('cyan', address.url)}`,
+      ...(address.summary === undefined ? [] : [`  ${paint('red', address.summary)}`]),
       `  backends: ${backends.length > 0 ? backends.join(', ') : 'none yet'}`,
       ...(address.consoleUrl ? [`  console: ${paint('cyan', address.consoleUrl)}`] : []),
       '',
@@ -93,7 +94,9 @@ export class ScreenWriter {
     this.#printChange('logs', `output: run "gatehouse logs NAME", or see the files in ${this.#logs}`)
     for (const row of screen.resources) {
       this.#printChange(`row ${row.id}`, `${row.label}: ${describeRow(row, roundSecondsSince)}`)
-      this.#printChange(`output ${row.id}`, outputOf(row).join('\n'))
+      const output = outputOf(row).join('\n')
+      // The output of a server that fails again in the same way is not repeated.
+      if (output) this.#printChange(`output ${row.id}`, output)
     }
     this.#printRemoved(screen.resources)
     for (const address of screen.addresses) this.#printAddress(address)
@@ -118,6 +121,10 @@ export class ScreenWriter {
     if (!address.ready) return
     const backends = address.backends.map(({ name, health }) =>
       health === 'healthy' ? name : `${name} (${health})`,
+    )
+    this.#printChange(
+      `${address.name} summary`,
+      address.summary === undefined ? '' : `${address.name}: ${address.summary}`,
     )
     this.#printChange(
       `${address.name} backends`,

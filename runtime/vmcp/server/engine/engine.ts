@@ -4,6 +4,7 @@
  */
 import { GatehouseError, reservedTools, type RuntimeBackend, byText } from '../../../../schemas/index.ts'
 import type { ExcludedBackend, VmcpConfig } from '../../../config/index.ts'
+import type { Cause } from '../../../observe/index.ts'
 import type { Backend } from '../../backends/backend.ts'
 import type { ConnectionScope, SessionListener } from '../../backends/session-era/connections.ts'
 import type { BackendState } from './backend-state.ts'
@@ -18,6 +19,7 @@ import { type CallParts, Core } from '../../call/core.ts'
 import { type BackendConfiguration, configureBackend } from '../../backends/backend-settings.ts'
 import { Fleet } from './fleet.ts'
 import { BundleExpiry } from './certificates.ts'
+import { localCauses } from '../../backends/health/local-causes.ts'
 import { HealthMonitor } from '../../backends/health/monitor.ts'
 import { healthSettings } from '../../backends/health/settings.ts'
 import type { EngineOptions } from './engine-options.ts'
@@ -53,6 +55,7 @@ export class VmcpEngine {
   readonly #updates: ResourceUpdates
   readonly #links = new ResourceLinks()
   readonly #leftOut: LeftOutBackends
+  readonly #localCause: ((name: string) => Cause | undefined) | undefined
   monitor: HealthMonitor
   #config: VmcpConfig
   /** Backends that are already invalid in the file. */
@@ -63,6 +66,7 @@ export class VmcpEngine {
     const { env, upstreamTokens, log } = options
     this.#options = options
     this.#config = config
+    this.#localCause = localCauses(env)
     this.#conflicts = new Conflicts(options.events)
     this.#unmatched = new UnmatchedTools({ events: options.events, members: () => this.#fleet.members })
     this.#pins = new Pins({
@@ -238,6 +242,7 @@ export class VmcpEngine {
       settings: healthSettings(config),
       clock,
       events,
+      localCause: this.#localCause,
       onChange: (name) => {
         this.core.parts.views.invalidate()
         this.#fleet.members.get(name)?.listings.expire()

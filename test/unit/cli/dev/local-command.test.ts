@@ -36,6 +36,7 @@ t.test('dev: the local command takes variables of the container, from Secrets as
     runtimeImage: 'runtime',
     self: ['gatehouse'],
     baseEnv: {},
+    causesFile: '/nowhere/causes.json',
     consoleToken: 'launch',
     manifests: [],
   })

@@ -1,0 +1,37 @@
+/** Warns about backends that are down behind a virtual server on this machine, because their items are missing. */
+import { isFields, listOf } from '../../../schemas/index.ts'
+import { isLoopbackHost } from '../../net/index.ts'
+
+const timeoutMs = 2_000
+
+/**
+ * Returns the summary from the server's `/status`, and one line per cause with its next step. Empty if no backend is
+ * down or the server has no status. Only asks servers on this machine, because others may not be Gatehouse.
+ */
+export async function downWarning(url: URL): Promise<readonly string[]> {
+  if (!isLoopbackHost(url.hostname)) return []
+  const status = await statusOf(url)
+  const { summary } = status
+  if (typeof summary !== 'string') return []
+  const groups = listOf(status['down']).filter(isFields)
+  return [
+    `Warning: ${summary}`,
+    ...groups.flatMap(({ backends, text, fix }) => [
+      `  ${listOf(backends).map(String).join(', ')}: ${String(text)}`,
+      `    Next step: ${String(fix)}`,
+    ]),
+  ]
+}
+
+async function statusOf(url: URL): Promise<Readonly<Record<string, unknown>>> {
+  try {
+    const response = await fetch(new URL('/status', url), {
+      redirect: 'error',
+      signal: AbortSignal.timeout(timeoutMs),
+    })
+    const body: unknown = response.ok ? await response.json() : undefined
+    return isFields(body) ? body : {}
+  } catch {
+    return {}
+  }
+}
