@@ -23,7 +23,7 @@ import {
   OAuthClientError,
   tokenRefusal,
 } from '../../oauth/index.ts'
-import type { ProxyLogin } from '../model/credential.ts'
+import type { OwnLogin } from './token-source.ts'
 import { detect } from './detect.ts'
 import { ExclusiveWork } from './file-lock.ts'
 import { locate, scopesOf } from './locate.ts'
@@ -56,7 +56,7 @@ const refusalPauseMs = 10_000
 const minBetweenLoginsMs = 60_000
 const longestTimerMs = 86_400_000
 
-export class TargetLogin implements ProxyLogin {
+export class TargetLogin implements OwnLogin {
   readonly #parts: LoginParts
   /** Name of the persisted login. */
   readonly #name: string
