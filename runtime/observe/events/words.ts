@@ -12,6 +12,10 @@ const wordTable: Readonly<Record<string, Words>> = {
     text: 'Authentication failed',
     fix: (backend) => `check outgoingAuth for ${backend}: the backend rejects the credential`,
   },
+  sign_in_required: {
+    text: 'Sign-in required',
+    fix: (backend) => `sign in to ${backend}: "gatehouse tools list" shows the address`,
+  },
   timeout: {
     text: 'Health check timed out',
     fix: (backend) =>

@@ -44,6 +44,11 @@ export interface SignInParts extends ClientParts {
   readonly notify: (line: string) => void
   /** Opens the browser. Resolves to false on failure. */
   readonly open: (url: string) => Promise<boolean>
+  /**
+   * Shows the login to the user, instead of `notify` and `open`. Each call to `enter` returns a URL that works in one
+   * browser, which alone can then complete the login.
+   */
+  readonly present?: ((enter: () => string) => void) | undefined
   /** True when the ID token is used later (token exchange) and must therefore be verified. */
   readonly needIdToken: boolean
 }
@@ -139,14 +144,17 @@ async function codeFlow(
   const { server, issuer, scopes, resource } = located
   const secrets = makeLoginSecrets()
   const openid = scopes.includes('openid')
-  await show(authorizationRequest(located, client, callback, parts, secrets).href, parts)
+  const request = authorizationRequest(located, client, callback, parts, secrets).href
+  if (parts.present) parts.present(() => callback.entrance(request))
+  else await show(request, parts)
   notify('Waiting for OAuth callback')
   const timeout = AbortSignal.timeout(settings.timeoutMs)
   const redirect = await callback
     .wait(secrets.state, AbortSignal.any([timeout, parts.signal]))
     .catch((error: unknown) => {
       if (!timeout.aborted || parts.signal.aborted) throw error
-      const detail = `the login was not completed within ${settings.timeoutMs / 1000}s (--remote-auth-timeout)`
+      const flag = parts.present ? '' : ' (--remote-auth-timeout)'
+      const detail = `the login was not completed within ${settings.timeoutMs / 1000}s${flag}`
       if (!candidate.hasFallback) throw new GatehouseError('BACKEND_AUTH_FAILED', { detail })
       // Many servers report a rejected client on a page that looks like any other page.
       giveUpClient(candidate, located, parts)

@@ -61,6 +61,8 @@ export class DevSession {
   readonly #options: SessionOptions
   readonly #addresses: Addresses
   readonly #consoleToken = randomBytes(32).toString('base64url')
+  /** Lets the user start logins at the backends of this session. */
+  readonly signInKey = randomBytes(32).toString('base64url')
   readonly #runners = new Map<string, ProcessRunner>()
   readonly #notRunnable = new Map<string, string>()
   readonly #names: RunningNames
@@ -73,7 +75,7 @@ export class DevSession {
     this.#options = options
     this.cluster = new LocalCluster(options.hooks, () => new Date())
     this.#addresses = new Addresses(options.port)
-    this.#names = new RunningNames(options.folder)
+    this.#names = new RunningNames(options.folder, this.signInKey)
     watchGroups()
     removeAbandoned()
   }
@@ -202,6 +204,7 @@ export class DevSession {
       pinFirst,
       baseEnv,
       consoleToken: this.#consoleToken,
+      signInKey: this.signInKey,
       manifests,
     }
     try {

@@ -11,6 +11,8 @@ import type { LocalObject } from '../manifests/objects.ts'
 export interface RunningServer {
   readonly name: string
   readonly url: string
+  /** Lets the user start logins at its backends. Undefined in a session of an older version. */
+  readonly signInKey?: string | undefined
 }
 
 interface Session {
@@ -31,10 +33,12 @@ interface Workload {
 /** Writes the file for one session, with the names and addresses of its ready servers. */
 export class RunningNames {
   readonly #folder: string
+  readonly #signInKey: string
   #written = ''
 
-  constructor(folder: string) {
+  constructor(folder: string, signInKey: string) {
     this.#folder = folder
+    this.#signInKey = signInKey
   }
 
   update(workloads: readonly Workload[]): void {
@@ -43,7 +47,7 @@ export class RunningNames {
         ? [{ name: parent.metadata.name, url: `http://127.0.0.1:${port}${pathOf(parent)}` }]
         : [],
     )
-    const text = JSON.stringify({ pid: process.pid, servers })
+    const text = JSON.stringify({ pid: process.pid, signInKey: this.#signInKey, servers })
     if (text === this.#written) return
     this.#written = text
     const path = join(this.#folder, fileName)
@@ -85,10 +89,14 @@ function serversIn(folder: string): readonly RunningServer[] {
   try {
     const content: unknown = JSON.parse(readFileSync(join(folder, fileName), 'utf8'))
     if (!isFields(content) || !Array.isArray(content['servers']) || !isRunning(content['pid'])) return []
-    return content['servers'].filter(
-      (one: unknown): one is RunningServer =>
-        isFields(one) && typeof one['name'] === 'string' && typeof one['url'] === 'string',
-    )
+    const key = content['signInKey']
+    const signInKey = typeof key === 'string' ? key : undefined
+    return content['servers']
+      .filter(
+        (one: unknown): one is RunningServer =>
+          isFields(one) && typeof one['name'] === 'string' && typeof one['url'] === 'string',
+      )
+      .map(({ name, url }) => ({ name, url, signInKey }))
   } catch {
     return []
   }

@@ -39,6 +39,7 @@ export function readableErrors(core: Pick<Core, 'retarget'>): Link {
       return isHeaderMismatch(outcome) ? await repeat(operation, target, next) : outcome
     } catch (error) {
       if (!isBackendError(error) || operation.context.signal.aborted) throw error
+      if (error.code === 'BACKEND_SIGN_IN_REQUIRED') throw error
       return toolErrorOutcome(error.message)
     }
   }

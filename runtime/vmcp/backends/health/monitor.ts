@@ -14,6 +14,7 @@ import { findAnswer } from '../transport/backend-answer.ts'
 import type { Clock } from '../../model/time/clock.ts'
 import {
   categoryOf,
+  isRejection,
   isResponse,
   isTimeout,
   isTransportFailure,
@@ -298,7 +299,7 @@ export class HealthMonitor {
       watch.breaker?.release()
       return
     }
-    const refused = error instanceof GatehouseError && error.code === 'BACKEND_AUTH_FAILED'
+    const refused = isRejection(error)
     if (refused && watch.subject.toleratesRejection) {
       this.#recordSuccess(watch, 0)
       return
@@ -308,7 +309,9 @@ export class HealthMonitor {
     // A check is not sent on behalf of a caller, so anyone who can read the status may see its explanation.
     const detail = findAnswer(error)?.text
     watch.lastError = { category: watch.lastErrorCategory, detail, at: this.#options.clock.now() }
-    if (watch.failures >= this.#options.settings.unhealthyThreshold)
+    // Only the user can sign in, so further checks would not help.
+    const isFinal = error instanceof GatehouseError && error.code === 'BACKEND_SIGN_IN_REQUIRED'
+    if (isFinal || watch.failures >= this.#options.settings.unhealthyThreshold)
       this.#setStatus(watch, refused ? 'unauthenticated' : 'unhealthy', error, detail)
     if (refused) watch.breaker?.release()
     else watch.breaker?.failure()

@@ -37,6 +37,7 @@ t.test('dev: the local command takes variables of the container, from Secrets as
     self: ['gatehouse'],
     baseEnv: {},
     consoleToken: 'launch',
+    signInKey: 'sign-in',
     manifests: [],
   })
   if (typeof plan === 'string') return t.fail(plan)

@@ -1,0 +1,28 @@
+/** What a login at a target needs, and the login that it waits for. */
+import type { TargetAddress } from '../../config/index.ts'
+import type { Dispatcher } from '../../net/index.ts'
+import type { Challenge } from '../../oauth/index.ts'
+import type { SignInParts } from './sign-in.ts'
+
+export interface LoginParts extends SignInParts {
+  readonly target: TargetAddress
+  /** Sends the requests that detect whether a login is required. Not used when the user starts logins. */
+  readonly dispatcher?: Dispatcher | undefined
+  /** Set when the user starts each login. Otherwise, a login starts as soon as the target requires it. */
+  readonly onDemand?: OnDemand | undefined
+}
+
+/** A login that waits for the user after the target has rejected a request. */
+export interface OnDemand {
+  /** Returns the address at which the user signs in. */
+  readonly address: () => string
+  /** Called when the login starts or stops waiting for the user, and when another token may give access to more. */
+  readonly onChange: () => void
+}
+
+/** The request that the target rejected, and the scopes to request; undefined scopes follow from the metadata. */
+export interface WantedLogin {
+  readonly url: string
+  readonly challenge: Challenge | undefined
+  readonly scopes?: readonly string[] | undefined
+}
