@@ -1,4 +1,5 @@
-/** What a login at a target needs, and the login that it waits for. */
+/** The parts of a login at a target, and the login that waits for the user. */
+import { GatehouseError } from '../../../schemas/index.ts'
 import type { TargetAddress } from '../../config/index.ts'
 import type { Dispatcher } from '../../net/index.ts'
 import type { Challenge } from '../../oauth/index.ts'
@@ -26,3 +27,16 @@ export interface WantedLogin {
   readonly challenge: Challenge | undefined
   readonly scopes?: readonly string[] | undefined
 }
+
+export function signInRequired(address: string): GatehouseError {
+  return new GatehouseError('BACKEND_SIGN_IN_REQUIRED', { detail: `sign in at ${address}, then try again` })
+}
+
+export const loginPauses = {
+  /** A token that is newer than this is not renewed again when the target rejects it. */
+  freshMs: 30_000,
+  /** Pause before the next request to the authorization server after a rejection that a retry would not change. */
+  refusedMs: 10_000,
+  /** Minimum time between logins that start because the target rejected the previous login. */
+  betweenMs: 60_000,
+} as const

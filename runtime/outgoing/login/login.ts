@@ -1,13 +1,12 @@
 /**
- * The proxy's own login at its target, over its whole lifetime. Detects that a login is needed, signs in, and renews
- * the token before it expires or when the target rejects it. Requests more scopes when the target asks for them, and
- * persists the login for the next start.
+ * A user's login at a target, over its whole lifetime. Detects that a login is needed, signs in, renews the token,
+ * requests more scopes when the target asks for them, and persists the login for the next start.
  *
  * Only one renewal or login runs at a time, and all callers wait for it. When a renewal fails temporarily, the token
  * stays in use until it expires. A rejected renewal ends the login, and the refresh token is not used again. Several
  * processes may share one persisted login: they renew it one at a time, and each adopts the renewals made by the other
- * processes. Interactive logins after the first are limited, so that a broken target cannot open browser windows
- * repeatedly. With `onDemand`, no login starts until the user asks for it.
+ * processes. Logins after the first are limited, so that a broken target cannot open browser windows repeatedly. With
+ * `onDemand`, no login starts until the user asks for it.
  * Source: docs/reference/specification/proxy-command.md#outgoing, "Outgoing"; MCP 2025-11-25 authorization ("Scope
  * Challenge Handling").
  */
@@ -18,7 +17,13 @@ import { aheadMs, BackgroundRenewal } from './background-renewal.ts'
 import { detect } from './detect.ts'
 import { ExclusiveWork } from './file-lock.ts'
 import { scopesOf } from './locate.ts'
-import type { LoginParts, OnDemand, WantedLogin } from './login-parts.ts'
+import {
+  type LoginParts,
+  loginPauses,
+  type OnDemand,
+  signInRequired,
+  type WantedLogin,
+} from './login-parts.ts'
 import { signInFor } from './new-login.ts'
 import {
   isDue,
@@ -27,7 +32,9 @@ import {
   laterState,
   type KeptLogin,
   marginMs,
+  findKeptLogin,
   persistedName,
+  persistedNames,
   unavailable,
   uriOf,
 } from './kept-login.ts'
@@ -35,15 +42,10 @@ import { configuredClient, renewedClient } from './registration.ts'
 import { renewTokens } from './sign-in.ts'
 import { StepUps } from './step-ups.ts'
 
-const freshMs = 30_000
-/** Pause before the next request to the authorization server after a rejection that a retry would not change. */
-const refusalPauseMs = 10_000
-const minBetweenLoginsMs = 60_000
-
 export class TargetLogin implements OwnLogin {
   readonly #parts: LoginParts
-  /** Name of the persisted login. */
-  readonly #name: string
+  /** Name of the persisted login, until it is found under another one. */
+  #name: string
   #session: KeptLogin | undefined
   /** The target requires no authentication. */
   #open = false
@@ -77,14 +79,14 @@ export class TargetLogin implements OwnLogin {
 
   async #start(): Promise<void> {
     const { settings, target, dispatcher, fetch, log, onDemand } = this.#parts
-    const persisted = this.#parts.persisted.read(this.#name)
+    const persisted = this.#findKept()
     if (onDemand || !dispatcher) {
       // A request renews the login if necessary.
-      if (isKeptLogin(persisted)) this.#take(persisted)
+      if (persisted) this.#take(persisted)
       else this.#open = true
       return
     }
-    if (isKeptLogin(persisted) && (await this.#reload(persisted))) return
+    if (persisted && (await this.#reload(persisted))) return
     const typed = settings.issuer !== undefined || settings.authorizeUrl !== undefined
     if (settings.required && typed)
       return this.#signInOnce({ url: `${target.origin}${target.path ?? '/mcp'}`, challenge: undefined })
@@ -94,6 +96,13 @@ export class TargetLogin implements OwnLogin {
       log.warn('the target does not respond; cannot detect yet whether it requires authentication')
     else log.info('the target requires no authentication')
     this.#open = true
+  }
+
+  #findKept(): KeptLogin | undefined {
+    const { persisted, target, settings } = this.#parts
+    const found = findKeptLogin(persisted, persistedNames(target, settings))
+    if (found) this.#name = found.name
+    return found?.login
   }
 
   /** Signs in, or adopts the login from another process that is signing in. */
@@ -125,9 +134,7 @@ export class TargetLogin implements OwnLogin {
     const isNew = this.#wanted === undefined
     this.#wanted = wanted
     if (isNew) onChange()
-    throw new GatehouseError('BACKEND_SIGN_IN_REQUIRED', {
-      detail: `sign in at ${address()}, then try again`,
-    })
+    throw signInRequired(address())
   }
 
   async #reload(persisted: KeptLogin): Promise<boolean> {
@@ -223,7 +230,7 @@ export class TargetLogin implements OwnLogin {
     if (status === 403) return this.#flights.once('step-up', () => this.#stepUp(challenge, url))
     if (!session && !this.#open && this.#failure) throw this.#failure
     // If the rejected token was just renewed, another renewal would not help.
-    const isFresh = this.#parts.now() - this.#renewedAt < freshMs
+    const isFresh = this.#parts.now() - this.#renewedAt < loginPauses.freshMs
     if (session?.tokens.refreshToken !== undefined && !isFresh)
       return this.#renewOnce(session, { isRefused: true })
     return this.#flights.once('login', () => this.#signInAgain(url, challenge))
@@ -258,7 +265,8 @@ export class TargetLogin implements OwnLogin {
 
   /** Adopts the login if another process has since renewed it. Returns true if so. */
   #takeNewer(session: KeptLogin | undefined): boolean {
-    const later = laterState(this.#parts.persisted.read(this.#name), session)
+    const found = this.#session ? this.#parts.persisted.read(this.#name) : this.#findKept()
+    const later = laterState(found, session)
     if (later) this.#take(later)
     return later !== undefined
   }
@@ -291,7 +299,7 @@ export class TargetLogin implements OwnLogin {
     if (isTemporary && !isRefused && !isOver(session, now())) return
     log.warn('renewing the access token failed', { err: error })
     const failure = unavailable('the token is temporarily unavailable', error)
-    if (!isTemporary) this.#refusal = { error: failure, untilMs: now() + refusalPauseMs }
+    if (!isTemporary) this.#refusal = { error: failure, untilMs: now() + loginPauses.refusedMs }
     throw failure
   }
 
@@ -320,15 +328,13 @@ export class TargetLogin implements OwnLogin {
   async #signInAgain(url: string, challenge: Challenge | undefined): Promise<void> {
     const { onDemand } = this.#parts
     if (onDemand) {
-      const previous = this.#session ?? this.#lost
-      if (!this.#takeNewer(previous)) this.#waitForUser({ url, challenge }, onDemand)
+      if (!this.#takeNewer(this.#session ?? this.#lost)) this.#waitForUser({ url, challenge }, onDemand)
       return
     }
     const now = this.#parts.now()
-    if (now - this.#againAt < minBetweenLoginsMs) {
-      throw (
-        this.#failure ?? new GatehouseError('BACKEND_AUTH_FAILED', { detail: 'the target rejects the login' })
-      )
+    if (now - this.#againAt < loginPauses.betweenMs) {
+      if (this.#failure) throw this.#failure
+      throw new GatehouseError('BACKEND_AUTH_FAILED', { detail: 'the target rejects the login' })
     }
     this.#againAt = now
     await this.#signIn({ url, challenge })

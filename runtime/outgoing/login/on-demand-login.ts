@@ -6,13 +6,14 @@
  * A login is required once the backend rejects a request with a Bearer challenge, or with a plain 401 when it publishes
  * a protected-resource document.
  */
+import type { GatehouseError } from '../../../schemas/index.ts'
 import { type OAuthSettings, parseTarget } from '../../config/index.ts'
 import type { Log } from '../../net/index.ts'
 import { discoverResource, findChallenge, OAuthClientError, parseChallenges } from '../../oauth/index.ts'
 import { setBearer, type OutgoingRequest } from '../strategy.ts'
 import { type LoginFetch, makeLoginFetch } from './fetches.ts'
 import { TargetLogin } from './login.ts'
-import type { OnDemand } from './login-parts.ts'
+import { type OnDemand, signInRequired } from './login-parts.ts'
 import { persistInDirectory, persistNothing } from './persisted.ts'
 
 export interface OnDemandLoginParts extends OnDemand {
@@ -92,6 +93,11 @@ export class OnDemandLogin {
   /** True while the user must sign in, for everything or for requests that need more scopes. */
   get isWaiting(): boolean {
     return this.#login?.isWaiting ?? false
+  }
+
+  /** Returns BACKEND_SIGN_IN_REQUIRED while the user must sign in. */
+  get signInError(): GatehouseError | undefined {
+    return this.isWaiting ? signInRequired(this.#parts.address()) : undefined
   }
 
   /** Adds the token, if there is one. Rejects with BACKEND_SIGN_IN_REQUIRED, or like `TargetLogin.token`. */

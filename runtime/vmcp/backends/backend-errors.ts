@@ -9,6 +9,15 @@ export function isBackendError(error: unknown): error is GatehouseError {
   )
 }
 
+/** Returns the error with the backend's name. */
+export function errorOfBackend(backend: string, error: GatehouseError): GatehouseError {
+  return new GatehouseError(error.code, {
+    detail: `backend ${backend}: ${error.message}`,
+    data: { backend },
+    cause: error.cause ?? error,
+  })
+}
+
 /** Errors that the caller can resolve by signing in again. */
 export const loginErrors: ReadonlySet<string> = new Set([
   'SUBJECT_REFUSED',

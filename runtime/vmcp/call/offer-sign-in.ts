@@ -12,6 +12,8 @@ import { type Outcome, toolErrorOutcome } from '../model/outcome.ts'
  */
 export function offerSignIn(signIns: Pick<SignIns, 'waitingAt' | 'withKey'>): Link {
   return async function offerSignIn(operation, next) {
+    // A list does not contain the backend's items.
+    if (operation.method.endsWith('/list')) return next(operation)
     try {
       return await next(operation)
     } catch (error) {

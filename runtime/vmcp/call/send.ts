@@ -135,8 +135,14 @@ export function send(core: Core): Perform {
 
 function backendOf({ members, leftOut }: CallParts, { entry: { backend: name } }: Target): Backend {
   const member = members.get(name)
-  if (!member?.backend.isAvailable)
-    throw unavailableError([name], { leftOut: leftOut.filter((one) => one === name) })
+  if (!member?.backend.isAvailable) {
+    const cause = member?.backend.signInError
+    throw unavailableError([name], {
+      leftOut: leftOut.filter((one) => one === name),
+      cause,
+      reason: cause?.message,
+    })
+  }
   return member.backend
 }
 

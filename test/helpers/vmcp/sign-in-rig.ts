@@ -7,11 +7,13 @@ import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
 import { createRemoteJWKSet, jwtVerify } from 'jose'
 import type { Test } from 'tap'
-import { parseTarget, userLogin } from '../../../runtime/config/index.ts'
+import { parseTarget, resolveProxyConfig, userLogin } from '../../../runtime/config/index.ts'
 import { type Log, silentLog } from '../../../runtime/net/index.ts'
 import { isKeptLogin, type KeptLogin, persistedName } from '../../../runtime/outgoing/login/kept-login.ts'
 import { persistInDirectory } from '../../../runtime/outgoing/login/persisted.ts'
+import { runProxy } from '../../../runtime/proxy/index.ts'
 import type { VmcpServer } from '../../../runtime/vmcp/index.ts'
+import { Browser } from '../authserver/cookie-browser.ts'
 import {
   startOidcProvider,
   type TestProvider,
@@ -107,7 +109,7 @@ export async function startProtectedServer(
       return
     }
     const mcp = mcpServer(claims?.subject ?? 'nobody')
-    const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined })
+    const transport = new StreamableHTTPServerTransport()
     await mcp.connect(transport as Parameters<McpServer['connect']>[0])
     await transport.handleRequest(req, res, body)
   }
@@ -145,17 +147,22 @@ export interface SignInServer {
   readonly kept: (target: string) => KeptLogin | undefined
 }
 
+export interface SignInServerOptions {
+  readonly log?: Log
+  readonly more?: Readonly<Record<string, unknown>>
+  readonly env?: Readonly<Record<string, string>>
+  /** '' turns logins off. */
+  readonly key?: string
+}
+
 /** Starts a virtual server as `gatehouse run` does. `stateDir` contains the persisted logins. */
 export async function startSignInServer(
   t: Pick<Test, 'teardown'>,
   backends: Readonly<Record<string, string>>,
   stateDir: string,
-  {
-    log = silentLog,
-    more = {},
-  }: { readonly log?: Log; readonly more?: Readonly<Record<string, unknown>> } = {},
+  { log = silentLog, more = {}, env: moreEnv, key = signInKey }: SignInServerOptions = {},
 ): Promise<SignInServer> {
-  const env = { GATEHOUSE_SIGN_IN_KEY: signInKey, GATEHOUSE_STATE_DIR: stateDir }
+  const env = { GATEHOUSE_SIGN_IN_KEY: key, GATEHOUSE_STATE_DIR: stateDir, ...moreEnv }
   const vmcp = await startTestVmcp(backends, more, { port: await freePort(), env, log })
   t.teardown(() => vmcp.close())
   const persisted = persistInDirectory(stateDir, undefined, silentLog)
@@ -188,5 +195,66 @@ export async function backendState(
     const found = status.backends.find((backend) => backend.name === name)
     if (found && isWanted(found)) return found
     await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}
+
+/** Revokes the persisted login's refresh token at the provider. */
+export async function revokeLogin(local: SignInServer, { url, idp }: ProtectedServer): Promise<void> {
+  const kept = local.kept(url)
+  const body = new URLSearchParams({
+    client_id: kept?.client.clientId ?? '',
+    token: kept?.tokens.refreshToken ?? '',
+  })
+  const response = await fetch(`${idp.issuer}/token/revocation`, { method: 'POST', body })
+  if (!response.ok || !kept) throw new Error(`the token was not revoked: ${response.status}`)
+}
+
+export interface LoginProxy {
+  /** Returns the response to a call of `whoami`. */
+  callWhoami(): Promise<string>
+  /** Number of logins that the user was asked for. */
+  logins(): number
+}
+
+/** Starts `gatehouse proxy --remote-auth` for a server, with the same persisted logins. Its user signs in at once. */
+export async function startLoginProxy(
+  t: Pick<Test, 'teardown'>,
+  target: string,
+  stateDir: string,
+): Promise<LoginProxy> {
+  const config = resolveProxyConfig(
+    'demo',
+    {
+      targetUri: new URL(target).origin,
+      remoteAuth: true,
+      remoteAuthCallbackPort: '0',
+      remoteAuthSkipBrowser: true,
+    },
+    { GATEHOUSE_STATE_DIR: stateDir },
+  )
+  let logins = 0
+  const proxy = await runProxy(config, {
+    log: silentLog,
+    notify(line) {
+      const url = /https?:\/\/\S+/.exec(line)?.[0]
+      if (url === undefined) return
+      logins++
+      void new Browser().open(url)
+    },
+  })
+  t.teardown(() => proxy.close())
+  await proxy.ready
+  return {
+    logins: () => logins,
+    async callWhoami() {
+      const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'whoami', arguments: {} } }
+      const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
+      const response = await fetch(`${proxy.url}/mcp`, {
+        method: 'POST',
+        headers,
+        body: JSON.stringify(call),
+      })
+      return response.text()
+    },
   }
 }

@@ -23,7 +23,7 @@ export interface ChannelTarget {
   /** Undefined if the backend requires no credentials. */
   readonly credentials: Credentials | undefined
   /** The user's login. Undefined if the configuration contains credentials, or if the server is not the user's own. */
-  readonly login?: Pick<OnDemandLogin, 'apply' | 'rejected'> | undefined
+  readonly login?: Pick<OnDemandLogin, 'apply' | 'rejected' | 'signInError'> | undefined
   /** Headers from the configuration. */
   readonly headers: Readonly<Record<string, string>>
   /** Limits for each request, from the configuration. */

@@ -1,31 +1,184 @@
 /** The user's login at a backend of a local virtual server, from the first start to a revoked refresh token. */
-import { statSync, readdirSync } from 'node:fs'
+import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import { ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js'
 import t from 'tap'
 import { Browser } from '../../../helpers/authserver/cookie-browser.ts'
 import { connect } from '../../../helpers/mcp/clients.ts'
-import { backendState, startProtectedServer, startSignInServer } from '../../../helpers/vmcp/sign-in-rig.ts'
+import { startFixture } from '../../../helpers/mcp/fixture-server/index.ts'
+import {
+  backendState,
+  type ProtectedServer,
+  revokeLogin,
+  type SignInServer,
+  startLoginProxy,
+  startProtectedServer,
+  startSignInServer,
+} from '../../../helpers/vmcp/sign-in-rig.ts'
 
 t.setTimeout(120_000)
 
+const isWaiting = ({ health, sign_in_url: url }: { health: string; sign_in_url?: string }) =>
+  health === 'unauthenticated' && url !== undefined
+const isHealthy = ({ health, sign_in_url: url }: { health: string; sign_in_url?: string }) =>
+  health === 'healthy' && url === undefined
+
+async function signIn(local: SignInServer): Promise<void> {
+  const page = await new Browser().open(local.address())
+  if (!page.text.includes('You are signed in')) throw new Error(page.text)
+}
+
+/** A client without URL elicitation. */
+async function plainClient(t: Pick<SubTest, 'teardown'>, local: SignInServer): Promise<Client> {
+  const client = new Client({ name: 'plain', version: '1' })
+  const transport = new StreamableHTTPClientTransport(new URL(local.url))
+  await client.connect(transport as Parameters<Client['connect']>[0])
+  t.teardown(() => client.close())
+  return client
+}
+
+await t.test('first start: the state, the login, and the tools without a restart', async (t) => {
+  const server = await startProtectedServer(t)
+  const open = await startFixture()
+  t.teardown(() => open.close())
+  const state = t.testdir({})
+  const local = await startSignInServer(t, { mail: server.url, other: open.url }, state)
+  t.match(await backendState(local, 'mail', isWaiting), {
+    sign_in_url: `${local.vmcp.origin}/sign-in/mail`,
+    last_error: { category: 'sign_in_required' },
+  })
+  await backendState(local, 'other', isHealthy)
+  const client = await plainClient(t, local)
+  const names = async (): Promise<string[]> => (await client.listTools()).tools.map(({ name }) => name)
+  const before = await names()
+  t.ok(before.includes('other_test_simple_text'), 'other backends work')
+  t.notOk(before.some((name) => name.startsWith('mail_')))
+  const changed = new Promise<void>((resolve) =>
+    client.setNotificationHandler(ToolListChangedNotificationSchema, async () => {
+      if ((await names()).includes('mail_whoami')) resolve()
+    }),
+  )
+  await signIn(local)
+  await backendState(local, 'mail', isHealthy)
+  await changed
+  t.match(await client.callTool({ name: 'mail_whoami' }), { content: [{ text: 'alice' }] })
+
+  await t.test('the login is stored as the proxy stores it, for the user alone', async (t) => {
+    t.ok(local.kept(server.url))
+    for (const file of readdirSync(state)) t.equal(statSync(join(state, file)).mode & 0o777, 0o600, file)
+    const proxy = await startLoginProxy(t, server.url, state)
+    t.match(await proxy.callWhoami(), /alice/)
+    t.equal(proxy.logins(), 0, 'the proxy does not ask the user again')
+  })
+})
+
+await t.test('a restart keeps the login', async (t) => {
+  const server = await startProtectedServer(t)
+  const state = t.testdir({})
+  const first = await startSignInServer(t, { mail: server.url }, state)
+  await backendState(first, 'mail', isWaiting)
+  await signIn(first)
+  await backendState(first, 'mail', isHealthy)
+  await first.vmcp.close()
+  const second = await startSignInServer(t, { mail: server.url }, state)
+  await backendState(second, 'mail', isHealthy)
+  const client = await connect('sdk1', second.url)
+  t.teardown(() => client.close())
+  t.equal(await client.callText('mail_whoami'), 'alice')
+})
+
+await t.test('a login by gatehouse proxy is used, also while the server runs', async (t) => {
+  const server = await startProtectedServer(t)
+  const state = t.testdir({})
+  const local = await startSignInServer(t, { mail: server.url }, state)
+  await backendState(local, 'mail', isWaiting)
+  const proxy = await startLoginProxy(t, server.url, state)
+  t.match(await proxy.callWhoami(), /alice/)
+  t.equal(proxy.logins(), 1)
+  await local.vmcp.view.recheck('mail')
+  await backendState(local, 'mail', isHealthy)
+})
+
+async function signedIn(t: SubTest, options?: Parameters<typeof startProtectedServer>[1]): Promise<Rig> {
+  const server = await startProtectedServer(t, options)
+  const local = await startSignInServer(t, { mail: server.url }, t.testdir({}))
+  await backendState(local, 'mail', isWaiting)
+  await signIn(local)
+  await backendState(local, 'mail', isHealthy)
+  const client = await connect('sdk1', local.url)
+  t.teardown(() => client.close())
+  t.equal(await client.callText('mail_whoami'), 'alice')
+  return { server, local, call: () => client.callText('mail_whoami') }
+}
+
+type SubTest = Pick<typeof t, 'teardown' | 'testdir' | 'equal'>
+
+interface Rig {
+  readonly server: ProtectedServer
+  readonly local: SignInServer
+  readonly call: () => Promise<string>
+}
+
+await t.test('an expired token is renewed before a call', async (t) => {
+  // A token with less than ten seconds left counts as expired.
+  const { server, call } = await signedIn(t, { accessTtl: 5 })
+  const before = server.tokenRequests()
+  t.equal(await call(), 'alice')
+  t.ok(server.tokenRequests() > before)
+})
+
+await t.test('a rejected token is renewed during the call', async (t) => {
+  const { server, call } = await signedIn(t)
+  const before = server.tokenRequests()
+  server.rejectTokens()
+  t.equal(await call(), 'alice')
+  t.equal(server.tokenRequests(), before + 1)
+})
+
 await t.test(
-  'a backend that requires a login: state, login, tools, restart, refresh, revocation',
+  'a revoked refresh token: the state returns, the call says so, and a new login works',
   async (t) => {
-    const server = await startProtectedServer(t)
-    const state = t.testdir({})
-    const local = await startSignInServer(t, { mail: server.url }, state)
-    const client = await connect('sdk1', local.url)
-    t.teardown(() => client.close())
-    const required = await backendState(local, 'mail', ({ health }) => health === 'unauthenticated')
-    t.match(required, {
-      sign_in_url: `${local.vmcp.origin}/sign-in/mail`,
-      last_error: { category: 'sign_in_required' },
-    })
-    console.error(await client.listTools().catch((e: unknown) => e))
-    const page = await new Browser().open(local.address())
-    t.match(page.text, /You are signed in/)
-    const healthy = await backendState(local, 'mail', ({ health }) => health === 'healthy')
-    t.notOk(healthy.sign_in_url)
-    t.equal(await client.callText('mail_whoami'), 'alice')
+    const { server, local } = await signedIn(t)
+    const client = await plainClient(t, local)
+    await client.listTools()
+    await revokeLogin(local, server)
+    server.rejectTokens()
+    const refused = await client.callTool({ name: 'mail_whoami' })
+    t.match(refused, { isError: true, content: [{ text: `sign in at ${local.vmcp.origin}/sign-in/mail` }] })
+    await backendState(local, 'mail', isWaiting)
+    t.equal(local.kept(server.url), undefined)
+    t.same((await client.listTools()).tools, [])
+    const again = await client.callTool({ name: 'mail_whoami' })
+    t.match(again, { isError: true, content: [{ text: `sign in at ${local.vmcp.origin}/sign-in/mail` }] })
+    await signIn(local)
+    await backendState(local, 'mail', isHealthy)
+    t.match(await client.callTool({ name: 'mail_whoami' }), { content: [{ text: 'alice' }] })
   },
 )
+
+await t.test('without the key in the environment, nothing changes', async (t) => {
+  const server = await startProtectedServer(t)
+  const local = await startSignInServer(t, { mail: server.url }, t.testdir({}), { key: '' })
+  const report = await backendState(local, 'mail', ({ health }) => health === 'unauthenticated')
+  t.match(report.last_error, { category: 'authentication_failed' })
+  t.equal(report.sign_in_url, undefined)
+  t.equal((await fetch(local.address())).status, 404)
+})
+
+await t.test('configured credentials are used instead of a login', async (t) => {
+  const server = await startProtectedServer(t)
+  const outgoingAuth = {
+    source: 'inline',
+    default: { type: 'bearer_token', bearerToken: { tokenEnv: 'TOKEN' } },
+  }
+  const local = await startSignInServer(t, { mail: server.url }, t.testdir({}), {
+    more: { outgoingAuth },
+    env: { TOKEN: 'wrong' },
+  })
+  await local.vmcp.view.recheck('mail')
+  const report = await backendState(local, 'mail', () => true)
+  t.equal(report.sign_in_url, undefined)
+  t.equal((await fetch(local.address())).status, 404)
+})
