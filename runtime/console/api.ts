@@ -139,6 +139,8 @@ export interface BackendView {
   readonly circuit?: { readonly state: string; readonly since?: string }
   readonly lastError?: { readonly category: string; readonly message: string; readonly at: string }
   readonly excluded?: readonly string[]
+  /** The address where the user must sign in. It contains the key. */
+  readonly signInUrl?: string
   readonly minutes: readonly Minute[]
 }
 

@@ -229,7 +229,6 @@ export class TargetLogin implements OwnLogin {
     if (session && usedToken !== undefined && session.tokens.accessToken !== usedToken) return
     if (status === 403) return this.#flights.once('step-up', () => this.#stepUp(challenge, url))
     if (!session && !this.#open && this.#failure) throw this.#failure
-    // If the rejected token was just renewed, another renewal would not help.
     const isFresh = this.#parts.now() - this.#renewedAt < loginPauses.freshMs
     if (session?.tokens.refreshToken !== undefined && !isFresh)
       return this.#renewOnce(session, { isRefused: true })

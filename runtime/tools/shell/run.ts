@@ -5,6 +5,7 @@
 import { GatehouseError, invalidConfig } from '../../../schemas/index.ts'
 import type { ProxyInput } from '../../config/index.ts'
 import { loginFailed } from '../../toolkit/targets/proxy-flags.ts'
+import { requiredSignIns } from '../../toolkit/targets/sign-ins.ts'
 import { stopSignal } from '../../toolkit/terminal/stop.ts'
 import { commandLog } from '../../toolkit/terminal/log.ts'
 import { exitCode, printError } from '../../toolkit/terminal/output.ts'
@@ -78,6 +79,9 @@ export async function runOperation(
     progress.clear()
     return reportFailure(error, stop.signal, log)
   } finally {
+    if (server.kind === 'url')
+      for (const { backend, url } of await requiredSignIns(server.url))
+        printError(`${oneLine(backend, 80)} requires a sign-in: open ${forTerminal(url)}`)
     log.flush()
   }
 }

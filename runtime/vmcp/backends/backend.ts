@@ -125,8 +125,8 @@ export class Backend {
 
   /** BACKEND_SIGN_IN_REQUIRED while the user must sign in. */
   get signInError(): GatehouseError | undefined {
-    const error = this.settings.target.login?.signInError
-    return error && errorOfBackend(this.name, error)
+    const { login } = this.settings.target
+    return login?.signInError && errorOfBackend(this.name, login.signInError)
   }
 
   #recordRevision(server: ServerInfo): ServerInfo {
@@ -283,8 +283,7 @@ export class Backend {
   }
 
   #nameBackend(error: unknown): Error {
-    if (!(error instanceof GatehouseError))
-      return error instanceof Error ? error : new Error('backend request failed')
+    if (!(error instanceof Error)) return new Error('backend request failed')
     return isBackendError(error) ? errorOfBackend(this.name, error) : error
   }
 

@@ -10,7 +10,7 @@ import { quantity } from '../../terminal/plain-text.ts'
 import type { WorkloadView } from '../session.ts'
 import type { ClientAddress } from './client-addresses.ts'
 
-export type ResourceState = 'ready' | 'starting' | 'failed' | 'not run' | 'unused'
+export type ResourceState = 'ready' | 'starting' | 'sign in' | 'failed' | 'not run' | 'unused'
 
 export interface ResourceRow {
   readonly id: string
@@ -165,6 +165,7 @@ function backendFinding(object: LocalObject, { addresses }: Shown): Finding | un
   if (object.kind === 'VirtualMCPServer' || object.kind === 'MCPGroup') return undefined
   for (const { name, backends } of addresses) {
     const backend = backends.find((candidate) => candidate.name === object.metadata.name)
+    if (backend?.signInUrl !== undefined) return { state: 'sign in', text: `open ${backend.signInUrl}` }
     if (!backend || serving.has(backend.health)) continue
     const why = backend.error ?? backend.health
     const hint = object.kind === 'MCPServer' ? logsHint(object) : ''

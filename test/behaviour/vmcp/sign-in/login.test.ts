@@ -16,7 +16,7 @@ import {
   startLoginProxy,
   startProtectedServer,
   startSignInServer,
-} from '../../../helpers/vmcp/sign-in-rig.ts'
+} from '../../../helpers/sign-in/rig.ts'
 
 t.setTimeout(120_000)
 

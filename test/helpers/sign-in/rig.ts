@@ -20,9 +20,9 @@ import {
   type TestProviderOptions,
 } from '../authserver/oidc-provider.ts'
 import { freePort } from '../gatehouse.ts'
-import { startTestVmcp } from './vmcp.ts'
+import { startTestVmcp } from '../vmcp/vmcp.ts'
 
-export const signInKey = 'planted-sign-in-key-planted-sign-in-key'
+const signInKey = 'planted-sign-in-key-planted-sign-in-key'
 
 export interface ProtectedServer {
   readonly url: string
