@@ -25,7 +25,8 @@ export async function requiredSignIns(server: URL): Promise<readonly RequiredSig
     return (Array.isArray(backends) ? backends : []).flatMap((backend: unknown) => {
       if (!isFields(backend)) return []
       const { name, sign_in_url: url } = backend
-      if (typeof name !== 'string' || typeof url !== 'string') return []
+      if (typeof name !== 'string' || typeof url !== 'string' || !url.startsWith(`${server.origin}/`))
+        return []
       return [{ backend: name, url: signInAddress(url, running.signInKey) }]
     })
   } catch {

@@ -24,7 +24,7 @@ export function offerSignIn(signIns: Pick<SignIns, 'waitingAt' | 'withKey'>): Li
       if (backends.length === 0) throw error
       if (operation.client.abilities.elicitationUrl)
         return elicitationOutcome(
-          isAnonymous(operation)
+          isUnauthenticated(operation)
             ? backends
             : backends.map(({ name, address }) => ({ name, address: signIns.withKey(address) })),
         )
@@ -47,8 +47,8 @@ function backendsOf(error: unknown): readonly string[] {
   return typeof backend === 'string' ? [backend] : []
 }
 
-function isAnonymous({ client: { caller } }: Operation): boolean {
-  return caller.issuer === localIssuer && caller.subject === 'anonymous'
+function isUnauthenticated({ client: { caller } }: Operation): boolean {
+  return caller.issuer === localIssuer
 }
 
 /** Source: MCP 2025-11-25, client/elicitation, "URL Elicitation Required Error". */

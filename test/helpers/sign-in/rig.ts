@@ -186,7 +186,7 @@ export interface BackendReport {
 
 /** Polls `/status` until the backend is in the wanted state. */
 export async function backendState(
-  { vmcp }: Pick<SignInServer, 'vmcp'>,
+  { vmcp }: { readonly vmcp: Pick<VmcpServer, 'origin'> },
   name: string,
   isWanted: (report: BackendReport) => boolean,
 ): Promise<BackendReport> {
