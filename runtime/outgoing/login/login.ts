@@ -342,10 +342,7 @@ export class TargetLogin implements OwnLogin {
   async #signIn(wanted: WantedLogin): Promise<void> {
     const skipped: string[] = []
     try {
-      const signedIn = await signInFor(wanted, this.#parts, skipped)
-      this.#open = false
-      this.#failure = undefined
-      this.#adopt(signedIn)
+      await signInFor(wanted, this.#parts, { skipped, adopt: (login) => this.#adopt(login) })
       this.#parts.log.info('signed in to the target')
     } catch (error) {
       throw this.#fail(['the login to the target failed', ...skipped].join('; '), error)
@@ -357,6 +354,8 @@ export class TargetLogin implements OwnLogin {
     // The clock may have been set back, but the later state must have the later time.
     const session = { ...signedIn, savedAtMs: Math.max(this.#parts.now(), before + 1) }
     this.#session = session
+    this.#open = false
+    this.#failure = undefined
     this.#refusal = undefined
     this.#parts.persisted.write(this.#name, session)
     this.#schedule()

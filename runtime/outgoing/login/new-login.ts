@@ -10,8 +10,8 @@ import { signIn } from './sign-in.ts'
 export async function signInFor(
   { url, challenge, scopes }: WantedLogin,
   parts: LoginParts,
-  skipped: string[],
-): Promise<KeptLogin> {
+  { skipped, adopt }: { readonly skipped: string[]; readonly adopt: (login: KeptLogin) => void },
+): Promise<void> {
   const { settings, target, fetch, signal } = parts
   const found = await locate({
     settings,
@@ -24,5 +24,5 @@ export async function signInFor(
     onSkipped: (where, reason) => void skipped.push(`${reason} at ${where}`),
   })
   const located = scopes === undefined ? found : { ...found, scopes: [...new Set(scopes)] }
-  return { located, ...(await signIn(located, parts)) }
+  await signIn(located, parts, (login) => adopt({ located, ...login }))
 }

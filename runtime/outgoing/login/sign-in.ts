@@ -58,10 +58,14 @@ export interface SignedInLogin extends LoginClient {
 }
 
 /**
- * Rejects with OAuthClientError, or with GatehouseError BACKEND_AUTH_FAILED or INVALID_CONFIG, or with the signal's
- * reason.
+ * Calls `adopt` with the login before the browser shows that the user is signed in. Rejects with OAuthClientError, or
+ * with GatehouseError BACKEND_AUTH_FAILED or INVALID_CONFIG, or with the signal's reason.
  */
-export async function signIn(located: Located, parts: SignInParts): Promise<SignedInLogin> {
+export async function signIn(
+  located: Located,
+  parts: SignInParts,
+  adopt: (login: SignedInLogin) => void,
+): Promise<void> {
   const callback = await openPort(parts)
   try {
     for await (const candidate of clientCandidates(located, callback.redirectUri, parts)) {
@@ -75,7 +79,9 @@ export async function signIn(located: Located, parts: SignInParts): Promise<Sign
         continue
       }
       try {
-        return { ...client, tokens: await codeFlow(located, candidate, callback, parts) }
+        return await codeFlow({ located, candidate, callback, parts }, (tokens) =>
+          adopt({ ...client, tokens }),
+        )
       } catch (error) {
         if (!hasFallback || !refusesClientAtLogin(error)) throw error
         next()
@@ -133,12 +139,17 @@ async function openPort({ settings, log, notify }: SignInParts): Promise<Callbac
   }
 }
 
+interface CodeFlow {
+  readonly located: Located
+  readonly candidate: ClientCandidate
+  readonly callback: Callback
+  readonly parts: SignInParts
+}
+
 async function codeFlow(
-  located: Located,
-  candidate: ClientCandidate,
-  callback: Callback,
-  parts: SignInParts,
-): Promise<TokenSet> {
+  { located, candidate, callback, parts }: CodeFlow,
+  adopt: (tokens: TokenSet) => void,
+): Promise<void> {
   const { settings, notify } = parts
   const { client } = candidate
   const { server, issuer, scopes, resource } = located
@@ -181,8 +192,8 @@ async function codeFlow(
     })
     if (parts.needIdToken)
       await checkIdToken(tokens, located, client, openid ? secrets.nonce : undefined, parts)
+    adopt(tokens)
     ok = true
-    return tokens
   } catch (error) {
     // Do not retry a registration that the server no longer knows.
     if (tokenRefusal(error) === 'client') giveUpClient(candidate, located, parts)

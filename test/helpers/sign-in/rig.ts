@@ -33,6 +33,8 @@ export interface ProtectedServer {
   rejectTokens(): void
   /** Replaces the members of the protected-resource document. */
   document: Readonly<Record<string, unknown>>
+  /** False: a rejection is a plain 401. */
+  challenges: boolean
   /** True: requests need no token, except calls of `whoami`. */
   listsAreOpen: boolean
 }
@@ -77,6 +79,7 @@ export async function startProtectedServer(
       for (const token of accepted) rejected.add(token)
     },
     document: {},
+    challenges: true,
     listsAreOpen: false,
   }
   t.teardown(async () => {
@@ -100,7 +103,7 @@ export async function startProtectedServer(
     const claims = await claimsOf(req.headers.authorization)
     const isOpen = server.listsAreOpen && !text.includes('"tools/call"')
     if (!claims && !isOpen) {
-      res.writeHead(401, { 'www-authenticate': `Bearer ${metadata}` }).end()
+      res.writeHead(401, server.challenges ? { 'www-authenticate': `Bearer ${metadata}` } : {}).end()
       return
     }
     if (text.includes('"name":"write"') && !claims?.scopes.includes('write')) {

@@ -11,6 +11,7 @@ import { startFixture } from '../../../helpers/mcp/fixture-server/index.ts'
 import {
   backendState,
   type ProtectedServer,
+  type ProtectedServerOptions,
   revokeLogin,
   type SignInServer,
   startLoginProxy,
@@ -181,4 +182,119 @@ await t.test('configured credentials are used instead of a login', async (t) => 
   const report = await backendState(local, 'mail', () => true)
   t.equal(report.sign_in_url, undefined)
   t.equal((await fetch(local.address())).status, 404)
+})
+
+await t.test(
+  'only a call needs the login: the tools are listed, and the call names the address',
+  async (t) => {
+    const server = await startProtectedServer(t)
+    server.listsAreOpen = true
+    const local = await startSignInServer(t, { mail: server.url }, t.testdir({}))
+    await backendState(local, 'mail', isHealthy)
+    const client = await plainClient(t, local)
+    t.equal((await client.listTools()).tools.length, 2)
+    const refused = await client.callTool({ name: 'mail_whoami' })
+    t.match(refused, { isError: true, content: [{ text: `sign in at ${local.vmcp.origin}/sign-in/mail` }] })
+    await backendState(
+      local,
+      'mail',
+      ({ health, sign_in_url: url }) => health === 'healthy' && url !== undefined,
+    )
+    await signIn(local)
+    t.match(await client.callTool({ name: 'mail_whoami' }), { content: [{ text: 'alice' }] })
+  },
+)
+
+await t.test(
+  'a call that needs more scopes: other calls work, and the next login requests them',
+  async (t) => {
+    const { local, call } = await signedIn(t)
+    const client = await plainClient(t, local)
+    const refused = await client.callTool({ name: 'mail_write' })
+    t.match(refused, { isError: true, content: [{ text: `sign in at ${local.vmcp.origin}/sign-in/mail` }] })
+    t.equal(await call(), 'alice')
+    await backendState(
+      local,
+      'mail',
+      ({ health, sign_in_url: url }) => health === 'healthy' && url !== undefined,
+    )
+    await signIn(local)
+    await backendState(local, 'mail', isHealthy)
+    t.match(await client.callTool({ name: 'mail_write' }), { content: [{ text: 'written' }] })
+  },
+)
+
+await t.test(
+  'a plain 401 requires a login only if the backend publishes its authorization server',
+  async (t) => {
+    const [server, other] = [await startProtectedServer(t), await startProtectedServer(t)]
+    server.challenges = false
+    other.challenges = false
+    other.document = { authorization_servers: [] }
+    const local = await startSignInServer(t, { mail: server.url, other: other.url }, t.testdir({}))
+    await backendState(local, 'mail', isWaiting)
+    await signIn(local)
+    await backendState(local, 'mail', isHealthy)
+    const report = await backendState(local, 'other', ({ health }) => health === 'unauthenticated')
+    t.match(report.last_error, { category: 'authentication_failed' })
+    t.equal(report.sign_in_url, undefined)
+  },
+)
+
+await t.test(
+  'with partialFailureMode fail, a backend that waits for its user does not fail the others',
+  async (t) => {
+    const server = await startProtectedServer(t)
+    const open = await startFixture()
+    t.teardown(() => open.close())
+    const operational = { failureHandling: { partialFailureMode: 'fail' } }
+    const backends = { mail: server.url, other: open.url }
+    const local = await startSignInServer(t, backends, t.testdir({}), { more: { operational } })
+    await backendState(local, 'mail', isWaiting)
+    await backendState(local, 'other', isHealthy)
+    const client = await plainClient(t, local)
+    t.ok((await client.listTools()).tools.some(({ name }) => name === 'other_test_simple_text'))
+  },
+)
+
+await t.test('a provider that is down during a renewal does not end the login', async (t) => {
+  let isDown = false
+  const intercept: ProtectedServerOptions['intercept'] = (_req, res) => {
+    if (isDown) res.destroy()
+    return isDown
+  }
+  const { server, local, call } = await signedIn(t, { intercept })
+  isDown = true
+  server.rejectTokens()
+  t.match(await call(), /^!.*temporarily unavailable/)
+  t.ok(local.kept(server.url))
+  t.equal((await backendState(local, 'mail', () => true)).sign_in_url, undefined)
+  isDown = false
+  t.equal(await call(), 'alice')
+})
+
+await t.test('a stateless client with URL elicitation is asked to open the address', async (t) => {
+  const server = await startProtectedServer(t)
+  const local = await startSignInServer(t, { mail: server.url }, t.testdir({}))
+  await backendState(local, 'mail', isWaiting)
+  const meta = {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientInfo': { name: 'c', version: '1' },
+    'io.modelcontextprotocol/clientCapabilities': { elicitation: { url: {} } },
+  }
+  const params = { name: 'mail_whoami', arguments: {}, _meta: meta }
+  const response = await fetch(local.url, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': '2026-07-28',
+      'mcp-method': 'tools/call',
+      'mcp-name': 'mail_whoami',
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }),
+  })
+  const text = await response.text()
+  t.match(text, '"resultType":"input_required"')
+  t.match(text, `"url":"${local.vmcp.origin}/sign-in/mail"`)
 })
