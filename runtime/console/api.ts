@@ -139,7 +139,6 @@ export interface BackendView {
   readonly circuit?: { readonly state: string; readonly since?: string }
   readonly lastError?: { readonly category: string; readonly message: string; readonly at: string }
   readonly excluded?: readonly string[]
-  /** The address where the user must sign in. It contains the key. */
   readonly signInUrl?: string
   readonly minutes: readonly Minute[]
 }
@@ -387,7 +386,6 @@ export interface Answers {
   readonly 'calls/{}': CallView
   readonly 'calls/{}/payload': PayloadView
   readonly sessions: ListPage<ListedSession>
-  /** DELETE; no content. */
   readonly 'sessions/{}': undefined
   readonly policies: Policies
   readonly 'policies/explain': ExplainResponse
