@@ -113,7 +113,7 @@ export async function startProtectedServer(
     }
     const mcp = mcpServer(claims?.subject ?? 'nobody')
     const transport = new StreamableHTTPServerTransport()
-    await mcp.connect(transport as Parameters<McpServer['connect']>[0])
+    await mcp.connect(transport)
     await transport.handleRequest(req, res, body)
   }
 

@@ -268,7 +268,7 @@ async function elicited(
 ): Promise<readonly string[]> {
   const client = new Client({ name: 'c', version: '1' }, { capabilities: { elicitation: { url: {} } } })
   const transport = new StreamableHTTPClientTransport(new URL(local.url), { requestInit: { headers } })
-  await client.connect(transport as Parameters<Client['connect']>[0])
+  await client.connect(transport)
   t.teardown(() => client.close())
   try {
     await client.callTool({ name: 'mail_whoami' })

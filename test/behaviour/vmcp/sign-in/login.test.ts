@@ -35,7 +35,7 @@ async function signIn(local: SignInServer): Promise<void> {
 async function plainClient(t: Pick<SubTest, 'teardown'>, local: SignInServer): Promise<Client> {
   const client = new Client({ name: 'plain', version: '1' })
   const transport = new StreamableHTTPClientTransport(new URL(local.url))
-  await client.connect(transport as Parameters<Client['connect']>[0])
+  await client.connect(transport)
   t.teardown(() => client.close())
   return client
 }
