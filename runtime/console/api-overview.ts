@@ -95,5 +95,6 @@ export interface BackendView {
     readonly at: string
   }
   readonly excluded?: readonly string[]
+  readonly signInUrl?: string
   readonly minutes: readonly Minute[]
 }

@@ -312,7 +312,6 @@ export interface Answers {
   readonly 'calls/{}': CallView
   readonly 'calls/{}/payload': PayloadView
   readonly sessions: ListPage<ListedSession>
-  /** DELETE; no content. */
   readonly 'sessions/{}': undefined
   readonly policies: Policies
   readonly 'policies/explain': ExplainResponse

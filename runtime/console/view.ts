@@ -63,6 +63,8 @@ export interface ConsoleView {
   readonly server: string
   /** Includes excluded backends; sorted by name. */
   backends(): readonly ConsoleBackend[]
+  /** Returns the address where the user must sign in to a backend, with the key. Undefined if no sign-in is required. */
+  signInUrl?(backend: string): string | undefined
   /** Current problems, oldest first. */
   problems(): readonly OpenProblem[]
   /** Individual failures in the last hour, newest first. */

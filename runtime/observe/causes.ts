@@ -32,6 +32,11 @@ const causeTable: Readonly<Record<string, CauseWords>> = {
     label: 'rejecting the credential',
     fix: (backend) => `check outgoingAuth for ${backend}: the backend rejects the credential`,
   },
+  sign_in_required: {
+    text: 'Sign-in required',
+    label: 'waiting for a sign-in',
+    fix: (backend) => `sign in to ${backend}: "gatehouse tools list" shows the address`,
+  },
   timeout: {
     text: 'Health check timed out',
     label: 'not responding',

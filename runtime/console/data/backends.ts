@@ -13,9 +13,10 @@ export async function backendRows(
   const counts = new Map<string, number>()
   for (const { backend, hidden } of await view.tools(visitor.caller))
     if (hidden === undefined) counts.set(backend, (counts.get(backend) ?? 0) + 1)
-  return view
-    .backends()
-    .map((facts) => backendRow(facts, counts.get(facts.name) ?? 0, recorder.series.minutes(facts.name)))
+  return view.backends().map((facts) => ({
+    ...backendRow(facts, counts.get(facts.name) ?? 0, recorder.series.minutes(facts.name)),
+    ...given('signInUrl', view.signInUrl?.(facts.name)),
+  }))
 }
 
 function backendRow(facts: ConsoleBackend, tools: number, minutes: BackendView['minutes']): BackendView {

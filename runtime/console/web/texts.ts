@@ -469,6 +469,7 @@ export const texts = {
     excluded: 'Excluded because',
     itsCalls: 'Calls',
     itsTools: 'Tools',
+    signIn: (name: string) => `Sign in to ${name}`,
     recheck: 'Check now',
     rechecked: 'Checked',
     noMinutes: 'No calls and no health problems in these minutes.',

@@ -2,7 +2,7 @@
 import type { Authenticator, EmbeddedAuthServer } from '../../incoming/index.ts'
 import type { ConnectionSource, Log } from '../../net/index.ts'
 import type { Events } from '../../observe/index.ts'
-import type { TokenSource } from '../model/credential.ts'
+import type { TokenSource } from '../../outgoing/index.ts'
 import type { RequestObserver } from '../server/request-log.ts'
 import type { ProxyAddress } from '../server/server.ts'
 import type { SharedSessions } from '../session/sessions.ts'

@@ -28,7 +28,8 @@ import {
   repeatedSingleton,
 } from '../../net/index.ts'
 import { makeRecover } from './refusals.ts'
-import type { TargetCredential, TokenSource } from '../model/credential.ts'
+import type { TokenSource } from '../../outgoing/index.ts'
+import type { TargetCredential } from '../model/credential.ts'
 import { ProxyExchange, type Upgrade } from '../model/exchange.ts'
 import { makeForwarder } from '../forward/forwarder.ts'
 import { checkBody, makeSessionGate, refuseStatelessMethod } from './protocol-check.ts'

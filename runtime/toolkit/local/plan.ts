@@ -7,7 +7,7 @@
  */
 import { join } from 'node:path'
 import { hashOf, localCommandAnnotation } from '../../../schemas/index.ts'
-import { vmcpEnvironment } from '../../config/index.ts'
+import { environment, userLoginVariables, vmcpEnvironment } from '../../config/index.ts'
 import type { LocalObject } from '../manifests/objects.ts'
 import type { Addresses } from './addresses.ts'
 import { splitCommand } from './command-line.ts'
@@ -50,6 +50,8 @@ export interface PlanContext {
   readonly causesFile: string
   /** Token that grants access to this session's consoles. */
   readonly consoleToken: string
+  /** Key that lets the user start logins at this session's backends. */
+  readonly signInKey: string
   /** Files and folders of the manifests, as absolute paths. Empty when approvals cannot be written to files. */
   readonly manifests: readonly string[]
 }
@@ -88,7 +90,13 @@ export async function planOf(
   )
   const plan = {
     ...command,
-    env: { ...context.baseEnv, ...env, ...console?.env, PORT: String(port) },
+    env: {
+      ...context.baseEnv,
+      ...env,
+      ...console?.env,
+      ...loginsOf(parent, container, context),
+      PORT: String(port),
+    },
     consoleUrl: console?.url,
     port,
     secrets,
@@ -117,6 +125,21 @@ async function consoleOf(
       [vmcpEnvironment.localCauses]: causesFile,
     },
   }
+}
+
+/** Lets the user sign in to a virtual server's backends. The logins are the ones that `gatehouse proxy` stores. */
+function loginsOf(
+  parent: LocalObject,
+  { image }: LocalContainer,
+  { runtimeImage, signInKey }: PlanContext,
+): Readonly<Record<string, string>> {
+  if (parent.kind !== 'VirtualMCPServer' || image !== runtimeImage) return {}
+  const env = environment()
+  const own = userLoginVariables.flatMap((name) => {
+    const value = env[name]
+    return value === undefined ? [] : [[name, value]]
+  })
+  return { ...Object.fromEntries(own), [vmcpEnvironment.signInKey]: signInKey }
 }
 
 function commandOf(

@@ -73,6 +73,8 @@ export class DevSession {
   readonly #options: SessionOptions
   readonly #addresses: Addresses
   readonly #consoleToken = randomBytes(32).toString('base64url')
+  /** Lets the user start logins at the backends of this session. */
+  readonly signInKey = randomBytes(32).toString('base64url')
   readonly #runners = new Map<string, ProcessRunner>()
   readonly #notRunnable = new Map<string, string>()
   readonly #names: RunningNames
@@ -88,7 +90,7 @@ export class DevSession {
     this.#options = options
     this.cluster = new LocalCluster(options.hooks, () => new Date())
     this.#addresses = new Addresses(options.port)
-    this.#names = new RunningNames(options.folder)
+    this.#names = new RunningNames(options.folder, this.signInKey)
     this.#packages = new PackageFetcher(options.onProgress ?? printError)
     // A stdio server's state changes with its sessions, which cause no step.
     this.#causesTimer = setInterval(() => this.#updateCauses(), causesMs).unref()
@@ -236,6 +238,7 @@ export class DevSession {
       pinFirst,
       baseEnv,
       consoleToken: this.#consoleToken,
+      signInKey: this.signInKey,
       manifests,
     }
     try {

@@ -5,22 +5,35 @@ import { isLoopbackHost } from '../../net/index.ts'
 const timeoutMs = 2_000
 
 /**
- * Returns the summary from the server's `/status`, and one line per cause with its next step. Empty if no backend is
- * down or the server has no status. Only asks servers on this machine, because others may not be Gatehouse.
+ * Returns the summary from the server's `/status`, and one line per cause with its next step, without the backends in
+ * `except`. Empty if no other backend is down or the server has no status. Only asks servers on this machine, because
+ * others may not be Gatehouse.
  */
-export async function downWarning(url: URL): Promise<readonly string[]> {
+export async function downWarning(url: URL, except: ReadonlySet<string>): Promise<readonly string[]> {
   if (!isLoopbackHost(url.hostname)) return []
   const status = await statusOf(url)
   const { summary } = status
   if (typeof summary !== 'string') return []
-  const groups = listOf(status['down']).filter(isFields)
+  const groups = listOf(status['down'])
+    .filter(isFields)
+    .map(({ backends, text, fix }) => ({
+      text,
+      fix,
+      names: namesIn(backends).filter((name) => !except.has(name)),
+    }))
+    .filter(({ names }) => names.length > 0)
+  if (groups.length === 0) return []
   return [
     `Warning: ${summary}`,
-    ...groups.flatMap(({ backends, text, fix }) => [
-      `  ${listOf(backends).map(String).join(', ')}: ${String(text)}`,
+    ...groups.flatMap(({ names, text, fix }) => [
+      `  ${names.join(', ')}: ${String(text)}`,
       `    Next step: ${String(fix)}`,
     ]),
   ]
+}
+
+function namesIn(backends: unknown): readonly string[] {
+  return listOf(backends).map(String)
 }
 
 async function statusOf(url: URL): Promise<Readonly<Record<string, unknown>>> {

@@ -19,6 +19,8 @@ export interface RunningServer {
   readonly failure?: { readonly text: string; readonly fix: string }
   /** Process of the session that runs the server. */
   readonly session: number
+  /** Lets the user start logins at its backends. Undefined in a session of an older version. */
+  readonly signInKey?: string | undefined
 }
 
 interface Session {
@@ -42,10 +44,12 @@ interface Workload {
 /** Writes the file for one session, with the names and addresses of its servers. The ready ones come first. */
 export class RunningNames {
   readonly #folder: string
+  readonly #signInKey: string
   #written = ''
 
-  constructor(folder: string) {
+  constructor(folder: string, signInKey: string) {
     this.#folder = folder
+    this.#signInKey = signInKey
   }
 
   update(workloads: readonly Workload[]): void {
@@ -53,7 +57,7 @@ export class RunningNames {
       workload.port === undefined ? [] : [serverOf(workload, workloads)],
     )
     const servers = open.toSorted((a, b) => Number(b.ready) - Number(a.ready))
-    const text = JSON.stringify({ pid: process.pid, servers })
+    const text = JSON.stringify({ pid: process.pid, signInKey: this.#signInKey, servers })
     if (text === this.#written) return
     this.#written = text
     const path = join(this.#folder, fileName)
@@ -121,10 +125,11 @@ function serversIn(folder: string): readonly RunningServer[] {
   try {
     const content: unknown = JSON.parse(readFileSync(join(folder, fileName), 'utf8'))
     if (!isFields(content) || !Array.isArray(content['servers']) || !isRunning(content['pid'])) return []
-    const session = content['pid']
+    const { pid, signInKey: key } = content
+    const signInKey = typeof key === 'string' ? key : undefined
     return content['servers'].flatMap((one: unknown) =>
       isFields(one) && typeof one['name'] === 'string' && typeof one['url'] === 'string'
-        ? [{ ...(one as unknown as Omit<RunningServer, 'session'>), session: session as number }]
+        ? [{ ...(one as unknown as RunningServer), session: pid as number, signInKey }]
         : [],
     )
   } catch {

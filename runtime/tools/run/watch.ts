@@ -97,9 +97,11 @@ class Watch {
     const [address] = await clientAddressesOf(this.#session, undefined)
     if (signal.aborted) return { state: 'stopped' }
     const health = new Map(address?.backends.map((backend) => [backend.name, backend.health]))
+    const signIns = new Map(address?.backends.map((backend) => [backend.name, backend.signInUrl]))
     const absent = names.filter((name) => !serving.has(health.get(name) ?? ''))
-    const lost = absent.flatMap((name) => lostOf(name, this.#session, health.get(name)) ?? [])
-    this.#hasAnswered ||= absent.length < names.length
+    const isLost = (name: string): boolean => signIns.get(name) === undefined
+    const lost = absent.filter(isLost).flatMap((name) => lostOf(name, this.#session, health.get(name)) ?? [])
+    this.#hasAnswered ||= absent.length < names.length || !absent.every(isLost)
     const elapsed = performance.now() - this.#since
     if (!this.#hasAnswered && (lost.length === names.length || elapsed > timeoutMs)) {
       const silent = absent.filter((name) => !lost.some((server) => server.name === name))
@@ -109,7 +111,10 @@ class Watch {
       const isSettled = absent.every((name) => silentStates.has(health.get(name) ?? '') || isIn(lost, name))
       if (isSettled || this.#isWaitOver()) await this.#reportAddress(address.url)
     }
-    for (const name of names) this.#reportState(name, { isAbsent: absent.includes(name), lost, elapsed })
+    for (const name of names) {
+      const signInUrl = signIns.get(name)
+      this.#reportState(name, { isAbsent: absent.includes(name), lost, elapsed, signInUrl })
+    }
     this.#reportSummary(address?.summary)
     if (absent.length === 0 && !this.isComplete) {
       this.isComplete = true
@@ -143,7 +148,7 @@ class Watch {
     await this.#options.onAddress(url)
   }
 
-  #reportState(name: string, state: { isAbsent: boolean; lost: readonly Missing[]; elapsed: number }): void {
+  #reportState(name: string, state: ReportedState): void {
     const seen = this.#seen.get(name) ?? { answered: false, restarts: 0 }
     this.#seen.set(name, seen)
     const missing = state.lost.find((server) => server.name === name)
@@ -156,7 +161,8 @@ class Watch {
     const sentence = sentenceOf(seen, missing, { ...state, seconds, refusal: view?.refusal })
     if (sentence === undefined || sentence === seen.reported) return
     // The first answer after a quick start needs no line.
-    const isNews = seen.reported !== undefined || state.isAbsent || this.#isReported
+    const isNews =
+      seen.reported !== undefined || state.isAbsent || this.#isReported || state.signInUrl !== undefined
     seen.reported = sentence
     seen.answered ||= !state.isAbsent
     if (missing) this.#options.onMissing(missing)
@@ -190,9 +196,15 @@ class Watch {
   }
 }
 
-interface ServerState {
+interface ReportedState {
   readonly isAbsent: boolean
+  readonly lost: readonly Missing[]
   readonly elapsed: number
+  /** The address where the user must sign in. */
+  readonly signInUrl: string | undefined
+}
+
+interface ServerState extends Pick<ReportedState, 'isAbsent' | 'elapsed' | 'signInUrl'> {
   /** Seconds since the server's start, rounded; 0 if it is not starting. */
   readonly seconds: number
   readonly refusal: string | undefined
@@ -201,9 +213,10 @@ interface ServerState {
 function sentenceOf(
   { answered, reported }: ServerHistory,
   missing: Missing | undefined,
-  { isAbsent, elapsed, seconds, refusal }: ServerState,
+  { isAbsent, elapsed, seconds, refusal, signInUrl }: ServerState,
 ): string | undefined {
   if (missing) return missing.why
+  if (signInUrl !== undefined) return `requires a sign-in: open ${signInUrl}`
   if (!isAbsent) return 'responding'
   if (refusal !== undefined) return `rejects new sessions: ${oneLine(refusal)}`
   if (answered) return 'no longer responding'

@@ -8,6 +8,7 @@ import { downWarning } from '../../toolkit/targets/down.ts'
 import { loginFailed } from '../../toolkit/targets/proxy-flags.ts'
 import { urlOfTarget } from '../../toolkit/targets/resolve.ts'
 import { runningHint } from '../../toolkit/targets/running.ts'
+import { requiredSignIns } from '../../toolkit/targets/sign-ins.ts'
 import { stopSignal } from '../../toolkit/terminal/stop.ts'
 import { commandLog } from '../../toolkit/terminal/log.ts'
 import { exitCode, printError } from '../../toolkit/terminal/output.ts'
@@ -82,10 +83,18 @@ export async function runOperation(
     return reportFailure(error, stop.signal, log)
   } finally {
     // The operation can fail, or its result can be incomplete, because backends are down.
-    for (const line of server.kind === 'url' ? await downWarning(server.url) : [])
-      printError(forTerminal(line))
+    if (server.kind === 'url') await warnAbout(server.url)
     log.flush()
   }
+}
+
+/** Prints the sign-ins that the server requires, and the other causes why its backends are down. */
+async function warnAbout(server: URL): Promise<void> {
+  const signIns = await requiredSignIns(server)
+  for (const { backend, url } of signIns)
+    printError(`${oneLine(backend, 80)} requires a sign-in: open ${forTerminal(url)}`)
+  for (const line of await downWarning(server, new Set(signIns.map(({ backend }) => backend))))
+    printError(forTerminal(line))
 }
 
 /** Levels that are printed only with --verbose. */

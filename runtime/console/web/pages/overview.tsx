@@ -123,10 +123,15 @@ function Backends({
       key: 'state',
       phone: 'first',
       label: texts.overview.state,
-      cell: ({ health, since }) => (
+      cell: ({ name, health, since, signInUrl }) => (
         <>
           <HealthMark health={health} />
           {since === undefined ? undefined : <span class="soft"> {texts.overview.forTime(ago(since))}</span>}
+          {signInUrl === undefined ? undefined : (
+            <a href={signInUrl} target="_blank" rel="noreferrer">
+              {texts.overview.signIn(name)}
+            </a>
+          )}
         </>
       ),
     },

@@ -3,9 +3,11 @@
  * to the running server's `/status`.
  *
  * An address is ready when all of its backends respond, because a client that connects earlier would miss tools. A
- * backend that never responds delays readiness by at most ten seconds after the last workload starts.
+ * backend that requires a sign-in does not delay readiness. A backend that never responds delays readiness by at most
+ * ten seconds after the last workload starts.
  */
 import { withDetail } from '../../../observe/index.ts'
+import { signInAddress } from '../../targets/sign-ins.ts'
 import type { LocalCluster } from '../cluster/cluster.ts'
 import type { DevSession, WorkloadView } from '../session.ts'
 
@@ -15,6 +17,7 @@ const serving: ReadonlySet<string> = new Set(['healthy', 'degraded'])
 /** The parts of a session that are displayed. */
 export interface DisplayedSession extends Pick<DevSession, 'workloads'> {
   readonly cluster: Pick<LocalCluster, 'objects'>
+  readonly signInKey?: string
 }
 
 /** A VirtualMCPServer and its address for clients. */
@@ -36,6 +39,8 @@ interface ShownBackend {
   readonly health: string
   readonly error?: string
   readonly fix?: string
+  /** The address where the user must sign in, with the key. */
+  readonly signInUrl?: string
 }
 
 interface Status {
@@ -47,6 +52,7 @@ interface BackendReport {
   readonly name: string
   readonly health: string
   readonly last_error?: { readonly message: string; readonly detail?: string; readonly fix: string }
+  readonly sign_in_url?: string
 }
 
 /**
@@ -71,11 +77,14 @@ export async function clientAddressesOf(
         consoleUrl: view?.consoleUrl,
         ready: status !== undefined && (missingBackends(status).length === 0 || isWaitOver(startedAt)),
         summary: status?.summary,
-        backends: (status?.backends ?? []).map(({ name, health, last_error: error }) => ({
-          name,
-          health: !serving.has(health) && isStarting(session, name) ? 'starting' : health,
-          ...(error && { error: withDetail(error.message, error.detail), fix: error.fix }),
-        })),
+        backends: (status?.backends ?? []).map(
+          ({ name, health, last_error: error, sign_in_url: signInUrl }) => ({
+            name,
+            health: !serving.has(health) && isStarting(session, name) ? 'starting' : health,
+            ...(error && { error: withDetail(error.message, error.detail), fix: error.fix }),
+            ...(signInUrl !== undefined && { signInUrl: signInAddress(signInUrl, session.signInKey) }),
+          }),
+        ),
         message: status
           ? `waiting for ${missingBackends(status).join(', ')}`
           : messageOf(parent.status, view),
@@ -89,7 +98,9 @@ function isStarting({ workloads }: DisplayedSession, name: string): boolean {
 }
 
 function missingBackends({ backends }: Status): string[] {
-  return backends.filter(({ health }) => !serving.has(health)).map(({ name }) => name)
+  return backends
+    .filter(({ health, sign_in_url: signInUrl }) => !serving.has(health) && signInUrl === undefined)
+    .map(({ name }) => name)
 }
 
 function isWaitOver(startedAt: number | undefined): boolean {

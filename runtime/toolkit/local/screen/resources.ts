@@ -12,7 +12,7 @@ import { causeOfServer } from '../causes.ts'
 import type { WorkloadView } from '../session.ts'
 import type { ClientAddress } from './client-addresses.ts'
 
-export type ResourceState = 'ready' | 'starting' | 'failed' | 'not run' | 'unused'
+export type ResourceState = 'ready' | 'starting' | 'sign in' | 'failed' | 'not run' | 'unused'
 
 export interface ResourceRow {
   readonly id: string
@@ -175,6 +175,7 @@ function backendFinding(object: LocalObject, { addresses }: Shown): Finding | un
   if (object.kind === 'VirtualMCPServer' || object.kind === 'MCPGroup') return undefined
   for (const { name, backends } of addresses) {
     const backend = backends.find((candidate) => candidate.name === object.metadata.name)
+    if (backend?.signInUrl !== undefined) return { state: 'sign in', text: `open ${backend.signInUrl}` }
     if (!backend || serving.has(backend.health)) continue
     return {
       state: 'failed',

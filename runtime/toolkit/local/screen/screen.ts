@@ -68,8 +68,8 @@ export class ScreenWriter {
   #renderAddress(address: ClientAddress): string[] {
     const paint = this.#paint
     if (!address.ready) return [`  ${address.name}: ${forTerminal(address.message) || 'starting'}`]
-    const backends = address.backends.map(({ name, health }) =>
-      paint(health === 'healthy' ? 'green' : 'yellow', health === 'healthy' ? name : `${name} (${health})`),
+    const backends = address.backends.map((backend) =>
+      paint(backend.health === 'healthy' ? 'green' : 'yellow', describeBackend(backend)),
     )
     return [
       `  ${paint('bold', address.name)}  ${paint('cyan', address.url)}`,
@@ -119,9 +119,7 @@ export class ScreenWriter {
 
   #printAddress(address: ClientAddress): void {
     if (!address.ready) return
-    const backends = address.backends.map(({ name, health }) =>
-      health === 'healthy' ? name : `${name} (${health})`,
-    )
+    const backends = address.backends.map(describeBackend)
     this.#printChange(
       `${address.name} summary`,
       address.summary === undefined ? '' : `${address.name}: ${address.summary}`,
@@ -148,6 +146,11 @@ export class ScreenWriter {
     this.#printed.set(id, text)
     if (text) print(text)
   }
+}
+
+function describeBackend({ name, health, signInUrl }: ClientAddress['backends'][number]): string {
+  if (health === 'healthy') return name
+  return `${name} (${signInUrl === undefined ? health : 'sign-in required'})`
 }
 
 /** `ready on 127.0.0.1:4483`, `failed: exited with code 1`. */

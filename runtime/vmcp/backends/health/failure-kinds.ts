@@ -6,9 +6,14 @@ import { findAnswer, type AnswerKind } from '../transport/backend-answer.ts'
 
 /** True if the error is a response from the backend. */
 function isResponse(error: Error): boolean {
+  return error instanceof GatehouseError && (error.code === 'BACKEND_PROTOCOL' || isRejection(error))
+}
+
+/** True if the backend rejected the credentials, or requires some. */
+export function isRejection(error: Error): boolean {
   return (
     error instanceof GatehouseError &&
-    (error.code === 'BACKEND_PROTOCOL' || error.code === 'BACKEND_AUTH_FAILED')
+    (error.code === 'BACKEND_AUTH_FAILED' || error.code === 'BACKEND_SIGN_IN_REQUIRED')
   )
 }
 
@@ -34,6 +39,7 @@ export const slowReason = 'slow'
 const categories: Readonly<Record<string, string>> = {
   BACKEND_AUTH_FAILED: 'authentication_failed',
   BACKEND_SESSION_LOST: sessionLost,
+  BACKEND_SIGN_IN_REQUIRED: 'sign_in_required',
   BACKEND_TIMEOUT: 'timeout',
   BACKEND_UNAVAILABLE: 'backend_unavailable',
   BACKEND_FAILED: 'backend_unavailable',

@@ -15,6 +15,7 @@ import type { Clock } from '../../model/time/clock.ts'
 import {
   categoryOf,
   causeOf,
+  isRejection,
   isSameCause,
   isTimeout,
   reportToBreaker,
@@ -317,7 +318,7 @@ export class HealthMonitor {
       watch.breaker?.release()
       return
     }
-    const refused = error instanceof GatehouseError && error.code === 'BACKEND_AUTH_FAILED'
+    const refused = isRejection(error)
     if (refused && watch.subject.toleratesRejection) {
       this.#recordSuccess(watch, 0)
       return
@@ -328,7 +329,9 @@ export class HealthMonitor {
     const isNews = !isSameCause(watch.lastError, cause)
     watch.lastErrorCategory = cause.category
     watch.lastError = { ...cause, at: this.#options.clock.now() }
-    if (watch.failures >= this.#options.settings.unhealthyThreshold)
+    // Only the user can sign in, so further checks would not help.
+    const isFinal = error instanceof GatehouseError && error.code === 'BACKEND_SIGN_IN_REQUIRED'
+    if (isFinal || watch.failures >= this.#options.settings.unhealthyThreshold)
       this.#setStatus(watch, refused ? 'unauthenticated' : 'unhealthy', { error, cause, isNews })
     if (refused) watch.breaker?.release()
     else watch.breaker?.failure()

@@ -100,6 +100,8 @@ export interface BackendStatus {
   readonly calls_failed: number
   /** Latency over the last five to ten minutes. Absent if there were no calls. */
   readonly latency_ms?: { readonly p50: number; readonly p95: number }
+  /** The address where the user must sign in. Absent if no sign-in is required. */
+  readonly sign_in_url?: string
   /** Comparison of its items with the approved ones. Absent while pinning is disabled. */
   readonly pinning?: PinningStatus
 }
@@ -137,7 +139,7 @@ export interface StatusReportParts {
 export function statusReport(options: StatusReportParts): StatusReport {
   const open = options.events.problems()
   const backends = options.backends.map(
-    ({ name, health, transport, authType, revision, era, calls, pins }): BackendStatus => ({
+    ({ name, health, transport, authType, revision, era, calls, pins, signInAt }): BackendStatus => ({
       name,
       health: health.status,
       transport,
@@ -148,6 +150,7 @@ export function statusReport(options: StatusReportParts): StatusReport {
       calls: calls.calls,
       calls_failed: calls.failed,
       ...(calls.latencyMs ? { latency_ms: calls.latencyMs } : {}),
+      ...(signInAt === undefined ? {} : { sign_in_url: signInAt }),
       ...pinningStatus(pins),
     }),
   )

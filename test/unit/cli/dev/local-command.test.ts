@@ -38,6 +38,7 @@ t.test('dev: the local command takes variables of the container, from Secrets as
     baseEnv: {},
     causesFile: '/nowhere/causes.json',
     consoleToken: 'launch',
+    signInKey: 'sign-in',
     manifests: [],
   })
   if (typeof plan === 'string') return t.fail(plan)
