@@ -19,6 +19,7 @@ import {
   offeredLogin,
   type ProxySettings,
   type ProxyInput,
+  readLocalTokens,
   readVariable,
   readWebhookFiles,
   requireNoOtherFlags,
@@ -279,6 +280,7 @@ async function serveWith(
     browser: readVariable(env, variables.browser),
     secret: (variable: string) => env[variable],
     enableObo: isSwitchedOn(env, vmcpEnvironment.enableObo),
+    localTokens: readLocalTokens(env),
     signal: stop.signal,
     ...(authServer ? { authServer } : {}),
   }

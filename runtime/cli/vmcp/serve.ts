@@ -12,6 +12,7 @@ import {
   type Environment,
   type ExcludedBackend,
   loadAuthServerConfig,
+  readLocalTokens,
   shutdownGraceMs,
   type VmcpConfig,
   vmcpEnvironment,
@@ -190,6 +191,7 @@ async function serveOne(
       graceMs,
       lockKeeper,
       authServer,
+      localTokens: readLocalTokens(env),
       recorder: console?.recorder,
       worker,
     }

@@ -18,6 +18,7 @@ import type { ServedCertificate } from '../../../schemas/certificate/index.ts'
 import type { Exchange } from '../pipeline.ts'
 import { type ListenerLimits, listenerLimits } from '../limits.ts'
 import type { Log } from '../log.ts'
+import { requireToken, type TokenDigests } from './local-tokens.ts'
 import { limitToOncePerMinute } from './rate-limited-log.ts'
 import { closeInStages } from './staged-close.ts'
 import { closeStalledConnections } from './stalled.ts'
@@ -46,6 +47,8 @@ export interface ListenOptions {
   readonly connections?: ConnectionSource | undefined
   /** Certificate for TLS. The caller closes it. */
   readonly certificate?: ServedCertificate | undefined
+  /** Rejects requests without one of these tokens. Default: no token is required. */
+  readonly localTokens?: TokenDigests | undefined
 }
 
 /** Supplies connections to an address that another process has bound. */
@@ -116,7 +119,10 @@ export function registerCallerStream({ res, caller, callerStreams }: Exchange, e
  */
 export async function listen(options: ListenOptions): Promise<Listener> {
   const limits: ListenerLimits = { ...listenerLimits, ...options.limits }
-  const { handler, onUpgrade, log, certificate } = options
+  const { log, certificate, localTokens } = options
+  const handler = localTokens ? requireToken(localTokens, options.handler) : options.handler
+  const onUpgrade =
+    localTokens && options.onUpgrade ? requireToken(localTokens, options.onUpgrade) : options.onUpgrade
   const sockets = new Set<Socket>()
   const upgraded = new Set<Duplex>()
   const end = { isClosing: false }

@@ -27,5 +27,5 @@ export { dropEntry, type Edit, type EditTarget, entryAt, putEntry } from './edit
 export { type ClientEntry, type EntryProgram, referencesOf } from './entries/entry.ts'
 export { printableName } from './entries/members.ts'
 export { packageName } from './entries/package.ts'
-export { readEntries } from './entries/read.ts'
+export { readEntries, serverMapKeys } from './entries/read.ts'
 export type { Reference, Value } from './entries/value.ts'

@@ -8,7 +8,9 @@
 import { join } from 'node:path'
 import { hashOf, localCommandAnnotation } from '../../../schemas/index.ts'
 import { vmcpEnvironment } from '../../config/index.ts'
+import type { TokenDigests } from '../../net/index.ts'
 import type { LocalObject } from '../manifests/objects.ts'
+import { accessEnvironment, acceptedTokens, type SessionAccess } from './access.ts'
 import type { Addresses } from './addresses.ts'
 import { splitCommand } from './command-line.ts'
 import { type LocalContainer, podTemplateOf, expand } from './pods.ts'
@@ -30,6 +32,8 @@ export interface ProcessPlan {
   readonly bridgeMode: 'streamable-http' | 'sse'
   /** URL of this server's web console, with its launch token. Undefined without a console. */
   readonly consoleUrl: string | undefined
+  /** Digests that the server's listener accepts, and a token for probes. Undefined when no token is required. */
+  readonly access?: { readonly digests: TokenDigests; readonly token: string } | undefined
   /** A change to this value requires a process restart. Changes to files do not affect it. */
   readonly fingerprint: string
 }
@@ -44,6 +48,8 @@ export interface PlanContext {
   /** Folder for the locks of backends that do not have one yet. */
   readonly pinFirst?: string | undefined
   readonly baseEnv: Readonly<Record<string, string>>
+  /** Undefined when all local programs may use the session's ports. */
+  readonly access?: SessionAccess | undefined
   /** Token that grants access to this session's consoles. */
   readonly consoleToken: string
   /** Files and folders of the manifests, as absolute paths. Empty when approvals cannot be written to files. */
@@ -79,9 +85,21 @@ export async function planOf(
   const command = commandOf(container, parent, { port, mounts, context, localise, env: own })
   if (typeof command === 'string') return command
   const console = await consoleOf(workload, parent, container, context)
+  const { access } = context
+  const isOwnProgram = command.ownWords > 0
   const plan = {
     ...command,
-    env: { ...context.baseEnv, ...env, ...console?.env, PORT: String(port) },
+    env: {
+      ...context.baseEnv,
+      ...env,
+      ...console?.env,
+      ...(access && isOwnProgram && accessEnvironment(parent, access, context.objects)),
+      PORT: String(port),
+    },
+    access:
+      access && (isOwnProgram || command.stdio)
+        ? { digests: acceptedTokens(parent, access), token: access.token }
+        : undefined,
     consoleUrl: console?.url,
     port,
     isEntrance: parent.kind === 'VirtualMCPServer',

@@ -272,6 +272,7 @@ class Vmcp implements VmcpServer {
       port = defaults.port,
       allowedOrigins = [],
       certificate,
+      localTokens,
       worker,
     } = this.#options
     const relay = this.#relay
@@ -294,7 +295,15 @@ class Vmcp implements VmcpServer {
     if (worker) await shared
     this.relayPort = await relay?.open(handler)
     const connections = worker?.link.connections
-    const listener = await listen({ host, port, handler, log: this.#log, certificate, connections })
+    const listener = await listen({
+      host,
+      port,
+      handler,
+      log: this.#log,
+      certificate,
+      connections,
+      localTokens,
+    })
     this.#parts.originCheck = makeOriginCheck({
       host,
       port: listener.port,
