@@ -56,6 +56,22 @@ export function commandsOf(
       summary: 'run MCP servers behind one address, without manifests',
       load: async () => (await import('../tools/run/command.ts')).addRunCommand(program),
     },
+    up: {
+      summary: 'put the servers of all MCP clients behind one address',
+      load: async () => (await import('../tools/up/command.ts')).addUpCommand(program),
+    },
+    down: {
+      summary: 'stop "gatehouse up" and restore the clients’ files',
+      load: async () => (await import('../tools/up/command.ts')).addDownCommand(program),
+    },
+    status: {
+      summary: 'show the servers that "gatehouse up" runs',
+      load: async () => (await import('../tools/up/command.ts')).addStatusCommand(program),
+    },
+    restart: {
+      summary: 'restart a server that "gatehouse up" runs',
+      load: async () => (await import('../tools/up/command.ts')).addRestartCommand(program),
+    },
     tools: {
       summary: 'list and call an MCP server’s tools',
       load: async () => (await import('../tools/shell/command.ts')).addToolsCommand(program),
