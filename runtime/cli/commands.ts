@@ -49,7 +49,7 @@ export function commandsOf(
       load: async () => (await import('./dev/command.ts')).addDevCommand(program),
     },
     logs: {
-      summary: 'print the output of a server started by "gatehouse dev"',
+      summary: 'print the output of a server started by "gatehouse up" or "gatehouse dev"',
       load: async () => (await import('./dev/logs-command.ts')).addLogsCommand(program),
     },
     run: {

@@ -1,14 +1,14 @@
-/** `gatehouse logs NAME` prints the output of one server that `gatehouse dev` runs. */
+/** `gatehouse logs NAME` prints the output of one server that `gatehouse up` or `gatehouse dev` runs. */
 import type { Command } from 'commander'
 import { stopSignal } from '../../toolkit/terminal/stop.ts'
 
 export function addLogsCommand(program: Command): void {
   program
     .command('logs')
-    .summary('print the output of a server started by "gatehouse dev"')
+    .summary('print the output of a server started by "gatehouse up" or "gatehouse dev"')
     .description(
-      'Prints the output of one resource started by "gatehouse dev": every line that its processes wrote. The output\n' +
-        'can contain secrets. On a terminal, control characters are removed.',
+      'Prints the output of one server started by "gatehouse up" or "gatehouse dev": every line that its processes\n' +
+        'wrote. The output can contain secrets. On a terminal, control characters are removed.',
     )
     .argument('<name>', 'name of the resource, such as an MCPServer')
     .option('-f, --follow', 'keep printing new lines until interrupted', false)

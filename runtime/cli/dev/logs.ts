@@ -4,6 +4,7 @@ import { open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { thisHost, upFolder } from '../../toolkit/client-files/host.ts'
 import { exitCode } from '../../toolkit/terminal/output.ts'
 import { outputWriter } from '../../toolkit/terminal/plain-text.ts'
 import { sessionFolders } from '../../toolkit/targets/running.ts'
@@ -37,14 +38,15 @@ function logFileOf(name: string): string {
   if (names.size > 0)
     throw invalidConfig(`no output from "${name}"; output is available for: ${[...names].sort().join(', ')}`)
   throw invalidConfig(
-    `this user has no running "gatehouse dev" session in ${tmpdir()}; start one, or set TMPDIR to the value that the session uses`,
+    `this user runs neither "gatehouse up" nor a "gatehouse dev" session in ${tmpdir()}; start one, or set TMPDIR to the value that the session uses`,
   )
 }
 
-/** Returns every session's log folder, newest first. */
+/** Returns the log folder of `gatehouse up`, then every `gatehouse dev` session's log folder, newest first. */
 function logFolders(): string[] {
-  return sessionFolders(['gatehouse-dev-'])
-    .map(({ folder }) => join(folder, 'logs'))
+  const sessions = sessionFolders(['gatehouse-dev-']).map(({ folder }) => folder)
+  return [upFolder(thisHost()), ...sessions]
+    .map((folder) => join(folder, 'logs'))
     .filter((logs) => existsSync(logs))
 }
 

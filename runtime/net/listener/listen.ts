@@ -18,7 +18,7 @@ import type { ServedCertificate } from '../../../schemas/certificate/index.ts'
 import type { Exchange } from '../pipeline.ts'
 import { type ListenerLimits, listenerLimits } from '../limits.ts'
 import type { Log } from '../log.ts'
-import { requireToken, type TokenDigests } from './local-tokens.ts'
+import { type LocalTokens, requireToken } from './local-tokens.ts'
 import { limitToOncePerMinute } from './rate-limited-log.ts'
 import { closeInStages } from './staged-close.ts'
 import { closeStalledConnections } from './stalled.ts'
@@ -48,7 +48,7 @@ export interface ListenOptions {
   /** Certificate for TLS. The caller closes it. */
   readonly certificate?: ServedCertificate | undefined
   /** Rejects requests without one of these tokens. Default: no token is required. */
-  readonly localTokens?: TokenDigests | undefined
+  readonly localTokens?: LocalTokens | undefined
 }
 
 /** Supplies connections to an address that another process has bound. */

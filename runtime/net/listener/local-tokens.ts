@@ -1,6 +1,6 @@
 /**
  * Restricts a listener to local programs that know one of its tokens. Protects loopback ports, which every user of the
- * machine can reach. Applies to every path, before any other check, and compares digests in constant time.
+ * machine can reach. Applies before any other check, and compares digests in constant time.
  */
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -15,14 +15,22 @@ export function tokenDigest(token: string): string {
   return hash('sha256', token, 'hex')
 }
 
+/** The tokens that a listener requires. */
+export interface LocalTokens {
+  readonly digests: TokenDigests
+  /** Beginnings of paths that require no token, because their handlers check a key in the address. Default: none. */
+  readonly openPaths?: readonly string[]
+}
+
 /** Returns a handler that calls `handler` for requests with an accepted bearer token, and sends 401 to all others. */
 export function requireToken<Rest extends unknown[]>(
-  digests: TokenDigests,
+  { digests, openPaths = [] }: LocalTokens,
   handler: (req: IncomingMessage, res: ServerResponse, ...rest: Rest) => void,
 ): (req: IncomingMessage, res: ServerResponse, ...rest: Rest) => void {
   const accepted = Object.values(digests).map((digest) => Buffer.from(digest, 'hex'))
   return (req, res, ...rest) => {
-    if (isAccepted(accepted, req.headers.authorization)) return handler(req, res, ...rest)
+    const isOpen = openPaths.some((path) => req.url?.startsWith(path))
+    if (isOpen || isAccepted(accepted, req.headers.authorization)) return handler(req, res, ...rest)
     sendProblem(
       res,
       new GatehouseError('CREDENTIALS_MISSING', { headers: { 'www-authenticate': 'Bearer realm="gatehouse"' } }),

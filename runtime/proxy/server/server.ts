@@ -114,7 +114,7 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
     port: options.port,
     connections: options.connections,
     certificate: options.certificate,
-    localTokens: options.localTokens,
+    localTokens: options.localTokens && { digests: options.localTokens },
     handler: (req, res) => handle(req, res),
     onUpgrade: (req, res, socket, head) => handle(req, res, { socket, head }),
     log,

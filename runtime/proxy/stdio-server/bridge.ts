@@ -122,7 +122,11 @@ export function startStdioBridge(options: ServerBridgeOptions): Promise<StdioBri
  */
 export async function startBridge(source: ServerSource, options: BridgeOptions): Promise<StdioBridge> {
   const bridge = new Bridge(source, options)
-  const listener = await listen({ ...options, handler: bridge.handler() })
+  const listener = await listen({
+    ...options,
+    localTokens: options.localTokens && { digests: options.localTokens },
+    handler: bridge.handler(),
+  })
   try {
     return bridge.serveOn(listener)
   } catch (error) {

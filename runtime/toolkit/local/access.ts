@@ -11,6 +11,11 @@ export interface SessionAccess {
   readonly token: string
   /** Digests of the clients' tokens, by client. Only virtual servers accept them. */
   readonly clients: TokenDigests
+  /**
+   * Names of all MCPServer objects that the session may declare. Their virtual server sends them the session's token.
+   * Fixed, because a change would restart the virtual server. Other kinds of members are remote and must not get it.
+   */
+  readonly members: readonly string[]
 }
 
 /** Returns the digests that the workload's listener accepts. */
@@ -23,16 +28,10 @@ export function acceptedTokens(parent: LocalObject, { token, clients }: SessionA
 export function accessEnvironment(
   parent: LocalObject,
   access: SessionAccess,
-  objects: readonly LocalObject[],
 ): Record<string, string> {
   const own = { [localTokensVariable]: JSON.stringify(acceptedTokens(parent, access)) }
   if (parent.kind !== 'VirtualMCPServer') return own
   const header = JSON.stringify({ addPlaintextHeaders: { Authorization: `Bearer ${access.token}` } })
-  // Other kinds of members are remote servers, which must not get the token.
-  const members = objects.filter(({ kind }) => kind === 'MCPServer')
-  const forBackends = members.map(({ metadata }) => [
-    `${vmcpEnvironment.headerForward}${envName(metadata.name)}`,
-    header,
-  ])
+  const forBackends = access.members.map((name) => [`${vmcpEnvironment.headerForward}${envName(name)}`, header])
   return { ...own, ...Object.fromEntries(forBackends) }
 }

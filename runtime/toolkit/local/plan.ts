@@ -93,7 +93,7 @@ export async function planOf(
       ...context.baseEnv,
       ...env,
       ...console?.env,
-      ...(access && isOwnProgram && accessEnvironment(parent, access, context.objects)),
+      ...(access && isOwnProgram && accessEnvironment(parent, access)),
       PORT: String(port),
     },
     access:

@@ -27,7 +27,7 @@ export async function serveControl(actions: ControlActions): Promise<Control> {
   const listener: Listener = await listen({
     host: '127.0.0.1',
     port: 0,
-    localTokens: { control: tokenDigest(token) },
+    localTokens: { digests: { control: tokenDigest(token) } },
     log: silentLog,
     handler: (req, res) => {
       answer(req, res, actions).catch((error: unknown) => sendProblem(res, error))

@@ -21,7 +21,7 @@ import { type ReferenceLookup, unresolvedNames } from '../../toolkit/client-file
 import { readSources } from '../../toolkit/client-files/sources.ts'
 import { localEnvironment } from '../../toolkit/local/environment.ts'
 import { localHooks } from '../../toolkit/local/cluster/cluster.ts'
-import type { UpFile, UpState } from './state.ts'
+import type { SkippedServer, UpFile, UpState } from './state.ts'
 
 export interface PlanOptions {
   readonly from: readonly string[]
@@ -36,12 +36,6 @@ export interface FoundFile extends UpFile {
   /** Names of the servers that the gateway's entry currently replaces. */
   readonly parkedNames: readonly string[]
   readonly error: string | undefined
-}
-
-export interface SkippedServer {
-  readonly name: string
-  readonly file: string
-  readonly why: string
 }
 
 export interface UpPlan {

@@ -69,7 +69,8 @@ function previewOf(
       shown,
       { revealsInserted: false },
     )
-    return { client, file, diff, error: undefined, text: diff }
+    const command = Object.values(entry).flat().filter((word) => typeof word === 'string')
+    return { client, file, diff, error: undefined, text: `${diff}The entry runs: ${command.join(' ')}` }
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error)
     return { client, file, diff: '', error: message, text: `${shown}: ${forTerminal(message)}` }

@@ -46,7 +46,11 @@ export async function startSession(conversion: Conversion, options: UpSessionOpt
     port: options.port,
     runtimeImage,
     folder,
-    access: { token: randomBytes(32).toString('base64url'), clients: options.clients },
+    access: {
+      token: randomBytes(32).toString('base64url'),
+      clients: options.clients,
+      members: conversion.members.filter(({ kind }) => kind === 'MCPServer').map(({ metadata }) => metadata.name),
+    },
     ...localEnvironment(),
     startMs: options.startTimeout * 1000,
     onChange: () => {},
@@ -71,7 +75,7 @@ export async function startSession(conversion: Conversion, options: UpSessionOpt
 }
 
 const stepMs = 200
-/** A failed check is repeated for this long, because a server may not be ready for its first one. */
+/** The checks of a running server may fail for this long, because a server may not be ready for its first one. */
 const failureMs = 6000
 
 /**
@@ -93,7 +97,7 @@ export async function settledState(
       else if (!failedSince.has(name)) failedSince.set(name, now)
     }
     const isSettled = (member: MemberState) =>
-      member.phase === 'failed'
+      member.phase === 'failed' && !member.hasEnded
         ? now - (failedSince.get(member.name) ?? now) > failureMs
         : member.phase !== 'starting'
     if (state.url !== undefined && state.members.every(isSettled)) return state

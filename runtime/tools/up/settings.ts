@@ -5,7 +5,7 @@ import type { UpPlan } from './plan.ts'
 import type { UpSettings } from './state.ts'
 
 export function settingsFor(
-  { files, chosen, targets }: UpPlan,
+  { files, chosen, skipped, targets }: UpPlan,
   more: Pick<UpSettings, 'port' | 'startTimeout' | 'variables'>,
 ): UpSettings {
   return {
@@ -14,6 +14,7 @@ export function settingsFor(
       .filter(({ entries }) => entries.some((entry) => chosen.includes(entry)))
       .map(({ client, scope, profile, file, key }) => ({ client, scope, profile, file, key })),
     servers: chosen.map(({ source, name }) => ({ file: source.file, name })),
+    skipped,
     targets,
   }
 }

@@ -21,6 +21,13 @@ export interface UpFile {
   readonly key: readonly string[]
 }
 
+/** A server that cannot run. `why` is the end of a sentence about it. */
+export interface SkippedServer {
+  readonly name: string
+  readonly file: string
+  readonly why: string
+}
+
 /** The choices that the user confirmed. A restart repeats them. */
 export interface UpSettings {
   readonly port: number
@@ -28,6 +35,8 @@ export interface UpSettings {
   readonly sources: readonly UpFile[]
   /** The servers to run, by the file and the name there. */
   readonly servers: readonly { readonly file: string; readonly name: string }[]
+  /** Servers that cannot run, with the reason. They stay in their clients. */
+  readonly skipped: readonly SkippedServer[]
   /** Files that get the gateway's entry. */
   readonly targets: readonly UpFile[]
   /** Values of the variables that the servers refer to. */

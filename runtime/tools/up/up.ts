@@ -132,7 +132,8 @@ async function resume(options: UpOptions, host: Host, state: UpState): Promise<n
     entries: file.entries.filter(({ name }) => known.has(JSON.stringify([file.file, name]))),
   }))
   const plan = await makePlan(confirmed, { from: [], only: [], except: [], connect: [] }, host, lookup)
-  return serveHere({ plan, settings, lookup, host, state }, options)
+  const skipped = [...plan.skipped, ...settings.skipped]
+  return serveHere({ plan: { ...plan, skipped }, settings, lookup, host, state }, options)
 }
 
 function nothingFound(files: readonly FoundFile[]): number {

@@ -52,6 +52,8 @@ import { statusReport } from './status/status.ts'
 import { type ServerView, makeServerView } from './snapshot/view.ts'
 
 /** Interval between evictions, and how long connections may be idle. */
+/** The pages below this path check a key in their address, because a browser cannot send a token. */
+const signInPrefix = '/sign-in/'
 const evictMs = 5_000
 const idleMs = 5 * 60_000
 const keepAliveEvictions = 5
@@ -302,7 +304,7 @@ class Vmcp implements VmcpServer {
       log: this.#log,
       certificate,
       connections,
-      localTokens,
+      localTokens: localTokens && { digests: localTokens, openPaths: [signInPrefix] },
     })
     this.#parts.originCheck = makeOriginCheck({
       host,

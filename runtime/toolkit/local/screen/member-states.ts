@@ -14,6 +14,8 @@ export interface MemberState {
   readonly phase: MemberPhase
   /** The reason for the phase `failed`. */
   readonly why: string | undefined
+  /** True when the server's process ended, or cannot be started. */
+  readonly hasEnded: boolean
 }
 
 export interface SessionState {
@@ -44,12 +46,12 @@ function stateOf(
 ): MemberState {
   const views = workloads.filter(({ parent }) => parent.metadata.name === name)
   const phase = phases[backend?.health ?? ''] ?? 'starting'
-  if (phase === 'ready') return { name, phase, why: undefined }
+  if (phase === 'ready') return { name, phase, why: undefined, hasEnded: false }
   const ended = views.find((view) => view.phase === 'failed' || view.phase === 'not runnable')
-  if (ended) return { name, phase: 'failed', why: oneLine(endOf(ended)) }
+  if (ended) return { name, phase: 'failed', why: oneLine(endOf(ended)), hasEnded: true }
   const refusal = views.find((view) => view.refusal !== undefined)?.refusal
   const why = refusal ?? backend?.error
-  return { name, phase, why: phase === 'failed' ? oneLine(why ?? 'does not respond') : undefined }
+  return { name, phase, why: phase === 'failed' ? oneLine(why ?? 'does not respond') : undefined, hasEnded: false }
 }
 
 const phases: Readonly<Record<string, MemberPhase>> = {
