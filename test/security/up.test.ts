@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { connectThroughEntry, makeUpHome, secret, type UpHome } from '../helpers/up/up-home.ts'
 
-t.setTimeout(300_000)
+t.setTimeout(900_000)
 
 const initialize = JSON.stringify({
   jsonrpc: '2.0',
@@ -38,25 +38,32 @@ function listeningPorts(pid: number): readonly number[] {
 /** Sends a request with any headers, which `fetch` does not allow. Resolves with the status and the response headers. */
 function send(
   port: number,
-  { method = 'GET', path = '/mcp', headers = {}, body }: {
+  {
+    method = 'GET',
+    path = '/mcp',
+    headers = {},
+    body,
+  }: {
     readonly method?: string
     readonly path?: string
     readonly headers?: Readonly<Record<string, string>>
     readonly body?: string
   } = {},
 ) {
-  return new Promise<{ status: number | undefined; headers: NodeJS.Dict<string | string[]> }>((resolve, reject) => {
-    const sent = request({ host: '127.0.0.1', port, method, path, headers, agent: false }, (response) => {
-      response.resume()
-      response.once('end', () => resolve({ status: response.statusCode, headers: response.headers }))
-    })
-    sent.once('upgrade', (_response, socket) => {
-      socket.destroy()
-      resolve({ status: 101, headers: {} })
-    })
-    sent.once('error', reject)
-    sent.end(body)
-  })
+  return new Promise<{ status: number | undefined; headers: NodeJS.Dict<string | string[]> }>(
+    (resolve, reject) => {
+      const sent = request({ host: '127.0.0.1', port, method, path, headers, agent: false }, (response) => {
+        response.resume()
+        response.once('end', () => resolve({ status: response.statusCode, headers: response.headers }))
+      })
+      sent.once('upgrade', (_response, socket) => {
+        socket.destroy()
+        resolve({ status: 101, headers: {} })
+      })
+      sent.once('error', reject)
+      sent.end(body)
+    },
+  )
 }
 
 const json = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
@@ -72,7 +79,9 @@ t.test('up: other users and web pages cannot use any of its ports', async (t) =>
   const up = await startBackground(t)
   const { pid } = up.instance()
   const ports = listeningPorts(pid)
-  const consolePort = Number(new URL(JSON.parse((await up.gatehouse('status', '--json')).stdout).console).port)
+  const consolePort = Number(
+    new URL(JSON.parse((await up.gatehouse('status', '--json')).stdout).console).port,
+  )
   t.ok(ports.includes(up.port))
   t.ok(ports.length >= 7, 'the address, the console, the control listener, and two ports per server')
   const cursor = { authorization: `Bearer ${up.token('cursor')}` }
@@ -87,7 +96,10 @@ t.test('up: other users and web pages cannot use any of its ports', async (t) =>
       { method: 'GET', path: '/readyz' },
       { method: 'GET', path: '/api/v1/me' },
       { method: 'POST', path: '/stop' },
-      { method: 'OPTIONS', headers: { origin: 'https://evil.example', 'access-control-request-method': 'POST' } },
+      {
+        method: 'OPTIONS',
+        headers: { origin: 'https://evil.example', 'access-control-request-method': 'POST' },
+      },
       { method: 'GET', headers: { connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-key': 'x' } },
     ] as const
     for (const port of ports.filter((candidate) => candidate !== consolePort)) {
@@ -97,7 +109,11 @@ t.test('up: other users and web pages cannot use any of its ports', async (t) =>
         t.notOk(headers['access-control-allow-origin'])
       }
     }
-    t.equal((await send(consolePort, { path: '/api/v1/me' })).status, 401, 'the console requires its own token')
+    t.equal(
+      (await send(consolePort, { path: '/api/v1/me' })).status,
+      401,
+      'the console requires its own token',
+    )
     t.equal((await send(consolePort, { path: '/api/v1/me', headers: cursor })).status, 401)
   })
 
@@ -157,7 +173,7 @@ t.test('up: a second instance is rejected, and leaves the first one and the file
 t.test('up: two instances that start together change the files once', async (t) => {
   const up = await makeUpHome(t, ['cursor'])
   const codes = await Promise.all([up.up('--background'), up.up('--background')])
-  t.strictSame(codes.map(({ code }) => code === 0).toSorted(), [false, true])
+  t.equal(codes.filter(({ code }) => code === 0).length, 1)
   t.equal((await up.gatehouse('down')).code, 0)
   t.strictSame(up.changed(), [])
 })

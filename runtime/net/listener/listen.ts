@@ -120,9 +120,8 @@ export function registerCallerStream({ res, caller, callerStreams }: Exchange, e
 export async function listen(options: ListenOptions): Promise<Listener> {
   const limits: ListenerLimits = { ...listenerLimits, ...options.limits }
   const { log, certificate, localTokens } = options
-  const handler = localTokens ? requireToken(localTokens, options.handler) : options.handler
-  const onUpgrade =
-    localTokens && options.onUpgrade ? requireToken(localTokens, options.onUpgrade) : options.onUpgrade
+  const handler = requireToken(localTokens, options.handler)
+  const onUpgrade = options.onUpgrade && requireToken(localTokens, options.onUpgrade)
   const sockets = new Set<Socket>()
   const upgraded = new Set<Duplex>()
   const end = { isClosing: false }
@@ -395,11 +394,4 @@ function malformed(code: string | undefined): { status: number; text: string } {
   if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') return { status: 413, text: 'Request Entity Too Large' }
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return { status: 408, text: 'Request Timeout' }
   return { status: 400, text: 'Bad Request' }
-}
-
-/** Writes several buffers at once, without copying them into one. */
-export function writeParts(res: ServerResponse, parts: readonly Buffer[]): void {
-  res.cork()
-  for (const part of parts) res.write(part)
-  res.uncork()
 }

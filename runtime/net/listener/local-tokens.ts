@@ -22,18 +22,25 @@ export interface LocalTokens {
   readonly openPaths?: readonly string[]
 }
 
-/** Returns a handler that calls `handler` for requests with an accepted bearer token, and sends 401 to all others. */
+/**
+ * Returns a handler that calls `handler` for requests with an accepted bearer token, and sends 401 to all others. Returns
+ * `handler` itself when no token is required.
+ */
 export function requireToken<Rest extends unknown[]>(
-  { digests, openPaths = [] }: LocalTokens,
+  tokens: LocalTokens | undefined,
   handler: (req: IncomingMessage, res: ServerResponse, ...rest: Rest) => void,
 ): (req: IncomingMessage, res: ServerResponse, ...rest: Rest) => void {
+  if (!tokens) return handler
+  const { digests, openPaths = [] } = tokens
   const accepted = Object.values(digests).map((digest) => Buffer.from(digest, 'hex'))
   return (req, res, ...rest) => {
     const isOpen = openPaths.some((path) => req.url?.startsWith(path))
     if (isOpen || isAccepted(accepted, req.headers.authorization)) return handler(req, res, ...rest)
     sendProblem(
       res,
-      new GatehouseError('CREDENTIALS_MISSING', { headers: { 'www-authenticate': 'Bearer realm="gatehouse"' } }),
+      new GatehouseError('CREDENTIALS_MISSING', {
+        headers: { 'www-authenticate': 'Bearer realm="gatehouse"' },
+      }),
     )
   }
 }
@@ -42,5 +49,7 @@ function isAccepted(accepted: readonly Buffer[], authorization: string | undefin
   const token = /^bearer +(\S+)$/i.exec(authorization ?? '')?.[1] ?? ''
   const found = hash('sha256', token, 'buffer')
   // Compare with every digest, so that the time does not depend on which one matches.
-  return accepted.filter((digest) => digest.length === found.length && timingSafeEqual(digest, found)).length > 0
+  return (
+    accepted.filter((digest) => digest.length === found.length && timingSafeEqual(digest, found)).length > 0
+  )
 }

@@ -1,6 +1,6 @@
 /** What a running proxy depends on, in addition to its settings. */
 import type { Authenticator, EmbeddedAuthServer } from '../../incoming/index.ts'
-import type { ConnectionSource, Log, TokenDigests } from '../../net/index.ts'
+import type { ConnectionSource, Log, LocalTokens } from '../../net/index.ts'
 import type { Events } from '../../observe/index.ts'
 import type { TokenSource } from '../model/credential.ts'
 import type { RequestObserver } from '../server/request-log.ts'
@@ -28,7 +28,7 @@ export interface RunParts {
   /** Source of connections. Default: binds the configured address. */
   readonly connections?: ConnectionSource
   /** Rejects requests without one of these tokens. Default: no token is required. */
-  readonly localTokens?: TokenDigests | undefined
+  readonly localTokens?: LocalTokens | undefined
   /** Called after every finished request. */
   readonly observe?: RequestObserver
   /** True when warnings about the configuration have already been reported. */

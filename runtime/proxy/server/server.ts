@@ -26,7 +26,7 @@ import {
   readBody,
   rejectBodyByHeaders,
   repeatedSingleton,
-  type TokenDigests,
+  type LocalTokens,
 } from '../../net/index.ts'
 import { makeRecover } from './refusals.ts'
 import type { TargetCredential, TokenSource } from '../model/credential.ts'
@@ -90,7 +90,7 @@ export interface ProxyOptions {
   /** Source of connections, instead of a bound address. */
   readonly connections?: ConnectionSource | undefined
   /** Rejects requests without one of these tokens. Default: no token is required. */
-  readonly localTokens?: TokenDigests | undefined
+  readonly localTokens?: LocalTokens | undefined
   readonly sessions?: SessionTableOptions
   /** Overrides the overload protection's limits (for tests). */
   readonly load?: Partial<LoadLimits>
@@ -114,7 +114,7 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
     port: options.port,
     connections: options.connections,
     certificate: options.certificate,
-    localTokens: options.localTokens && { digests: options.localTokens },
+    localTokens: options.localTokens,
     handler: (req, res) => handle(req, res),
     onUpgrade: (req, res, socket, head) => handle(req, res, { socket, head }),
     log,

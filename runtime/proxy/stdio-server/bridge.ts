@@ -41,7 +41,7 @@ import {
   rejectBodyByHeaders,
   sendBody,
   sendJson,
-  type TokenDigests,
+  type LocalTokens,
 } from '../../net/index.ts'
 import { callerDigest, callerHeader } from '../model/caller-header.ts'
 import { HttpReply } from './http-reply.ts'
@@ -56,7 +56,7 @@ export interface BridgeOptions {
   /** 0 lets the kernel choose. */
   readonly port: number
   /** Rejects requests without one of these tokens. Default: no token is required. */
-  readonly localTokens?: TokenDigests | undefined
+  readonly localTokens?: LocalTokens | undefined
   /** Transport for clients. Default streamable-http. */
   readonly mode?: 'streamable-http' | 'sse'
   readonly log: Log
@@ -122,11 +122,7 @@ export function startStdioBridge(options: ServerBridgeOptions): Promise<StdioBri
  */
 export async function startBridge(source: ServerSource, options: BridgeOptions): Promise<StdioBridge> {
   const bridge = new Bridge(source, options)
-  const listener = await listen({
-    ...options,
-    localTokens: options.localTokens && { digests: options.localTokens },
-    handler: bridge.handler(),
-  })
+  const listener = await listen({ ...options, handler: bridge.handler() })
   try {
     return bridge.serveOn(listener)
   } catch (error) {

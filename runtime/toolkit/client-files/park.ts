@@ -56,7 +56,10 @@ type Entry = Readonly<Record<string, unknown>>
 type ParkTarget = Pick<Location, 'client' | 'file' | 'key'>
 
 /** Reads a file, and reverses the journal's change in memory. */
-export function readOriginal({ client, file }: Pick<Location, 'client' | 'file'>, journal: ParkJournal): OriginalFile {
+export function readOriginal(
+  { client, file }: Pick<Location, 'client' | 'file'>,
+  journal: ParkJournal,
+): OriginalFile {
   const disk = readFileOnDisk(file)
   const parked = journal.find(disk.target)
   const text = decodeText(disk.bytes ?? new Uint8Array(), file)
@@ -67,7 +70,13 @@ export function readOriginal({ client, file }: Pick<Location, 'client' | 'file'>
   if (disk.bytes === undefined || parked.after.includes(hash ?? '')) {
     const bytes = journal.original(parked)
     const notes = disk.bytes === undefined ? ['the file was deleted'] : []
-    return { disk, text: decodeText(bytes ?? new Uint8Array(), file), exists: bytes !== undefined, parked, notes }
+    return {
+      disk,
+      text: decodeText(bytes ?? new Uint8Array(), file),
+      exists: bytes !== undefined,
+      parked,
+      notes,
+    }
   }
   const merged = mergeParked(text, parked, { format: clientRow(client).format, file })
   return { disk, exists: true, parked, ...merged }
@@ -106,7 +115,11 @@ export interface ParkPlan {
 export function planPark(
   { client, file, key }: ParkTarget,
   { text }: Pick<OriginalFile, 'text'>,
-  { name, entry, servers }: { readonly name: string; readonly entry: Entry; readonly servers: readonly string[] },
+  {
+    name,
+    entry,
+    servers,
+  }: { readonly name: string; readonly entry: Entry; readonly servers: readonly string[] },
 ): ParkPlan {
   const { format } = clientRow(client)
   const document = parseDocument(format, text.text, file)

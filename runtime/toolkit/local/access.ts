@@ -25,13 +25,13 @@ export function acceptedTokens(parent: LocalObject, { token, clients }: SessionA
 }
 
 /** Returns the variables for one of our own programs: the accepted tokens, and the token for its backends. */
-export function accessEnvironment(
-  parent: LocalObject,
-  access: SessionAccess,
-): Record<string, string> {
+export function accessEnvironment(parent: LocalObject, access: SessionAccess): Record<string, string> {
   const own = { [localTokensVariable]: JSON.stringify(acceptedTokens(parent, access)) }
   if (parent.kind !== 'VirtualMCPServer') return own
   const header = JSON.stringify({ addPlaintextHeaders: { Authorization: `Bearer ${access.token}` } })
-  const forBackends = access.members.map((name) => [`${vmcpEnvironment.headerForward}${envName(name)}`, header])
+  const forBackends = access.members.map((name) => [
+    `${vmcpEnvironment.headerForward}${envName(name)}`,
+    header,
+  ])
   return { ...own, ...Object.fromEntries(forBackends) }
 }

@@ -31,10 +31,7 @@ function readEnvFile(path: string): Environment {
 }
 
 /** Throws INVALID_CONFIG, which lists every variable that has no value and the servers that need it. */
-export function refuseUnresolved(
-  entries: readonly ClientEntry[],
-  lookup: ReferenceLookup,
-): void {
+export function refuseUnresolved(entries: readonly ClientEntry[], lookup: ReferenceLookup): void {
   const missing = new Map<string, Set<string>>()
   for (const entry of entries.filter(({ enabled }) => enabled)) {
     for (const name of unresolvedNames(entry, lookup)) {

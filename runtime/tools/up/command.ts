@@ -20,7 +20,12 @@ export function addUpCommand(program: Command): void {
         'of projects stay unchanged. Ctrl-C or "gatehouse down" restores every file.',
     )
     .option('--only <names>', 'run only these servers; comma-separated, repeatable', collectNames, [])
-    .option('--except <names>', 'leave these servers in their clients; comma-separated, repeatable', collectNames, [])
+    .option(
+      '--except <names>',
+      'leave these servers in their clients; comma-separated, repeatable',
+      collectNames,
+      [],
+    )
     .option(
       '--from <client|file>',
       'take the servers from this client or file only; repeatable (default: all clients on this machine)',
@@ -32,9 +37,22 @@ export function addUpCommand(program: Command): void {
     .option('--dry-run', 'show the changes without making them; values in the files stay hidden', false)
     .option('--background', 'run in the background until "gatehouse down"', false)
     .option('--at-login', 'run in the background, and start again at each login', false)
-    .option('-p, --port <number>', 'port to listen on (default: 4483, or a free port if it is in use)', parsePort)
-    .option('--start-timeout <seconds>', 'skip a server that has not responded after this time', parseSeconds, 120)
-    .option('--while-running', 'change a client’s file even if the client is running and may overwrite it', false)
+    .option(
+      '-p, --port <number>',
+      'port to listen on (default: 4483, or a free port if it is in use)',
+      parsePort,
+    )
+    .option(
+      '--start-timeout <seconds>',
+      'skip a server that has not responded after this time',
+      parseSeconds,
+      120,
+    )
+    .option(
+      '--while-running',
+      'change a client’s file even if the client is running and may overwrite it',
+      false,
+    )
     .option('-v, --verbose', 'print the output of the servers', false)
     .option('--json', 'print the result as JSON', false)
     .addOption(new Option('--resume', 'repeat the confirmed choices').hideHelp().default(false))
@@ -53,7 +71,11 @@ export function addUpCommand(program: Command): void {
         ['yes', !options.dryRun, 'has no effect with --dry-run'],
         ['background', !options.dryRun, 'has no effect with --dry-run'],
         ['atLogin', !options.dryRun, 'has no effect with --dry-run'],
-        ['verbose', !options.background && !options.atLogin, 'has no effect in the background; see gatehouse logs'],
+        [
+          'verbose',
+          !options.background && !options.atLogin,
+          'has no effect in the background; see gatehouse logs',
+        ],
       ])
       if (options.json && !options.yes && !options.dryRun && !options.resume)
         throw invalidConfig('--json: requires --yes or --dry-run')
@@ -100,7 +122,10 @@ export function addRestartCommand(program: Command): void {
     .summary('restart a server that "gatehouse up" runs')
     .description('Stops and starts one server behind "gatehouse up". The other servers keep running.')
     .argument('<name>', 'name of the server; see gatehouse status')
-    .addHelpText('after', '\nExample:\n  gatehouse restart github\n\nExit codes: 0 restarted, 2 no server has this name.')
+    .addHelpText(
+      'after',
+      '\nExample:\n  gatehouse restart github\n\nExit codes: 0 restarted, 2 no server has this name.',
+    )
     .action(async (name: string) => {
       const { restartServer } = await import('./status.ts')
       process.exitCode = await restartServer(name)

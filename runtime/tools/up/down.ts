@@ -2,10 +2,10 @@
 import { invalidConfig } from '../../../schemas/index.ts'
 import { thisHost } from '../../toolkit/client-files/host.ts'
 import { exitCode, print, printError, printJson } from '../../toolkit/terminal/output.ts'
-import { loginStart } from './at-login.ts'
-import { processEnded } from './background.ts'
-import { askInstance } from './control.ts'
-import { becomeInstance, endInstance, type Instance, runningInstance } from './instance.ts'
+import { loginStart } from './login/at-login.ts'
+import { processEnded } from './instance/background.ts'
+import { askInstance } from './instance/control.ts'
+import { becomeInstance, endInstance, type Instance, runningInstance } from './instance/instance.ts'
 import { restoreFiles, restoreLines } from './restore.ts'
 import { UpState } from './state.ts'
 
@@ -29,7 +29,8 @@ export async function runDown({ json }: { readonly json: boolean }): Promise<num
     if (instance) print(`Stopped gatehouse up (process ${instance.pid}).`)
     if (unit !== undefined) print(`Removed the start at login: ${unit}`)
     for (const line of restoreLines(reports, host)) print(line)
-    if (!instance && !hasState && unit === undefined) print('gatehouse up is not running, and no client’s file is changed.')
+    if (!instance && !hasState && unit === undefined)
+      print('gatehouse up is not running, and no client’s file is changed.')
   }
   const failed = reports.filter(({ outcome }) => outcome === 'failed')
   if (failed.length > 0) printError('Fix the files above and run gatehouse down again.')

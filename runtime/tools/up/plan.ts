@@ -65,7 +65,10 @@ export async function findFiles(
 }
 
 /** Returns the files that belong to the user. A project's file may be committed, so it is never changed. */
-export function userFilesOf(client: ClientId, host: Host): readonly (UpFile & { readonly client: ClientId })[] {
+export function userFilesOf(
+  client: ClientId,
+  host: Host,
+): readonly (UpFile & { readonly client: ClientId })[] {
   return existingLocations(client, host).filter(({ scope }) => scope === 'user' || scope === 'profile')
 }
 
@@ -178,7 +181,10 @@ export async function convertServers(
   })
 }
 
-function selectEntries(entries: readonly ClientEntry[], { only, except }: PlanOptions): readonly ClientEntry[] {
+function selectEntries(
+  entries: readonly ClientEntry[],
+  { only, except }: PlanOptions,
+): readonly ClientEntry[] {
   const names = [...new Set(entries.map(({ name }) => name))]
   refuseUnknown('--only', only, names)
   refuseUnknown('--except', except, names)

@@ -10,7 +10,10 @@ import { entryName, gatewayEntry } from './serve.ts'
 import type { UpFile, UpState } from './state.ts'
 
 /** Returns one line per finding. Without a host, returns only the first line. */
-export function planLines({ files, chosen, skipped, conversion, targets }: UpPlan, host: Host | undefined): string[] {
+export function planLines(
+  { files, chosen, skipped, conversion, targets }: UpPlan,
+  host: Host | undefined,
+): string[] {
   const clients = files.filter(({ entries }) => entries.some((entry) => chosen.includes(entry)))
   const count = conversion.members.length + skipped.length
   const lines = [
@@ -69,7 +72,9 @@ function previewOf(
       shown,
       { revealsInserted: false },
     )
-    const command = Object.values(entry).flat().filter((word) => typeof word === 'string')
+    const command = Object.values(entry)
+      .flat()
+      .filter((word) => typeof word === 'string')
     return { client, file, diff, error: undefined, text: `${diff}The entry runs: ${command.join(' ')}` }
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error)

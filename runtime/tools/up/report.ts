@@ -50,7 +50,9 @@ export function reportLines({ url, console, tools, servers, clients }: UpReport)
   if (url !== '') lines.push(`One address: ${url}`)
   const connected = clients.filter(({ state }) => state === 'connected').map(({ client }) => titleOf(client))
   if (connected.length > 0)
-    lines.push(`${joinNames(connected)} now ${connected.length === 1 ? 'uses' : 'use'} it. Undo with: gatehouse down`)
+    lines.push(
+      `${joinNames(connected)} now ${connected.length === 1 ? 'uses' : 'use'} it. Undo with: gatehouse down`,
+    )
   for (const { client, file, reason = '' } of clients.filter(({ state }) => state !== 'connected'))
     lines.push(`${titleOf(client)} was not changed (${file}): ${forTerminal(reason)}`)
   if (console !== null) lines.push(`Console: ${console}`)

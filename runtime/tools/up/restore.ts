@@ -26,14 +26,20 @@ async function restoreFile(parked: ParkedFile, { journal, records }: UpState): P
     const { outcome, notes } = await restoreServers(parked, { journal, records, name: entryName })
     return { client, file, outcome, notes }
   } catch (error) {
-    return { client, file, outcome: 'failed', notes: [error instanceof Error ? error.message : String(error)] }
+    return {
+      client,
+      file,
+      outcome: 'failed',
+      notes: [error instanceof Error ? error.message : String(error)],
+    }
   }
 }
 
 const sentences: Readonly<Record<RestoreReport['outcome'], string>> = {
   unchanged: 'is as it was',
   exact: 'restored, byte for byte',
-  merged: 'has changed since gatehouse up: removed only the gateway’s entry, and put back the entries that were absent',
+  merged:
+    'has changed since gatehouse up: removed only the gateway’s entry, and put back the entries that were absent',
   failed: 'could not be restored',
 }
 

@@ -9,8 +9,8 @@ import type { ReferenceLookup } from '../../toolkit/client-files/references.ts'
 import type { SessionState } from '../../toolkit/local/screen/member-states.ts'
 import { sessionStateOf } from '../../toolkit/local/screen/member-states.ts'
 import { selfCommand } from '../../toolkit/terminal/self.ts'
-import { becomeInstance, endInstance, publishControl } from './instance.ts'
-import { serveControl } from './control.ts'
+import { becomeInstance, endInstance, publishControl } from './instance/instance.ts'
+import { serveControl } from './instance/control.ts'
 import { whyNotChangeable } from './targets.ts'
 import { convertServers, type UpPlan } from './plan.ts'
 import type { ClientReport, ServerReport, UpReport } from './report.ts'
@@ -57,10 +57,18 @@ async function serve(options: ServeOptions): Promise<boolean> {
   )
   // Clients start their servers in the home folder or in a folder of their own.
   process.chdir(options.host.home)
-  const up = await startSession(plan.conversion, { ...settings, clients, logs: state.logs, onLine: options.onLine })
+  const up = await startSession(plan.conversion, {
+    ...settings,
+    clients,
+    logs: state.logs,
+    onLine: options.onLine,
+  })
   try {
     const names = namesIn(plan)
-    const settled = await settledState(up, names, { startTimeout: settings.startTimeout, signal: stop.signal })
+    const settled = await settledState(up, names, {
+      startTimeout: settings.startTimeout,
+      signal: stop.signal,
+    })
     if (stop.signal.aborted) return true
     const servers = await removeFailed(up, settled, options)
     const isUsable = servers.some(({ state: phase }) => served.has(phase))
@@ -118,7 +126,9 @@ async function changeClients(
     const own = plan.chosen.filter(
       (entry) => entry.source.file === target.file && running.has(objectOf(entry, plan)),
     )
-    reports.push(await changeClient(target, { url, names: own.map(({ name }) => name), state, host, whileRunning }))
+    reports.push(
+      await changeClient(target, { url, names: own.map(({ name }) => name), state, host, whileRunning }),
+    )
   }
   return reports
 }
@@ -201,7 +211,11 @@ async function reportOf(
     servers: servers.map((server) => {
       const member = served.has(server.state) ? now.get(server.name) : undefined
       if (!member) return server
-      return { name: server.name, state: member.phase, ...(member.why !== undefined && { reason: member.why }) }
+      return {
+        name: server.name,
+        state: member.phase,
+        ...(member.why !== undefined && { reason: member.why }),
+      }
     }),
     clients,
   }

@@ -10,7 +10,11 @@ import { localHooks } from '../../toolkit/local/cluster/cluster.ts'
 import { documentsOf } from '../../toolkit/local/conversion.ts'
 import { localEnvironment } from '../../toolkit/local/environment.ts'
 import { LogFiles } from '../../toolkit/local/processes/log-files.ts'
-import { type MemberState, type SessionState, sessionStateOf } from '../../toolkit/local/screen/member-states.ts'
+import {
+  type MemberState,
+  type SessionState,
+  sessionStateOf,
+} from '../../toolkit/local/screen/member-states.ts'
 import { DevSession } from '../../toolkit/local/session.ts'
 import { askMcp } from '../../toolkit/mcp-client/mcp.ts'
 import { makePeers } from '../../toolkit/mcp-client/peers.ts'
@@ -49,7 +53,9 @@ export async function startSession(conversion: Conversion, options: UpSessionOpt
     access: {
       token: randomBytes(32).toString('base64url'),
       clients: options.clients,
-      members: conversion.members.filter(({ kind }) => kind === 'MCPServer').map(({ metadata }) => metadata.name),
+      members: conversion.members
+        .filter(({ kind }) => kind === 'MCPServer')
+        .map(({ metadata }) => metadata.name),
     },
     ...localEnvironment(),
     startMs: options.startTimeout * 1000,
@@ -107,10 +113,11 @@ export async function settledState(
 }
 
 function withoutStarting(state: SessionState, seconds: number): SessionState {
-  const members = state.members.map((member): MemberState =>
-    member.phase === 'starting'
-      ? { ...member, phase: 'failed', why: `does not respond after ${seconds} s` }
-      : member,
+  const members = state.members.map(
+    (member): MemberState =>
+      member.phase === 'starting'
+        ? { ...member, phase: 'failed', why: `does not respond after ${seconds} s` }
+        : member,
   )
   return { ...state, members }
 }

@@ -3,8 +3,8 @@ import { invalidConfig, isFields } from '../../../schemas/index.ts'
 import { isClientId } from '../../toolkit/clients/index.ts'
 import { thisHost } from '../../toolkit/client-files/host.ts'
 import { exitCode, print, printError, printJson } from '../../toolkit/terminal/output.ts'
-import { askInstance } from './control.ts'
-import { runningInstance } from './instance.ts'
+import { askInstance } from './instance/control.ts'
+import { runningInstance } from './instance/instance.ts'
 import { findFiles } from './plan.ts'
 import { reportLines, titleOf, type UpReport } from './report.ts'
 import { UpState } from './state.ts'
@@ -19,7 +19,9 @@ export async function showStatus({ json }: { readonly json: boolean }): Promise<
     if (json) printJson({ schema: 'gatehouse.dev/up/v1', pid: null, files: files.map(({ file }) => file) })
     else print('gatehouse up is not running.')
     if (files.length > 0)
-      printError(`${files.length === 1 ? 'A client’s file still uses' : 'Clients’ files still use'} its address. Run gatehouse up, or restore with gatehouse down.`)
+      printError(
+        `${files.length === 1 ? 'A client’s file still uses' : 'Clients’ files still use'} its address. Run gatehouse up, or restore with gatehouse down.`,
+      )
     return exitCode.failed
   }
   const report = (await askInstance(instance, 'GET', 'status')) as UpReport
@@ -43,11 +45,15 @@ async function newServers(state: UpState, { clients, servers }: UpReport) {
   const known = new Set(
     (state.readSettings()?.servers ?? []).map(({ file, name }) => JSON.stringify([file, name])),
   )
-  const files = connected.length > 0 ? await findFiles({ from: [...new Set(connected)] }, thisHost(), state) : []
+  const files =
+    connected.length > 0 ? await findFiles({ from: [...new Set(connected)] }, thisHost(), state) : []
   return files.flatMap(({ client, file, entries, parkedNames }) =>
     entries
       .filter(({ target, enabled }) => enabled && target.kind !== 'unusable')
-      .filter(({ name }) => !skipped.has(name) && !parkedNames.includes(name) && !known.has(JSON.stringify([file, name])))
+      .filter(
+        ({ name }) =>
+          !skipped.has(name) && !parkedNames.includes(name) && !known.has(JSON.stringify([file, name])),
+      )
       .map(({ name }) => ({ client, file, name })),
   )
 }

@@ -13,9 +13,9 @@ import { verboseLine } from '../../toolkit/local/screen/lines.ts'
 import { canPrompt, confirm } from '../../toolkit/terminal/ask.ts'
 import { exitCode, print, printError, printJson } from '../../toolkit/terminal/output.ts'
 import { stopSignal } from '../../toolkit/terminal/stop.ts'
-import { loginStart } from './at-login.ts'
-import { runInBackground } from './background.ts'
-import { alreadyRunning, runningInstance } from './instance.ts'
+import { loginStart } from './login/at-login.ts'
+import { runInBackground } from './instance/background.ts'
+import { alreadyRunning, runningInstance } from './instance/instance.ts'
 import { findFiles, type FoundFile, makePlan, type PlanOptions, readClientFile, type UpPlan } from './plan.ts'
 import { planLines, previewLines } from './preview.ts'
 import { reportLines, type UpReport } from './report.ts'
@@ -92,7 +92,8 @@ async function serveHere(work: Work, options: UpOptions): Promise<number> {
   const { state, host, plan } = work
   const stop = new AbortController()
   void stopSignal(stop, ['SIGINT', 'SIGTERM', 'SIGHUP'])
-  if (!options.json) printError(`Starting ${plan.conversion.members.map(({ metadata }) => metadata.name).join(', ')} …`)
+  if (!options.json)
+    printError(`Starting ${plan.conversion.members.map(({ metadata }) => metadata.name).join(', ')} …`)
   const shown = verboseLine({ verbose: options.verbose })
   try {
     const wasServed = await serveUntilStopped({
@@ -123,7 +124,8 @@ async function resume(options: UpOptions, host: Host, state: UpState): Promise<n
   const files: FoundFile[] = []
   for (const source of settings.sources) {
     const { client, file } = source
-    if (isClientId(client) && source.scope !== 'file') files.push(readClientFile({ ...source, client }, state))
+    if (isClientId(client) && source.scope !== 'file')
+      files.push(readClientFile({ ...source, client }, state))
     else files.push(...(await findFiles({ from: [file] }, host, state)))
   }
   const known = new Set(settings.servers.map(({ file, name }) => JSON.stringify([file, name])))
@@ -157,7 +159,11 @@ function showPreview(plan: UpPlan, { json, port, host, state, lines }: PreviewOp
         ...plan.conversion.members.map(({ metadata }) => ({ name: metadata.name, state: 'would run' })),
         ...plan.skipped.map(({ name, why }) => ({ name, state: 'skipped', reason: why })),
       ],
-      files: changes.map(({ client, file, diff, error }) => ({ client, file, ...(error ? { error } : { diff }) })),
+      files: changes.map(({ client, file, diff, error }) => ({
+        client,
+        file,
+        ...(error ? { error } : { diff }),
+      })),
     })
   } else {
     for (const line of lines) print(line)

@@ -52,8 +52,6 @@ import { statusReport } from './status/status.ts'
 import { type ServerView, makeServerView } from './snapshot/view.ts'
 
 /** Interval between evictions, and how long connections may be idle. */
-/** The pages below this path check a key in their address, because a browser cannot send a token. */
-const signInPrefix = '/sign-in/'
 const evictMs = 5_000
 const idleMs = 5 * 60_000
 const keepAliveEvictions = 5
@@ -297,15 +295,8 @@ class Vmcp implements VmcpServer {
     if (worker) await shared
     this.relayPort = await relay?.open(handler)
     const connections = worker?.link.connections
-    const listener = await listen({
-      host,
-      port,
-      handler,
-      log: this.#log,
-      certificate,
-      connections,
-      localTokens: localTokens && { digests: localTokens, openPaths: [signInPrefix] },
-    })
+    const parts = { host, port, handler, certificate, connections, localTokens }
+    const listener = await listen({ ...parts, log: this.#log })
     this.#parts.originCheck = makeOriginCheck({
       host,
       port: listener.port,

@@ -1,6 +1,15 @@
 /** Parked entries: the gateway's entry replaces a client's servers, and the file is restored byte for byte. */
 import { spawnSync } from 'node:child_process'
-import { cpSync, existsSync, readdirSync, readFileSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { join, resolve } from 'node:path'
 import t, { type Test } from 'tap'
 import { type ClientId, clientRow, readEntries } from '../../../runtime/toolkit/clients/index.ts'
@@ -41,7 +50,9 @@ function setUp(t: Pick<Test, 'testdir'>, text: string | undefined = contents) {
       return parked ? restoreServers(parked, options) : undefined
     },
     names: () =>
-      readEntries({ file, text: readFileSync(file, 'utf8'), client: 'cursor' }).entries.map(({ name }) => name),
+      readEntries({ file, text: readFileSync(file, 'utf8'), client: 'cursor' }).entries.map(
+        ({ name }) => name,
+      ),
   }
 }
 
@@ -67,8 +78,15 @@ t.test('park: every client’s file is restored byte for byte', async (t) => {
     const { entries } = readEntries({ file, text: before.toString('utf8').replace(/^\ufeff/, ''), client })
     const servers = entries.filter(({ source }) => source.scope !== 'local').map(({ name }) => name)
     const own = clientRow(client).program?.('/bin/gatehouse', ['proxy']) ?? {}
-    t.ok(await parkServers({ client, file, key: clientRow(client).key }, { entry: own, servers }, options), client)
-    const after = readEntries({ file, text: readFileSync(file, 'utf8').replace(/^\ufeff/, ''), client }).entries
+    t.ok(
+      await parkServers({ client, file, key: clientRow(client).key }, { entry: own, servers }, options),
+      client,
+    )
+    const after = readEntries({
+      file,
+      text: readFileSync(file, 'utf8').replace(/^\ufeff/, ''),
+      client,
+    }).entries
     t.strictSame(
       after.filter(({ source }) => source.scope !== 'local').map(({ name }) => name),
       ['gatehouse'],
@@ -184,9 +202,13 @@ t.test('park and restore: a kill at any step is repaired', async (t) => {
           name: 'gatehouse', onStep: (step) => { if (step === '${step}') process.kill(process.pid, 'SIGKILL') },
         }
         ${scripts[work]}`
-      const { signal, stderr } = spawnSync(process.execPath, ['--input-type=module-typescript', '-e', script], {
-        encoding: 'utf8',
-      })
+      const { signal, stderr } = spawnSync(
+        process.execPath,
+        ['--input-type=module-typescript', '-e', script],
+        {
+          encoding: 'utf8',
+        },
+      )
       t.equal(signal, 'SIGKILL', `${work} ${step}: ${stderr}`)
       await restore()
       t.equal(read(), contents, `${work} killed at ${step}: restored`)

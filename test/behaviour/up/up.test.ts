@@ -1,11 +1,13 @@
 /** `gatehouse up` and `down` with the files of three clients. */
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
+import { startGatehouse } from '../../helpers/gatehouse.ts'
 import { connectThroughEntry, makeUpHome, secret, type UpHome } from '../../helpers/up/up-home.ts'
 import { untyped } from '../../helpers/untyped.ts'
 
-t.setTimeout(300_000)
+t.setTimeout(900_000)
 
 function filesBelow(folder: string): string[] {
   return readdirSync(folder, { recursive: true, withFileTypes: true }).map((entry) =>
@@ -32,7 +34,10 @@ t.test('up: connects the clients in the background, and down restores every byte
   t.match(started.stdout, /^Found 4 servers in Claude Desktop, Cursor and VS Code\.$/m)
   t.match(started.stdout, /^ {2}ready {5}files, memory, thinking {3}3 tools$/m)
   t.match(started.stdout, /^ {2}skipped {3}postgres: not-installed-docker is not installed$/m)
-  t.match(started.stdout, `One address: ${up.url}\nClaude Desktop, Cursor and VS Code now use it. Undo with: gatehouse down\n`)
+  t.match(
+    started.stdout,
+    `One address: ${up.url}\nClaude Desktop, Cursor and VS Code now use it. Undo with: gatehouse down\n`,
+  )
 
   t.strictSame(Object.keys(up.serversOf('claude-desktop')), ['postgres', 'gatehouse'])
   t.strictSame(Object.keys(up.serversOf('cursor')), ['gatehouse'])
@@ -75,7 +80,10 @@ t.test('up: connects the clients in the background, and down restores every byte
   })
   t.match((await up.gatehouse('logs', 'files')).stdout, /files/)
   t.match(await up.gatehouse('restart', 'files'), { code: 0, stdout: 'Restarted files.\n' })
-  t.match(await up.gatehouse('restart', 'fils'), { code: 2, stderr: /no running server fils; servers: files, memory, thinking/ })
+  t.match(await up.gatehouse('restart', 'fils'), {
+    code: 2,
+    stderr: /no running server fils; servers: files, memory, thinking/,
+  })
 
   const down = await up.gatehouse('down')
   t.equal(down.code, 0, down.stderr)
@@ -152,10 +160,74 @@ t.test('up: leaves servers that fail in their client, and fails when none is lef
 t.test('up: offers the servers that were added since', async (t) => {
   const up = await makeUpHome(t, ['cursor'])
   t.equal((await up.up('--background')).code, 0)
-  const text = up.read('cursor').replace('"gatehouse":', '"added":{"command":"node","args":["x"]},"gatehouse":')
+  const text = up
+    .read('cursor')
+    .replace('"gatehouse":', '"added":{"command":"node","args":["x"]},"gatehouse":')
   writeFileSync(up.fileOf('cursor'), text)
-  t.match((await up.gatehouse('status')).stdout, /^New in Cursor: added\. To add it: gatehouse down, then gatehouse up$/m)
+  t.match(
+    (await up.gatehouse('status')).stdout,
+    /^New in Cursor: added\. To add it: gatehouse down, then gatehouse up$/m,
+  )
   const preview = (await up.gatehouse('up', '--dry-run')).stdout
   t.match(preview, /^ {2}run {7}added, files$/m)
   t.match(preview, /^ {2}new {7}added$/m)
+})
+
+t.test('up: --at-login starts the confirmed servers again, and a signal leaves the files', async (t) => {
+  const up = await makeUpHome(t, ['cursor'])
+  const argv = JSON.parse(up.read('cursor').replace(/^\{ \/\/.*$/m, '{')).mcpServers.files.args
+  const servers = {
+    files: { command: 'node', args: argv, env: { TOKEN: '${env:UP_TEST_TOKEN}' } },
+    other: { command: 'node', args: argv, env: { TOKEN: '${env:UP_TEST_MISSING}' } },
+  }
+  const original = JSON.stringify({ mcpServers: servers })
+  writeFileSync(up.fileOf('cursor'), original)
+  up.env['UP_TEST_TOKEN'] = secret
+  const started = await up.up('--at-login')
+  t.match(started.stdout, /^ {2}ready {5}files {3}1 tool$/m)
+  t.match(started.stdout, /^ {2}skipped {3}other: UP_TEST_MISSING is not set$/m)
+  const unit = join(up.home, '.config/systemd/user/gatehouse-up.service')
+  t.match(readFileSync(unit, 'utf8'), /^ExecStart=.*"up" "--resume"$/m)
+  t.notMatch(readFileSync(unit, 'utf8'), secret)
+  const parked = up.read('cursor')
+
+  const { pid } = up.instance()
+  process.kill(pid, 'SIGTERM')
+  while (existsSync(join(up.state, 'instance.json'))) await delay(50)
+  t.equal(up.read('cursor'), parked, 'the file still contains the gateway’s entry')
+
+  // The next login has no variables of the shell, and a server that was added since stays in its client.
+  writeFileSync(up.fileOf('cursor'), parked.replace('"gatehouse"', '"added":{"command":"x"},"gatehouse"'))
+  up.env['UP_TEST_TOKEN'] = ''
+  const again = startGatehouse(['up', '--resume'], up.env)
+  await again.waitFor(/^One address: /m)
+  t.strictSame(Object.keys(up.serversOf('cursor')).toSorted(), ['added', 'gatehouse', 'other'])
+  const { answer } = await callStart(up, 'cursor', 'files_start')
+  t.equal(answer.token, secret)
+
+  const down = await up.gatehouse('down')
+  t.match(down.stdout, `Removed the start at login: ${unit}`)
+  t.notOk(existsSync(unit))
+  t.strictSame(Object.keys(up.serversOf('cursor')).toSorted(), ['added', 'files', 'other'])
+})
+
+t.test('up: wrong usage is rejected by flag, and nothing is started', async (t) => {
+  const up = await makeUpHome(t, ['cursor'])
+  const cases: readonly (readonly [readonly string[], RegExp])[] = [
+    [['--json'], /--json: requires --yes or --dry-run/],
+    [['--dry-run', '--yes'], /--yes: has no effect with --dry-run/],
+    [['--dry-run', '--background'], /--background: has no effect with --dry-run/],
+    [['--dry-run', '--at-login'], /--at-login: has no effect with --dry-run/],
+    [['--yes', '--background', '--verbose'], /--verbose: has no effect in the background/],
+    [['--yes', '--from', 'cursr'], /cursr: no such client or file; did you mean cursor/],
+    [['--yes', '--connect', 'cursr'], /cursr: no such client; did you mean cursor/],
+    [['--yes', '--except', 'fils'], /--except: there is no server fils; did you mean files/],
+    [['--resume'], /there is nothing to resume; run gatehouse up/],
+    [['--start-timeout', '0'], /1 to 3600/],
+    [['--port', '0'], /1 to 65535/],
+  ]
+  for (const [args, message] of cases)
+    t.match(await up.gatehouse('up', ...args), { code: 2, stderr: message })
+  t.strictSame(up.changed(), [])
+  t.notOk(existsSync(up.state))
 })

@@ -1,5 +1,13 @@
 /** A home folder with the files of Claude Desktop, Cursor and VS Code, and `gatehouse up` in it. */
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
@@ -43,7 +51,10 @@ function textOf(client: ConnectedClient): string {
 
 export type UpHome = Awaited<ReturnType<typeof makeUpHome>>
 
-export async function makeUpHome(t: Pick<Test, 'teardown'>, clients = Object.keys(clientFiles) as ConnectedClient[]) {
+export async function makeUpHome(
+  t: Pick<Test, 'teardown'>,
+  clients = Object.keys(clientFiles) as ConnectedClient[],
+) {
   const home = realpathSync(mkdtempSync(join(tmpdir(), 'gatehouse-uphome-')))
   const port = await freePort()
   const tmp = join(home, 'tmp')
@@ -89,12 +100,6 @@ export async function makeUpHome(t: Pick<Test, 'teardown'>, clients = Object.key
     },
     token: (client: ConnectedClient) => readFileSync(join(state, 'tokens', client), 'utf8'),
     instance: () => untyped(JSON.parse(readFileSync(join(state, 'instance.json'), 'utf8'))),
-    /** Every address that the running session listens on. */
-    addresses(): readonly string[] {
-      const [session] = readdirSync(tmp).filter((name) => name.startsWith('gatehouse-up-'))
-      const text = readFileSync(join(tmp, session ?? '', 'servers.json'), 'utf8')
-      return untyped(JSON.parse(text)).servers.map((one: { url: string }) => one.url)
-    },
   }
 }
 

@@ -3,8 +3,8 @@ import { spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, readlinkSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { loginStart } from '../../../runtime/tools/up/at-login.ts'
-import { launchdAgent, scheduledTask, systemdUnit } from '../../../runtime/tools/up/login-files.ts'
+import { loginStart } from '../../../runtime/tools/up/login/at-login.ts'
+import { launchdAgent, scheduledTask, systemdUnit } from '../../../runtime/tools/up/login/login-files.ts'
 
 const program = {
   argv: ['/opt/node 24/bin/node', '/opt/100%/$HOME/"gatehouse".js', 'up', '--resume'],
@@ -14,7 +14,10 @@ const program = {
 
 t.test('systemd: the unit quotes special characters', async (t) => {
   const unit = systemdUnit(program)
-  t.match(unit, '\nExecStart="/opt/node 24/bin/node" "/opt/100%%/$$HOME/\\"gatehouse\\".js" "up" "--resume"\n')
+  t.match(
+    unit,
+    '\nExecStart="/opt/node 24/bin/node" "/opt/100%%/$$HOME/\\"gatehouse\\".js" "up" "--resume"\n',
+  )
   t.match(unit, '\nEnvironment="PATH=/usr/bin:/opt/a b"\n')
   t.match(unit, '\nRestartPreventExitStatus=2\n')
 })
@@ -86,7 +89,10 @@ t.test('launchd: the agent is well-formed XML with the program and its variables
 })
 
 t.test('Task Scheduler: the task is well-formed XML with a quoted command line', async (t) => {
-  const task = scheduledTask({ ...program, argv: ['C:\\Program Files\\node.exe', 'C:\\a "b"\\', 'up', '--resume'] })
+  const task = scheduledTask({
+    ...program,
+    argv: ['C:\\Program Files\\node.exe', 'C:\\a "b"\\', 'up', '--resume'],
+  })
   t.ok(elementsOf(task).includes('LogonTrigger'))
   t.match(task, '<Command>C:\\Program Files\\node.exe</Command>')
   t.match(task, '<Arguments>&quot;C:\\a \\&quot;b\\&quot;\\\\&quot; up --resume</Arguments>')

@@ -134,7 +134,7 @@ export class ProcessRunner {
       cwd,
       host: '127.0.0.1',
       port,
-      localTokens: access?.digests,
+      localTokens: access && { digests: access.digests },
       log: silentLog,
       version,
       onLine: (line) => this.#handleLine(line),

@@ -51,7 +51,12 @@ function stateOf(
   if (ended) return { name, phase: 'failed', why: oneLine(endOf(ended)), hasEnded: true }
   const refusal = views.find((view) => view.refusal !== undefined)?.refusal
   const why = refusal ?? backend?.error
-  return { name, phase, why: phase === 'failed' ? oneLine(why ?? 'does not respond') : undefined, hasEnded: false }
+  return {
+    name,
+    phase,
+    why: phase === 'failed' ? oneLine(why ?? 'does not respond') : undefined,
+    hasEnded: false,
+  }
 }
 
 const phases: Readonly<Record<string, MemberPhase>> = {

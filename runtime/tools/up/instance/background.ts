@@ -2,13 +2,13 @@
 import { spawn } from 'node:child_process'
 import { closeSync, existsSync, openSync, readFileSync, renameSync, statSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { exitCode, printError } from '../../toolkit/terminal/output.ts'
-import { forTerminal } from '../../toolkit/terminal/plain-text.ts'
-import { selfCommand } from '../../toolkit/terminal/self.ts'
+import { exitCode, printError } from '../../../toolkit/terminal/output.ts'
+import { forTerminal } from '../../../toolkit/terminal/plain-text.ts'
+import { selfCommand } from '../../../toolkit/terminal/self.ts'
 import { askInstance } from './control.ts'
 import { runningInstance } from './instance.ts'
-import type { UpReport } from './report.ts'
-import type { UpState } from './state.ts'
+import type { UpReport } from '../report.ts'
+import type { UpState } from '../state.ts'
 
 const pollMs = 100
 const maxLogBytes = 5 * 1024 * 1024

@@ -4,10 +4,10 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { GatehouseError, invalidConfig } from '../../../schemas/index.ts'
-import { type Listener, listen, sendJson, sendProblem, silentLog, tokenDigest } from '../../net/index.ts'
+import { GatehouseError, invalidConfig } from '../../../../schemas/index.ts'
+import { type Listener, listen, sendJson, sendProblem, silentLog, tokenDigest } from '../../../net/index.ts'
 import type { Instance } from './instance.ts'
-import type { UpReport } from './report.ts'
+import type { UpReport } from '../report.ts'
 
 export interface ControlActions {
   status(): Promise<UpReport>

@@ -4,8 +4,8 @@
  */
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { invalidConfig, isFields } from '../../../schemas/index.ts'
-import { writePrivate } from './state.ts'
+import { invalidConfig, isFields } from '../../../../schemas/index.ts'
+import { writePrivate } from '../state.ts'
 
 export interface Instance {
   readonly pid: number

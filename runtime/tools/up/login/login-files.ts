@@ -1,5 +1,5 @@
 /** The files that start a program at login, as text. */
-import { xml } from '../../toolkit/terminal/junit.ts'
+import { xml } from '../../../toolkit/terminal/junit.ts'
 
 export interface StartedProgram {
   readonly argv: readonly string[]
