@@ -65,7 +65,7 @@ export async function findFiles(
 }
 
 /** Returns the files that belong to the user. A project's file may be committed, so it is never changed. */
-export function userFilesOf(
+function userFilesOf(
   client: ClientId,
   host: Host,
 ): readonly (UpFile & { readonly client: ClientId })[] {

@@ -27,7 +27,7 @@ export interface ClientFile {
   readonly key: string
 }
 
-export const clientFiles = {
+const clientFiles = {
   'claude-desktop': { path: '.config/Claude/claude_desktop_config.json', key: 'mcpServers' },
   cursor: { path: '.cursor/mcp.json', key: 'mcpServers' },
   vscode: { path: '.config/Code/User/mcp.json', key: 'servers' },
