@@ -157,6 +157,7 @@ t.test('up: other users and web pages cannot use any of its ports', async (t) =>
       t.notMatch(text, up.token('cursor'))
       t.notMatch(text, secret)
     }
+    t.notMatch(readFileSync(join(up.state, 'up.log'), 'utf8'), 'launch=')
   })
 })
 
@@ -170,11 +171,19 @@ t.test('up: a second instance is rejected, and leaves the first one and the file
   t.equal(up.instance().pid, pid)
 })
 
-t.test('up: two instances that start together change the files once', async (t) => {
+t.test('up: of two instances that start together, one runs, and the other one changes nothing', async (t) => {
   const up = await makeUpHome(t, ['cursor'])
-  const codes = await Promise.all([up.up('--background'), up.up('--background')])
-  t.equal(codes.filter(({ code }) => code === 0).length, 1)
-  t.equal((await up.gatehouse('down')).code, 0)
+  const both = [up.start(), up.start()]
+  const ready = both.map((running) => running.waitFor(/^Press Ctrl-C/m).then(() => running))
+  const [one, other] = await Promise.allSettled(ready)
+  const winner = [one, other].filter((result) => result?.status === 'fulfilled')
+  t.equal(winner.length, 1)
+  t.strictSame(
+    both.map(({ child }) => child.exitCode).filter((code) => code !== null),
+    [2],
+  )
+  t.strictSame(up.changed(), ['cursor'], 'the other one has not restored the file')
+  for (const running of both) await running.interrupt()
   t.strictSame(up.changed(), [])
 })
 

@@ -1,5 +1,5 @@
 /**
- * Names and URLs of the servers that `gatehouse dev`, `run` and `up` run on this machine. Each session writes them
+ * Names and URLs of the servers that `gatehouse dev` and `gatehouse run` run on this machine. Each session writes them
  * to a file in its temporary folder. Ignores other users' folders, because they can create folders with the same names.
  */
 import { lstatSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -19,7 +19,9 @@ interface Session {
 }
 
 const fileName = 'servers.json'
-const prefixes = ['gatehouse-dev-', 'gatehouse-run-', 'gatehouse-up-'] as const
+const prefixes = ['gatehouse-dev-', 'gatehouse-run-'] as const
+/** The servers of `gatehouse up` require a token, so they are not listed. */
+const allPrefixes = [...prefixes, 'gatehouse-up-'] as const
 
 /** A workload's state in a session. */
 interface Workload {
@@ -99,7 +101,7 @@ function serversIn(folder: string): readonly RunningServer[] {
  * Secrets.
  */
 export function removeAbandoned(): void {
-  for (const { folder } of sessionFolders(prefixes)) {
+  for (const { folder } of sessionFolders(allPrefixes)) {
     try {
       const content: unknown = JSON.parse(readFileSync(join(folder, fileName), 'utf8'))
       if (isFields(content) && !isRunning(content['pid'])) rmSync(folder, { recursive: true, force: true })

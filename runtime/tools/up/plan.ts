@@ -65,10 +65,7 @@ export async function findFiles(
 }
 
 /** Returns the files that belong to the user. A project's file may be committed, so it is never changed. */
-function userFilesOf(
-  client: ClientId,
-  host: Host,
-): readonly (UpFile & { readonly client: ClientId })[] {
+function userFilesOf(client: ClientId, host: Host): readonly (UpFile & { readonly client: ClientId })[] {
   return existingLocations(client, host).filter(({ scope }) => scope === 'user' || scope === 'profile')
 }
 

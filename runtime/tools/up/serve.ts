@@ -4,12 +4,12 @@
  */
 import { invalidConfig } from '../../../schemas/index.ts'
 import { type ClientEntry, connectionEntry, type Host, isClientId } from '../../toolkit/clients/index.ts'
-import { parkServers } from '../../toolkit/client-files/park.ts'
+import { parkServers, restoreServers } from '../../toolkit/client-files/park.ts'
 import type { ReferenceLookup } from '../../toolkit/client-files/references.ts'
 import type { SessionState } from '../../toolkit/local/screen/member-states.ts'
 import { sessionStateOf } from '../../toolkit/local/screen/member-states.ts'
 import { selfCommand } from '../../toolkit/terminal/self.ts'
-import { becomeInstance, endInstance, publishControl } from './instance/instance.ts'
+import { publishControl } from './instance/instance.ts'
 import { serveControl } from './instance/control.ts'
 import { whyNotChangeable } from './targets.ts'
 import { convertServers, type UpPlan } from './plan.ts'
@@ -36,19 +36,8 @@ export interface ServeOptions {
 /** Phases in which the gateway serves the server, so that its entry leaves the client's file. */
 const served: ReadonlySet<string> = new Set(['ready', 'sign in'])
 
-/** Resolves when the instance has stopped: true when at least one server was served. */
+/** Serves in the running instance, until it is stopped. Resolves to true when at least one server was served. */
 export async function serveUntilStopped(options: ServeOptions): Promise<boolean> {
-  const { state, stop } = options
-  becomeInstance(state.folder)
-  try {
-    return await serve(options)
-  } finally {
-    stop.abort()
-    endInstance(state.folder)
-  }
-}
-
-async function serve(options: ServeOptions): Promise<boolean> {
   const { plan, settings, state, stop } = options
   const clients = Object.fromEntries(
     settings.targets.flatMap(({ client }) =>
@@ -130,7 +119,17 @@ async function changeClients(
       await changeClient(target, { url, names: own.map(({ name }) => name), state, host, whileRunning }),
     )
   }
+  await restoreOthers(settings, state)
   return reports
+}
+
+/** Restores files from an earlier run, whose clients are no longer connected. */
+async function restoreOthers({ targets }: UpSettings, { journal, records }: UpState): Promise<void> {
+  const others = journal.read().filter(({ file }) => !targets.some((target) => target.file === file))
+  for (const parked of others) {
+    // A file that cannot be restored now stays in the journal, and `gatehouse down` reports it.
+    await restoreServers(parked, { journal, records, name: entryName }).catch(() => undefined)
+  }
 }
 
 interface ClientChange {

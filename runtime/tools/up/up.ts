@@ -15,7 +15,7 @@ import { exitCode, print, printError, printJson } from '../../toolkit/terminal/o
 import { stopSignal } from '../../toolkit/terminal/stop.ts'
 import { loginStart } from './login/at-login.ts'
 import { runInBackground } from './instance/background.ts'
-import { alreadyRunning, runningInstance } from './instance/instance.ts'
+import { alreadyRunning, becomeInstance, endInstance, runningInstance } from './instance/instance.ts'
 import { findFiles, type FoundFile, makePlan, type PlanOptions, readClientFile, type UpPlan } from './plan.ts'
 import { planLines, previewLines } from './preview.ts'
 import { reportLines, type UpReport } from './report.ts'
@@ -95,6 +95,7 @@ async function serveHere(work: Work, options: UpOptions): Promise<number> {
   if (!options.json)
     printError(`Starting ${plan.conversion.members.map(({ metadata }) => metadata.name).join(', ')} …`)
   const shown = verboseLine({ verbose: options.verbose })
+  becomeInstance(state.folder)
   try {
     const wasServed = await serveUntilStopped({
       ...work,
@@ -102,7 +103,8 @@ async function serveHere(work: Work, options: UpOptions): Promise<number> {
       whileRunning: options.whileRunning,
       onLine: shown,
       onReady(report) {
-        showReport(plan, report, options)
+        // The log of a background process must not contain the console's token.
+        showReport(plan, options.resume ? { ...report, console: null } : report, options)
         if (!options.resume && report.url !== '') printError('Press Ctrl-C to stop and to restore the files.')
       },
     })
@@ -113,6 +115,8 @@ async function serveHere(work: Work, options: UpOptions): Promise<number> {
       for (const line of restoreLines(await restoreFiles(state), host)) printError(line)
       state.clear()
     }
+    stop.abort()
+    endInstance(state.folder)
   }
 }
 

@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { startGatehouse } from '../../helpers/gatehouse.ts'
 import { connectThroughEntry, makeUpHome, secret, type UpHome } from '../../helpers/up/up-home.ts'
+import { missingTerminal, startOnTerminal } from '../../helpers/terminal.ts'
 import { untyped } from '../../helpers/untyped.ts'
 
 t.setTimeout(900_000)
@@ -107,6 +108,28 @@ t.test('up: Ctrl-C of the foreground restores every byte', async (t) => {
 t.test('up: asks on a terminal, and requires --yes without one', async (t) => {
   const up = await makeUpHome(t, ['cursor'])
   t.match(await up.gatehouse('up'), { code: 2, stderr: /without a terminal, .* use --yes/ })
+  t.strictSame(up.changed(), [])
+})
+
+t.test('up: changes files only after a yes on the terminal', { skip: missingTerminal }, async (t) => {
+  const up = await makeUpHome(t, ['cursor'])
+  const args = ['up', '--port', String(up.port)]
+  for (const answer of ['n', '']) {
+    const refused = startOnTerminal(args, up.env)
+    await refused.waitFor(/Start the servers and change these files\? \[y\/N\] /)
+    t.match(refused.output(), '~/.cursor/mcp.json')
+    refused.type(`${answer}\r`)
+    t.equal(await refused.ended(), 1)
+    t.match(refused.output(), 'Nothing was changed.')
+    t.notOk(existsSync(up.state))
+  }
+  const accepted = startOnTerminal(args, up.env)
+  await accepted.waitFor(/\[y\/N\] /)
+  accepted.type('y\r')
+  await accepted.waitFor(/Press Ctrl-C to stop/)
+  t.strictSame(up.changed(), ['cursor'])
+  accepted.type('\x03')
+  t.equal(await accepted.ended(), 0)
   t.strictSame(up.changed(), [])
 })
 

@@ -46,8 +46,9 @@ async function answer(req: IncomingMessage, res: ServerResponse, actions: Contro
   actions.stop()
 }
 
-/** How long the instance may take to answer. A restart waits for a process to stop. */
-const timeoutMs = 15_000
+/** How long the instance may take to answer. A restart waits for a process, and a status for the servers' lists. */
+const timeoutMs = 60_000
+const stopTimeoutMs = 10_000
 
 /** Sends a request to the instance. Throws INVALID_CONFIG when it does not answer. */
 export async function askInstance(
@@ -60,7 +61,7 @@ export async function askInstance(
     const response = await fetch(`${control.url}/${path}`, {
       method,
       headers: { authorization: `Bearer ${control.token}` },
-      signal: AbortSignal.timeout(timeoutMs),
+      signal: AbortSignal.timeout(path === 'stop' ? stopTimeoutMs : timeoutMs),
     })
     if (response.ok) return await response.json()
   } catch {
