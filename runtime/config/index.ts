@@ -35,6 +35,7 @@ export { type OAuthSettings, offeredLogin, userLogin, userLoginVariables } from 
 export type { RenewalPace } from './proxy/renewal-pace.ts'
 export { parseTarget, shownUri, type TargetAddress } from './proxy/target.ts'
 export { servingFiles } from './common/serving-files.ts'
+export { localTokensVariable, readLocalTokens } from './common/local-tokens.ts'
 export { rotatingSecret } from './common/secrets.ts'
 export { systemReason } from './common/system-reason.ts'
 export { isUtf16, readTextFile } from './common/text-file.ts'

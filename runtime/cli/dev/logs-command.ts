@@ -1,4 +1,4 @@
-/** `gatehouse logs NAME` prints the output of one server that `gatehouse dev` runs. */
+/** `gatehouse logs NAME` prints the output of one server that runs on this machine. */
 import type { Command } from 'commander'
 import { loggedNames } from '../../toolkit/targets/logs.ts'
 import { NamedArgument } from '../../toolkit/terminal/command.ts'
@@ -7,9 +7,9 @@ import { stopSignal } from '../../toolkit/terminal/stop.ts'
 export function addLogsCommand(program: Command): void {
   program
     .command('logs')
-    .summary('print the output of a server started by "gatehouse dev" or "gatehouse run"')
+    .summary('print the output of a server that runs on this machine')
     .description(
-      'Prints the output of one resource started by "gatehouse dev" or "gatehouse run": every line that its processes\n' +
+      'Prints the output of one server started by "gatehouse up", "run" or "dev": every line that its processes\n' +
         'wrote. The output can contain secrets. On a terminal, control characters are removed.',
     )
     .addArgument(new NamedArgument('[NAME]', 'name of the resource, such as an MCPServer', loggedNames))

@@ -32,7 +32,7 @@ function logFileOf(name: string | undefined): string {
   const names = loggedNames().join(', ')
   if (names === '')
     throw invalidConfig(
-      `this user has no running "gatehouse dev" or "gatehouse run" session in ${tmpdir()}; start one, or set TMPDIR to the value that the session uses`,
+      `this user runs no "gatehouse up", and no "gatehouse dev" or "gatehouse run" session in ${tmpdir()}; start one, or set TMPDIR to the value that the session uses`,
     )
   const what = name === undefined ? 'NAME is missing' : `no output from "${name}"`
   throw invalidConfig(`${what}; output is available for: ${names}`)

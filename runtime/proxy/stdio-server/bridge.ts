@@ -41,6 +41,7 @@ import {
   rejectBodyByHeaders,
   sendBody,
   sendJson,
+  type LocalTokens,
 } from '../../net/index.ts'
 import { callerDigest, callerHeader } from '../model/caller-header.ts'
 import { HttpReply } from './http-reply.ts'
@@ -54,6 +55,8 @@ export interface BridgeOptions {
   readonly host: string
   /** 0 lets the kernel choose. */
   readonly port: number
+  /** Rejects requests without one of these tokens. Default: no token is required. */
+  readonly localTokens?: LocalTokens | undefined
   /** Transport for clients. Default streamable-http. */
   readonly mode?: 'streamable-http' | 'sse'
   readonly log: Log

@@ -8,7 +8,9 @@
 import { join } from 'node:path'
 import { hashOf, localCommandAnnotation } from '../../../schemas/index.ts'
 import { environment, userLoginVariables, vmcpEnvironment } from '../../config/index.ts'
+import type { TokenDigests } from '../../net/index.ts'
 import type { LocalObject } from '../manifests/objects.ts'
+import { accessEnvironment, acceptedTokens, type SessionAccess } from './access.ts'
 import type { Addresses } from './addresses.ts'
 import { splitCommand } from './command-line.ts'
 import { type LocalContainer, podTemplateOf, expand } from './pods.ts'
@@ -32,6 +34,8 @@ export interface ProcessPlan {
   readonly consoleUrl: string | undefined
   /** Values from Secrets, which are masked in `/status`. */
   readonly secrets: readonly string[]
+  /** Digests that the server's listener accepts, and a token for probes. Undefined when no token is required. */
+  readonly access?: { readonly digests: TokenDigests; readonly token: string } | undefined
   /** A change to this value requires a process restart. Changes to files do not affect it. */
   readonly fingerprint: string
 }
@@ -48,6 +52,8 @@ export interface PlanContext {
   readonly baseEnv: Readonly<Record<string, string>>
   /** File with the causes of failures in the session's programs, for the virtual servers of a namespace. */
   readonly causesFile: string
+  /** Undefined when all local programs may use the session's ports. */
+  readonly access?: SessionAccess | undefined
   /** Token that grants access to this session's consoles. */
   readonly consoleToken: string
   /** Key that lets the user start logins at this session's backends. */
@@ -88,6 +94,8 @@ export async function planOf(
   const secrets = (container.env ?? []).flatMap(({ name, valueFrom }) =>
     valueFrom?.secretKeyRef ? (env[name] ?? []) : [],
   )
+  const { access } = context
+  const isOwnProgram = command.ownWords > 0
   const plan = {
     ...command,
     env: {
@@ -95,8 +103,13 @@ export async function planOf(
       ...env,
       ...console?.env,
       ...loginsOf(parent, container, context),
+      ...(access && isOwnProgram && accessEnvironment(parent, access)),
       PORT: String(port),
     },
+    access:
+      access && (isOwnProgram || command.stdio)
+        ? { digests: acceptedTokens(parent, access), token: access.token }
+        : undefined,
     consoleUrl: console?.url,
     port,
     secrets,

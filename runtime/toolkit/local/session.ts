@@ -10,6 +10,7 @@ import { type Hooks, LocalCluster } from './cluster/cluster.ts'
 import { type LocalObject, objectKey } from '../manifests/objects.ts'
 import type { Cause } from '../../observe/index.ts'
 import { watchGroups } from '../../proxy/index.ts'
+import type { SessionAccess } from './access.ts'
 import { Addresses } from './addresses.ts'
 import { causesFileIn, CauseFiles } from './causes.ts'
 import { type ProcessPlan, type PlanContext, planOf } from './plan.ts'
@@ -38,6 +39,8 @@ export interface SessionOptions {
   readonly onError: (error: unknown) => void
   /** Files and folders of the manifests. The console writes approvals into them. Default none. */
   readonly manifests?: readonly string[]
+  /** Tokens that the session's ports require. Default: all local programs may use them. */
+  readonly access?: SessionAccess | undefined
   /** Time after which a process that is still not ready is reported. */
   readonly startMs: number
 }
@@ -114,6 +117,20 @@ export class DevSession {
     return changed
   }
 
+  /** Stops and starts the processes of one resource. Resolves to false when no resource has this name. */
+  async restart(name: string): Promise<boolean> {
+    const found = this.#wanted().filter(({ parent }) => parent.metadata.name === name)
+    await this.#enqueue(async () => {
+      for (const { workload } of found) {
+        const runner = this.#runners.get(objectKey(workload))
+        this.#runners.delete(objectKey(workload))
+        await runner?.stop()
+      }
+      await this.#step()
+    })
+    return found.length > 0
+  }
+
   /** Stops all processes. */
   async stop(): Promise<void> {
     this.#stopped = true
@@ -123,6 +140,11 @@ export class DevSession {
     await this.#packages.stop()
     await Promise.all([...this.#runners.values()].map((runner) => runner.stop()))
     this.#runners.clear()
+  }
+
+  /** Token that the session's servers require. Undefined when they require none. */
+  get token(): string | undefined {
+    return this.#options.access?.token
   }
 
   get workloads(): readonly WorkloadView[] {
@@ -227,7 +249,7 @@ export class DevSession {
   }
 
   async #plan(workload: LocalObject, parent: LocalObject): Promise<ProcessPlan | string | UnwritableFile> {
-    const { folder, runtimeImage, self, baseEnv, pinFirst, manifests = [] } = this.#options
+    const { folder, runtimeImage, self, baseEnv, pinFirst, manifests = [], access } = this.#options
     const context: PlanContext = {
       causesFile: causesFileIn(folder, workload.metadata.namespace),
       objects: this.cluster.objects,
@@ -239,6 +261,7 @@ export class DevSession {
       baseEnv,
       consoleToken: this.#consoleToken,
       signInKey: this.signInKey,
+      access,
       manifests,
     }
     try {

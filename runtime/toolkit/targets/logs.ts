@@ -1,6 +1,7 @@
-/** Finds the output files of the servers that `gatehouse dev` and `gatehouse run` run on this machine. */
+/** Finds the output files of the servers that `gatehouse up`, `run` and `dev` run on this machine. */
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { thisHost, upFolder } from '../client-files/host.ts'
 import { sessionFolders, sessionPrefixes } from './running.ts'
 
 /** Returns the names of all resources with output. */
@@ -17,9 +18,10 @@ export function logFile(name: string): string | undefined {
     .find((path) => existsSync(path))
 }
 
-/** Returns every session's log folder, newest first. */
+/** Returns the log folder of `gatehouse up`, then every other session's log folder, newest first. */
 function logFolders(): readonly string[] {
-  return sessionFolders(sessionPrefixes)
-    .map(({ folder }) => join(folder, 'logs'))
+  const sessions = sessionFolders(sessionPrefixes).map(({ folder }) => folder)
+  return [upFolder(thisHost()), ...sessions]
+    .map((folder) => join(folder, 'logs'))
     .filter((logs) => existsSync(logs))
 }

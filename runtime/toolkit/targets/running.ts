@@ -30,7 +30,7 @@ interface Session {
 
 const fileName = 'servers.json'
 /** Beginnings of the names of session folders. */
-export const sessionPrefixes = ['gatehouse-dev-', 'gatehouse-run-'] as const
+export const sessionPrefixes = ['gatehouse-dev-', 'gatehouse-run-', 'gatehouse-up-'] as const
 
 /** A workload's state in a session. */
 interface Workload {

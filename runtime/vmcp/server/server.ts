@@ -277,6 +277,7 @@ class Vmcp implements VmcpServer {
       port = defaults.port,
       allowedOrigins = [],
       certificate,
+      localTokens,
       worker,
     } = this.#options
     const relay = this.#relay
@@ -300,7 +301,8 @@ class Vmcp implements VmcpServer {
     if (worker) await shared
     this.relayPort = await relay?.open(handler)
     const connections = worker?.link.connections
-    const listener = await listen({ host, port, handler, log: this.#log, certificate, connections })
+    const parts = { host, port, handler, certificate, connections, localTokens }
+    const listener = await listen({ ...parts, log: this.#log })
     this.#parts.originCheck = makeOriginCheck({
       host,
       port: listener.port,

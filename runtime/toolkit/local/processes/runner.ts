@@ -151,7 +151,7 @@ export class ProcessRunner {
 
   /** Runs a stdio server. The bridge starts one process per session, and restarts it when it exits. */
   async #runBridge(): Promise<string> {
-    const { env, port, bridgeMode: mode } = this.plan
+    const { env, port, bridgeMode: mode, access } = this.plan
     const { argv, cwd } = this.#command()
     this.#bridge = await startStdioBridge({
       command: argv,
@@ -160,6 +160,7 @@ export class ProcessRunner {
       cwd,
       host: '127.0.0.1',
       port,
+      localTokens: access && { digests: access.digests },
       log: silentLog,
       version,
       onLine: (line) => this.#handleLine(line),
@@ -216,11 +217,11 @@ export class ProcessRunner {
   }
 
   async #awaitReady(gone: AbortSignal): Promise<void> {
-    const { port, readyPath } = this.plan
+    const { port, readyPath, access } = this.plan
     const deadline = performance.now() + this.#startMs
     while (!gone.aborted && !this.#isStopping) {
       const unmet = readyPath
-        ? await probeReadiness(`http://127.0.0.1:${port}${readyPath}`)
+        ? await probeReadiness(`http://127.0.0.1:${port}${readyPath}`, access?.token)
         : (await acceptsConnections(port))
           ? undefined
           : `no program is listening on 127.0.0.1:${port}; the command must listen on the port in {port} or PORT`

@@ -16,6 +16,8 @@ const serving: ReadonlySet<string> = new Set(['healthy', 'degraded'])
 
 /** The parts of a session that are displayed. */
 export interface DisplayedSession extends Pick<DevSession, 'workloads'> {
+  /** Token that the session's servers require. */
+  readonly token?: string | undefined
   readonly cluster: Pick<LocalCluster, 'objects'>
   readonly signInKey?: string
 }
@@ -70,7 +72,7 @@ export async function clientAddressesOf(
         (candidate) => candidate.parent.metadata.uid === parent.metadata.uid,
       )
       const base = `http://127.0.0.1:${view?.port ?? 0}`
-      const status = view?.phase === 'ready' ? await statusOf(base) : undefined
+      const status = view?.phase === 'ready' ? await statusOf(base, session.token) : undefined
       return {
         name: parent.metadata.name,
         url: `${base}/mcp`,
@@ -113,9 +115,10 @@ function messageOf(status: Record<string, unknown> | undefined, view: WorkloadVi
   return typeof message === 'string' ? message : ''
 }
 
-async function statusOf(base: string): Promise<Status | undefined> {
+async function statusOf(base: string, token: string | undefined): Promise<Status | undefined> {
   try {
-    const response = await fetch(`${base}/status`, { signal: AbortSignal.timeout(1000) })
+    const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
+    const response = await fetch(`${base}/status`, { headers, signal: AbortSignal.timeout(1000) })
     return response.ok ? ((await response.json()) as Status) : undefined
   } catch {
     return undefined
