@@ -93,7 +93,7 @@ export class DevSession {
     this.#options = options
     this.cluster = new LocalCluster(options.hooks, () => new Date())
     this.#addresses = new Addresses(options.port)
-    this.#names = new RunningNames(options.folder, this.signInKey)
+    this.#names = new RunningNames(options.folder, { signInKey: this.signInKey, token: this.token })
     this.#packages = new PackageFetcher(options.onProgress ?? printError)
     // A stdio server's state changes with its sessions, which cause no step.
     this.#causesTimer = setInterval(() => this.#updateCauses(), causesMs).unref()

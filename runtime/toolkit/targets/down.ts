@@ -1,6 +1,7 @@
 /** Warns about backends that are down behind a virtual server on this machine, because their items are missing. */
 import { isFields, listOf } from '../../../schemas/index.ts'
 import { isLoopbackHost } from '../../net/index.ts'
+import { headersFor, runningServerAt } from './running.ts'
 
 const timeoutMs = 2_000
 
@@ -39,6 +40,7 @@ function namesIn(backends: unknown): readonly string[] {
 async function statusOf(url: URL): Promise<Readonly<Record<string, unknown>>> {
   try {
     const response = await fetch(new URL('/status', url), {
+      headers: headersFor(runningServerAt(url) ?? {}),
       redirect: 'error',
       signal: AbortSignal.timeout(timeoutMs),
     })

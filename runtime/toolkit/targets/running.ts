@@ -1,5 +1,5 @@
 /**
- * Names and URLs of the servers that `gatehouse dev` and `gatehouse run` run on this machine. Each session writes them
+ * Names and URLs of the servers that `gatehouse up`, `run` and `dev` run on this machine. Each session writes them
  * to a file in its temporary folder. Ignores other users' folders, because they can create folders with the same names.
  */
 import { lstatSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -21,6 +21,14 @@ export interface RunningServer {
   readonly session: number
   /** Lets the user start logins at its backends. Undefined in a session of an older version. */
   readonly signInKey?: string | undefined
+  /** Token that the server requires from local programs. Undefined if it requires none. */
+  readonly token?: string | undefined
+}
+
+/** The secrets with which this user's programs use a session. */
+interface SessionSecrets {
+  readonly signInKey: string
+  readonly token: string | undefined
 }
 
 interface Session {
@@ -44,12 +52,12 @@ interface Workload {
 /** Writes the file for one session, with the names and addresses of its servers. The ready ones come first. */
 export class RunningNames {
   readonly #folder: string
-  readonly #signInKey: string
+  readonly #secrets: SessionSecrets
   #written = ''
 
-  constructor(folder: string, signInKey: string) {
+  constructor(folder: string, secrets: SessionSecrets) {
     this.#folder = folder
-    this.#signInKey = signInKey
+    this.#secrets = secrets
   }
 
   update(workloads: readonly Workload[]): void {
@@ -57,7 +65,7 @@ export class RunningNames {
       workload.port === undefined ? [] : [serverOf(workload, workloads)],
     )
     const servers = open.toSorted((a, b) => Number(b.ready) - Number(a.ready))
-    const text = JSON.stringify({ pid: process.pid, signInKey: this.#signInKey, servers })
+    const text = JSON.stringify({ pid: process.pid, ...this.#secrets, servers })
     if (text === this.#written) return
     this.#written = text
     const path = join(this.#folder, fileName)
@@ -99,12 +107,22 @@ export function runningServer(name: string): RunningServer | undefined {
   return runningServers().find((server) => server.name === name)
 }
 
+/** Returns the running server with this address. */
+export function runningServerAt(address: URL): RunningServer | undefined {
+  return runningServers().find(({ url }) => new URL(url).origin === address.origin)
+}
+
+/** Returns the headers for requests to a running server. */
+export function headersFor({ token }: Pick<RunningServer, 'token'>): Readonly<Record<string, string>> {
+  return token === undefined ? {} : { authorization: `Bearer ${token}` }
+}
+
 /** Completes an error about a missing name: the names that can be used instead. */
 export function runningHint(kind?: string): string {
   const servers = runningServers().filter((server) => kind === undefined || server.kind === kind)
   const names = [...new Set(servers.map(({ name }) => name))]
   if (names.length > 0) return `running on this machine: ${names.join(', ')}`
-  return 'nothing runs on this machine; start servers with gatehouse run or gatehouse dev'
+  return 'nothing runs on this machine; start servers with gatehouse up, gatehouse run or gatehouse dev'
 }
 
 /** Returns this user's session folders, newest first. */
@@ -125,16 +143,21 @@ function serversIn(folder: string): readonly RunningServer[] {
   try {
     const content: unknown = JSON.parse(readFileSync(join(folder, fileName), 'utf8'))
     if (!isFields(content) || !Array.isArray(content['servers']) || !isRunning(content['pid'])) return []
-    const { pid, signInKey: key } = content
-    const signInKey = typeof key === 'string' ? key : undefined
+    const { pid } = content
+    const signInKey = textIn(content['signInKey'])
+    const token = textIn(content['token'])
     return content['servers'].flatMap((one: unknown) =>
       isFields(one) && typeof one['name'] === 'string' && typeof one['url'] === 'string'
-        ? [{ ...(one as unknown as RunningServer), session: pid as number, signInKey }]
+        ? [{ ...(one as unknown as RunningServer), session: pid as number, signInKey, token }]
         : [],
     )
   } catch {
     return []
   }
+}
+
+function textIn(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
 }
 
 /**

@@ -1,6 +1,6 @@
 /** The addresses where the user signs in to the backends of a server on this machine. */
 import { isFields } from '../../../schemas/index.ts'
-import { runningServers } from './running.ts'
+import { headersFor, runningServerAt } from './running.ts'
 
 const limitMs = 1_000
 
@@ -16,10 +16,13 @@ export interface RequiredSignIn {
 
 /** Returns the sign-ins that a running server of this user requires. Empty for any other server. Never rejects. */
 export async function requiredSignIns(server: URL): Promise<readonly RequiredSignIn[]> {
-  const running = runningServers().find(({ url }) => new URL(url).origin === server.origin)
+  const running = runningServerAt(server)
   if (!running) return []
   try {
-    const response = await fetch(new URL('/status', running.url), { signal: AbortSignal.timeout(limitMs) })
+    const response = await fetch(new URL('/status', running.url), {
+      headers: headersFor(running),
+      signal: AbortSignal.timeout(limitMs),
+    })
     const status: unknown = await response.json()
     const backends: unknown = isFields(status) ? status['backends'] : undefined
     return (Array.isArray(backends) ? backends : []).flatMap((backend: unknown) => {

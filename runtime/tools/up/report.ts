@@ -7,6 +7,8 @@ export interface ServerReport {
   readonly name: string
   readonly state: MemberPhase | 'skipped'
   readonly reason?: string
+  /** Address where the user signs in, with a key that allows it. */
+  readonly signInUrl?: string
 }
 
 export interface ClientReport {
@@ -39,8 +41,9 @@ export function reportLines({ url, console, tools, servers, clients }: UpReport)
     const count = tools === null ? '' : `   ${quantity(tools, 'tool')}`
     lines.push(`  ready     ${ready.join(', ')}${count}`)
   }
-  const signIn = named('sign in')
-  if (signIn.length > 0) lines.push(`  sign in   ${signIn.join(', ')}   open ${console ?? url} to sign in`)
+  for (const { name, signInUrl } of servers)
+    if (signInUrl !== undefined)
+      lines.push(`  sign in   ${printableName(name)}   open ${forTerminal(signInUrl)} to sign in`)
   const starting = named('starting')
   if (starting.length > 0) lines.push(`  starting  ${starting.join(', ')}`)
   for (const { name, state, reason = '' } of servers) {

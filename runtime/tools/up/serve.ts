@@ -6,8 +6,11 @@ import { invalidConfig } from '../../../schemas/index.ts'
 import { type ClientEntry, connectionEntry, type Host, isClientId } from '../../toolkit/clients/index.ts'
 import { parkServers, restoreServers } from '../../toolkit/client-files/park.ts'
 import type { ReferenceLookup } from '../../toolkit/client-files/references.ts'
-import type { SessionState } from '../../toolkit/local/screen/member-states.ts'
-import { sessionStateOf } from '../../toolkit/local/screen/member-states.ts'
+import {
+  type MemberState,
+  type SessionState,
+  sessionStateOf,
+} from '../../toolkit/local/screen/member-states.ts'
 import { selfCommand } from '../../toolkit/terminal/self.ts'
 import { publishControl } from './instance/instance.ts'
 import { serveControl } from './instance/control.ts'
@@ -89,12 +92,18 @@ async function removeFailed(
     await up.declare(await convertServers(kept, host, lookup))
   }
   return [
-    ...members.map(({ name, phase, why }): ServerReport => {
-      const shown = failed.has(name) ? 'skipped' : phase
-      return { name, state: shown, ...(why !== undefined && { reason: why }) }
-    }),
+    ...members.map((member) => reportOn(member, failed.has(member.name) ? 'skipped' : member.phase)),
     ...plan.skipped.map(({ name, why }): ServerReport => ({ name, state: 'skipped', reason: why })),
   ]
+}
+
+function reportOn({ name, why, signInUrl }: MemberState, state: ServerReport['state']): ServerReport {
+  return {
+    name,
+    state,
+    ...(why !== undefined && { reason: why }),
+    ...(signInUrl !== undefined && { signInUrl }),
+  }
 }
 
 /** Returns the name of the object that runs the entry. */
@@ -209,12 +218,7 @@ async function reportOf(
     tools: url === '' ? null : await countTools(url, session.token),
     servers: servers.map((server) => {
       const member = served.has(server.state) ? now.get(server.name) : undefined
-      if (!member) return server
-      return {
-        name: server.name,
-        state: member.phase,
-        ...(member.why !== undefined && { reason: member.why }),
-      }
+      return member ? reportOn(member, member.phase) : server
     }),
     clients,
   }

@@ -34,12 +34,14 @@ export interface FixedParts {
   readonly onDecision: NonNullable<AuthorizeOptions['onDecision']>
   readonly events: Events
   readonly signIns: SignIns | undefined
+  /** True if the listener requires a token from every client. */
+  readonly requiresToken: boolean
 }
 
 /** Builds the links of the chain, once for each configuration. */
 export function makeLinks(
   sources: LinkSources,
-  { core, observe, onDecision, events, signIns }: FixedParts,
+  { core, observe, onDecision, events, signIns, requiresToken }: FixedParts,
 ): ChainLinks {
   const { config, guards, features } = sources
   const callParts = core.parts
@@ -77,7 +79,7 @@ export function makeLinks(
         peekFacts: (client, request) => core.peekFacts(client, request),
         originsOf: originsOfPage,
       }),
-    offerSignIn: signIns && offerSignIn(signIns),
+    offerSignIn: signIns && offerSignIn(signIns, { requiresToken }),
     resolveTarget: (featureTools) => core.resolveTarget(featureTools),
     rateLimit: limiter && rateLimit(limiter),
     readableQuotas: quotas && readableQuotas,

@@ -7,10 +7,13 @@ import { type Outcome, toolErrorOutcome } from '../model/outcome.ts'
 
 /**
  * Asks the user to sign in when a call needs it. A client that supports URL elicitation receives the address to open;
- * other clients receive it in the error. Only an elicitation to an authenticated caller contains the key: any program on
- * the machine may connect without authentication, and models read errors.
+ * other clients receive it in the error. Models read errors, so these never contain the key. An elicitation contains it
+ * if the caller is authenticated or the listener requires a token. Otherwise, any program on the machine may connect.
  */
-export function offerSignIn(signIns: Pick<SignIns, 'waitingAt' | 'withKey'>): Link {
+export function offerSignIn(
+  signIns: Pick<SignIns, 'waitingAt' | 'withKey'>,
+  { requiresToken }: { readonly requiresToken: boolean },
+): Link {
   return async function offerSignIn(operation, next) {
     // A list does not contain the backend's items.
     if (operation.method.endsWith('/list')) return next(operation)
@@ -24,7 +27,7 @@ export function offerSignIn(signIns: Pick<SignIns, 'waitingAt' | 'withKey'>): Li
       if (backends.length === 0) throw error
       if (operation.client.abilities.elicitationUrl)
         return elicitationOutcome(
-          isUnauthenticated(operation)
+          isUnauthenticated(operation) && !requiresToken
             ? backends
             : backends.map(({ name, address }) => ({ name, address: signIns.withKey(address) })),
         )

@@ -229,7 +229,8 @@ class Vmcp implements VmcpServer {
     const server = this.#parts.config.name
     const events = this.#events
     const onDecision = decisionReporter({ ...this.#observation, server, events, core: () => core })
-    return makeLinks(this.#parts, { core, observe, onDecision, events, signIns })
+    const requiresToken = this.#options.localTokens !== undefined
+    return makeLinks(this.#parts, { core, observe, onDecision, events, signIns, requiresToken })
   }
 
   #sessionEnded(session: ServerSession, gone: boolean): void {

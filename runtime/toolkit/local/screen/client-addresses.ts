@@ -7,6 +7,7 @@
  * ten seconds after the last workload starts.
  */
 import { withDetail } from '../../../observe/index.ts'
+import { headersFor } from '../../targets/running.ts'
 import { signInAddress } from '../../targets/sign-ins.ts'
 import type { LocalCluster } from '../cluster/cluster.ts'
 import type { DevSession, WorkloadView } from '../session.ts'
@@ -36,7 +37,7 @@ export interface ClientAddress {
   readonly message: string
 }
 
-interface ShownBackend {
+export interface ShownBackend {
   readonly name: string
   readonly health: string
   readonly error?: string
@@ -117,8 +118,10 @@ function messageOf(status: Record<string, unknown> | undefined, view: WorkloadVi
 
 async function statusOf(base: string, token: string | undefined): Promise<Status | undefined> {
   try {
-    const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
-    const response = await fetch(`${base}/status`, { headers, signal: AbortSignal.timeout(1000) })
+    const response = await fetch(`${base}/status`, {
+      headers: headersFor({ token }),
+      signal: AbortSignal.timeout(1000),
+    })
     return response.ok ? ((await response.json()) as Status) : undefined
   } catch {
     return undefined

@@ -5,7 +5,7 @@
  */
 import type { DevSession, WorkloadView } from '../session.ts'
 import { oneLine } from '../../terminal/plain-text.ts'
-import { clientAddressesOf } from './client-addresses.ts'
+import { clientAddressesOf, type ShownBackend } from './client-addresses.ts'
 
 export type MemberPhase = 'ready' | 'sign in' | 'starting' | 'failed'
 
@@ -16,6 +16,8 @@ export interface MemberState {
   readonly why: string | undefined
   /** True when the server's process ended, or cannot be started. */
   readonly hasEnded: boolean
+  /** Set in the phase `sign in`: the address to open, with the key. */
+  readonly signInUrl?: string
 }
 
 export interface SessionState {
@@ -42,10 +44,12 @@ export async function sessionStateOf(session: DevSession, names: readonly string
 function stateOf(
   name: string,
   { workloads }: DevSession,
-  backend: { readonly health: string; readonly error?: string } | undefined,
+  backend: Pick<ShownBackend, 'health' | 'error' | 'signInUrl'> | undefined,
 ): MemberState {
   const views = workloads.filter(({ parent }) => parent.metadata.name === name)
   const phase = phases[backend?.health ?? ''] ?? 'starting'
+  const { signInUrl } = backend ?? {}
+  if (signInUrl !== undefined) return { name, phase: 'sign in', why: undefined, hasEnded: false, signInUrl }
   if (phase === 'ready') return { name, phase, why: undefined, hasEnded: false }
   const ended = views.find((view) => view.phase === 'failed' || view.phase === 'not runnable')
   if (ended) return { name, phase: 'failed', why: oneLine(endOf(ended)), hasEnded: true }
@@ -62,7 +66,7 @@ function stateOf(
 const phases: Readonly<Record<string, MemberPhase>> = {
   healthy: 'ready',
   degraded: 'ready',
-  unauthenticated: 'sign in',
+  unauthenticated: 'failed',
   unhealthy: 'failed',
 }
 

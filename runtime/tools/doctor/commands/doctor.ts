@@ -158,8 +158,11 @@ function commonOptions(flags: DoctorFlags): CommonOptions {
 }
 
 /** Checks a URL, or a server by its name. A virtual server is checked together with its backends. */
-async function* namedTargets(target: string, common: CommonOptions): AsyncGenerator<Examined> {
+async function* namedTargets(target: string, given: CommonOptions): AsyncGenerator<Examined> {
   const running = isUrl(target) ? undefined : runningServer(target)
+  // A token for local programs is not a login, so the login is not examined.
+  const common: CommonOptions =
+    running?.token === undefined || given.login ? given : { token: running.token, depth: 'backend', ...given }
   if (running?.failure) yield { target, findings: [failedProgram(running.name, running.failure)] }
   else if (running?.kind === 'VirtualMCPServer') yield* gatewayTargets(running.url, common)
   else yield await remoteTarget(isUrl(target) ? target : (await urlOfTarget(target, undefined)).href, common)
@@ -169,8 +172,8 @@ async function* namedTargets(target: string, common: CommonOptions): AsyncGenera
 async function* gatewayTargets(address: string, common: CommonOptions): AsyncGenerator<Examined> {
   const { origin } = parseTarget(address, { withPath: true })
   const target = new URL(origin)
-  const { timeoutMs = 10_000, ca, proxy } = common
-  const findings = await examineGateway({ target, timeoutMs, ca, proxy })
+  const { timeoutMs = 10_000, ca, proxy, token } = common
+  const findings = await examineGateway({ target, timeoutMs, ca, proxy, token })
   yield { target: origin, findings }
   const isDown = findings.some(({ id, result }) => id === 'health' && result !== 'ok')
   const path = new URL(address).pathname

@@ -11,15 +11,21 @@ import { failed, type Finding, ok, type CheckOutcome, skipped, warning } from '.
 import { makeClean } from '../report/text.ts'
 import { type Check, walk } from '../report/walk.ts'
 import { joinList } from '../remote/facts.ts'
+import { headersFor } from '../../../toolkit/targets/running.ts'
 import { quantity } from '../../../toolkit/terminal/plain-text.ts'
 
 interface GatewayFacts {
   readonly target: URL
   readonly peers: Peers
+  /** Token that the gateway requires from local programs. */
+  readonly token: string | undefined
 }
 
-function get({ peers, target }: GatewayFacts, path: string): Promise<ProbeReply | NetworkFailure> {
-  return peers.ask(new URL(path, target), { method: 'GET', headers: { accept: 'application/json' } })
+function get({ peers, target, token }: GatewayFacts, path: string): Promise<ProbeReply | NetworkFailure> {
+  return peers.ask(new URL(path, target), {
+    method: 'GET',
+    headers: { accept: 'application/json', ...headersFor({ token }) },
+  })
 }
 
 async function checkHealth(facts: GatewayFacts): Promise<CheckOutcome> {
@@ -92,10 +98,15 @@ const checks: readonly Check<GatewayFacts>[] = rows.map(([id, needs, run]) => ({
   run,
 }))
 
-export async function examineGateway(options: PeerOptions): Promise<readonly Finding[]> {
+export async function examineGateway(
+  options: PeerOptions & { readonly token?: string | undefined },
+): Promise<readonly Finding[]> {
   const peers = await makePeers(options)
   try {
-    return await walk(checks, { facts: { target: options.target, peers }, clean: makeClean([]) })
+    return await walk(checks, {
+      facts: { target: options.target, peers, token: options.token },
+      clean: makeClean([]),
+    })
   } finally {
     await peers.close()
   }
