@@ -273,14 +273,8 @@ class Vmcp implements VmcpServer {
   }
 
   async listen(): Promise<void> {
-    const {
-      host = '127.0.0.1',
-      port = defaults.port,
-      allowedOrigins = [],
-      certificate,
-      localTokens,
-      worker,
-    } = this.#options
+    const { host = '127.0.0.1', port = defaults.port, allowedOrigins = [] } = this.#options
+    const { certificate, worker } = this.#options
     const relay = this.#relay
     const handler = makeHandler({
       load: this.#load,
@@ -302,7 +296,7 @@ class Vmcp implements VmcpServer {
     if (worker) await shared
     this.relayPort = await relay?.open(handler)
     const connections = worker?.link.connections
-    const parts = { host, port, handler, certificate, connections, localTokens }
+    const parts = { host, port, handler, certificate, connections, localTokens: this.#options.localTokens }
     const listener = await listen({ ...parts, log: this.#log })
     this.#parts.originCheck = makeOriginCheck({
       host,

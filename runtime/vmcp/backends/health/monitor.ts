@@ -12,6 +12,7 @@ import { GatehouseError } from '../../../../schemas/index.ts'
 import { Breaker, type CircuitState } from '../../../net/index.ts'
 import type { Cause, Events } from '../../../observe/index.ts'
 import type { Clock } from '../../model/time/clock.ts'
+import { pauseBeforeCheck } from './check-pause.ts'
 import {
   categoryOf,
   causeOf,
@@ -75,11 +76,6 @@ export interface MonitorOptions {
 
 /** A backend whose check takes longer is degraded. */
 const slowMs = 5_000
-/** Pause after the first failed check of a backend that has never responded. It doubles up to the maximum. */
-const firstRetryMs = 500
-const maxRetryMs = 5_000
-/** Number of checks with shortened pauses. */
-const earlyChecks = 36
 
 interface Failure {
   readonly error?: Error
@@ -391,14 +387,4 @@ function healthOf(watch: Watch): BackendHealth {
     lastErrorCategory: lastErrorCategory ?? lastError?.category,
     lastTransitionAt: Math.max(lastTransitionAt ?? 0, breaker.changedAt),
   }
-}
-
-/**
- * Returns the pause before the next check. A backend that has never responded is probably still starting, so the pauses
- * are short for about three minutes.
- */
-function pauseBeforeCheck({ hasResponded, checks }: Watch, intervalMs: number): number {
-  return hasResponded || checks > earlyChecks
-    ? intervalMs
-    : Math.min(intervalMs, maxRetryMs, firstRetryMs * 2 ** Math.max(0, checks - 1))
 }
