@@ -120,6 +120,7 @@ export const errors = {
   BACKEND_UNAVAILABLE: { status: 503, rpc: -32603, text: 'a backend is unavailable' },
   BACKEND_SESSION_LOST: { status: 503, rpc: -32603, text: 'the backend has lost the session' },
   BACKEND_AUTH_FAILED: { status: 502, rpc: -32603, text: 'authentication to the backend failed' },
+  BACKEND_SIGN_IN_REQUIRED: { status: 502, rpc: -32603, text: 'the backend requires a sign-in' },
   BACKEND_AUTH_UNAVAILABLE: {
     status: 503,
     rpc: -32603,

@@ -49,13 +49,14 @@ export function commandsOf(
       load: async () => (await import('./dev/command.ts')).addDevCommand(program),
     },
     logs: {
-      summary: 'print the output of a server started by "gatehouse dev"',
+      summary: 'print the output of a server that runs on this machine',
       load: async () => (await import('./dev/logs-command.ts')).addLogsCommand(program),
     },
     run: {
       summary: 'run MCP servers behind one address, without manifests',
       load: async () => (await import('../tools/run/command.ts')).addRunCommand(program),
     },
+    ...upCommands(program),
     tools: {
       summary: 'list and call an MCP server’s tools',
       load: async () => (await import('../tools/shell/command.ts')).addToolsCommand(program),
@@ -116,6 +117,28 @@ export function commandsOf(
       summary: 'copy this program so that it can run inside another image',
       hidden: true,
       load: async () => (await import('./unpack.ts')).addUnpackCommand(program),
+    },
+  }
+}
+
+/** The commands that run the servers of the user's MCP clients. */
+function upCommands(program: Command): Readonly<Record<string, CommandRow>> {
+  return {
+    up: {
+      summary: 'put the servers of all MCP clients behind one address',
+      load: async () => (await import('../tools/up/command.ts')).addUpCommand(program),
+    },
+    down: {
+      summary: 'stop "gatehouse up" and restore the clients’ files',
+      load: async () => (await import('../tools/up/command.ts')).addDownCommand(program),
+    },
+    status: {
+      summary: 'show the servers that "gatehouse up" runs',
+      load: async () => (await import('../tools/up/command.ts')).addStatusCommand(program),
+    },
+    restart: {
+      summary: 'restart a server that "gatehouse up" runs',
+      load: async () => (await import('../tools/up/command.ts')).addRestartCommand(program),
     },
   }
 }

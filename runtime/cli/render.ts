@@ -58,7 +58,7 @@ async function render(options: Options): Promise<number> {
   )
   const clean = options.status ? shown.map(declared) : shown.map(desired)
   if (options.output === 'json') printJson({ apiVersion: 'v1', kind: 'List', items: clean })
-  else print(clean.map((object) => `---\n${writeYaml(object)}`).join(''))
+  else if (clean.length > 0) print(clean.map((object) => `---\n${writeYaml(object)}`).join(''))
   const failed = cluster.objects.filter((object) => cluster.hasChildren(object)).flatMap(failureOf)
   for (const text of failed) printError(text)
   return failed.length > 0 ? exitCode.failed : exitCode.ok

@@ -1,6 +1,6 @@
 /**
  * Types of the console's API, shared by the server and the pages. From the runtime, the browser bundle imports only
- * this file, `api-pins.ts` and `calls/filter.ts`.
+ * this file, `api-overview.ts`, `api-pins.ts` and `calls/filter.ts`.
  *
  * All paths are below `<basePath>/api/v1/`. Errors are problem documents (RFC 9457) with a `code`. After 401
  * UNAUTHENTICATED, the page signs in at `<basePath>/login?to=<path of the page>`. Times are ISO 8601 in UTC. Text from
@@ -12,8 +12,10 @@
  * location }`, the address to open next. `index.html` contains `{{base}}` in `<base href>`, which the server replaces
  * with the base path.
  */
+import type { BackendView, Health, Overview } from './api-overview.ts'
 import type { ApprovalResult, LockDifferenceDetail, LockDifference, PinnedBackend } from './api-pins.ts'
 
+export type * from './api-overview.ts'
 export type * from './api-pins.ts'
 export { mostReviewed } from './api-pins.ts'
 
@@ -63,83 +65,6 @@ export interface ListPage<T> {
   readonly oldest?: string
   /** True when records between this page and the previous one were dropped. */
   readonly gap?: boolean
-}
-
-export type Health = 'healthy' | 'degraded' | 'unhealthy' | 'unauthenticated' | 'unknown'
-
-/** One minute of calls. Lists start with the oldest minute. */
-export interface Minute {
-  readonly at: string
-  readonly calls: number
-  readonly failed: number
-  readonly denied: number
-  /** Milliseconds; absent when there were no calls. */
-  readonly p95?: number
-  /** The worst health during the minute. */
-  readonly health?: Health
-}
-
-/** GET `overview`. */
-export interface Overview {
-  readonly healthy: boolean
-  readonly asOf: string
-  /** Totals for the last hour. */
-  readonly totals: {
-    readonly calls: number
-    readonly denied: number
-    readonly failed: number
-    readonly p50?: number
-    readonly p95?: number
-  }
-  readonly minutes: readonly Minute[]
-  readonly sessions: number
-  readonly problems: readonly ProblemView[]
-  /** Individual failures in the last hour, newest first. */
-  readonly failures: readonly FailureView[]
-  readonly backends: readonly BackendView[]
-}
-
-export interface ProblemView {
-  readonly type: string
-  readonly backend?: string
-  readonly since: string
-  readonly message: string
-  /** The next step. */
-  readonly fix: string
-}
-
-export interface FailureView {
-  readonly type: string
-  readonly backend?: string
-  /** One of a fixed set of words. */
-  readonly reason?: string
-  readonly message: string
-  /** The next step. */
-  readonly fix: string
-  readonly count: number
-  readonly first: string
-  readonly last: string
-}
-
-/** Item of GET `backends`. */
-export interface BackendView {
-  readonly name: string
-  readonly health: Health
-  readonly since?: string
-  readonly transport: string
-  readonly authType: string
-  readonly era: string
-  readonly revision?: string
-  readonly tools: number
-  /** Calls in the last hour, in the same form as in `minutes`. A tool that reports an error counts as failed. */
-  readonly calls: number
-  readonly failed: number
-  readonly p50?: number
-  readonly p95?: number
-  readonly circuit?: { readonly state: string; readonly since?: string }
-  readonly lastError?: { readonly category: string; readonly message: string; readonly at: string }
-  readonly excluded?: readonly string[]
-  readonly minutes: readonly Minute[]
 }
 
 /** `unpinned`: the tool is not compared, because pinning is off or the backend has no lock. */
@@ -298,6 +223,8 @@ export interface Connect {
   readonly clients: readonly {
     readonly id: string
     readonly label: string
+    /** Command of Gatehouse that edits the client's file. */
+    readonly add?: string
     /** A shell command, the content of a file, or both; or a link that the client opens. */
     readonly command?: string
     readonly file?: { readonly path: string; readonly content: string }
@@ -385,7 +312,6 @@ export interface Answers {
   readonly 'calls/{}': CallView
   readonly 'calls/{}/payload': PayloadView
   readonly sessions: ListPage<ListedSession>
-  /** DELETE; no content. */
   readonly 'sessions/{}': undefined
   readonly policies: Policies
   readonly 'policies/explain': ExplainResponse

@@ -11,6 +11,7 @@ import { limitOf, pageOf } from './data/pages.ts'
 import { given, iso } from './data/texts.ts'
 import { toolDetail, toolList } from './data/tools.ts'
 import type { ApiRequest, ApiRoute } from './http/api-route.ts'
+import { observedBackend, summarizeBackends } from '../observe/index.ts'
 import { pinRoutes } from './pins.ts'
 import type { Readers } from './stream/reader.ts'
 import type { Tries } from './tries/tries.ts'
@@ -119,7 +120,10 @@ function meOf({ view, access, version, recorder }: ConsoleRouteParts, visitor: V
 async function overviewOf(parts: ConsoleRouteParts, request: ApiRequest): Promise<Overview> {
   const { view, now, recorder } = parts
   const backends = await backendRows(parts, request)
+  const { text, groups } = summarizeBackends(view.backends().map(observedBackend))
   return {
+    ...given('summary', text),
+    down: groups,
     healthy: backends.some(({ health }) => health === 'healthy' || health === 'degraded'),
     asOf: iso(now()),
     totals: recorder.series.totals(),

@@ -51,7 +51,7 @@ class ConsoleExchange extends Exchange {
 /** Binds the port and starts serving. Rejects with the system error when binding fails. */
 export async function serveConsole(options: ConsoleServerOptions): Promise<RunningConsole> {
   const { host, port, basePath, publicUrl, log, access, certificate } = options
-  const assets = readAssets(options.assets, basePath)
+  const assets = readAssets(options.assets, basePath, access.anonymous ? 'launch' : 'page')
   let origins: ReadonlySet<string> = new Set()
 
   const handler = pipeline<ConsoleExchange>(

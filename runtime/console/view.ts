@@ -5,6 +5,7 @@
 import type { DirectCall, DirectResult } from '../mcp/index.ts'
 import type { Caller } from '../net/index.ts'
 import type {
+  Cause,
   ConsoleRecord,
   OpenProblem,
   PolicyRecord,
@@ -35,9 +36,7 @@ export interface ConsoleBackend {
     readonly status: Health
     /** Milliseconds since the epoch, like all times here. */
     readonly lastTransitionAt: number | undefined
-    readonly lastError:
-      | { readonly category: string; readonly detail?: string | undefined; readonly at: number }
-      | undefined
+    readonly lastError: (Cause & { readonly at: number }) | undefined
     readonly circuit: { readonly state: string; readonly changedAt: number } | undefined
   }
   readonly calls: { readonly latencyMs: { readonly p50: number; readonly p95: number } | undefined }
@@ -64,6 +63,8 @@ export interface ConsoleView {
   readonly server: string
   /** Includes excluded backends; sorted by name. */
   backends(): readonly ConsoleBackend[]
+  /** Returns the address where the user must sign in to a backend, with the key. Undefined if no sign-in is required. */
+  signInUrl?(backend: string): string | undefined
   /** Current problems, oldest first. */
   problems(): readonly OpenProblem[]
   /** Individual failures in the last hour, newest first. */

@@ -30,7 +30,7 @@ export { ownMemory } from './load/body-memory.ts'
 export { LoadControl } from './load/load.ts'
 export type { LoadLimits } from './load/limits.ts'
 export { type Overload, trackOverload } from './load/track-overload.ts'
-export { Pieces } from './pieces.ts'
+export { Pieces, writeParts } from './pieces.ts'
 export {
   type ConnectionSource,
   registerCallerStream,
@@ -39,9 +39,9 @@ export {
   type Listener,
   listenerUrl,
   type RequestHandler,
-  writeParts,
 } from './listener/listen.ts'
 export { type Log, type LogFields, silentLog } from './log.ts'
+export { type LocalTokens, type TokenDigests, tokenDigest } from './listener/local-tokens.ts'
 export { limitToOncePerMinute } from './listener/rate-limited-log.ts'
 export { makeOriginCheck, type OriginCheck, originRule, parseOrigin } from './listener/origin.ts'
 export { clearCookie, readCookie, setCookie } from './pages/cookies.ts'

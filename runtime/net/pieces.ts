@@ -2,6 +2,7 @@
  * Collects bytes that arrive in chunks. Uses about as much memory as there are bytes. The sender controls chunk sizes
  * and the underlying buffers, so small chunks and large buffers must add no overhead.
  */
+import type { ServerResponse } from 'node:http'
 
 /** Shorter chunks are copied into a block, so that they do not become separate objects. */
 const minPieceBytes = 4 * 1024
@@ -53,4 +54,11 @@ export class Pieces {
     this.#block = undefined
     this.#used = 0
   }
+}
+
+/** Writes several buffers at once, without copying them into one. */
+export function writeParts(res: ServerResponse, parts: readonly Buffer[]): void {
+  res.cork()
+  for (const part of parts) res.write(part)
+  res.uncork()
 }

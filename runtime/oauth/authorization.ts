@@ -92,10 +92,12 @@ export function authorizationUrl(request: AuthorizationRequest): URL {
 export function isOurState(params: URLSearchParams, state: string): boolean {
   const given = params.getAll('state')
   const [value] = given
-  if (given.length !== 1 || value === undefined) return false
-  const a = hash('sha256', value, 'buffer')
-  const b = hash('sha256', state, 'buffer')
-  return timingSafeEqual(a, b)
+  return given.length === 1 && value !== undefined && isEqualSecret(value, state)
+}
+
+/** Compares a value from a client with a secret in constant time. */
+export function isEqualSecret(given: string, secret: string): boolean {
+  return timingSafeEqual(hash('sha256', given, 'buffer'), hash('sha256', secret, 'buffer'))
 }
 
 /**

@@ -12,6 +12,7 @@ export {
 export { oauthCode, sendOAuthError } from './response.ts'
 export {
   authorizationUrl,
+  isEqualSecret,
   isOurState,
   type LoginSecrets,
   makeLoginSecrets,

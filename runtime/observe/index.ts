@@ -4,12 +4,23 @@ export { type AuditTrail, auditViolations, type ConsoleRecord, makeAudit } from 
 export { reportLoss } from './audit/loss.ts'
 export type { AttachmentEnd } from './events/attach-fields.ts'
 export type { Deviation } from './events/deviations.ts'
+export {
+  type BackendSummary,
+  type Cause,
+  causeFix,
+  causeText,
+  causeTitle,
+  decisiveLine,
+  observedBackend,
+  summarizeBackends,
+  tellingLines,
+  withDetail,
+} from './causes.ts'
 export { logEvents } from './events/log-view.ts'
 export { backendLabel, countEvents } from './events/metrics-view.ts'
 export type { OpenProblem } from './events/problems.ts'
 export type { RecentFailure } from './events/recent.ts'
 export { type Events, makeEvents } from './events/stream.ts'
-export { failureText, withDetail } from './events/words.ts'
 export type { PolicyRecord } from './audit/policy-line.ts'
 export { type AuditOutcome, type WorkflowEventType } from './audit/events.ts'
 export type { ExchangeRecord } from './audit/exchange-line.ts'

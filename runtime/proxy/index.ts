@@ -2,7 +2,13 @@
 export { authServerViolations } from './run/auth-server.ts'
 export { type AttachedBridge, startAttachedBridge } from './stdio-server/attached/index.ts'
 export { startStdioBridge, type StdioBridge } from './stdio-server/bridge.ts'
-export { groupEnded, signalGroup, watchGroups } from './stdio-server/process-group.ts'
+export {
+  commandNotFound,
+  exitCodeIn,
+  groupEnded,
+  signalGroup,
+  watchGroups,
+} from './stdio-server/process-group.ts'
 export { getMachineToken, type MachineToken } from './run/machine-token.ts'
 export { runProxy } from './run/run.ts'
 export { runProgram } from './stdio-client/program.ts'

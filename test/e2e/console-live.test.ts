@@ -65,6 +65,29 @@ t.test(
   },
 )
 
+t.test('live: without the token, the printed address signs in', { skip: missingBrowser }, async (t) => {
+  const { page, console } = await open(t)
+  const other = await page.context().browser()?.newContext()
+  const fresh = await other?.newPage()
+  if (!fresh) throw new Error('no page')
+  await fresh.goto(console.url)
+  await fresh.getByRole('heading', { name: 'You are not signed in' }).waitFor()
+  await checkAccessibility(t, fresh, 'sign in')
+  const [address, signIn] = [
+    fresh.getByLabel('Console address'),
+    fresh.getByRole('button', { name: 'Sign in' }),
+  ]
+  await address.fill('http://127.0.0.1/#nothing')
+  await signIn.click()
+  await fresh.getByText('The address must end in #launch=').waitFor()
+  await address.fill(`${console.url}#launch=wrong`)
+  await signIn.click()
+  await fresh.getByText('The server rejected the token').waitFor()
+  await address.fill(`${console.url}#launch=${console.token}`)
+  await signIn.click()
+  await fresh.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
+})
+
 t.test('live: tools are found, read and tried in both eras', { skip: missingBrowser }, async (t) => {
   const { page, complaints } = await open(t)
   await show(page, '#/tools', 'Tools')
@@ -106,6 +129,7 @@ t.test('live: the other pages have what the server knows', { skip: missingBrowse
   await page.getByRole('button', { name: 'End the session' }).click()
   await page.getByRole('button', { name: 'End session' }).click()
   await page.getByText('No sessions.').waitFor()
+  await page.getByText('gatehouse client add claude-code').waitFor()
   t.equal((await session.request('tools/list')).status, 404, 'the client has to begin again')
   await show(page, '#/config', 'Config')
   await page.getByRole('region', { name: 'Running configuration' }).waitFor()

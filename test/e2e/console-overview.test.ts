@@ -16,7 +16,7 @@ t.test('console: overview under a base path, nothing from elsewhere', { skip: mi
   await table.waitFor()
   t.same(await table.getByRole('rowheader').allTextContents(), ['github', 'jira', 'files'])
   const jira = table.getByRole('row', { name: /jira/ })
-  t.match(await jira.textContent(), /needs a login.*22.*12.*the token was refused/)
+  t.match(await jira.textContent(), /needs a login.*22.*12.*the refresh token has expired/)
   t.match(
     await jira.getByRole('img').getAttribute('aria-label'),
     /jira: 60 minutes: \d+ calls, 31 failed|not healthy/,
@@ -24,6 +24,19 @@ t.test('console: overview under a base path, nothing from elsewhere', { skip: mi
   t.match(
     await page.locator('.problems:not(.passing)').textContent(),
     /files.*does not respond.*What to do:.*Check now/,
+  )
+  const down = page.getByRole('region', {
+    name: /^2 of 3 backends are down: 1 rejecting the credential, 1 not responding$/,
+  })
+  t.match(
+    await down.textContent(),
+    /jira: Authentication failed \(HTTP 401\).*What to do: check outgoingAuth.*files: Health check timed out/,
+  )
+  const [summaryBox, tableBox] = [await down.boundingBox(), await table.boundingBox()]
+  t.ok((summaryBox?.y ?? 0) < (tableBox?.y ?? 0), 'the summary is first')
+  t.ok(
+    (tableBox?.y ?? 0) + (tableBox?.height ?? 0) < (page.viewportSize()?.height ?? 0),
+    'the table needs no scrolling',
   )
   await checkAccessibility(t, page, 'overview')
   await page.getByLabel('Charts as tables').check()
@@ -47,12 +60,13 @@ t.test(
     const { page } = await openConsole(browser, fixture.url)
     fixture.handlers.set('POST backends/files/recheck', () => {
       const healed = overview.backends.map((one) => ({ ...one, health: 'healthy' }))
-      fixture.data['overview'] = { ...overview, problems: [], backends: healed }
+      const { summary: _summary, ...up } = overview
+      fixture.data['overview'] = { ...up, down: [], problems: [], backends: healed }
       return healed[2]
     })
     await page.getByRole('button', { name: 'files' }).click()
     await page.getByRole('button', { name: 'Check now' }).click()
-    await page.getByText('No problems').waitFor()
+    await page.getByText('All backends are up').waitFor()
     const sent = fixture.requests.find(({ path }) => path === 'backends/files/recheck')
     t.equal(sent?.headers['x-gatehouse-csrf'], 'csrf-of-ana')
   },

@@ -60,6 +60,52 @@ for (const [name, options] of looks)
     },
   )
 
+t.test('phones: a row has two lines, and the rest is in its details', { skip: missingBrowser }, async (t) => {
+  const browser = await openBrowser(t)
+  const fixture = await startConsoleFixture(t, fixtureData())
+  const { page } = await openConsole(browser, fixture.url, { viewport: { width: 390, height: 844 } })
+  await show(page, '#/calls', 'Calls')
+  const row = page.getByRole('row', { name: /denied: policy/ })
+  t.match(await row.innerText(), /^\S+\s+denied: policy\s+jira_search$/)
+  const { height = 0 } = (await row.boundingBox()) ?? {}
+  const line = (await row.getByRole('button').boundingBox())?.height ?? 0
+  t.ok(height < 3 * line, `${height} is less than three lines of ${line}`)
+  await show(page, '#/overview', 'Overview')
+  t.match(
+    await page.getByRole('row', { name: /files/ }).innerText(),
+    /^files\s+unhealthy[^\n]*\s+\S+ Health check timed out/,
+  )
+})
+
+t.test('links: the underline is below the underscores of names', { skip: missingBrowser }, async (t) => {
+  const browser = await openBrowser(t)
+  const fixture = await startConsoleFixture(t, fixtureData())
+  const { page } = await openConsole(browser, fixture.url)
+  await show(page, '#/tools', 'Tools')
+  const style = `getComputedStyle(document.querySelector('a[href*="github_create_issue"]'))`
+  const offset = await page.evaluate<number>(
+    `parseFloat(${style}.textUnderlineOffset) / parseFloat(${style}.fontSize)`,
+  )
+  t.ok(offset >= 0.25, `the offset is ${offset} em`)
+})
+
+t.test(
+  'calls: protocol messages are hidden until they are asked for',
+  { skip: missingBrowser },
+  async (t) => {
+    const browser = await openBrowser(t)
+    const fixture = await startConsoleFixture(t, fixtureData())
+    const { page } = await openConsole(browser, `${fixture.url}#/calls`)
+    await page.getByRole('table', { name: 'Calls' }).waitFor()
+    await page.getByLabel('Show protocol messages').check()
+    await waitUntil(page, `location.hash.includes('messages=all')`)
+    await page.getByRole('table', { name: 'Calls' }).waitFor()
+    const asked = fixture.requests.filter(({ path }) => path.startsWith('calls')).map(({ path }) => path)
+    t.ok(asked[0]?.includes('messages=calls'), asked.join())
+    t.ok(asked.at(-1)?.includes('messages=all'), asked.join())
+  },
+)
+
 /** Presses Tab until the focus is on a thing of that name; fails after 60. */
 async function tabTo(page: Page, name: RegExp): Promise<void> {
   for (let step = 0; step < 60; step++) {

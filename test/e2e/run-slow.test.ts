@@ -108,7 +108,7 @@ await t.test(
     const line = command.map((word) => `'${word}'`).join(' ')
     const { dev } = await startDev(t, [group(), server('shy', line, stdio), virtualServer()])
     await dev.waitFor(
-      /^MCPServer shy: failed: refused to open a session: no key; run gatehouse logs shy to see its output$/m,
+      /^MCPServer shy: failed: The server rejects new sessions: no key; correct the problem that the error from shy describes: run gatehouse logs shy to see its output$/m,
     )
   },
 )

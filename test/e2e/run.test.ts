@@ -88,10 +88,10 @@ await t.test('run: a command that ends at once gives its code and what it printe
     'console.error("no licence"); process.exit(7)',
   ])
   t.strictSame([ended.code, ended.stdout], [7, ''])
-  t.match(ended.stderr, /exited with code 7\n {2}no licence/)
+  t.match(ended.stderr, /The program exited with code 7: no licence\n$/)
   const absent = await runGatehouse(['run', '--', '/no/such/program'])
   t.equal(absent.code, 1)
-  t.match(absent.stderr, /the command was not found/)
+  t.match(absent.stderr, /The command was not found: \/no\/such\/program\n {2}Next step: install it/)
 })
 
 await t.test('run: a server that never answers is told by name', async (t) => {

@@ -30,13 +30,16 @@ export function consentPage(
   context: AuthServerContext,
   { user, offered, ...form }: PageForm & Offer & { readonly user?: User },
 ): HtmlPage {
-  const name = request.clientName ?? 'A client without a name'
+  const name = request.clientName ?? 'a client without a name'
+  const [server = context.urls.pageOrigin] = request.resources
   const who = user?.email ?? user?.name
   const origin =
     request.clientKind === 'cimd'
       ? html`<div><dt>Described by</dt><dd>${new URL(request.clientId).host}</dd></div>`
-      : html`<div><dt>Name</dt><dd>chosen by the client itself, not verified</dd></div>`
-  const body = html`<h1><bdi>${name}</bdi> wants to act for you</h1>
+      : undefined
+  const body = html`<h1>Allow access to ${hostOf(server)}?</h1>
+<p>The client <bdi>${name}</bdi> wants to act for you${request.clientKind === 'cimd' ? '' : '. Its name is not verified'}.</p>
+${request.clientKind === 'cimd' ? undefined : html`<p class="warn" role="note"><strong>Unverified name.</strong> The client chose it itself, and any client can choose this name.</p>`}
 ${user && html`<p>You are signed in${who === undefined ? '' : ` as ${who}`}. This client has not been allowed to act for you yet.</p>`}
 <dl>
 ${origin}
@@ -53,7 +56,12 @@ ${providerChoice(context, user, { offered })}
 <button name="action" value="deny">Cancel</button>
 </div>
 </form>`
-  return page(`Allow ${name}?`, body, formTargets(request, context))
+  return page(`Allow access to ${hostOf(server)}?`, body, formTargets(request, context))
+}
+
+/** Returns the host of the server that the client wants to access. */
+function hostOf(resource: string): string {
+  return URL.canParse(resource) ? new URL(resource).host : resource
 }
 
 function hiddenFields({ handle, form }: PageForm): Html {

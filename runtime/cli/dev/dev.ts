@@ -82,6 +82,10 @@ export async function runDev(options: DevOptions): Promise<number> {
       logs.write(parent.metadata.name, `[${workload.metadata.name}] ${line}`)
       show(workload.metadata.name, line)
     },
+    onProgress(line) {
+      // A terminal shows the state on its screen.
+      if (!process.stdout.isTTY) printError(line)
+    },
     onError: failure,
   })
   const reload = async () => {

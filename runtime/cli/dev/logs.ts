@@ -1,18 +1,17 @@
 import { invalidConfig } from '../../../schemas/index.ts'
-import { existsSync, lstatSync, readdirSync } from 'node:fs'
+import { existsSync, lstatSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { exitCode } from '../../toolkit/terminal/output.ts'
 import { outputWriter } from '../../toolkit/terminal/plain-text.ts'
-import { sessionFolders } from '../../toolkit/targets/running.ts'
+import { loggedNames, logFile } from '../../toolkit/targets/logs.ts'
 
 const followEveryMs = 200
 
 /** Prints the resource's output in the newest session that has it. Returns the exit code. */
 export async function showLogs(
-  name: string,
+  name: string | undefined,
   options: { follow: boolean; stop: AbortSignal },
 ): Promise<number> {
   const file = logFileOf(name)
@@ -27,25 +26,16 @@ export async function showLogs(
   return exitCode.ok
 }
 
-function logFileOf(name: string): string {
-  const folders = logFolders()
-  const found = folders.map((folder) => join(folder, `${name}.log`)).find((path) => existsSync(path))
-  if (found !== undefined && !/[/\\]/.test(name)) return found
-  const names = new Set(
-    folders.flatMap((folder) => readdirSync(folder)).map((file) => file.replace(/\.log.*/, '')),
-  )
-  if (names.size > 0)
-    throw invalidConfig(`no output from "${name}"; output is available for: ${[...names].sort().join(', ')}`)
-  throw invalidConfig(
-    `this user has no running "gatehouse dev" session in ${tmpdir()}; start one, or set TMPDIR to the value that the session uses`,
-  )
-}
-
-/** Returns every session's log folder, newest first. */
-function logFolders(): string[] {
-  return sessionFolders(['gatehouse-dev-'])
-    .map(({ folder }) => join(folder, 'logs'))
-    .filter((logs) => existsSync(logs))
+function logFileOf(name: string | undefined): string {
+  const found = name === undefined ? undefined : logFile(name)
+  if (found !== undefined) return found
+  const names = loggedNames().join(', ')
+  if (names === '')
+    throw invalidConfig(
+      `this user runs no "gatehouse up", and no "gatehouse dev" or "gatehouse run" session in ${tmpdir()}; start one, or set TMPDIR to the value that the session uses`,
+    )
+  const what = name === undefined ? 'NAME is missing' : `no output from "${name}"`
+  throw invalidConfig(`${what}; output is available for: ${names}`)
 }
 
 /** Copies a file to standard output, starting at an offset. Returns the offset of the file's end. */

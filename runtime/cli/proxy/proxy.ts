@@ -19,6 +19,7 @@ import {
   offeredLogin,
   type ProxySettings,
   type ProxyInput,
+  readLocalTokens,
   readVariable,
   readWebhookFiles,
   requireNoOtherFlags,
@@ -271,6 +272,7 @@ async function serveWith(
   const stopped = stopSignal(stop)
   const env = environment()
   const graceMs = shutdownGraceMs(env) ?? defaultGraceMs
+  const localTokens = readLocalTokens(env)
   const parts = {
     log,
     events,
@@ -279,6 +281,7 @@ async function serveWith(
     browser: readVariable(env, variables.browser),
     secret: (variable: string) => env[variable],
     enableObo: isSwitchedOn(env, vmcpEnvironment.enableObo),
+    localTokens: localTokens && { digests: localTokens },
     signal: stop.signal,
     ...(authServer ? { authServer } : {}),
   }

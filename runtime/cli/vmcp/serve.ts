@@ -12,6 +12,7 @@ import {
   type Environment,
   type ExcludedBackend,
   loadAuthServerConfig,
+  readLocalTokens,
   shutdownGraceMs,
   type VmcpConfig,
   vmcpEnvironment,
@@ -176,6 +177,7 @@ async function serveOne(
   await withAuthServer(authServerFile, parts, async (authServer) => {
     const { host, port, version, allowedOrigins, sessionTtlMs, maxSessions, lockKeeper } = options
     const console = await prepareConsole({ env, config: read.config, events, log, certificate })
+    const localTokens = readLocalTokens(env)
     const start = {
       host,
       port,
@@ -190,6 +192,7 @@ async function serveOne(
       graceMs,
       lockKeeper,
       authServer,
+      localTokens: localTokens && { digests: localTokens, openPaths: pagesWithKey },
       recorder: console?.recorder,
       worker,
     }
@@ -210,6 +213,9 @@ async function serveOne(
     }
   }).finally(() => certificate?.close())
 }
+
+/** Pages that check a key in their address, because a browser cannot send a token. */
+const pagesWithKey = ['/sign-in/']
 
 function rethrowStartError(error: unknown): never {
   throw bindError(error, 'the virtual server')

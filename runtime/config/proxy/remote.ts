@@ -245,7 +245,20 @@ export function offeredLogin(
 ): OAuthSettings | undefined {
   const taken = config.inject.some(({ name }) => name.toLowerCase() === 'authorization')
   if (config.remote.kind !== 'none' || config.exchange !== undefined || taken) return undefined
+  return { ...userLogin(env), optional: true }
+}
+
+/** Returns the settings of a user's login without flags. */
+export function userLogin(env: Environment): OAuthSettings {
   // A variable that selects another grant applies only to configured logins.
   const ownEnv = { ...env, [variables.remoteGrant.name]: undefined }
-  return { ...oauthSettings({}, ownEnv, new SettingErrors({}), []), optional: true }
+  return oauthSettings({}, ownEnv, new SettingErrors({}), [])
 }
+
+/** The variables that `userLogin` reads, in addition to HOME. */
+export const userLoginVariables: readonly string[] = [
+  variables.stateHome.name,
+  variables.stateDir.name,
+  variables.statePassword.name,
+  variables.clientMetadataUrl.name,
+]

@@ -136,6 +136,13 @@ export const vmcpEnvironment = {
    * write locks.
    */
   consoleManifests: 'GATEHOUSE_CONSOLE_MANIFESTS',
+  /** Set by `gatehouse dev`: a file with the causes of failures in the programs that it runs, by backend. */
+  localCauses: 'GATEHOUSE_LOCAL_CAUSES',
+  /**
+   * Set by `gatehouse dev`: lets the user sign in to backends that require it. Requests that start a login must contain
+   * this value.
+   */
+  signInKey: 'GATEHOUSE_SIGN_IN_KEY',
   consoleClientSecret: consoleSecretVariable,
   /** In a pod: the namespace and name of the ConfigMap for health reports. */
   namespace: 'VMCP_NAMESPACE',

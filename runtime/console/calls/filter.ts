@@ -11,13 +11,28 @@ export interface CallFilter {
   readonly outcome: string
   /** Substring of any text in the call. */
   readonly text: string
+  /** `calls` hides protocol messages, such as handshakes and lists. */
+  readonly messages: string
+}
+
+/** True for calls, which the totals count. False for protocol messages, such as handshakes and lists. */
+export function countsAsCall(method: string): boolean {
+  return method === 'tools/call' || method === 'prompts/get' || method === 'resources/read'
 }
 
 /** Returns a predicate for calls; `caller` and `text` ignore case. */
-export function callTest({ caller, backend, tool, outcome, text }: CallFilter): (call: CallView) => boolean {
+export function callTest({
+  caller,
+  backend,
+  tool,
+  outcome,
+  text,
+  messages,
+}: CallFilter): (call: CallView) => boolean {
   const wantedCaller = caller.toLowerCase()
   const wantedText = text.toLowerCase()
   return (call) => {
+    if (messages === 'calls' && !countsAsCall(call.method)) return false
     if (backend !== '' && call.backend !== backend) return false
     if (tool !== '' && call.name !== tool && call.original !== tool) return false
     if (outcome !== '' && call.outcome !== outcome) return false

@@ -120,10 +120,18 @@ function filterOf(query: URLSearchParams): (call: CallView) => boolean {
     tool: value('tool'),
     outcome,
     text: value('text'),
+    messages: messagesOf(value('messages')),
   })
   if (from === undefined && to === undefined) return fits
   const isInTime = within(from, to)
   return (call) => fits(call) && isInTime(call)
+}
+
+/** Throws BAD_REQUEST. */
+function messagesOf(value: string): string {
+  if (!['', 'all', 'calls'].includes(value))
+    throw new GatehouseError('BAD_REQUEST', { detail: 'messages must be calls or all' })
+  return value
 }
 
 function within(from = Number.NEGATIVE_INFINITY, to = Number.POSITIVE_INFINITY): (call: CallView) => boolean {

@@ -11,6 +11,7 @@ import type { CallView } from '../api.ts'
 import { given, iso } from '../data/texts.ts'
 import type { ConsoleView, Tried } from '../view.ts'
 import { callOf, denyingPolicies } from './call-of.ts'
+import { countsAsCall } from './filter.ts'
 import { type PayloadMode, Payloads } from './payloads.ts'
 import { PolicyCounts } from './policy-counts.ts'
 import { Ring } from './ring.ts'
@@ -173,11 +174,6 @@ function isStored({ type, status }: ExchangeRecord): boolean {
 
 function isNotable({ call: { outcome, ms }, owner }: StoredCall): boolean {
   return owner !== undefined && (outcome !== 'success' || ms > slowMs)
-}
-
-/** False for lists and handshakes, which are shown but not counted as calls. */
-function countsAsCall(method: string): boolean {
-  return method === 'tools/call' || method === 'prompts/get' || method === 'resources/read'
 }
 
 function resultOf(outcome: CallView['outcome']): 'ok' | 'failed' | 'denied' {

@@ -1,4 +1,4 @@
-import { failureText, withDetail } from '../../observe/index.ts'
+import { causeFix, causeText } from '../../observe/index.ts'
 import type { BackendView } from '../api.ts'
 import type { CallRecorder } from '../calls/recorder.ts'
 import type { ApiRequest } from '../http/api-route.ts'
@@ -13,9 +13,10 @@ export async function backendRows(
   const counts = new Map<string, number>()
   for (const { backend, hidden } of await view.tools(visitor.caller))
     if (hidden === undefined) counts.set(backend, (counts.get(backend) ?? 0) + 1)
-  return view
-    .backends()
-    .map((facts) => backendRow(facts, counts.get(facts.name) ?? 0, recorder.series.minutes(facts.name)))
+  return view.backends().map((facts) => ({
+    ...backendRow(facts, counts.get(facts.name) ?? 0, recorder.series.minutes(facts.name)),
+    ...given('signInUrl', view.signInUrl?.(facts.name)),
+  }))
 }
 
 function backendRow(facts: ConsoleBackend, tools: number, minutes: BackendView['minutes']): BackendView {
@@ -39,7 +40,8 @@ function backendRow(facts: ConsoleBackend, tools: number, minutes: BackendView['
       'lastError',
       lastError && {
         category: lastError.category,
-        message: withDetail(failureText(lastError.category), lastError.detail),
+        message: causeText(lastError),
+        fix: causeFix(lastError, name),
         at: iso(lastError.at),
       },
     ),

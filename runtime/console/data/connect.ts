@@ -12,7 +12,7 @@ export function connectPage(view: ConsoleView, firstCall: string | undefined): C
     url,
     name,
     auth,
-    clients: clientsOf(name, url),
+    clients: clientsOf(name, url, auth),
     ...given('firstCall', firstCall),
     ...given('accounts', accounts),
   }
@@ -28,7 +28,7 @@ function clientSafeName(server: string): string {
   return safe === '' ? 'gatehouse' : safe
 }
 
-function clientsOf(name: string, url: string): Connect['clients'] {
+function clientsOf(name: string, url: string, auth: boolean): Connect['clients'] {
   const word = /^[\w./:@%+=-]+$/.test(url) ? url : `'${url.replaceAll("'", "'\\''")}'`
   const cursor = Buffer.from(JSON.stringify({ url })).toString('base64')
   const vscode = encodeURIComponent(JSON.stringify({ name, type: 'http', url }))
@@ -36,31 +36,52 @@ function clientsOf(name: string, url: string): Connect['clients'] {
     path,
     content: `${JSON.stringify({ [servers]: { [name]: entry } }, null, 2)}\n`,
   })
+  const add = (client: string) => `gatehouse client add ${client} --name ${name} --url ${word}`
+  const bridge = ['proxy', 'stdio', url, ...(auth ? ['--remote-auth'] : [])]
   return [
-    { id: 'claude-code', label: 'Claude Code', command: `claude mcp add --transport http ${name} ${word}` },
+    {
+      id: 'claude-desktop',
+      label: 'Claude Desktop',
+      add: add('claude-desktop'),
+      file: file('claude_desktop_config.json', 'mcpServers', { command: 'gatehouse', args: bridge }),
+    },
+    {
+      id: 'claude-code',
+      label: 'Claude Code',
+      add: add('claude-code'),
+      command: `claude mcp add --transport http ${name} ${word}`,
+    },
     {
       id: 'cursor',
+      add: add('cursor'),
       label: 'Cursor',
       link: `cursor://anysphere.cursor-deeplink/mcp/install?name=${name}&config=${encodeURIComponent(cursor)}`,
       file: file('~/.cursor/mcp.json', 'mcpServers', { url }),
     },
     {
       id: 'vscode',
+      add: add('vscode'),
       label: 'VS Code',
       link: `vscode:mcp/install?${vscode}`,
       file: file('.vscode/mcp.json', 'servers', { type: 'http', url }),
     },
-    { id: 'codex', label: 'Codex', command: `codex mcp add ${name} --url ${word}` },
-    { id: 'gemini', label: 'Gemini CLI', command: `gemini mcp add --transport http ${name} ${word}` },
+    { id: 'codex', label: 'Codex', add: add('codex'), command: `codex mcp add ${name} --url ${word}` },
+    {
+      id: 'gemini',
+      label: 'Gemini CLI',
+      add: add('gemini'),
+      command: `gemini mcp add --transport http ${name} ${word}`,
+    },
     {
       id: 'windsurf',
+      add: add('windsurf'),
       label: 'Windsurf',
       file: file('~/.codeium/windsurf/mcp_config.json', 'mcpServers', { serverUrl: url }),
     },
     {
       id: 'other',
       label: 'Any client with a local command',
-      command: `gatehouse proxy stdio ${word} --remote-auth`,
+      command: `gatehouse proxy stdio ${word}${auth ? ' --remote-auth' : ''}`,
     },
   ]
 }

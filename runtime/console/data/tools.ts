@@ -93,13 +93,17 @@ function toolRow({ name, alias, backend, original, json, hidden, pin }: ShownToo
     original,
     ...given('alias', alias),
     ...given('title', title),
-    summary: description.slice(0, summaryLength),
+    summary: shortened(description),
     hints,
     tokens: Math.ceil(json.length / 4),
     pin: pin ?? unpinned,
     ...given('hidden', hidden),
     suspicious: suspicious || hasHidden(name),
   }
+}
+
+function shortened(text: string): string {
+  return text.length > summaryLength ? `${text.slice(0, summaryLength - 1)}…` : text
 }
 
 function definitionOf(json: Buffer): Definition {

@@ -21,13 +21,18 @@ export interface Assets {
   send(exchange: Exchange, path: string): void
 }
 
-/** Reads the files of a folder, without subfolders. Returns no files when the folder does not exist. */
-export function readAssets(folder: string, basePath: string): Assets {
+/**
+ * Reads the files of a folder, without subfolders. Returns no files when the folder does not exist. `login` is the way
+ * to sign in: a login page, or the launch token in the printed address.
+ */
+export function readAssets(folder: string, basePath: string, login: 'page' | 'launch'): Assets {
   const files = new Map<string, Buffer>()
   for (const name of namesIn(folder)) files.set(`/${name}`, readFileSync(join(folder, name)))
   const document = files.get('/index.html')
   // URLs in the document are relative to the base path.
-  const index = document && Buffer.from(document.toString().replaceAll('{{base}}', `${basePath}/`))
+  const index =
+    document &&
+    Buffer.from(document.toString().replaceAll('{{base}}', `${basePath}/`).replace('{{login}}', login))
 
   return {
     send({ res }, path) {

@@ -18,6 +18,7 @@ import type { ServedCertificate } from '../../../schemas/certificate/index.ts'
 import type { Exchange } from '../pipeline.ts'
 import { type ListenerLimits, listenerLimits } from '../limits.ts'
 import type { Log } from '../log.ts'
+import { type LocalTokens, requireToken } from './local-tokens.ts'
 import { limitToOncePerMinute } from './rate-limited-log.ts'
 import { closeInStages } from './staged-close.ts'
 import { closeStalledConnections } from './stalled.ts'
@@ -46,6 +47,8 @@ export interface ListenOptions {
   readonly connections?: ConnectionSource | undefined
   /** Certificate for TLS. The caller closes it. */
   readonly certificate?: ServedCertificate | undefined
+  /** Rejects requests without one of these tokens. Default: no token is required. */
+  readonly localTokens?: LocalTokens | undefined
 }
 
 /** Supplies connections to an address that another process has bound. */
@@ -116,7 +119,9 @@ export function registerCallerStream({ res, caller, callerStreams }: Exchange, e
  */
 export async function listen(options: ListenOptions): Promise<Listener> {
   const limits: ListenerLimits = { ...listenerLimits, ...options.limits }
-  const { handler, onUpgrade, log, certificate } = options
+  const { log, certificate, localTokens } = options
+  const handler = requireToken(localTokens, options.handler)
+  const onUpgrade = options.onUpgrade && requireToken(localTokens, options.onUpgrade)
   const sockets = new Set<Socket>()
   const upgraded = new Set<Duplex>()
   const end = { isClosing: false }
@@ -389,11 +394,4 @@ function malformed(code: string | undefined): { status: number; text: string } {
   if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') return { status: 413, text: 'Request Entity Too Large' }
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return { status: 408, text: 'Request Timeout' }
   return { status: 400, text: 'Bad Request' }
-}
-
-/** Writes several buffers at once, without copying them into one. */
-export function writeParts(res: ServerResponse, parts: readonly Buffer[]): void {
-  res.cork()
-  for (const part of parts) res.write(part)
-  res.uncork()
 }

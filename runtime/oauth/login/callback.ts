@@ -4,6 +4,9 @@
  * A browser resolves localhost to 127.0.0.1 or to ::1. Another program on one of these addresses could receive the
  * code, so both must be free. The server runs only during a login. It responds to redirects with an unknown state but
  * otherwise ignores them. Any web page can send such a redirect, and must not be able to end the login.
+ *
+ * A login may be limited to browsers that entered it here: a one-time ticket in the entrance URL sets a cookie, and a
+ * redirect without the cookie is ignored.
  * Source: RFC 8252 section 7.3; RFC 6749 section 10.12; docs/reference/specification/proxy-command.md
  * (--remote-auth-callback-port).
  */
@@ -14,9 +17,10 @@ import {
   type Listener,
   type Log,
   pipeline,
+  randomBuffer,
   unbracket,
 } from '../../net/index.ts'
-import { isOurState } from '../authorization.ts'
+import { isEqualSecret, isOurState } from '../authorization.ts'
 import { showPage } from './pages.ts'
 
 export interface Redirect {
@@ -28,6 +32,11 @@ export interface Redirect {
 export interface Callback {
   readonly port: number
   readonly redirectUri: string
+  /**
+   * Limits the login to browsers that open the returned URL, which redirects to `target` once. The URL contains a
+   * secret.
+   */
+  entrance(target: string): string
   /** Resolves to the redirect with this state. Rejects with the signal's reason. */
   wait(state: string, signal: AbortSignal): Promise<Redirect>
   close(): Promise<void>
@@ -38,6 +47,15 @@ export interface CallbackAddress {
   readonly host?: string | undefined
   /** Default: /callback. */
   readonly path?: string | undefined
+}
+
+/** Entrance URLs that have not been opened yet. The oldest is dropped. */
+const maxTickets = 16
+const entrancePath = '/start'
+
+interface Ticket {
+  readonly secret: string
+  readonly target: string
 }
 
 /**
@@ -51,15 +69,39 @@ export async function openCallback(
 ): Promise<Callback> {
   let waiting: { readonly state: string; readonly resolve: (redirect: Redirect) => void } | undefined
 
+  /** Value of the cookie that a browser needs. Undefined: any browser may complete the login. */
+  let browserSecret: string | undefined
+  const tickets: Ticket[] = []
+
+  /** Sets the cookie and redirects to the ticket's target. */
+  function enter({ req, res, query }: Exchange): void {
+    const given = new URLSearchParams(query).get('ticket') ?? ''
+    const at = tickets.findIndex(({ secret }) => isEqualSecret(given, secret))
+    const [ticket] = at < 0 || !isLocal(req.headers.host) ? [] : tickets.splice(at, 1)
+    if (!ticket) return showPage(res, 'foreign')
+    const cookie = `${cookieName(bound)}=${browserSecret}; Path=${own}; HttpOnly; SameSite=Lax`
+    res.writeHead(303, {
+      Location: ticket.target,
+      'Set-Cookie': cookie,
+      'Cache-Control': 'no-store',
+      'Referrer-Policy': 'no-referrer',
+      'Content-Length': '0',
+    })
+    res.end()
+  }
+
   function dispatch(exchange: Exchange): void {
     const { req, res, path, query } = exchange
     if (req.method !== 'GET' && req.method !== 'HEAD') {
       res.writeHead(405, { Allow: 'GET', 'Content-Length': '0' }).end()
       return
     }
+    if (path === entrancePath && req.method === 'GET') return enter(exchange)
     if (path !== own || req.method === 'HEAD') return showPage(res, 'waiting')
     const params = new URLSearchParams(query)
-    if (!waiting || !isLocal(req.headers.host) || !isOurState(params, waiting.state)) {
+    const isOurBrowser =
+      browserSecret === undefined || hasCookie(req.headers.cookie, cookieName(bound), browserSecret)
+    if (!waiting || !isOurBrowser || !isLocal(req.headers.host) || !isOurState(params, waiting.state)) {
       log.debug('ignored a redirect that belongs to no login')
       return showPage(res, 'foreign')
     }
@@ -79,6 +121,13 @@ export async function openCallback(
   return {
     port: bound,
     redirectUri: `http://${host}:${bound}${own}`,
+    entrance(target) {
+      browserSecret ??= randomBuffer(32).toString('base64url')
+      const secret = randomBuffer(32).toString('base64url')
+      tickets.push({ secret, target })
+      if (tickets.length > maxTickets) tickets.shift()
+      return `http://${host}:${bound}${entrancePath}?ticket=${secret}`
+    },
     wait(state, signal) {
       return new Promise((resolve, reject) => {
         signal.throwIfAborted()
@@ -150,6 +199,18 @@ export function unavailablePort(error: unknown, port: number): string {
   return error.code === 'EADDRINUSE'
     ? `port ${port} is in use by another program${at}`
     : `port ${port} is not available${at} (${String(error.code)})`
+}
+
+/** A host's cookies are shared by all of its ports. */
+function cookieName(port: number): string {
+  return `gatehouse_login_${port}`
+}
+
+function hasCookie(header: string | undefined, name: string, value: string): boolean {
+  const pairs = (header ?? '').split(';').map((pair) => pair.trim())
+  return pairs.some(
+    (pair) => pair.startsWith(`${name}=`) && isEqualSecret(pair.slice(name.length + 1), value),
+  )
 }
 
 function isLocal(host: string | undefined): boolean {

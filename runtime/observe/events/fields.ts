@@ -13,10 +13,15 @@ export interface EventFields extends AttachEventFields {
     readonly backend: string
     readonly before: string
     readonly after: string
-    /** Failure category from words.ts; undefined when healthy. */
+    /** Category of the cause (`Cause` in causes.ts); undefined when healthy. */
     readonly reason?: string | undefined
     /** The backend's own explanation: short, without credentials. */
     readonly detail?: string | undefined
+    /** Exit code of the backend's program. */
+    readonly exit_code?: number | undefined
+    readonly http_status?: number | undefined
+    /** Replaces the category's next step. */
+    readonly fix?: string | undefined
     readonly err?: unknown
   }
   readonly backend_circuit: {

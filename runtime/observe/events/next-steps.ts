@@ -4,7 +4,8 @@
  * fix.
  */
 import type { EventFields, EventType } from './fields.ts'
-import { checkDecisionPoint, checkRedis, checkWebhook, failureFix } from './words.ts'
+import { causeFix } from '../causes.ts'
+import { checkDecisionPoint, checkRedis, checkWebhook } from './words.ts'
 
 export interface NextStep<F> {
   /** Returns undefined when the event is not a failure. */
@@ -34,7 +35,7 @@ const userSteps: Readonly<Record<string, string>> = {
 }
 
 export const nextSteps: Steps = {
-  backend_call_failed: { fix: ({ backend, reason }) => failureFix(reason, backend) },
+  backend_call_failed: { fix: ({ backend, reason }) => causeFix({ category: reason }, backend) },
   backend_message_unassigned: {
     fix: ({ backend }) =>
       `make ${backend} send its requests and log messages on the response stream of the ` +

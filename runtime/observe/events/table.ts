@@ -12,7 +12,8 @@ import { deviationText } from './deviations.ts'
 import type { EventFields } from './fields.ts'
 import { quotaRows } from './rows/quotas.ts'
 import type { EventTable } from './row.ts'
-import { checkRedis, failureFix, failureText, withDetail } from './words.ts'
+import { type Cause, causeFix, causeText, withDetail } from '../causes.ts'
+import { checkRedis } from './words.ts'
 
 function lockProblem(backend: string, failure: string, missing: boolean) {
   if (missing)
@@ -26,6 +27,16 @@ function lockProblem(backend: string, failure: string, missing: boolean) {
   }
 }
 
+function causeIn({
+  reason = '',
+  detail,
+  exit_code: exitCode,
+  http_status: httpStatus,
+  fix,
+}: Omit<EventFields['backend_health'], 'backend' | 'before' | 'after'>): Cause {
+  return { category: reason, detail, exitCode, httpStatus, fix }
+}
+
 function isDrifted({ changed, new: added, removed }: EventFields['tools_drifted']): boolean {
   return changed + added + removed > 0
 }
@@ -34,15 +45,15 @@ export const eventTable: EventTable = {
   backend_health: {
     message: 'the health of a backend changed',
     level: ({ after }) => (after === 'healthy' ? 'info' : 'warn'),
-    condition: ({ backend, after, reason = '', detail }) => ({
+    condition: ({ backend, after, ...fields }) => ({
       id: `backend_health/${backend}`,
       backend,
       open:
         after === 'healthy'
           ? undefined
           : {
-              message: withDetail(`backend ${backend} is ${after}: ${failureText(reason)}`, detail),
-              fix: failureFix(reason, backend),
+              message: `backend ${backend} is ${after}: ${causeText(causeIn(fields))}`,
+              fix: causeFix(causeIn(fields), backend),
             },
     }),
   },

@@ -8,13 +8,17 @@
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { Dispatcher, Log } from '../../net/index.ts'
 import { type Challenge, OAuthClientError, tokenRefusal } from '../../oauth/index.ts'
-import type { ProxyLogin } from '../model/credential.ts'
-import { detect } from './detect.ts'
-import { ExclusiveWork } from './file-lock.ts'
-import { unavailable, uriOf } from './kept-login.ts'
-import { type Located, scopesOf } from './locate.ts'
+import {
+  detect,
+  ExclusiveWork,
+  type Located,
+  type OwnLogin,
+  scopesOf,
+  StepUps,
+  unavailable,
+  uriOf,
+} from '../../outgoing/index.ts'
 import { locateForMachine, type MachineTokenParts, requestMachineToken } from './machine-token.ts'
-import { StepUps } from './step-ups.ts'
 
 export interface MachineLoginParts extends MachineTokenParts {
   readonly dispatcher: Dispatcher
@@ -35,7 +39,7 @@ const freshMs = 5_000
 /** Pause after a failed request. The longer pause follows a rejection, because a retry rarely helps. */
 const pauseMs = { temporary: 1_000, rejected: 10_000, longest: 60_000 }
 
-export class MachineLogin implements ProxyLogin {
+export class MachineLogin implements OwnLogin {
   readonly idToken = undefined
   readonly #parts: MachineLoginParts
   readonly #flights = new ExclusiveWork<'token'>()

@@ -14,8 +14,7 @@ import {
   type OAuthClient,
   type TokenSet,
 } from '../../oauth/index.ts'
-import { uriOf } from './kept-login.ts'
-import { locate, type Located, type LocateSettings } from './locate.ts'
+import { locate, type Located, type LocateSettings, uriOf } from '../../outgoing/index.ts'
 
 export interface MachineSettings extends LocateSettings, Pick<OAuthSettings, 'required'> {
   readonly machineClient: () => OAuthClient

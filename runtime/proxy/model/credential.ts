@@ -7,34 +7,9 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type Caller, localIssuer, makeCaller } from '../../net/index.ts'
-import { type Challenge, findChallenge, parseChallenges } from '../../oauth/index.ts'
-import type { OutgoingRequest, CredentialStrategy } from '../../outgoing/index.ts'
+import { findChallenge, parseChallenges } from '../../oauth/index.ts'
+import type { CredentialStrategy, OutgoingRequest, TokenSource } from '../../outgoing/index.ts'
 import type { ProxyExchange } from './exchange.ts'
-
-/** The source of the login token: the login itself, or the process that owns it. */
-export interface TokenSource {
-  /** Returns undefined when the target requires no token. Throws GatehouseError when no token is available. */
-  token(): string | undefined | Promise<string | undefined>
-  readonly idToken: string | undefined
-  concerns(status: number, challenge: Challenge | undefined): boolean
-  refused(
-    status: number,
-    challenge: Challenge | undefined,
-    url: string,
-    usedToken: string | undefined,
-  ): Promise<void>
-}
-
-/** The proxy's own login to its target, as a user or as a client without a user. */
-export interface ProxyLogin extends TokenSource {
-  /** Resolves when requests can be served. Rejects with OAuthClientError, GatehouseError or the signal's reason. */
-  start(): Promise<void>
-  /**
-   * Time until which the token can be sent without calling `token` again, in Unix milliseconds; undefined for no limit.
-   */
-  readonly usableUntil: number | undefined
-  close(): void
-}
 
 type HeaderValue = string | string[] | undefined
 

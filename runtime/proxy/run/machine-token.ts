@@ -3,15 +3,13 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import type { TargetAddress } from '../../config/index.ts'
 import { makeDispatcher, type ProxyEnvironment } from '../../net/index.ts'
 import type { TokenSet } from '../../oauth/index.ts'
-import { detect } from '../login/detect.ts'
-import { makeLoginFetch } from '../login/fetches.ts'
+import { detect, type Located, makeLoginFetch } from '../../outgoing/index.ts'
 import {
   locateForMachine,
   type MachineSettings,
   type MachineTokenParts,
   requestMachineToken,
 } from '../login/machine-token.ts'
-import type { Located } from '../login/locate.ts'
 
 export interface MachineTokenOptions {
   readonly settings: MachineSettings

@@ -9,22 +9,20 @@ import type { EmbeddedAuthServer } from '../../incoming/index.ts'
 import type { Dispatcher } from '../../net/index.ts'
 import { openBrowser } from '../../oauth/index.ts'
 import {
+  type LoginFetch,
+  makeLoginFetch,
   makeOutgoing,
-  type StrategyRegistry,
+  type OwnLogin,
+  persistInDirectory,
+  persistNothing,
   type StrategyConfig,
+  type StrategyRegistry,
+  TargetLogin,
+  type TokenSource,
   type UpstreamTokens,
 } from '../../outgoing/index.ts'
 import { swapStrategy } from './auth-server.ts'
-import {
-  type TargetCredential,
-  loginCredential,
-  type ProxyLogin,
-  strategyCredential,
-  type TokenSource,
-} from '../model/credential.ts'
-import { type LoginFetch, makeLoginFetch } from '../login/fetches.ts'
-import { persistInDirectory, persistNothing } from '../login/persisted.ts'
-import { TargetLogin } from '../login/login.ts'
+import { type TargetCredential, loginCredential, strategyCredential } from '../model/credential.ts'
 import { MachineLogin } from '../login/machine-login.ts'
 import type { RunParts } from './run-parts.ts'
 
@@ -133,7 +131,7 @@ function upstreamOf(login: TokenSource): UpstreamTokens {
 }
 
 export interface MadeLogin {
-  readonly login: ProxyLogin
+  readonly login: OwnLogin
   readonly fetch: LoginFetch
   readonly stop: AbortController
 }

@@ -1,8 +1,8 @@
 /** The dependencies of a running proxy, in addition to its settings. */
 import type { Authenticator, EmbeddedAuthServer } from '../../incoming/index.ts'
-import type { ConnectionSource, Log } from '../../net/index.ts'
+import type { ConnectionSource, Log, LocalTokens } from '../../net/index.ts'
 import type { Events } from '../../observe/index.ts'
-import type { TokenSource } from '../model/credential.ts'
+import type { TokenSource } from '../../outgoing/index.ts'
 import type { RequestObserver } from '../server/request-log.ts'
 import type { ProxyAddress } from '../server/server.ts'
 import type { SharedSessions } from '../session/sessions.ts'
@@ -27,6 +27,8 @@ export interface RunParts {
   readonly sessions?: SharedSessions
   /** Source of connections. Default: binds the configured address. */
   readonly connections?: ConnectionSource
+  /** Rejects requests without one of these tokens. Default: no token is required. */
+  readonly localTokens?: LocalTokens | undefined
   /** Called after every finished request. */
   readonly observe?: RequestObserver
   /** True when warnings about the configuration have already been reported. */

@@ -111,6 +111,7 @@ export async function runProxy(config: ProxySettings, parts: RunParts): Promise<
       ...(sessions ? { sessions: { shared: sessions } } : {}),
       ...(observe ? { observe } : {}),
       connections: parts.connections,
+      localTokens: parts.localTokens,
     })
   } catch (error) {
     await release()

@@ -14,7 +14,7 @@ import type { TargetAddress } from '../../config/index.ts'
 import type { TargetWatch } from '../forward/forwarder.ts'
 import type { EmbeddedAuthServer } from '../../incoming/index.ts'
 import type { Dispatcher } from '../../net/index.ts'
-import type { TokenSource } from '../model/credential.ts'
+import type { TokenSource } from '../../outgoing/index.ts'
 
 const maxFailures = 5
 const askTimeoutMs = 5_000

@@ -26,9 +26,11 @@ import {
   readBody,
   rejectBodyByHeaders,
   repeatedSingleton,
+  type LocalTokens,
 } from '../../net/index.ts'
 import { makeRecover } from './refusals.ts'
-import type { TargetCredential, TokenSource } from '../model/credential.ts'
+import type { TokenSource } from '../../outgoing/index.ts'
+import type { TargetCredential } from '../model/credential.ts'
 import { ProxyExchange, type Upgrade } from '../model/exchange.ts'
 import { makeForwarder } from '../forward/forwarder.ts'
 import { checkBody, makeSessionGate, refuseStatelessMethod } from './protocol-check.ts'
@@ -88,6 +90,8 @@ export interface ProxyOptions {
   readonly limits?: Partial<ListenerLimits>
   /** Source of connections, instead of a bound address. */
   readonly connections?: ConnectionSource | undefined
+  /** Rejects requests without one of these tokens. Default: no token is required. */
+  readonly localTokens?: LocalTokens | undefined
   readonly sessions?: SessionTableOptions
   /** Overrides the overload protection's limits (for tests). */
   readonly load?: Partial<LoadLimits>
@@ -111,6 +115,7 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
     port: options.port,
     connections: options.connections,
     certificate: options.certificate,
+    localTokens: options.localTokens,
     handler: (req, res) => handle(req, res),
     onUpgrade: (req, res, socket, head) => handle(req, res, { socket, head }),
     log,

@@ -41,6 +41,7 @@ import {
   rejectBodyByHeaders,
   sendBody,
   sendJson,
+  type LocalTokens,
 } from '../../net/index.ts'
 import { callerDigest, callerHeader } from '../model/caller-header.ts'
 import { HttpReply } from './http-reply.ts'
@@ -54,6 +55,8 @@ export interface BridgeOptions {
   readonly host: string
   /** 0 lets the kernel choose. */
   readonly port: number
+  /** Rejects requests without one of these tokens. Default: no token is required. */
+  readonly localTokens?: LocalTokens | undefined
   /** Transport for clients. Default streamable-http. */
   readonly mode?: 'streamable-http' | 'sse'
   readonly log: Log
@@ -92,6 +95,8 @@ export interface StdioBridge {
   readonly failed: Promise<string>
   /** Start time of a server that has not responded yet, in milliseconds since the epoch; otherwise undefined. */
   readonly startingSince?: number | undefined
+  /** True once the server has sent a message. */
+  readonly hasSpoken?: boolean | undefined
   /** The server's own message when it last refused to open a session. */
   readonly refusal?: string | undefined
   /** Ends all sessions and the listener. */
@@ -193,6 +198,9 @@ class Bridge {
     return {
       get startingSince() {
         return source.startingSince
+      },
+      get hasSpoken() {
+        return source.hasSpoken
       },
       get refusal() {
         return stateless.refusal

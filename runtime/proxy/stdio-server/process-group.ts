@@ -20,6 +20,15 @@ process.on('exit', () => {
   for (const pid of running) signalGroup(pid, 'SIGKILL')
 })
 
+/** Reason of `groupEnded` when the program does not exist. */
+export const commandNotFound = 'the command was not found'
+
+/** Returns the exit code in a reason of `groupEnded`. Undefined if the program did not exit on its own. */
+export function exitCodeIn(why: string): number | undefined {
+  const code = /^exited with code (\d+)$/.exec(why)?.[1]
+  return code === undefined ? undefined : Number(code)
+}
+
 /**
  * Manages a child that was spawned with `detached: true`. Resolves with the reason after it has ended, and then ends
  * the rest of its group. Never rejects.
@@ -32,7 +41,7 @@ export function groupEnded(child: ChildProcess): Promise<string> {
   }
   return new Promise((resolve) => {
     child.once('error', (error: NodeJS.ErrnoException) => {
-      resolve(error.code === 'ENOENT' ? 'the command was not found' : 'the command failed to start')
+      resolve(error.code === 'ENOENT' ? commandNotFound : 'the command failed to start')
     })
     child.once('exit', (code, signal) => {
       signalGroup(pid, 'SIGKILL')

@@ -25,6 +25,8 @@ export interface ServerSource {
    * undefined otherwise.
    */
   readonly startingSince?: number | undefined
+  /** True once the server has sent a message. */
+  readonly hasSpoken?: boolean
   /** Starts the server in advance. */
   start(): void
   /** Stops opening conversations. */
@@ -78,6 +80,10 @@ export class Processes implements ServerSource {
   /** Resolves with the reason when the server cannot be started at all. */
   get failed(): Promise<string> {
     return this.#failed.promise
+  }
+
+  get hasSpoken(): boolean {
+    return this.#hasSpoken
   }
 
   /** Start time of the first process that has received a message, until any process responds; undefined otherwise. */

@@ -10,7 +10,7 @@ import { type Listener, listenerUrl, makeDispatcher } from '../../net/index.ts'
 import type { Challenge } from '../../oauth/index.ts'
 import { makeEvents, openServingCertificate } from '../../observe/index.ts'
 import { type Handlers, Workers } from '../../process/index.ts'
-import type { ProxyLogin } from '../model/credential.ts'
+import type { OwnLogin } from '../../outgoing/index.ts'
 import { certificateMetrics, isCounts, mergedMetrics, serveMetrics } from '../server/metrics.ts'
 import { makeLogin, type MadeLogin } from '../run/remote.ts'
 import { resolveHost, type RunningCommand, targetTls } from '../run/run.ts'
@@ -148,7 +148,7 @@ class Primary {
     }
   }
 
-  #login(): ProxyLogin {
+  #login(): OwnLogin {
     if (!this.#made) throw new GatehouseError('INTERNAL')
     return this.#made.login
   }

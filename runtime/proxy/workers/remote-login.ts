@@ -2,7 +2,7 @@
 import { isFields } from '../../../schemas/index.ts'
 import type { Challenge } from '../../oauth/index.ts'
 import { type WorkerChannel } from '../../process/index.ts'
-import type { TokenSource } from '../model/credential.ts'
+import type { TokenSource } from '../../outgoing/index.ts'
 
 /** The login state that workers receive. This is sent only between our own processes. */
 export interface LoginState {

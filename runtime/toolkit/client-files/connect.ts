@@ -43,10 +43,13 @@ export const defaultUrl = 'http://127.0.0.1:4483/mcp'
 
 /**
  * Returns the command that bridges stdio to the gateway, with absolute paths, if the client needs it or the user
- * requests it.
+ * requests it. With `requiresLogin`, the command logs in to the gateway.
  */
-export function bridgeProgram(client: ClientId, options: AddOptions): readonly string[] | undefined {
-  const { stdio, server, bearerFile, url } = options
+export function bridgeProgram(
+  client: ClientId,
+  options: AddOptions & { readonly requiresLogin?: boolean },
+): readonly string[] | undefined {
+  const { stdio, server, bearerFile, url, requiresLogin } = options
   if (!stdio && server === undefined && bearerFile === undefined && !needsProgram(client)) return undefined
   if (options.bearerEnv !== undefined) {
     throw invalidConfig(
@@ -54,7 +57,8 @@ export function bridgeProgram(client: ClientId, options: AddOptions): readonly s
     )
   }
   const token = bearerFile === undefined ? [] : ['--remote-auth-bearer-token-file', bearerFile]
-  return [...selfCommand(), 'proxy', 'stdio', server ?? url ?? defaultUrl, ...token]
+  const login = requiresLogin && bearerFile === undefined ? ['--remote-auth'] : []
+  return [...selfCommand(), 'proxy', 'stdio', server ?? url ?? defaultUrl, ...token, ...login]
 }
 
 export function operationOn(client: ClientId, options: EntryOptions, host: Host): FileOperation {

@@ -100,8 +100,7 @@ export async function replaceFile(
   const temporary = join(folder, `.${basename(target)}.gatehouse-${process.pid}.tmp`)
   try {
     mkdirSync(folder, { recursive: true })
-    // Remove files left by an interrupted run.
-    for (const name of leftovers(folder, basename(target))) rmSync(join(folder, name), { force: true })
+    removeLeftovers(target)
     writeDurably(temporary, bytes, stats)
     step('written')
     if (stats) await rename(temporary, target)
@@ -116,8 +115,14 @@ export async function replaceFile(
   }
 }
 
-function leftovers(folder: string, file: string): readonly string[] {
-  return readdirSync(folder).filter((name) => name.startsWith(`.${file}.gatehouse-`) && name.endsWith('.tmp'))
+/** Removes the temporary files that an interrupted run left next to a file. */
+export function removeLeftovers(target: string): void {
+  const folder = dirname(target)
+  const names = existsSync(folder) ? readdirSync(folder) : []
+  for (const name of names) {
+    const isOurs = name.startsWith(`.${basename(target)}.gatehouse-`) && name.endsWith('.tmp')
+    if (isOurs) rmSync(join(folder, name), { force: true })
+  }
 }
 
 export function removeFile({ target }: FileOnDisk): void {

@@ -30,9 +30,18 @@ function platformOf(platform: string): Platform {
 }
 
 /** Returns the folder for records and backups. Only the folder's owner can read it. */
-export function recordsFolder({ home, env }: Host): string {
+export function recordsFolder(host: Host): string {
+  return join(stateFolder(host), 'clients')
+}
+
+/** Returns the folder for everything that `gatehouse up` stores. Only the folder's owner can read it. */
+export function upFolder(host: Host): string {
+  return join(stateFolder(host), 'up')
+}
+
+function stateFolder({ home, env }: Host): string {
   const base = readVariable(env, variables.stateHome) ?? join(home, '.local/state')
-  return join(readVariable(env, variables.stateDir) ?? join(base, 'gatehouse'), 'clients')
+  return readVariable(env, variables.stateDir) ?? join(base, 'gatehouse')
 }
 
 /** Abbreviates the home folder to `~`. */

@@ -7,8 +7,10 @@
  */
 import { join } from 'node:path'
 import { hashOf, localCommandAnnotation } from '../../../schemas/index.ts'
-import { vmcpEnvironment } from '../../config/index.ts'
+import { environment, userLoginVariables, vmcpEnvironment } from '../../config/index.ts'
+import type { TokenDigests } from '../../net/index.ts'
 import type { LocalObject } from '../manifests/objects.ts'
+import { accessEnvironment, acceptedTokens, type SessionAccess } from './access.ts'
 import type { Addresses } from './addresses.ts'
 import { splitCommand } from './command-line.ts'
 import { type LocalContainer, podTemplateOf, expand } from './pods.ts'
@@ -30,6 +32,10 @@ export interface ProcessPlan {
   readonly bridgeMode: 'streamable-http' | 'sse'
   /** URL of this server's web console, with its launch token. Undefined without a console. */
   readonly consoleUrl: string | undefined
+  /** Values from Secrets, which are masked in `/status`. */
+  readonly secrets: readonly string[]
+  /** Digests that the server's listener accepts, and a token for probes. Undefined when no token is required. */
+  readonly access?: { readonly digests: TokenDigests; readonly token: string } | undefined
   /** A change to this value requires a process restart. Changes to files do not affect it. */
   readonly fingerprint: string
 }
@@ -44,8 +50,14 @@ export interface PlanContext {
   /** Folder for the locks of backends that do not have one yet. */
   readonly pinFirst?: string | undefined
   readonly baseEnv: Readonly<Record<string, string>>
+  /** File with the causes of failures in the session's programs, for the virtual servers of a namespace. */
+  readonly causesFile: string
+  /** Undefined when all local programs may use the session's ports. */
+  readonly access?: SessionAccess | undefined
   /** Token that grants access to this session's consoles. */
   readonly consoleToken: string
+  /** Key that lets the user start logins at this session's backends. */
+  readonly signInKey: string
   /** Files and folders of the manifests, as absolute paths. Empty when approvals cannot be written to files. */
   readonly manifests: readonly string[]
 }
@@ -79,11 +91,28 @@ export async function planOf(
   const command = commandOf(container, parent, { port, mounts, context, localise, env: own })
   if (typeof command === 'string') return command
   const console = await consoleOf(workload, parent, container, context)
+  const secrets = (container.env ?? []).flatMap(({ name, valueFrom }) =>
+    valueFrom?.secretKeyRef ? (env[name] ?? []) : [],
+  )
+  const { access } = context
+  const isOwnProgram = command.ownWords > 0
   const plan = {
     ...command,
-    env: { ...context.baseEnv, ...env, ...console?.env, PORT: String(port) },
+    env: {
+      ...context.baseEnv,
+      ...env,
+      ...console?.env,
+      ...loginsOf(parent, container, context),
+      ...(access && isOwnProgram && accessEnvironment(parent, access)),
+      PORT: String(port),
+    },
+    access:
+      access && (isOwnProgram || command.stdio)
+        ? { digests: acceptedTokens(parent, access), token: access.token }
+        : undefined,
     consoleUrl: console?.url,
     port,
+    secrets,
     isEntrance: parent.kind === 'VirtualMCPServer',
     bridgeMode: parent.spec?.['proxyMode'] === 'sse' ? ('sse' as const) : ('streamable-http' as const),
     readyPath: command.stdio ? undefined : container.readinessProbe?.httpGet?.path,
@@ -96,7 +125,7 @@ async function consoleOf(
   workload: LocalObject,
   parent: LocalObject,
   { image }: LocalContainer,
-  { addresses, consoleToken, runtimeImage, manifests }: PlanContext,
+  { addresses, causesFile, consoleToken, runtimeImage, manifests }: PlanContext,
 ): Promise<{ readonly url: string; readonly env: Readonly<Record<string, string>> } | undefined> {
   if (parent.kind !== 'VirtualMCPServer' || image !== runtimeImage) return undefined
   const port = await addresses.portOf(workload, consolePort, { isEntrance: false })
@@ -106,8 +135,24 @@ async function consoleOf(
       [vmcpEnvironment.consoleToken]: consoleToken,
       [vmcpEnvironment.consolePort]: String(port),
       [vmcpEnvironment.consoleManifests]: JSON.stringify(manifests),
+      [vmcpEnvironment.localCauses]: causesFile,
     },
   }
+}
+
+/** Lets the user sign in to a virtual server's backends. The logins are the ones that `gatehouse proxy` stores. */
+function loginsOf(
+  parent: LocalObject,
+  { image }: LocalContainer,
+  { runtimeImage, signInKey }: PlanContext,
+): Readonly<Record<string, string>> {
+  if (parent.kind !== 'VirtualMCPServer' || image !== runtimeImage) return {}
+  const env = environment()
+  const own = userLoginVariables.flatMap((name) => {
+    const value = env[name]
+    return value === undefined ? [] : [[name, value]]
+  })
+  return { ...Object.fromEntries(own), [vmcpEnvironment.signInKey]: signInKey }
 }
 
 function commandOf(

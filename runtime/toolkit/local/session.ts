@@ -8,11 +8,16 @@ import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { type Hooks, LocalCluster } from './cluster/cluster.ts'
 import { type LocalObject, objectKey } from '../manifests/objects.ts'
+import type { Cause } from '../../observe/index.ts'
 import { watchGroups } from '../../proxy/index.ts'
+import type { SessionAccess } from './access.ts'
 import { Addresses } from './addresses.ts'
+import { causesFileIn, CauseFiles } from './causes.ts'
 import { type ProcessPlan, type PlanContext, planOf } from './plan.ts'
 import { podTemplateOf, replicasOf } from './pods.ts'
+import { PackageFetcher } from './processes/packages.ts'
 import { ProcessRunner } from './processes/runner.ts'
+import { printError } from '../terminal/output.ts'
 import { removeAbandoned, RunningNames } from '../targets/running.ts'
 import { ModuleError } from '../../../schemas/index.ts'
 
@@ -28,10 +33,14 @@ export interface SessionOptions {
   readonly folder: string
   readonly onChange: (session: DevSession) => void
   readonly onLine: (workload: LocalObject, parent: LocalObject, line: string) => void
+  /** Called with a line about a package that is being installed. Default: print it to standard error. */
+  readonly onProgress?: (line: string) => void
   /** Called with an internal error that occurs while applying a change. The session continues. */
   readonly onError: (error: unknown) => void
   /** Files and folders of the manifests. The console writes approvals into them. Default none. */
   readonly manifests?: readonly string[]
+  /** Tokens that the session's ports require. Default: all local programs may use them. */
+  readonly access?: SessionAccess | undefined
   /** Time after which a process that is still not ready is reported. */
   readonly startMs: number
 }
@@ -42,9 +51,13 @@ export interface WorkloadView {
   readonly parent: LocalObject
   readonly phase: 'starting' | 'ready' | 'failed' | 'not runnable'
   readonly why?: string
+  /** Why the workload does not respond. Undefined while it is ready, and during an ordinary start. */
+  readonly cause?: Cause
   readonly lines?: readonly string[]
   readonly port?: number
   readonly consoleUrl?: string | undefined
+  /** Values from Secrets that its output can contain. */
+  readonly secrets?: readonly string[]
   readonly restarts?: number
   readonly lastEnd?: string
   /** Set until a stdio server responds to its first request. */
@@ -55,27 +68,41 @@ export interface WorkloadView {
 
 /** Delay before retrying after a file could not be written. */
 const retryMs = 5000
+/** How often the causes of failures are written, in addition to each step. */
+const causesMs = 500
 
 export class DevSession {
   readonly cluster: LocalCluster
   readonly #options: SessionOptions
   readonly #addresses: Addresses
   readonly #consoleToken = randomBytes(32).toString('base64url')
+  /** Lets the user start logins at the backends of this session. */
+  readonly signInKey = randomBytes(32).toString('base64url')
   readonly #runners = new Map<string, ProcessRunner>()
   readonly #notRunnable = new Map<string, string>()
   readonly #names: RunningNames
+  readonly #packages: PackageFetcher
+  readonly #causes = new CauseFiles()
   #queue: Promise<void> = Promise.resolve()
   #stepWaiting = false
   #stopped = false
   #retry: NodeJS.Timeout | undefined
+  readonly #causesTimer: NodeJS.Timeout
 
   constructor(options: SessionOptions) {
     this.#options = options
     this.cluster = new LocalCluster(options.hooks, () => new Date())
     this.#addresses = new Addresses(options.port)
-    this.#names = new RunningNames(options.folder)
+    this.#names = new RunningNames(options.folder, { signInKey: this.signInKey, token: this.token })
+    this.#packages = new PackageFetcher(options.onProgress ?? printError)
+    // A stdio server's state changes with its sessions, which cause no step.
+    this.#causesTimer = setInterval(() => this.#updateCauses(), causesMs).unref()
     watchGroups()
     removeAbandoned()
+  }
+
+  #updateCauses(): void {
+    this.#causes.update(this.#options.folder, this.workloads)
   }
 
   /**
@@ -90,13 +117,34 @@ export class DevSession {
     return changed
   }
 
+  /** Stops and starts the processes of one resource. Resolves to false when no resource has this name. */
+  async restart(name: string): Promise<boolean> {
+    const found = this.#wanted().filter(({ parent }) => parent.metadata.name === name)
+    await this.#enqueue(async () => {
+      for (const { workload } of found) {
+        const runner = this.#runners.get(objectKey(workload))
+        this.#runners.delete(objectKey(workload))
+        await runner?.stop()
+      }
+      await this.#step()
+    })
+    return found.length > 0
+  }
+
   /** Stops all processes. */
   async stop(): Promise<void> {
     this.#stopped = true
+    clearInterval(this.#causesTimer)
     clearTimeout(this.#retry)
     await this.#queue
+    await this.#packages.stop()
     await Promise.all([...this.#runners.values()].map((runner) => runner.stop()))
     this.#runners.clear()
+  }
+
+  /** Token that the session's servers require. Undefined when they require none. */
+  get token(): string | undefined {
+    return this.#options.access?.token
   }
 
   get workloads(): readonly WorkloadView[] {
@@ -105,11 +153,18 @@ export class DevSession {
       const runner = this.#runners.get(key)
       if (!runner) {
         const why = this.#notRunnable.get(key)
-        return { workload, parent, phase: why ? 'not runnable' : 'starting', ...(why && { why }) }
+        if (why === undefined) return { workload, parent, phase: 'starting' }
+        return {
+          workload,
+          parent,
+          phase: 'not runnable',
+          why,
+          cause: { category: 'not_runnable', detail: why },
+        }
       }
-      const { port, consoleUrl } = runner.plan
+      const { port, consoleUrl, secrets } = runner.plan
       const { starting, refusal, state } = runner
-      return { workload, parent, port, consoleUrl, starting, refusal, ...state }
+      return { workload, parent, port, consoleUrl, secrets, starting, refusal, ...state }
     })
   }
 
@@ -136,6 +191,7 @@ export class DevSession {
     this.#report()
     this.cluster.reconcile()
     this.#names.update(this.workloads)
+    this.#updateCauses()
     this.#options.onChange(this)
   }
 
@@ -185,6 +241,7 @@ export class DevSession {
     if (running?.plan.fingerprint === plan.fingerprint) return
     await running?.stop()
     const runner = new ProcessRunner(plan, this.#options.startMs, {
+      packages: this.#packages,
       onChange: () => this.#notify(),
       onLine: (line) => this.#options.onLine(workload, parent, line),
     })
@@ -192,8 +249,9 @@ export class DevSession {
   }
 
   async #plan(workload: LocalObject, parent: LocalObject): Promise<ProcessPlan | string | UnwritableFile> {
-    const { folder, runtimeImage, self, baseEnv, pinFirst, manifests = [] } = this.#options
+    const { folder, runtimeImage, self, baseEnv, pinFirst, manifests = [], access } = this.#options
     const context: PlanContext = {
+      causesFile: causesFileIn(folder, workload.metadata.namespace),
       objects: this.cluster.objects,
       addresses: this.#addresses,
       folder: join(folder, `${workload.metadata.namespace}_${workload.kind}_${workload.metadata.name}`),
@@ -202,6 +260,8 @@ export class DevSession {
       pinFirst,
       baseEnv,
       consoleToken: this.#consoleToken,
+      signInKey: this.signInKey,
+      access,
       manifests,
     }
     try {

@@ -1,16 +1,34 @@
 /**
- * Names and URLs of the servers that `gatehouse dev` and `gatehouse run` run on this machine. Each session writes them
+ * Names and URLs of the servers that `gatehouse up`, `run` and `dev` run on this machine. Each session writes them
  * to a file in its temporary folder. Ignores other users' folders, because they can create folders with the same names.
  */
 import { lstatSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { isFields } from '../../../schemas/index.ts'
+import { type Cause, causeFix, causeText } from '../../observe/index.ts'
 import type { LocalObject } from '../manifests/objects.ts'
 
 export interface RunningServer {
   readonly name: string
+  readonly kind: string
   readonly url: string
+  /** URL of a virtual server's console, with its launch token. */
+  readonly consoleUrl?: string
+  /** Why the server does not respond, with the next step. */
+  readonly failure?: { readonly text: string; readonly fix: string }
+  /** Process of the session that runs the server. */
+  readonly session: number
+  /** Lets the user start logins at its backends. Undefined in a session of an older version. */
+  readonly signInKey?: string | undefined
+  /** Token that the server requires from local programs. Undefined if it requires none. */
+  readonly token?: string | undefined
+}
+
+/** The secrets with which this user's programs use a session. */
+interface SessionSecrets {
+  readonly signInKey: string
+  readonly token: string | undefined
 }
 
 interface Session {
@@ -19,31 +37,35 @@ interface Session {
 }
 
 const fileName = 'servers.json'
-const prefixes = ['gatehouse-dev-', 'gatehouse-run-'] as const
+/** Beginnings of the names of session folders. */
+export const sessionPrefixes = ['gatehouse-dev-', 'gatehouse-run-', 'gatehouse-up-'] as const
 
 /** A workload's state in a session. */
 interface Workload {
   readonly parent: LocalObject
   readonly phase: string
   readonly port?: number
+  readonly consoleUrl?: string | undefined
+  readonly cause?: Cause | undefined
 }
 
-/** Writes the file for one session, with the names and addresses of its ready servers. */
+/** Writes the file for one session, with the names and addresses of its servers. The ready ones come first. */
 export class RunningNames {
   readonly #folder: string
+  readonly #secrets: SessionSecrets
   #written = ''
 
-  constructor(folder: string) {
+  constructor(folder: string, secrets: SessionSecrets) {
     this.#folder = folder
+    this.#secrets = secrets
   }
 
   update(workloads: readonly Workload[]): void {
-    const servers = workloads.flatMap(({ parent, phase, port }) =>
-      phase === 'ready' && port !== undefined
-        ? [{ name: parent.metadata.name, url: `http://127.0.0.1:${port}${pathOf(parent)}` }]
-        : [],
+    const open = workloads.flatMap((workload) =>
+      workload.port === undefined ? [] : [serverOf(workload, workloads)],
     )
-    const text = JSON.stringify({ pid: process.pid, servers })
+    const servers = open.toSorted((a, b) => Number(b.ready) - Number(a.ready))
+    const text = JSON.stringify({ pid: process.pid, ...this.#secrets, servers })
     if (text === this.#written) return
     this.#written = text
     const path = join(this.#folder, fileName)
@@ -56,6 +78,19 @@ export class RunningNames {
   }
 }
 
+function serverOf({ parent, phase, port = 0, consoleUrl }: Workload, workloads: readonly Workload[]) {
+  const { kind, metadata } = parent
+  const cause = workloads.find((other) => other.parent.metadata.uid === metadata.uid && other.cause)?.cause
+  return {
+    name: metadata.name,
+    kind,
+    url: `http://127.0.0.1:${port}${pathOf(parent)}`,
+    ready: phase === 'ready',
+    ...(consoleUrl !== undefined && { consoleUrl }),
+    ...(cause && { failure: { text: causeText(cause), fix: causeFix(cause, metadata.name) } }),
+  }
+}
+
 /** Returns the endpoint's path, taken from the status. */
 function pathOf({ status }: LocalObject): string {
   const url = status?.['url']
@@ -64,7 +99,30 @@ function pathOf({ status }: LocalObject): string {
 
 /** Returns all running servers, starting with those in the newest session. */
 export function runningServers(): readonly RunningServer[] {
-  return sessionFolders(prefixes).flatMap(({ folder }) => serversIn(folder))
+  return sessionFolders(sessionPrefixes).flatMap(({ folder }) => serversIn(folder))
+}
+
+/** Returns the running server with this name in the newest session. */
+export function runningServer(name: string): RunningServer | undefined {
+  return runningServers().find((server) => server.name === name)
+}
+
+/** Returns the running server with this address. */
+export function runningServerAt(address: URL): RunningServer | undefined {
+  return runningServers().find(({ url }) => new URL(url).origin === address.origin)
+}
+
+/** Returns the headers for requests to a running server. */
+export function headersFor({ token }: Pick<RunningServer, 'token'>): Readonly<Record<string, string>> {
+  return token === undefined ? {} : { authorization: `Bearer ${token}` }
+}
+
+/** Completes an error about a missing name: the names that can be used instead. */
+export function runningHint(kind?: string): string {
+  const servers = runningServers().filter((server) => kind === undefined || server.kind === kind)
+  const names = [...new Set(servers.map(({ name }) => name))]
+  if (names.length > 0) return `running on this machine: ${names.join(', ')}`
+  return 'nothing runs on this machine; start servers with gatehouse up, gatehouse run or gatehouse dev'
 }
 
 /** Returns this user's session folders, newest first. */
@@ -85,13 +143,21 @@ function serversIn(folder: string): readonly RunningServer[] {
   try {
     const content: unknown = JSON.parse(readFileSync(join(folder, fileName), 'utf8'))
     if (!isFields(content) || !Array.isArray(content['servers']) || !isRunning(content['pid'])) return []
-    return content['servers'].filter(
-      (one: unknown): one is RunningServer =>
-        isFields(one) && typeof one['name'] === 'string' && typeof one['url'] === 'string',
+    const { pid } = content
+    const signInKey = textIn(content['signInKey'])
+    const token = textIn(content['token'])
+    return content['servers'].flatMap((one: unknown) =>
+      isFields(one) && typeof one['name'] === 'string' && typeof one['url'] === 'string'
+        ? [{ ...(one as unknown as RunningServer), session: pid as number, signInKey, token }]
+        : [],
     )
   } catch {
     return []
   }
+}
+
+function textIn(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
 }
 
 /**
@@ -99,7 +165,7 @@ function serversIn(folder: string): readonly RunningServer[] {
  * Secrets.
  */
 export function removeAbandoned(): void {
-  for (const { folder } of sessionFolders(prefixes)) {
+  for (const { folder } of sessionFolders(sessionPrefixes)) {
     try {
       const content: unknown = JSON.parse(readFileSync(join(folder, fileName), 'utf8'))
       if (isFields(content) && !isRunning(content['pid'])) rmSync(folder, { recursive: true, force: true })

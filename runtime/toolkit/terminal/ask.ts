@@ -22,3 +22,18 @@ export async function promptSecret(question: string): Promise<string> {
     lines.close()
   }
 }
+
+/** Returns true when the user answers yes. Returns false for any other answer, and when the terminal is closed. */
+export async function confirm(question: string): Promise<boolean> {
+  const lines = createInterface({ input: process.stdin, output: process.stderr })
+  const stop = new AbortController()
+  lines.once('SIGINT', () => stop.abort())
+  lines.once('close', () => stop.abort())
+  try {
+    return /^y(?:es)?$/i.test((await lines.question(question, { signal: stop.signal })).trim())
+  } catch {
+    return false
+  } finally {
+    lines.close()
+  }
+}

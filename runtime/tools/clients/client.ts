@@ -32,7 +32,10 @@ import {
   undoOperation,
 } from '../../toolkit/client-files/operate.ts'
 import { type ClientStatus, statusOf } from './status.ts'
-import { greet } from '../../toolkit/mcp-client/greeting.ts'
+import { runningServer } from '../../toolkit/targets/running.ts'
+import { type Greeting, greet } from '../../toolkit/mcp-client/greeting.ts'
+
+const timeoutMs = 5000
 
 /**
  * Runs `work` for each client. An error for one client does not stop the work for other clients. Returns the exit code.
@@ -41,6 +44,7 @@ async function forEachClient(
   words: readonly string[],
   work: (client: ClientId) => Promise<void>,
 ): Promise<number> {
+  if (words.length === 0) throw missingClient()
   const clients = words.map(clientNamed)
   let failed = false
   for (const client of clients) {
@@ -54,16 +58,28 @@ async function forEachClient(
   return failed ? exitCode.failed : exitCode.ok
 }
 
-export async function addClients(words: readonly string[], options: AddOptions): Promise<number> {
+function missingClient() {
   const host = thisHost()
-  checkUrl(options)
+  const found = clientIds.filter((client) =>
+    statusOf(client, 'gatehouse', host, recordsFolder(host)).some(({ exists }) => exists),
+  )
+  const names =
+    found.length > 0 ? `on this machine: ${found.join(', ')}` : `known clients: ${clientIds.join(', ')}`
+  return invalidConfig(`CLIENT is missing; ${names}`)
+}
+
+export async function addClients(words: readonly string[], typed: AddOptions): Promise<number> {
+  const host = thisHost()
+  checkUrl(typed)
+  const options = { ...withRunningServer(typed) }
+  const requiresLogin = words.length > 0 && (await probeLogin(options))
   return forEachClient(words, async (client) => {
     const connection = {
       client,
       name: options.name,
       url: options.url ?? defaultUrl,
       bearerVariable: options.bearerEnv,
-      program: bridgeProgram(client, options),
+      program: bridgeProgram(client, { ...options, requiresLogin }),
     }
     const entry = connectionEntry(connection)
     if (options.print) {
@@ -78,6 +94,25 @@ export async function addClients(words: readonly string[], options: AddOptions):
       revealsInserted: true,
     })
   })
+}
+
+/** Replaces the name of a server that runs on this machine with its URL. Other names belong to the cluster. */
+function withRunningServer(options: AddOptions): AddOptions {
+  const found = options.server === undefined ? undefined : runningServer(options.server)
+  if (!found) return options
+  const { server: _server, ...rest } = options
+  return { ...rest, url: found.url }
+}
+
+/** Returns true if the gateway requires a login. Warns if it does not respond as an MCP server. */
+async function probeLogin({ url, server, bearerFile }: AddOptions): Promise<boolean> {
+  if (server !== undefined || bearerFile !== undefined) return false
+  const address = url ?? defaultUrl
+  const greeting = await greet(address, timeoutMs)
+  const { kind } = greeting
+  if (url !== undefined && (kind === 'silent' || kind === 'other'))
+    printError(`Warning: ${address} ${textOf(greeting)}; run gatehouse doctor ${address} to find the cause`)
+  return kind === 'login'
 }
 
 function checkUrl({ url, server, bearerFile }: AddOptions): void {
@@ -232,10 +267,11 @@ function line(
   return `${row.client.padEnd(width)}  ${row.scope.padEnd(7)}  ${state}  ${shortPath(row.file, host)}${what}${detail ? `\n${' '.repeat(width + 2)}${detail}` : ''}`
 }
 
-const timeoutMs = 5000
-
 export async function describeResponse(url: string): Promise<string> {
-  const greeting = await greet(url, timeoutMs)
+  return textOf(await greet(url, timeoutMs))
+}
+
+function textOf(greeting: Greeting): string {
   switch (greeting.kind) {
     case 'server':
       return `responds as ${greeting.name === undefined ? 'an MCP server' : printableName(greeting.name)}`

@@ -21,6 +21,7 @@ export function addClientCommand(program: Command): void {
       '\nExamples:\n' +
         '  gatehouse client list                         list clients on this machine and their servers\n' +
         '  gatehouse client add cursor --dry-run         show the change\n' +
+        '  gatehouse client add claude-desktop --server files    add the server files of a running gatehouse dev\n' +
         '  gatehouse client add cursor codex             add the entry for http://127.0.0.1:4483/mcp\n' +
         '  gatehouse client add vscode --print           print the entry, command and link to add it manually\n' +
         '  gatehouse client remove cursor',
@@ -37,7 +38,7 @@ const exitCodes =
 
 function withPlace(command: Command): Command {
   return command
-    .argument('<CLIENT...>', 'client names; see gatehouse client list --all')
+    .argument('[CLIENT...]', 'client names; see gatehouse client list --all')
     .option('--name <name>', 'name of the entry', 'gatehouse')
     .addOption(
       new Option(
@@ -59,7 +60,10 @@ function addAdd(client: Command): void {
     client.command('add').summary('add the entry').description('Adds the gateway’s entry, or updates it.'),
   )
     .option('--url <url>', 'address of the gateway (default: http://127.0.0.1:4483/mcp)')
-    .option('--server <name>', 'connect to a server in the current cluster, through gatehouse proxy stdio')
+    .option(
+      '--server <name>',
+      'connect to a server that runs on this machine, or to one in the current cluster through gatehouse proxy stdio',
+    )
     .option(
       '--bearer-env <variable>',
       'variable that contains a token; the entry contains a reference, never the token',

@@ -1,5 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { DoctorFlags } from './commands/doctor.ts'
+import { NamedArgument } from '../../toolkit/terminal/command.ts'
+import { runningServers } from '../../toolkit/targets/running.ts'
 import { collect } from '../../toolkit/terminal/options.ts'
 
 export function addDoctorCommand(program: Command): void {
@@ -11,7 +13,13 @@ export function addDoctorCommand(program: Command): void {
         'authorization server, login, session, streams). Prints the first failure, its cause, and a fix that fits the\n' +
         'identity provider. Read-only, unless --login or --register is set.',
     )
-    .argument('[URL]', 'URL of an MCP server')
+    .addArgument(
+      new NamedArgument(
+        '[TARGET]',
+        'URL of an MCP server, the name of a server started by "gatehouse dev" or "gatehouse run", or a resource in the current cluster',
+        () => runningServers().map(({ name }) => name),
+      ),
+    )
     .option(
       '-f, --filename <path>',
       'check manifests, and the servers and issuers in them; repeatable',
@@ -72,6 +80,7 @@ export function addDoctorCommand(program: Command): void {
         '  gatehouse doctor https://mcp.example.com/mcp --client-id 0oa1 --provider okta\n' +
         '  gatehouse doctor https://mcp.example.com/mcp -o json\n' +
         '  gatehouse doctor -f manifests/\n' +
+        '  gatehouse doctor gatehouse                       a server that gatehouse run started\n' +
         '  gatehouse doctor --gateway http://127.0.0.1:4483\n' +
         '  gatehouse doctor --client cursor\n' +
         '  gatehouse doctor --client cursor --entry github --token-file token.txt\n' +

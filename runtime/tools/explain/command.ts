@@ -9,6 +9,8 @@ import { readServers } from '../../toolkit/local/servers.ts'
 import { oneLine } from '../../toolkit/terminal/plain-text.ts'
 import { explainLive } from './live.ts'
 import { readState } from './state.ts'
+import { NamedArgument } from '../../toolkit/terminal/command.ts'
+import { runningHint, runningServer, runningServers } from '../../toolkit/targets/running.ts'
 import { collect, jsonObject } from '../../toolkit/terminal/options.ts'
 
 interface Options {
@@ -23,6 +25,8 @@ interface Options {
   readonly resource?: string
   readonly args?: Fields
   readonly output: 'text' | 'json'
+  /** Name of a server that runs on this machine. */
+  readonly running?: string | undefined
 }
 
 export function addExplainCommand(program: Command): void {
@@ -33,6 +37,13 @@ export function addExplainCommand(program: Command): void {
       'Follows a name through the stages of a call: name, conflict, filter, pin, policy, limits, credential, backend. The\n' +
         'first stop is the reason; later stops would also block the call. Uses manifests or a virtual server’s file\n' +
         '(-f), with the state of backends from a file (--state), or a running server through its console (--url).',
+    )
+    .addArgument(
+      new NamedArgument(
+        '[SERVER]',
+        'name of a virtual server started by "gatehouse dev" or "gatehouse run"',
+        () => runningServers().flatMap(({ name, consoleUrl }) => (consoleUrl === undefined ? [] : [name])),
+      ),
     )
     .option('-f, --filename <path>', 'manifests, or a virtual server’s file; repeatable', collect, [])
     .option('--server <name>', 'name of the virtual server, if there are several')
@@ -58,11 +69,13 @@ export function addExplainCommand(program: Command): void {
     .addHelpText(
       'after',
       '\nExamples:\n  gatehouse explain -f manifests/ --claims \'{"sub":"ada"}\' --tool github_search\n' +
+        '  gatehouse explain gatehouse --tool github_search\n' +
         '  gatehouse explain --url http://127.0.0.1:21875/ --token-file token --tool github_search\n' +
         '\nExit codes: 0 the item can be used, 1 it cannot, 2 invalid usage or invalid input.',
     )
-    .action(async (options: Options) => {
-      const explained = await explainItem(options, questionOf(options))
+    .action(async (name: string | undefined, typed: Options) => {
+      const options = { ...typed, running: name }
+      const explained = await explainItem(options)
       if (options.output === 'json') printJson(explained)
       else print(textOf(explained))
       process.exitCode = explained.decision === 'allow' ? exitCode.ok : exitCode.failed
@@ -81,14 +94,13 @@ function questionOf({ claims, tool, prompt, resource, args }: Options): ExplainQ
   return { action, name, claims: claims ?? {}, ...(args ? { arguments: args } : {}) }
 }
 
-async function explainItem(options: Options, question: ExplainQuestion): Promise<Explanation> {
-  const { filename, server, state, url, tokenFile, claims } = options
-  if ((filename.length === 0) === (url === undefined))
-    throw invalidConfig('specify either --filename or --url')
-  if (url !== undefined) {
-    const token = readFileText(tokenFile ?? '').trim()
+async function explainItem(options: Options): Promise<Explanation> {
+  const { filename, server, state, claims } = options
+  const live = consoleOf(options)
+  const question = questionOf(options)
+  if (live) {
     const { claims: _claims, ...rest } = question
-    return explainLive(url, token, { ...rest, ...(claims ? { claims } : {}) })
+    return explainLive(live.url, live.token, { ...rest, ...(claims ? { claims } : {}) })
   }
   if (question.action !== 'call_tool')
     throw invalidConfig(
@@ -102,6 +114,27 @@ async function explainItem(options: Options, question: ExplainQuestion): Promise
     throw invalidConfig(`choose a virtual server with --server: ${found.map(({ name }) => name).join(', ')}`)
   const { snapshotOffline } = await import('../../vmcp/index.ts')
   return explain(snapshotOffline(config, readState(state)), question)
+}
+
+/** Returns the console to ask, or undefined with --filename. */
+function consoleOf({
+  filename,
+  url,
+  tokenFile,
+  running,
+}: Options): { url: string; token: string } | undefined {
+  const ways = [filename.length > 0, url !== undefined, running !== undefined].filter(Boolean)
+  if (ways.length !== 1)
+    throw invalidConfig(`specify one of SERVER, --filename and --url; ${runningHint('VirtualMCPServer')}`)
+  if (tokenFile !== undefined && url === undefined)
+    throw invalidConfig('--token-file: has no effect without --url')
+  if (url !== undefined) return { url, token: readFileText(tokenFile ?? '').trim() }
+  if (running === undefined) return undefined
+  const found = runningServer(running)?.consoleUrl
+  if (found === undefined)
+    throw invalidConfig(`no virtual server named ${running}; ${runningHint('VirtualMCPServer')}`)
+  const { origin, pathname, hash } = new URL(found)
+  return { url: `${origin}${pathname}`, token: hash.replace('#launch=', '') }
 }
 
 /** Limit for names and messages, which contain text from backends. */

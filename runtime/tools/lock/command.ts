@@ -23,6 +23,8 @@ import {
 } from './check.ts'
 import { lockSpec, manifestText, offeredIn } from './manifest.ts'
 import { authorizationVariable, surveyConfig, type LockTarget, targetsOf } from './targets.ts'
+import { NamedArgument } from '../../toolkit/terminal/command.ts'
+import { runningHint, runningServer, runningServers } from '../../toolkit/targets/running.ts'
 import { refuseIdle, collect } from '../../toolkit/terminal/options.ts'
 import { standardText } from '../../toolkit/terminal/input.ts'
 import { readManifests } from '../../toolkit/manifests/read.ts'
@@ -49,6 +51,13 @@ export function addLockCommand(program: Command): void {
       'Reads the tools, prompts, resource templates and instructions from the backends in manifests, and writes one\n' +
         'MCPToolLock per backend. With --check, compares them with the locks in the manifests.',
     )
+    .addArgument(
+      new NamedArgument(
+        '[NAME...]',
+        'servers started by "gatehouse dev" or "gatehouse run"; a virtual server stands for all its servers',
+        () => runningServers().map(({ name }) => name),
+      ),
+    )
     .option(
       '-f, --filename <path>',
       'manifest file, folder, or - for standard input; repeatable',
@@ -70,10 +79,11 @@ export function addLockCommand(program: Command): void {
     .addHelpText(
       'after',
       '\nExamples:\n  gatehouse lock -f manifests/ -o locks/\n  gatehouse lock -f manifests/ -f locks/ --check\n' +
-        '  gatehouse lock --url notes=http://127.0.0.1:9000/mcp\n' +
+        '  gatehouse lock notes > notes-lock.yaml\n  gatehouse lock --url notes=http://127.0.0.1:9000/mcp\n' +
         '\nExit codes: 0 written, or in sync; 1 a backend differs from its lock; 2 invalid usage, or an unreadable lock or backend.',
     )
-    .action(async (options: Options, command: Command) => {
+    .action(async (names: string[], typed: Options, command: Command) => {
+      const options = { ...typed, url: new Map([...urlsOfRunning(names), ...typed.url]) }
       refuseIdle(command, [
         ['output', !options.check, 'has no effect with --check; specify the folder of the locks with -f'],
         ['format', options.check, 'has no effect without --check'],
@@ -88,6 +98,19 @@ function collectUrl(value: string, before: ReadonlyMap<string, string>): Readonl
   return new Map([...before, [name, url]])
 }
 
+/** Returns the addresses of the named servers. A virtual server stands for the other servers in its session. */
+function urlsOfRunning(names: readonly string[]): ReadonlyMap<string, string> {
+  const servers = runningServers()
+  const found = names.flatMap((name) => {
+    const server = runningServer(name)
+    if (!server) throw invalidConfig(`no server named ${name}; ${runningHint()}`)
+    if (server.kind !== 'VirtualMCPServer') return [server]
+    return servers.filter(({ kind, session }) => session === server.session && kind !== server.kind)
+  })
+  // The first address of a name is that of the proxy in front of the server.
+  return new Map(found.toReversed().map(({ name, url }) => [name, url]))
+}
+
 async function lock(options: Options): Promise<number> {
   const manifests = readManifests(options.filename, standardText)
   const { targets, unreachable, locks } = targetsOf(
@@ -98,7 +121,9 @@ async function lock(options: Options): Promise<number> {
   for (const name of unreachable)
     printError(`${name}: has no address that is reachable from this machine; set --url ${name}=URL`)
   if (targets.length === 0)
-    throw invalidConfig('no backend to lock: use -f with manifests, or --url NAME=URL')
+    throw invalidConfig(
+      `no backend to lock: add the NAME of a server, -f with manifests, or --url NAME=URL; ${runningHint()}`,
+    )
   const token = options.bearerTokenFile
   const env = {
     ...environment(),

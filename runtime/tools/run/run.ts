@@ -5,10 +5,9 @@
  * without authentication. Standard output contains one line, the address; all other output goes to standard error.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { fieldsOf, invalidConfig } from '../../../schemas/index.ts'
+import { invalidConfig } from '../../../schemas/index.ts'
 import {
   type ClientEntry,
   type Conversion,
@@ -25,15 +24,18 @@ import { shortPath, thisHost } from '../../toolkit/client-files/host.ts'
 import { saveFolder } from '../../toolkit/client-files/save.ts'
 import { stopSignal } from '../../toolkit/terminal/stop.ts'
 import { localEnvironment } from '../../toolkit/local/environment.ts'
+import { LogFiles } from '../../toolkit/local/processes/log-files.ts'
 import { podTemplateOf } from '../../toolkit/local/pods.ts'
 import { type ProcessLogs, verboseLine } from '../../toolkit/local/screen/lines.ts'
 import { DevSession } from '../../toolkit/local/session.ts'
-import type { LocalObject } from '../../toolkit/manifests/objects.ts'
 import { exitCode, print, printError } from '../../toolkit/terminal/output.ts'
 import { forTerminal } from '../../toolkit/terminal/plain-text.ts'
 import { runtimeImage } from '../../toolkit/terminal/version.ts'
 import { type MemberOptions, membersOf } from './members.ts'
-import { referenceLookup, refuseUnresolved, withEnvFiles } from './variables.ts'
+import { referenceLookup } from '../../toolkit/client-files/references.ts'
+import { documentsOf } from '../../toolkit/local/conversion.ts'
+import { choosePort, defaultPort } from '../../toolkit/local/processes/ports.ts'
+import { refuseUnresolved, withEnvFiles } from './variables.ts'
 import { type Missing, watchServers } from './watch.ts'
 import { localHooks } from '../../toolkit/local/cluster/cluster.ts'
 
@@ -46,8 +48,7 @@ export interface RunCommandOptions extends MemberOptions, ProcessLogs {
   readonly startTimeout: number
 }
 
-const defaultPort = 4483
-const maxLines = 20
+const maxLines = 10
 
 /** Returns the exit code. */
 export async function runServers(words: readonly string[], options: RunCommandOptions): Promise<number> {
@@ -73,7 +74,7 @@ export async function runServers(words: readonly string[], options: RunCommandOp
       `Saved to ${shortPath(resolve(options.save), host)}. Run it with gatehouse dev -f ${options.save}, or kubectl apply -k ${options.save}`,
     )
   }
-  const port = await freePort(options.port)
+  const port = await choosePort(options.port)
   const stop = new AbortController()
   void stopSignal(stop, ['SIGINT', 'SIGTERM', 'SIGHUP'])
   return serve(conversion, { ...options, port, hooks: local.hooks, stop })
@@ -141,6 +142,9 @@ async function serve(conversion: Conversion, options: Serving): Promise<number> 
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-run-'))
   const lines = new Map<string, string[]>()
   const show = verboseLine(options)
+  const report = (error: unknown) =>
+    printError(`gatehouse run: ${error instanceof Error ? error.message : String(error)}`)
+  const logs = new LogFiles(join(folder, 'logs'), report)
   const session = new DevSession({
     hooks: options.hooks,
     port: options.port,
@@ -154,10 +158,10 @@ async function serve(conversion: Conversion, options: Serving): Promise<number> 
       // Ignore lines from our own proxy in front of the server.
       const isOwn = podTemplateOf(workload)?.spec.containers[0]?.image === runtimeImage
       if (!isOwn) lines.set(name, [...(lines.get(name) ?? []).slice(1 - maxLines), line])
+      logs.write(name, `[${workload.metadata.name}] ${line}`)
       show(workload.metadata.name, line)
     },
-    onError: (error) =>
-      printError(`gatehouse run: ${error instanceof Error ? error.message : String(error)}`),
+    onError: report,
   })
   let connected: Connected | undefined
   try {
@@ -176,73 +180,33 @@ async function serve(conversion: Conversion, options: Serving): Promise<number> 
       },
       onChange: (name, sentence) => printError(`${name}: ${sentence}`),
       onMissing: reportMissing,
+      onSummary: (summary) => printError(`${summary}.`),
       onComplete: () =>
         printError(names.length > 1 ? 'All servers are responding.' : 'The server is responding.'),
     })
     if (end.state === 'failed') {
-      for (const missing of end.missing) reportMissing(missing)
+      // The next step after an exit is in the logs, which end with this command.
+      for (const missing of end.missing)
+        reportMissing(missing.code === undefined ? missing : { ...missing, fix: undefined })
       return end.missing.find(({ code }) => code)?.code ?? exitCode.failed
     }
     return exitCode.ok
   } finally {
     await connected?.undo()
     await session.stop()
+    logs.close()
     rmSync(folder, { recursive: true, force: true })
   }
 }
 
-function documentsOf({ members, entrance, secrets }: Conversion): LocalObject[] {
-  const documents = [...entrance, ...members, ...secrets.manifests] as unknown as LocalObject[]
-  return documents.map((document) =>
-    document.kind === 'VirtualMCPServer' ? withFastHealthChecks(document) : document,
-  )
-}
-
-/** Shortens the health check intervals, so that the user sees changes within seconds. */
-function withFastHealthChecks(server: LocalObject): LocalObject {
-  const config = fieldsOf(server.spec?.['config'])
-  const operational = fieldsOf(config['operational'])
-  const failureHandling = {
-    ...fieldsOf(operational['failureHandling']),
-    healthCheckInterval: '3s',
-    healthCheckTimeout: '2s',
-    unhealthyThreshold: 2,
-  }
-  return {
-    ...server,
-    spec: { ...server.spec, config: { ...config, operational: { ...operational, failureHandling } } },
-  }
-}
-
-function reportMissing({ name, why, lines }: Missing): void {
+function reportMissing({ name, why, fix, lines }: Missing): void {
   printError(`${name}: ${forTerminal(why)}`)
-  for (const line of lines) printError(`  ${forTerminal(line)}`)
+  for (const line of lines.slice(-maxLines)) printError(`  ${forTerminal(line)}`)
+  if (fix !== undefined) printError(`  Next step: ${forTerminal(fix)}`)
 }
 
 function connectHint(url: string, connected: readonly string[]): string {
   const add = url.includes(`:${defaultPort}/`) ? '' : ` --url ${url}`
   const hint = connected.length > 0 ? '' : `Add it to a client: gatehouse client add cursor${add}\n`
   return `${hint}Press Ctrl-C to stop everything.`
-}
-
-/** Returns the requested port, which must be free, or the default port, or any free port. */
-async function freePort(wanted: number | undefined): Promise<number> {
-  const first = await tryPort(wanted ?? defaultPort)
-  if (first !== undefined) return first
-  if (wanted !== undefined) throw invalidConfig(`--port: ${wanted} is in use by another program`)
-  const other = await tryPort(0)
-  if (other === undefined) throw invalidConfig('no free port on the loopback interface')
-  printError(`Port ${defaultPort} is in use by another program; using ${other} instead.`)
-  return other
-}
-
-function tryPort(port: number): Promise<number | undefined> {
-  return new Promise((done) => {
-    const server = createServer()
-    server.once('error', () => done(undefined))
-    server.listen(port, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => done(typeof address === 'object' && address ? address.port : undefined))
-    })
-  })
 }

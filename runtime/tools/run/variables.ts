@@ -4,14 +4,9 @@
  */
 import { readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
-import { own, invalidConfig } from '../../../schemas/index.ts'
-import {
-  decodeText,
-  type ClientEntry,
-  type Reference,
-  referencesOf,
-  printableName,
-} from '../../toolkit/clients/index.ts'
+import { invalidConfig } from '../../../schemas/index.ts'
+import { decodeText, type ClientEntry, printableName } from '../../toolkit/clients/index.ts'
+import { type ReferenceLookup, unresolvedNames } from '../../toolkit/client-files/references.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -35,25 +30,11 @@ function readEnvFile(path: string): Environment {
   return parseEnv(decodeText(bytes, `--env-file: ${path}`).text)
 }
 
-/** Returns a lookup of environment variables and inputs. A default takes precedence over an empty variable. */
-export function referenceLookup(env: Environment): (reference: Reference) => string | undefined {
-  return ({ kind, name, fallback }) => {
-    if (kind !== 'env' && kind !== 'input') return undefined
-    const value = own(env, name)
-    return value === '' && fallback !== undefined ? fallback : value
-  }
-}
-
 /** Throws INVALID_CONFIG, which lists every variable that has no value and the servers that need it. */
-export function refuseUnresolved(
-  entries: readonly ClientEntry[],
-  lookup: (reference: Reference) => string | undefined,
-): void {
+export function refuseUnresolved(entries: readonly ClientEntry[], lookup: ReferenceLookup): void {
   const missing = new Map<string, Set<string>>()
   for (const entry of entries.filter(({ enabled }) => enabled)) {
-    for (const reference of referencesOf(entry)) {
-      const { kind, name, fallback } = reference
-      if ((kind !== 'env' && kind !== 'input') || (lookup(reference) ?? fallback) !== undefined) continue
+    for (const name of unresolvedNames(entry, lookup)) {
       missing.set(name, (missing.get(name) ?? new Set()).add(printableName(entry.name)))
     }
   }

@@ -5,6 +5,8 @@
  * listening. A client that connects earlier would miss tools.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { causeFix, tellingLines } from '../../observe/index.ts'
+import { causeOfServer } from '../../toolkit/local/causes.ts'
 import { clientAddressesOf } from '../../toolkit/local/screen/client-addresses.ts'
 import type { DevSession, WorkloadView } from '../../toolkit/local/session.ts'
 import { forTerminal, oneLine } from '../../toolkit/terminal/plain-text.ts'
@@ -19,6 +21,8 @@ export type End =
 export interface Missing {
   readonly name: string
   readonly why: string
+  /** The next step. Undefined if it is unknown. */
+  readonly fix: string | undefined
   /** The last lines of output from the server's program. */
   readonly lines: readonly string[]
   /** Exit code of the server's program. */
@@ -37,6 +41,8 @@ export interface RunWatchOptions {
   /** Called with a sentence for each change in a server's state. */
   readonly onChange: (name: string, sentence: string) => void
   readonly onMissing: (missing: Missing) => void
+  /** Called with the number of servers that are down, by cause, after the address and whenever it changes. */
+  readonly onSummary: (summary: string) => void
   /** Called when all servers answer for the first time. */
   readonly onComplete: () => void
 }
@@ -78,6 +84,7 @@ class Watch {
   readonly #since = performance.now()
   #openSince: number | undefined
   #isReported = false
+  #summary: string | undefined
   #hasAnswered = false
 
   constructor(session: DevSession, options: RunWatchOptions) {
@@ -90,9 +97,11 @@ class Watch {
     const [address] = await clientAddressesOf(this.#session, undefined)
     if (signal.aborted) return { state: 'stopped' }
     const health = new Map(address?.backends.map((backend) => [backend.name, backend.health]))
+    const signIns = new Map(address?.backends.map((backend) => [backend.name, backend.signInUrl]))
     const absent = names.filter((name) => !serving.has(health.get(name) ?? ''))
-    const lost = absent.flatMap((name) => lostOf(name, this.#session, health.get(name)) ?? [])
-    this.#hasAnswered ||= absent.length < names.length
+    const isLost = (name: string): boolean => signIns.get(name) === undefined
+    const lost = absent.filter(isLost).flatMap((name) => lostOf(name, this.#session, health.get(name)) ?? [])
+    this.#hasAnswered ||= absent.length < names.length || !absent.every(isLost)
     const elapsed = performance.now() - this.#since
     if (!this.#hasAnswered && (lost.length === names.length || elapsed > timeoutMs)) {
       const silent = absent.filter((name) => !lost.some((server) => server.name === name))
@@ -102,12 +111,22 @@ class Watch {
       const isSettled = absent.every((name) => silentStates.has(health.get(name) ?? '') || isIn(lost, name))
       if (isSettled || this.#isWaitOver()) await this.#reportAddress(address.url)
     }
-    for (const name of names) this.#reportState(name, { isAbsent: absent.includes(name), lost, elapsed })
+    for (const name of names) {
+      const signInUrl = signIns.get(name)
+      this.#reportState(name, { isAbsent: absent.includes(name), lost, elapsed, signInUrl })
+    }
+    this.#reportSummary(address?.summary)
     if (absent.length === 0 && !this.isComplete) {
       this.isComplete = true
       this.#options.onComplete()
     }
     return undefined
+  }
+
+  #reportSummary(summary: string | undefined): void {
+    if (!this.#isReported || summary === this.#summary) return
+    this.#summary = summary
+    if (summary !== undefined) this.#options.onSummary(summary)
   }
 
   /** True when the virtual server listens. */
@@ -129,27 +148,34 @@ class Watch {
     await this.#options.onAddress(url)
   }
 
-  #reportState(name: string, state: { isAbsent: boolean; lost: readonly Missing[]; elapsed: number }): void {
+  #reportState(name: string, state: ReportedState): void {
     const seen = this.#seen.get(name) ?? { answered: false, restarts: 0 }
     this.#seen.set(name, seen)
     const missing = state.lost.find((server) => server.name === name)
     const view = this.#viewOf(name)
     this.#reportExit(name, seen, view)
     const seconds = view?.starting ? roundSecondsSince(view.starting.since) : 0
+    const installing = causeOfServer(this.#viewsOf(name))?.category === 'package_installing'
+    // The session reports the installation itself.
+    if (installing) return
     const sentence = sentenceOf(seen, missing, { ...state, seconds, refusal: view?.refusal })
     if (sentence === undefined || sentence === seen.reported) return
     // The first answer after a quick start needs no line.
-    const isNews = seen.reported !== undefined || state.isAbsent || this.#isReported
+    const isNews =
+      seen.reported !== undefined || state.isAbsent || this.#isReported || state.signInUrl !== undefined
     seen.reported = sentence
     seen.answered ||= !state.isAbsent
     if (missing) this.#options.onMissing(missing)
     else if (isNews) this.#options.onChange(name, sentence)
   }
 
+  #viewsOf(name: string): readonly WorkloadView[] {
+    return this.#session.workloads.filter(({ parent }) => parent.metadata.name === name)
+  }
+
   /** Returns the server's process. */
   #viewOf(name: string): WorkloadView | undefined {
-    const views = this.#session.workloads.filter(({ parent }) => parent.metadata.name === name)
-    return views.find((view) => view.starting ?? view.refusal ?? view.lastEnd)
+    return this.#viewsOf(name).find((view) => view.starting ?? view.refusal ?? view.lastEnd)
   }
 
   /** Reports that a process exited after it had been working. The next session starts another process. */
@@ -164,13 +190,21 @@ class Watch {
     const { starting, refusal } = this.#viewOf(name) ?? {}
     const still = starting ? `: still starting after ${secondsSince(starting.since)} s` : ''
     const why = refusal === undefined ? `not responding${still}` : `rejects new sessions: ${refusal}`
-    return { name, why, lines: this.#options.linesOf(name), code: undefined }
+    const cause = causeOfServer(this.#viewsOf(name))
+    const fix = cause && causeFix(cause, name)
+    return { name, why, fix, lines: tellingLines(this.#options.linesOf(name)), code: undefined }
   }
 }
 
-interface ServerState {
+interface ReportedState {
   readonly isAbsent: boolean
+  readonly lost: readonly Missing[]
   readonly elapsed: number
+  /** The address where the user must sign in. */
+  readonly signInUrl: string | undefined
+}
+
+interface ServerState extends Pick<ReportedState, 'isAbsent' | 'elapsed' | 'signInUrl'> {
   /** Seconds since the server's start, rounded; 0 if it is not starting. */
   readonly seconds: number
   readonly refusal: string | undefined
@@ -179,9 +213,10 @@ interface ServerState {
 function sentenceOf(
   { answered, reported }: ServerHistory,
   missing: Missing | undefined,
-  { isAbsent, elapsed, seconds, refusal }: ServerState,
+  { isAbsent, elapsed, seconds, refusal, signInUrl }: ServerState,
 ): string | undefined {
   if (missing) return missing.why
+  if (signInUrl !== undefined) return `requires a sign-in: open ${signInUrl}`
   if (!isAbsent) return 'responding'
   if (refusal !== undefined) return `rejects new sessions: ${oneLine(refusal)}`
   if (answered) return 'no longer responding'
@@ -200,10 +235,12 @@ function lostOf(name: string, session: DevSession, health: string | undefined): 
   const failed = views.find(({ phase }) => phase === 'failed' || phase === 'not runnable')
   if (failed) return exitOf(name, failed)
   if (health !== 'unauthenticated') return undefined
-  return { name, why: 'requires a login, or rejected the credentials', lines: [], code: undefined }
+  const cause = { category: 'authentication_failed' }
+  const why = 'requires a login, or rejected the credentials'
+  return { name, why, fix: causeFix(cause, name), lines: [], code: undefined }
 }
 
-function exitOf(name: string, { why = 'failed', lines = [] }: WorkloadView): Missing {
-  const code = /^exited with code (\d+)$/.exec(why)?.[1]
-  return { name, why, lines, code: code === undefined ? undefined : Number(code) }
+function exitOf(name: string, { why = 'failed', cause, lines = [] }: WorkloadView): Missing {
+  const fix = cause && causeFix(cause, name)
+  return { name, why, fix, lines: tellingLines(lines), code: cause?.exitCode }
 }

@@ -14,7 +14,7 @@ import {
   variables,
 } from '../../config/index.ts'
 import { runProgram, runStdio, watchGroups } from '../../proxy/index.ts'
-import type { RootLog } from '../../observe/index.ts'
+import { type RootLog, Secret } from '../../observe/index.ts'
 import { localEnvironment } from '../../toolkit/local/environment.ts'
 import { startedCommand } from '../../toolkit/local/processes/npx.ts'
 import { printError } from '../../toolkit/terminal/output.ts'
@@ -22,6 +22,7 @@ import { version } from '../../toolkit/terminal/version.ts'
 import { type ClientOptions, ConversationOver, McpClient } from './client.ts'
 import { forTerminal } from '../../toolkit/terminal/plain-text.ts'
 import { unreachableText } from '../../toolkit/targets/kubernetes.ts'
+import { runningServerAt } from '../../toolkit/targets/running.ts'
 
 export type Server =
   | { readonly kind: 'url'; readonly url: URL }
@@ -93,7 +94,10 @@ async function carryToUrl(url: URL, { input }: ConversationOptions, streams: Str
   return reached ? 'the conversation ended' : unreachableText(url)
 }
 
-/** Returns the settings of the proxy. On a terminal, the proxy offers the login that the server requires. */
+/**
+ * Returns the settings of the proxy. A server of `gatehouse up` receives the token of its session. On a terminal, the
+ * proxy offers the login that the server requires.
+ */
 function configFor(url: URL, input: ProxyInput): ProxySettings {
   const env = environment()
   const targetUri = url.origin + url.search
@@ -104,6 +108,9 @@ function configFor(url: URL, input: ProxyInput): ProxySettings {
         '--token-exchange-url: requires --remote-auth here, because there is no other token to exchange',
     })
   }
+  const token = runningServerAt(url)?.token
+  if (token !== undefined && config.remote.kind === 'none')
+    return { ...config, remote: { kind: 'bearer', token: () => new Secret(token) } }
   const offered = process.stderr.isTTY ? offeredLogin(config, env) : undefined
   // A shared proxy can forward its clients' credentials. This command has no other credentials, so it waits for the login.
   return offered ? { ...config, remote: { ...offered, optional: false } } : config

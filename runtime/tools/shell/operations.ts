@@ -2,12 +2,12 @@
  * The operations that `tools`, `resources` and `prompts` run over an open conversation. Each operation prints its
  * result. JSON is printed as the server sent it, with control and hidden characters escaped.
  */
-import { isFields, invalidConfig, nearest, visibleJson } from '../../../schemas/index.ts'
+import { GatehouseError, isFields, invalidConfig, nearest, visibleJson } from '../../../schemas/index.ts'
 import { JsonObject, rpcCode, scanElements } from '../../mcp/index.ts'
 import { exitCode, painter, print, printError } from '../../toolkit/terminal/output.ts'
 import { type ArgumentFlags, argumentsFrom } from './arguments.ts'
 import { type McpClient, ServerError } from './client.ts'
-import { forTerminal, oneLine } from '../../toolkit/terminal/plain-text.ts'
+import { forTerminal, oneLine, quantity } from '../../toolkit/terminal/plain-text.ts'
 import {
   blobText,
   promptRow,
@@ -102,9 +102,16 @@ export async function callTool(
   flags: ArgumentFlags & { readonly output: OutputFormat },
 ): Promise<number> {
   const callArguments = await argumentsFrom(pairs, flags, () => schemaOf(client, name))
-  const result = await client.request('tools/call', withArguments(name, callArguments))
+  const result = await client
+    .request('tools/call', withArguments(name, callArguments))
+    .catch(async (error: unknown) => {
+      if (error instanceof ServerError) await refuseUnknown(client, name)
+      throw error
+    })
   const fields = fieldsOf(result)
   const failed = fields['isError'] === true
+  // Some servers report an unknown tool as an error of the tool.
+  if (failed && toolResultText(fields).includes(name)) await refuseUnknown(client, name)
   if (flags.output === 'json') printRaw(result)
   else if (failed)
     printError(`Error: ${forTerminal(toolResultText(fields)) || 'the tool returned no error message'}`)
@@ -112,15 +119,24 @@ export async function callTool(
   return failed ? exitCode.failed : exitCode.ok
 }
 
+/** Throws INVALID_CONFIG with the most similar name if the server has no such tool. Ignores an unreadable list. */
+async function refuseUnknown(client: McpClient, name: string): Promise<void> {
+  await schemaOf(client, name).catch((error: unknown) => {
+    if (error instanceof GatehouseError) throw error
+  })
+}
+
 async function schemaOf(client: McpClient, name: string): Promise<unknown> {
   const tools = (await readList(client, 'tools/list', 'tools')).map(fieldsOf)
   const tool = tools.find((candidate) => candidate['name'] === name)
   if (tool) return tool['inputSchema']
   const names = tools.map((candidate) => oneLine(String(candidate['name']), 80))
-  const close = nearest(name, names)
-  const meant = close === undefined ? '' : `; did you mean ${close}?`
-  const known = names.slice(0, 50).join(', ') || 'none'
-  throw invalidConfig(`the server has no tool "${oneLine(name, 80)}"${meant || ';'} available: ${known}`)
+  const close = nearest(name, names) ?? names.find((known) => known.endsWith(`_${name}`))
+  const hint =
+    close === undefined
+      ? `it has ${quantity(names.length, 'tool')}; list them with gatehouse tools list`
+      : `did you mean ${close}?`
+  throw invalidConfig(`the server has no tool "${oneLine(name, 80)}"; ${hint}`)
 }
 
 export async function getPrompt(

@@ -4,7 +4,11 @@
  */
 import { GatehouseError, invalidConfig } from '../../../schemas/index.ts'
 import type { ProxyInput } from '../../config/index.ts'
+import { downWarning } from '../../toolkit/targets/down.ts'
 import { loginFailed } from '../../toolkit/targets/proxy-flags.ts'
+import { urlOfTarget } from '../../toolkit/targets/resolve.ts'
+import { runningHint } from '../../toolkit/targets/running.ts'
+import { requiredSignIns } from '../../toolkit/targets/sign-ins.ts'
 import { stopSignal } from '../../toolkit/terminal/stop.ts'
 import { commandLog } from '../../toolkit/terminal/log.ts'
 import { exitCode, printError } from '../../toolkit/terminal/output.ts'
@@ -15,7 +19,7 @@ import { answerElicitation } from './elicitation.ts'
 import type { OutputFormat } from './operations.ts'
 import { forTerminal, oneLine } from '../../toolkit/terminal/plain-text.ts'
 import { ProgressLine } from './progress.ts'
-import { serverOf, splitOperands, variablesFrom } from './target.ts'
+import { splitOperands, variablesFrom } from './target.ts'
 
 export interface ShellFlags extends ProxyInput, ArgumentFlags {
   readonly env: readonly string[]
@@ -51,7 +55,7 @@ export async function runOperation(
     throw invalidConfig('-e: applies to a command after --, but there is none')
   const server = command
     ? ({ kind: 'command', words: command, env: variablesFrom(flags.env) } as const)
-    : await serverOf(words[0] ?? '', flags.namespace)
+    : ({ kind: 'url', url: await urlOfTarget(words[0] ?? '', flags.namespace) } as const)
   const log = commandLog({ level: flags.verbose ? 'debug' : 'error', name: 'shell' })
   const stop = new AbortController()
   void stopSignal(stop)
@@ -78,8 +82,19 @@ export async function runOperation(
     progress.clear()
     return reportFailure(error, stop.signal, log)
   } finally {
+    // The operation can fail, or its result can be incomplete, because backends are down.
+    if (server.kind === 'url') await warnAbout(server.url)
     log.flush()
   }
+}
+
+/** Prints the sign-ins that the server requires, and the other causes why its backends are down. */
+async function warnAbout(server: URL): Promise<void> {
+  const signIns = await requiredSignIns(server)
+  for (const { backend, url } of signIns)
+    printError(`${oneLine(backend, 80)} requires a sign-in: open ${forTerminal(url)}`)
+  for (const line of await downWarning(server, new Set(signIns.map(({ backend }) => backend))))
+    printError(forTerminal(line))
 }
 
 /** Levels that are printed only with --verbose. */
@@ -92,7 +107,9 @@ function checkCount(
   hasCommand: boolean,
 ): void {
   if (!hasCommand && words.length === 0)
-    throw invalidConfig('TARGET is missing: add a URL, the name of a running server, or a command after --')
+    throw invalidConfig(
+      `TARGET is missing: add a URL, the name of a running server, or a command after --; ${runningHint()}`,
+    )
   const missing = needed[rest.length]
   if (missing !== undefined) {
     const hint = hasCommand ? '' : ' after TARGET'

@@ -9,6 +9,15 @@ export function isBackendError(error: unknown): error is GatehouseError {
   )
 }
 
+/** Returns the error with the backend's name. */
+export function errorOfBackend(backend: string, error: GatehouseError): GatehouseError {
+  return new GatehouseError(error.code, {
+    detail: `backend ${backend}: ${error.message}`,
+    data: { backend },
+    cause: error.cause ?? error,
+  })
+}
+
 /** Errors that the caller can resolve by signing in again. */
 export const loginErrors: ReadonlySet<string> = new Set([
   'SUBJECT_REFUSED',
@@ -33,6 +42,7 @@ const credentialErrors: ReadonlySet<string> = new Set([
   'BACKEND_AUTH_FAILED',
   'BACKEND_AUTH_UNAVAILABLE',
   'BACKEND_ROLE_DENIED',
+  'BACKEND_SIGN_IN_REQUIRED',
   'ENTERPRISE_REQUIRED',
   'OAUTH_REFUSED',
   'OAUTH_UNAVAILABLE',

@@ -17,13 +17,17 @@ import type { ExcludedBackend, VmcpConfig } from '../../config/index.ts'
 import type { AuthServerFacts } from '../../incoming/index.ts'
 import { followCaBundle, followTls, type Log, type TlsMaterial } from '../../net/index.ts'
 import { injectionViolation } from './injection.ts'
+import type { OnDemandLogin } from '../../outgoing/index.ts'
 import { type BackendCredentials, type BackendStrategies, strategyOf } from './outgoing-auth.ts'
+import type { SignIns } from './sign-ins.ts'
 
 export interface BackendParts {
   readonly outgoing: BackendStrategies
   /** Settings of the embedded authorization server; undefined if none is configured. */
   readonly authServer: AuthServerFacts | undefined
   readonly log: Log
+  /** The user's logins. Undefined unless the server runs on the user's own machine. */
+  readonly signIns?: Pick<SignIns, 'loginFor'> | undefined
 }
 
 /** A backend's settings, without its connections. */
@@ -35,6 +39,8 @@ export interface DeclaredBackend {
   readonly tls: (() => TlsMaterial) | undefined
   readonly headers: Readonly<Record<string, string>>
   readonly auth: BackendCredentials
+  /** The user's login, if the configuration contains no credentials. */
+  readonly login: OnDemandLogin | undefined
   readonly timeoutMs: number
 }
 
@@ -70,7 +76,9 @@ export function configureBackend(
   const own = timeouts.perWorkload ?? {}
   const timeout = Object.hasOwn(own, backend.name) ? own[backend.name] : undefined
   const timeoutMs = timerMs(timeout ?? timeouts.default)
-  return { ready: { url, addresses: backend.addresses, tls, headers, auth, timeoutMs } }
+  const hasCredentials = auth.type !== 'unauthenticated' || headers['authorization'] !== undefined
+  const login = hasCredentials ? undefined : parts.signIns?.loginFor(backend.name, url, tls?.().ca)
+  return { ready: { url, addresses: backend.addresses, tls, headers, auth, login, timeoutMs } }
 }
 
 /** Returns the configured backends that cannot be served, with their problems. */

@@ -19,7 +19,7 @@ import { WrongEra } from './session-era/channel.ts'
 import { noSender, type Sender } from './transport/target.ts'
 import type { Era } from '../../mcp/index.ts'
 import { BackendEra } from './era/backend-era.ts'
-import { isBackendError, loginErrors } from './backend-errors.ts'
+import { errorOfBackend, isBackendError, loginErrors } from './backend-errors.ts'
 import { CallCounter } from './call-counts.ts'
 import type { BackendConnection, ListKind, Request, ServerInfo } from './connection.ts'
 import {
@@ -121,6 +121,12 @@ export class Backend {
   /** False while the backend's health does not admit requests. */
   get isAvailable(): boolean {
     return this.#health.monitor.isAvailable(this.name)
+  }
+
+  /** BACKEND_SIGN_IN_REQUIRED while the user must sign in. */
+  get signInError(): GatehouseError | undefined {
+    const { login } = this.settings.target
+    return login?.signInError && errorOfBackend(this.name, login.signInError)
   }
 
   #recordRevision(server: ServerInfo): ServerInfo {
@@ -277,14 +283,8 @@ export class Backend {
   }
 
   #nameBackend(error: unknown): Error {
-    if (!(error instanceof GatehouseError))
-      return error instanceof Error ? error : new Error('backend request failed')
-    if (!isBackendError(error)) return error
-    return new GatehouseError(error.code, {
-      detail: `backend ${this.name}: ${error.message}`,
-      data: { backend: this.name },
-      cause: error.cause ?? error,
-    })
+    if (!(error instanceof Error)) return new Error('backend request failed')
+    return isBackendError(error) ? errorOfBackend(this.name, error) : error
   }
 
   #getStatelessBackend(): StatelessBackend {

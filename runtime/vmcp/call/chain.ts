@@ -1,8 +1,8 @@
 /**
  * Defines the order of the links that an operation passes between the client codecs and the backend:
  *
- *     observe → list aliases → feature surfaces → call aliases → webhooks → authorize → resolve target → rate limit →
- *     readable quotas → feature tools → readable errors → resource links → guardrail → route → pinned arguments →
+ *     observe → list aliases → feature surfaces → call aliases → webhooks → authorize → offer sign-in → resolve target →
+ *     rate limit → readable quotas → feature tools → readable errors → resource links → guardrail → route → pinned arguments →
  *     request state → quota → send
  *
  * - An unauthorized caller learns nothing and pays nothing: `authorize` comes before `resolveTarget`, which reports
@@ -29,6 +29,7 @@ export interface ChainLinks {
   readonly callAliases?: Link | undefined
   readonly webhooks?: Link | undefined
   readonly authorize?: Link | undefined
+  readonly offerSignIn?: Link | undefined
   /** `featureTools` are the names of the tools that are run by a later link. */
   readonly resolveTarget: (featureTools: ReadonlySet<string>) => Link
   readonly rateLimit?: Link | undefined
@@ -94,6 +95,7 @@ function composeChain(chain: { readonly links: ChainLinks }): ChainEntries {
     'callAliases' as const,
     'webhooks' as const,
     'authorize' as const,
+    'offerSignIn' as const,
     resolveTarget(new Set(tools.keys())),
     'rateLimit' as const,
     'readableQuotas' as const,

@@ -4,6 +4,7 @@ import type { Feature } from '../model/feature.ts'
 import type { Link, Operation } from '../model/operation.ts'
 import type { Outcome } from '../model/outcome.ts'
 import type { ToolEntry } from '../model/catalog/entries.ts'
+import type { SignIns } from '../backends/sign-ins.ts'
 import { checkPinnedArguments } from '../features/pinning/refusal.ts'
 import { readableQuotas } from '../features/quotas/refusal.ts'
 import { spendQuota } from '../features/quotas/spending.ts'
@@ -14,6 +15,7 @@ import type { ChainEntries, ChainLinks } from './chain.ts'
 import type { Core } from './core.ts'
 import type { Guards } from './guards.ts'
 import { rateLimit } from './rate-limit.ts'
+import { offerSignIn } from './offer-sign-in.ts'
 import { recordResourceLinks } from './resource-links.ts'
 import { checkState, readableErrors, route, send } from './send.ts'
 import { performStepWithWebhooks, askWebhooks } from './webhooks.ts'
@@ -31,12 +33,15 @@ export interface FixedParts {
   readonly observe: Link | undefined
   readonly onDecision: NonNullable<AuthorizeOptions['onDecision']>
   readonly events: Events
+  readonly signIns: SignIns | undefined
+  /** True if the listener requires a token from every client. */
+  readonly requiresToken: boolean
 }
 
 /** Builds the links of the chain, once for each configuration. */
 export function makeLinks(
   sources: LinkSources,
-  { core, observe, onDecision, events }: FixedParts,
+  { core, observe, onDecision, events, signIns, requiresToken }: FixedParts,
 ): ChainLinks {
   const { config, guards, features } = sources
   const callParts = core.parts
@@ -74,6 +79,7 @@ export function makeLinks(
         peekFacts: (client, request) => core.peekFacts(client, request),
         originsOf: originsOfPage,
       }),
+    offerSignIn: signIns && offerSignIn(signIns, { requiresToken }),
     resolveTarget: (featureTools) => core.resolveTarget(featureTools),
     rateLimit: limiter && rateLimit(limiter),
     readableQuotas: quotas && readableQuotas,

@@ -39,6 +39,7 @@ export function readableErrors(core: Pick<Core, 'retarget'>): Link {
       return isHeaderMismatch(outcome) ? await repeat(operation, target, next) : outcome
     } catch (error) {
       if (!isBackendError(error) || operation.context.signal.aborted) throw error
+      if (error.code === 'BACKEND_SIGN_IN_REQUIRED') throw error
       return toolErrorOutcome(error.message)
     }
   }
@@ -134,8 +135,14 @@ export function send(core: Core): Perform {
 
 function backendOf({ members, leftOut }: CallParts, { entry: { backend: name } }: Target): Backend {
   const member = members.get(name)
-  if (!member?.backend.isAvailable)
-    throw unavailableError([name], { leftOut: leftOut.filter((one) => one === name) })
+  if (!member?.backend.isAvailable) {
+    const cause = member?.backend.signInError
+    throw unavailableError([name], {
+      leftOut: leftOut.filter((one) => one === name),
+      cause,
+      reason: cause?.message,
+    })
+  }
   return member.backend
 }
 

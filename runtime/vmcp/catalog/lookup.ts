@@ -120,12 +120,12 @@ export class Lookup {
   ): GatehouseError | undefined {
     const { members, views, leftOut } = this.#owner.parts
     const mayOwn = (name: string) => named === undefined || views.mayOwn(name, named)
-    const owners = [...members.values()].flatMap(({ backend: { name }, listings }) => {
+    const owners = [...members.values()].flatMap(({ backend: { name, signInError }, listings }) => {
       if (!mayOwn(name)) return []
       const listing = listings.peek(client)
       const failed = listing?.defects?.find(({ kind, state }) => state === 'failed' && kinds.includes(kind))
       if (listing && !failed) return []
-      return [{ name, error: failed?.error ?? listings.failureOf(client) }]
+      return [{ name, error: failed?.error ?? signInError ?? listings.failureOf(client) }]
     })
     const unusable = leftOut.filter(mayOwn)
     return owners.length + unusable.length > 0 ? allUnavailable(owners, { leftOut: unusable }) : undefined
@@ -177,7 +177,11 @@ function reasonOf({ name, error }: View['down'][number]): string {
 }
 
 /** Errors that cause a backend to be hidden from the caller, regardless of the failure mode. */
-const hidingCodes: ReadonlySet<string | undefined> = new Set(['UPSTREAM_NOT_CONNECTED', 'USER_REQUIRED'])
+const hidingCodes: ReadonlySet<string | undefined> = new Set([
+  'BACKEND_SIGN_IN_REQUIRED',
+  'UPSTREAM_NOT_CONNECTED',
+  'USER_REQUIRED',
+])
 
 /** True if only the user can fix the error, by signing in again or connecting the provider. */
 function isSignInNeeded(error: Error): boolean {

@@ -19,6 +19,7 @@ export function isRefusal(error: Error): boolean {
 const refusals: ReadonlySet<string> = new Set([
   'BACKEND_AUTH_FAILED',
   'BACKEND_ROLE_DENIED',
+  'BACKEND_SIGN_IN_REQUIRED',
   'ENTERPRISE_REQUIRED',
   'OAUTH_REFUSED',
   'SUBJECT_REFUSED',

@@ -191,7 +191,7 @@ export class Views {
     for (const { backend, listings: lists } of members.values()) {
       const { name } = backend
       if (!backend.isAvailable) {
-        down.push({ name, error: undefined })
+        down.push({ name, error: backend.signInError })
         continue
       }
       pending.push(

@@ -1,7 +1,7 @@
 import type { ServedCertificate } from '../../../schemas/certificate/index.ts'
 import type { ExcludedBackend, VmcpConfig } from '../../config/index.ts'
 import type { EmbeddedAuthServer } from '../../incoming/index.ts'
-import type { LoadLimits, Log } from '../../net/index.ts'
+import type { LoadLimits, Log, LocalTokens } from '../../net/index.ts'
 import type { Events, ExchangeRecorder } from '../../observe/index.ts'
 import type { UpstreamTokens } from '../../outgoing/index.ts'
 import type { LockKeeper } from '../catalog/pinning/first-seen.ts'
@@ -42,6 +42,8 @@ export interface StartOptions {
   readonly host?: string | undefined
   /** 0 lets the kernel choose. Default 4483. */
   readonly port?: number | undefined
+  /** Rejects requests without one of these tokens, except on its open paths. Default: no token is required. */
+  readonly localTokens?: LocalTokens | undefined
   /** Certificate for TLS. The caller closes it. */
   readonly certificate?: ServedCertificate | undefined
   readonly log?: Log | undefined

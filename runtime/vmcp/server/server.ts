@@ -39,6 +39,7 @@ import {
 import { VmcpReadiness } from './status/readiness.ts'
 import { Reloadable } from './reloadable.ts'
 import { type Reporter, reporterFor } from './status/report.ts'
+import { signInRoute } from './sign-in-page.ts'
 import { builtInRoute } from './status/routes.ts'
 import { watcherOf } from '../clients/session-life.ts'
 import { offerSessions } from '../clients/processes/offered-sessions.ts'
@@ -88,7 +89,8 @@ export async function startVmcp(fileConfig: VmcpConfig, more: StartOptions = {})
 
 class Vmcp implements VmcpServer {
   url = ''
-  origin = ''
+  /** Known before the server listens unless the kernel chooses the port, because health checks start earlier. */
+  origin: string
   readonly #options: StartOptions
   readonly #env: Readonly<Record<string, string | undefined>>
   readonly #log: Log
@@ -118,6 +120,7 @@ class Vmcp implements VmcpServer {
   constructor(config: VmcpConfig, options: StartOptions, { observation, events, stopLog }: ServerReports) {
     const { env = {}, log = silentLog, clock = systemClock, worker } = options
     this.#options = options
+    this.origin = `http://${options.host ?? '127.0.0.1'}:${options.port ?? defaults.port}`
     this.#env = env
     this.#log = log
     this.#clock = clock
@@ -148,6 +151,7 @@ class Vmcp implements VmcpServer {
     })
     this.#engine = new VmcpEngine(config, {
       env,
+      origin: () => this.origin,
       upstreamTokens: options.upstreamTokens,
       authServer: options.authServer?.config,
       info: this.#identity('gatehouse-vmcp'),
@@ -220,11 +224,13 @@ class Vmcp implements VmcpServer {
   }
 
   #makeLinks(): ChainLinks {
-    const { core } = this.#engine
+    const { core, signIns } = this.#engine
+    const { observe } = this.#observation
     const server = this.#parts.config.name
     const events = this.#events
     const onDecision = decisionReporter({ ...this.#observation, server, events, core: () => core })
-    return makeLinks(this.#parts, { core, observe: this.#observation.observe, onDecision, events })
+    const requiresToken = this.#options.localTokens !== undefined
+    return makeLinks(this.#parts, { core, observe, onDecision, events, signIns, requiresToken })
   }
 
   #sessionEnded(session: ServerSession, gone: boolean): void {
@@ -267,13 +273,8 @@ class Vmcp implements VmcpServer {
   }
 
   async listen(): Promise<void> {
-    const {
-      host = '127.0.0.1',
-      port = defaults.port,
-      allowedOrigins = [],
-      certificate,
-      worker,
-    } = this.#options
+    const { host = '127.0.0.1', port = defaults.port, allowedOrigins = [] } = this.#options
+    const { certificate, worker } = this.#options
     const relay = this.#relay
     const handler = makeHandler({
       load: this.#load,
@@ -283,6 +284,7 @@ class Vmcp implements VmcpServer {
       routes: ({ path }) =>
         this.#observation.route(path) ??
         builtInRoute(this.#routeParts(), path) ??
+        signInRoute(this.#engine.signIns, path, () => this.#parts.originCheck) ??
         this.#options.authServer?.routes(path),
       isStopping: () => this.#stopping,
       events: this.#events,
@@ -294,7 +296,8 @@ class Vmcp implements VmcpServer {
     if (worker) await shared
     this.relayPort = await relay?.open(handler)
     const connections = worker?.link.connections
-    const listener = await listen({ host, port, handler, log: this.#log, certificate, connections })
+    const parts = { host, port, handler, certificate, connections, localTokens: this.#options.localTokens }
+    const listener = await listen({ ...parts, log: this.#log })
     this.#parts.originCheck = makeOriginCheck({
       host,
       port: listener.port,

@@ -44,6 +44,7 @@ export async function surveyBackends(
     clock: systemClock,
     log,
     events,
+    origin: () => '',
     watchers: () => [],
     onChange: () => {},
     stateSecret: () => undefined,

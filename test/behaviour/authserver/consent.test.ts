@@ -30,7 +30,10 @@ t.test('consent: the page names client, target, resource, scopes and provider, a
   t.equal(page.status, 200)
   t.notMatch(page.text, /<img/)
   t.match(page.text, '&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;')
-  t.match(page.text, 'chosen by the client itself, not verified')
+  t.match(
+    page.text,
+    /<h1>Allow access to 127\.0\.0\.1:\d+\?<\/h1>[\s\S]*Unverified name\.<\/strong> The client chose it itself/,
+  )
   t.match(page.text, '<dd>127.0.0.1:33418</dd>')
   t.match(page.text, 'Stay signed in when you are away')
   t.notMatch(page.text, 'See your email address')
@@ -194,7 +197,7 @@ t.test('consent: a name in a script that runs from right to left changes nothing
   const rig = await startAuthServer(t)
   const clientId = await registerClient(rig, { client_name: 'תוכנית' })
   const page = await new Browser().open(start(rig, clientId))
-  t.match(page.text, '<bdi>תוכנית</bdi> wants to act for you')
+  t.match(page.text, '<bdi>תוכנית</bdi> wants to act for you. Its name is not verified')
 })
 
 t.test('consent: a client whose redirect URI went away during the login gets no code', async (t) => {

@@ -61,7 +61,7 @@ t.test(
     const page = await browser.newPage()
     const seen = watch(page)
     await page.goto(await start(rig, redirect))
-    t.match(await page.title(), 'Allow Test Client?')
+    t.match(await page.title(), /^Allow access to 127\.0\.0\.1:\d+\?$/)
     t.equal(await page.locator('h1').count(), 1)
     t.equal(await page.locator('html').getAttribute('lang'), 'en')
     await page.screenshot({ path: join(artefacts, 'consent-light.png'), fullPage: true })

@@ -29,6 +29,13 @@ t.test('calls of both eras are recorded with who, what and how they ended', asyn
     },
     { method: 'initialize', outcome: 'success' },
   ])
+  const calls = (await console.api('calls?messages=calls')).json['items'] as Items
+  t.strictSame(
+    calls.map(({ method }) => method),
+    ['tools/call', 'tools/call', 'tools/call'],
+    'as many as the overview counts',
+  )
+  t.match(await console.api('calls?messages=some'), { status: 400 })
   const text = JSON.stringify(json)
   t.notMatch(text, session.id, 'the id of a session is never shown')
   t.match(await console.api('overview'), {

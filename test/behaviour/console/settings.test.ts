@@ -106,5 +106,20 @@ t.test('clients are told the address that the settings name', async (t) => {
   const mcpUrl = 'https://mcp.example.com/team/mcp'
   const console = await startTestConsole({}, { console: { mcpUrl } })
   t.teardown(() => console.close())
-  t.match((await console.api('connect')).json, { url: mcpUrl })
+  const { json } = await console.api('connect')
+  t.match(json, { url: mcpUrl })
+  const clients = json['clients'] as {
+    id: string
+    add?: string
+    command?: string
+    file?: { content: string }
+  }[]
+  t.match(
+    clients.find(({ id }) => id === 'claude-desktop'),
+    {
+      add: new RegExp(`^gatehouse client add claude-desktop --name \\S+ --url ${mcpUrl}$`),
+      file: { path: 'claude_desktop_config.json', content: /"proxy",\s+"stdio"/ },
+    },
+  )
+  t.notMatch(JSON.stringify(json), '--remote-auth', 'the server requires no login')
 })

@@ -95,12 +95,13 @@ await t.test('a gateway: backends that are down, not ready, something else, noth
   t.teardown(() => Promise.all([stage.close(), vmcp.close(), unready.close(), other.close()]))
 
   const partly = await doctor(['--gateway', vmcp.url.replace(/\/mcp$/, '')])
-  t.equal(partly.code, 0, partly.stdout)
+  t.equal(partly.code, 1, partly.stdout)
   t.match(partly.row('backends'), {
     hop: 'gateway',
-    result: 'warning',
+    result: 'failed',
     code: 'gateway.backend',
-    observed: /gone is/,
+    observed: /^1 of 2 backends is down: 1 unreachable; gone: Connection failed: connection refused/,
+    fix: { text: /^gone: check that gone is running/ },
   })
   t.match(partly.row('initialize'), { result: 'ok' })
 

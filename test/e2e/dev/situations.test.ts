@@ -67,16 +67,20 @@ await t.test('dev: a server that never listens says what it waits for and what i
   const mute = server('mute', `node -e 'console.log("going nowhere"), setInterval(() => 0, 1e6)'`)
   const { dev } = await startDev(t, [group(), mute], { args: ['--start-timeout', '2'] })
   await dev.waitFor(
-    /^MCPServer mute: starting: not ready after 2 s: no program is listening on 127\.0\.0\.1:\d+; the command must listen on the port in \{port\} or PORT\ngoing nowhere$/m,
+    /^MCPServer mute: starting: The server is starting: not ready after 2 s: no program is listening on 127\.0\.0\.1:\d+; the command must listen on the port in \{port\} or PORT\ngoing nowhere$/m,
   )
 })
 
 for (const [name, command, why] of [
-  ['dead', 'no-such-program --flag', 'the command was not found; .*; install it, or correct gatehouse'],
+  [
+    'dead',
+    'no-such-program --flag',
+    'The command was not found: no-such-program; install it, or correct the command of dead; .*',
+  ],
   [
     'looping',
     `node -e 'process.exit(7)'`,
-    'exited with code 7; .*; run gatehouse logs looping to see its output',
+    'The program exited with code 7; .*run gatehouse logs looping to see all of it; restarted automatically',
   ],
 ] as const) {
   for (const [kind, spec] of [
@@ -120,8 +124,12 @@ await t.test('dev: each child that is killed is started again, and told', async 
   const children = descendantsOf(dev.child.pid ?? 0)
   t.equal(children.length, 2, 'the server, and the shell that watches over it: our own run in threads')
   for (const child of children) process.kill(child, 'SIGKILL')
-  await dev.waitFor(/^MCPServer web: failed: ended by SIGKILL; restarted automatically/m)
-  await dev.waitFor(/^MCPServer web: ready on \S+; 1 restart, the last one after: ended by SIGKILL$/m)
+  await dev.waitFor(
+    /^MCPServer web: failed: The program exited: ended by SIGKILL.*; restarted automatically/m,
+  )
+  await dev.waitFor(
+    /^MCPServer web: ready on \S+; 1 restart, the last one after: The program exited: ended by SIGKILL/m,
+  )
 })
 
 await t.test(
@@ -141,7 +149,10 @@ await t.test(
       thief = await listenOn(port)
     }
     await dev.waitFor(
-      new RegExp(`^MCPServer web: failed: port ${port} is in use by another program; stop that program`, 'm'),
+      new RegExp(
+        `^MCPServer web: failed: The port is not free: port ${port} is in use by another program; stop that program`,
+        'm',
+      ),
     )
     thief.close()
     await dev.waitFor(/^MCPServer web: ready on \S+; \d+ restarts?/m)

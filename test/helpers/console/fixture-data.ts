@@ -111,8 +111,9 @@ const backends: readonly BackendView[] = [
     failed: 22,
     tools: 12,
     lastError: {
-      category: 'authentication',
-      message: 'the token was refused: the refresh token has expired',
+      category: 'authentication_failed',
+      message: 'Authentication failed (HTTP 401): the refresh token has expired',
+      fix: 'check outgoingAuth for jira: the backend rejects the credential',
       at: before(4),
     },
     minutes: minutesOf(
@@ -130,7 +131,12 @@ const backends: readonly BackendView[] = [
     tools: 8,
     p95: 1940,
     circuit: { state: 'open', since: before(11) },
-    lastError: { category: 'timeout', message: 'no response within 10 s', at: before(7) },
+    lastError: {
+      category: 'timeout',
+      message: 'Health check timed out: no response in time',
+      fix: 'check the load on files; raise operational.timeouts if it is slow by design',
+      at: before(7),
+    },
     minutes: minutesOf(
       (i) => (i < 48 ? 3 + ((i * 3) % 5) : 1),
       (i) => (i < 44 ? 'healthy' : i < 48 ? 'degraded' : 'unhealthy'),
@@ -140,6 +146,23 @@ const backends: readonly BackendView[] = [
 ]
 
 export const overview: Overview = {
+  summary: '2 of 3 backends are down: 1 rejecting the credential, 1 not responding',
+  down: [
+    {
+      category: 'authentication_failed',
+      label: 'rejecting the credential',
+      text: 'Authentication failed (HTTP 401): the refresh token has expired',
+      fix: 'check outgoingAuth for jira: the backend rejects the credential',
+      backends: ['jira'],
+    },
+    {
+      category: 'timeout',
+      label: 'not responding',
+      text: 'Health check timed out: no response in time',
+      fix: 'check the load on files; raise operational.timeouts if it is slow by design',
+      backends: ['files'],
+    },
+  ],
   healthy: true,
   asOf: before(0),
   totals: { calls: 4210, denied: 31, failed: 12, p50: 96, p95: 840 },

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type ProxyInput, resolveProxyConfig } from '../../../runtime/config/index.ts'
 import { makeDispatcher, makeFetch, silentLog } from '../../../runtime/net/index.ts'
-import { TargetLogin } from '../../../runtime/proxy/login/login.ts'
-import { type KeptLogin, persistedName } from '../../../runtime/proxy/login/kept-login.ts'
-import { persistInDirectory } from '../../../runtime/proxy/login/persisted.ts'
+import { TargetLogin } from '../../../runtime/outgoing/login/login.ts'
+import { type KeptLogin, persistedName } from '../../../runtime/outgoing/login/kept-login.ts'
+import { persistInDirectory } from '../../../runtime/outgoing/login/persisted.ts'
 import { type PeerResponse, type SeenRequest, startLoopback } from '../loopback.ts'
 
 const target = {

@@ -1,7 +1,7 @@
 /** A target on the public side cannot make the login call private addresses; what the operator typed may be private. */
 import t from 'tap'
 import { parseTarget } from '../../../runtime/config/proxy/target.ts'
-import { makeLoginFetch } from '../../../runtime/proxy/login/fetches.ts'
+import { makeLoginFetch } from '../../../runtime/outgoing/login/fetches.ts'
 import { startLoopback } from '../../helpers/loopback.ts'
 
 const inner = await startLoopback(() => ({ body: { reached: true } }))

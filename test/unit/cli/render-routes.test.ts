@@ -70,6 +70,11 @@ t.test('render: what cannot be rendered is named, with code 1, and the rest is t
     t.match(stdout, 'mcp-stopped-remote-proxy')
     t.notMatch(stdout, 'mcp-torn-remote-proxy')
   }
+  const only = await runGatehouse(
+    ['render', '-f', '-'],
+    JSON.stringify(proxy('certless', { tls: { secretName: 'absent' } })),
+  )
+  t.strictSame([only.code, only.stdout], [1, ''], 'no blank line')
 })
 
 t.test('validate: a template that cannot be merged is an error at its line', async (t) => {

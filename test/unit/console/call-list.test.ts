@@ -4,7 +4,7 @@ import type { CallView, StreamEvent } from '../../../runtime/console/api.ts'
 import { type CallFilter, callTest } from '../../../runtime/console/calls/filter.ts'
 import { withEvents, withWaiting } from '../../../runtime/console/web/data/call-list.ts'
 
-const all: CallFilter = { caller: '', backend: '', tool: '', outcome: '', text: '' }
+const all: CallFilter = { caller: '', backend: '', tool: '', outcome: '', text: '', messages: '' }
 
 function call(id: string, more: Partial<CallView> = {}): CallView {
   return {

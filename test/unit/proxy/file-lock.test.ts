@@ -5,7 +5,7 @@ import { hostname } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import t from 'tap'
-import { withFileLock } from '../../../runtime/proxy/login/file-lock.ts'
+import { withFileLock } from '../../../runtime/outgoing/login/file-lock.ts'
 
 const { signal } = new AbortController()
 

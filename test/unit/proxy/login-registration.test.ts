@@ -3,13 +3,13 @@ import t, { type Test } from 'tap'
 import { resolveProxyConfig } from '../../../runtime/config/index.ts'
 import { makeFetch, silentLog } from '../../../runtime/net/index.ts'
 import { registerClient, type Registration, updateRegistration } from '../../../runtime/oauth/index.ts'
-import type { Located } from '../../../runtime/proxy/login/locate.ts'
+import type { Located } from '../../../runtime/outgoing/login/locate.ts'
 import {
   type LoginClient,
   clientCandidates,
   type ClientParts,
   renewedClient,
-} from '../../../runtime/proxy/login/registration.ts'
+} from '../../../runtime/outgoing/login/registration.ts'
 import { type PeerResponse, type Loopback, type SeenRequest, startLoopback } from '../../helpers/loopback.ts'
 import { startOidcProvider } from '../../helpers/authserver/oidc-provider.ts'
 

@@ -2,8 +2,8 @@
 import t from 'tap'
 import { resolveProxyConfig } from '../../../runtime/config/index.ts'
 import { makeDispatcher, makeFetch, silentLog } from '../../../runtime/net/index.ts'
-import { TargetLogin } from '../../../runtime/proxy/login/login.ts'
-import { waitAfterFailure } from '../../../runtime/proxy/login/kept-login.ts'
+import { TargetLogin } from '../../../runtime/outgoing/login/login.ts'
+import { waitAfterFailure } from '../../../runtime/outgoing/login/kept-login.ts'
 import { startLoopback } from '../../helpers/loopback.ts'
 
 function settingsOf(env: Record<string, string>) {

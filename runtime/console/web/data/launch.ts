@@ -11,6 +11,17 @@ if (given !== undefined) {
   history.replaceState(null, '', location.pathname)
 }
 
+/** True when the console has no login page, so that only the printed address gives access. */
+export const needsLaunch = document.documentElement.dataset['login'] === 'launch'
+
+/** Stores the token in a printed address. Returns false if the text contains no token. */
+export function storeLaunch(text: string): boolean {
+  const [, token] = /(?:^|#launch=)([\w.~-]{1,200})\s*$/.exec(text.trim()) ?? []
+  if (token === undefined) return false
+  sessionStorage.setItem(key, token)
+  return true
+}
+
 export function launchToken(): string | undefined {
   return sessionStorage.getItem(key) ?? undefined
 }

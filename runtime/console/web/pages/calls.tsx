@@ -9,7 +9,7 @@ import { useList, useResource } from '../data/use-resource.ts'
 import { BackendFilter, ChoiceFilter, Filters, Pager, TextFilter, useTrail } from '../parts/filters.tsx'
 import { duration } from '../parts/format.ts'
 import { OutcomeMark } from '../parts/marks.tsx'
-import { Loaded, Notice } from '../parts/notices.tsx'
+import { Empty, Loaded, Notice } from '../parts/notices.tsx'
 import { type Column, Table } from '../parts/table.tsx'
 import { Foreign, Time } from '../parts/text.tsx'
 import { may } from '../shell/permissions.ts'
@@ -26,6 +26,7 @@ export function CallsPage({ me }: { readonly me: Me }) {
     tool: query.get('tool') ?? '',
     outcome: query.get('outcome') ?? '',
     text: query.get('text') ?? '',
+    messages: query.get('messages') === 'all' ? 'all' : 'calls',
   }
   return (
     <>
@@ -43,6 +44,14 @@ export function CallsPage({ me }: { readonly me: Me }) {
         />
         <TextFilter name="text" label={texts.filters.text} />
       </Filters>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={filter.messages === 'all'}
+          onChange={({ currentTarget }) => setQuery({ messages: currentTarget.checked ? 'all' : undefined })}
+        />
+        {texts.calls.protocol}
+      </label>
       <List me={me} filter={filter} />
     </>
   )
@@ -135,7 +144,7 @@ function Rows({ me, rows }: { readonly me: Me; readonly rows: readonly CallView[
     <>
       {open !== '' && !rows.some(({ id }) => id === open) ? <Elsewhere me={me} id={open} /> : undefined}
       {rows.length === 0 ? (
-        <p class="soft">{texts.calls.none}</p>
+        <Empty text={texts.calls.none} command={`gatehouse tools list ${me.server}`} />
       ) : (
         <Table
           label={texts.pages.calls}
@@ -167,6 +176,7 @@ function columnsOf(open: string, toggle: (id: string) => void): readonly Column<
   return [
     {
       key: 'at',
+      phone: 'first',
       label: texts.calls.time,
       head: true,
       cell: ({ id, at }) => (
@@ -175,9 +185,15 @@ function columnsOf(open: string, toggle: (id: string) => void): readonly Column<
         </button>
       ),
     },
-    { key: 'outcome', label: texts.calls.outcome, cell: (call) => <CallOutcome call={call} /> },
+    {
+      key: 'outcome',
+      phone: 'first',
+      label: texts.calls.outcome,
+      cell: (call) => <CallOutcome call={call} />,
+    },
     {
       key: 'what',
+      phone: 'second',
       label: texts.calls.what,
       wide: true,
       cell: ({ name, method }) => <Foreign text={name ?? method} most={100} />,

@@ -47,7 +47,7 @@ export function ConnectPage() {
 }
 
 function Client({ client }: { readonly client: Connect['clients'][number] }) {
-  const { label, command, file, link } = client
+  const { label, add, command, file, link } = client
   return (
     <section class="client" aria-label={label}>
       <h2>
@@ -60,9 +60,15 @@ function Client({ client }: { readonly client: Connect['clients'][number] }) {
           </a>
         </p>
       )}
+      {add === undefined ? undefined : (
+        <>
+          <p class="soft">{texts.connect.add}</p>
+          <Copyable text={add} label={texts.connect.addTo(label)} />
+        </>
+      )}
       {command === undefined ? undefined : (
         <>
-          <p class="soft">{texts.connect.command}</p>
+          <p class="soft">{add === undefined ? texts.connect.command : texts.connect.otherCommand}</p>
           <Copyable text={command} label={texts.connect.commandFor(label)} />
         </>
       )}

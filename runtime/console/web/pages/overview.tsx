@@ -6,14 +6,14 @@ import { paused, useReloadOn } from '../data/live.ts'
 import { useResource } from '../data/use-resource.ts'
 import { ago, count, duration } from '../parts/format.ts'
 import { HealthMark } from '../parts/marks.tsx'
-import { Failure, Loaded, Notice } from '../parts/notices.tsx'
+import { Empty, Failure, Loaded } from '../parts/notices.tsx'
 import { MinuteTable, Sparkline, summaryOf } from '../parts/sparkline.tsx'
 import { type Column, Table } from '../parts/table.tsx'
 import { Foreign, Time } from '../parts/text.tsx'
 import { may } from '../shell/permissions.ts'
 import { hrefOf, pathPart } from '../shell/router.ts'
 import { texts } from '../texts.ts'
-import { Failures, Problems } from './problems.tsx'
+import { Down, Failures, otherProblems, Problems } from './problems.tsx'
 
 const refreshMs = 10_000
 
@@ -44,10 +44,11 @@ export function OverviewPage({ me }: { readonly me: Me }) {
       <Loaded resource={resource}>
         {(overview) => (
           <>
-            <Problems problems={overview.problems} />
-            <Failures failures={overview.failures} />
-            <Totals overview={overview} asTable={asTable} />
+            <Down overview={overview} />
             <Backends me={me} backends={overview.backends} asTable={asTable} reload={reload} />
+            <Totals overview={overview} asTable={asTable} />
+            <Problems problems={otherProblems(overview)} />
+            <Failures failures={overview.failures} />
             <p class="soft small">
               {texts.asOf} <Time at={overview.asOf} exact /> · {texts.replica} {me.replica} · Gatehouse{' '}
               {me.version}
@@ -104,6 +105,7 @@ function Backends({
   const columns: readonly Column<BackendView>[] = [
     {
       key: 'name',
+      phone: 'first',
       label: texts.backend,
       head: true,
       cell: ({ name }) => (
@@ -119,11 +121,17 @@ function Backends({
     },
     {
       key: 'state',
+      phone: 'first',
       label: texts.overview.state,
-      cell: ({ health, since }) => (
+      cell: ({ name, health, since, signInUrl }) => (
         <>
           <HealthMark health={health} />
           {since === undefined ? undefined : <span class="soft"> {texts.overview.forTime(ago(since))}</span>}
+          {signInUrl === undefined ? undefined : (
+            <a href={signInUrl} target="_blank" rel="noreferrer">
+              {texts.overview.signIn(name)}
+            </a>
+          )}
         </>
       ),
     },
@@ -144,12 +152,11 @@ function Backends({
     { key: 'tools', label: texts.pages.tools, number: true, cell: ({ tools }) => count(tools) },
     {
       key: 'error',
+      phone: 'second',
       label: texts.overview.lastError,
       wide: true,
       cell: ({ lastError }) =>
-        lastError === undefined ? (
-          '–'
-        ) : (
+        lastError === undefined ? undefined : (
           <>
             <Time at={lastError.at} /> <Foreign text={lastError.message} most={120} />
           </>
@@ -160,9 +167,7 @@ function Backends({
     <section aria-labelledby="backends">
       <h2 id="backends">{texts.overview.backends}</h2>
       {backends.length === 0 ? (
-        <Notice tone="plain">
-          <p>{texts.overview.noBackends}</p>
-        </Notice>
+        <Empty text={texts.overview.noBackends} command="gatehouse import --save mcp/" />
       ) : (
         <Table
           label={texts.overview.backends}
@@ -196,6 +201,7 @@ function BackendDetails({
     ['p50', duration(backend.p50)],
     [texts.overview.errorKind, lastError?.category],
     [texts.overview.lastError, lastError?.message],
+    [texts.overview.fix, lastError?.fix],
     [texts.overview.excluded, excluded?.join('; ')],
   ]
   return (

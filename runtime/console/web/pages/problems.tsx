@@ -1,17 +1,52 @@
 /** Current problems and individual failures in the last hour, each with a suggested next step. */
-import type { FailureView, ProblemView } from '../../api.ts'
+import type { FailureView, Overview, ProblemView } from '../../api.ts'
 import { ago } from '../parts/format.ts'
 import { Mark } from '../parts/marks.tsx'
 import { Foreign, Time } from '../parts/text.tsx'
 import { texts } from '../texts.ts'
 
-export function Problems({ problems }: { readonly problems: readonly ProblemView[] }) {
-  if (problems.length === 0)
+/** Number of backend names in a group. */
+const mostNames = 8
+
+/** The backends that are down, grouped by cause. */
+export function Down({ overview: { summary, down, backends } }: { readonly overview: Overview }) {
+  if (backends.length === 0) return null
+  if (summary === undefined)
     return (
       <p class="fine-line">
-        <Mark shape="check" tone="good" word={texts.overview.noProblems} />
+        <Mark shape="check" tone="good" word={texts.overview.noneDown} />
       </p>
     )
+  return (
+    <section class="causes" aria-labelledby="down">
+      <h2 id="down">{summary}</h2>
+      <ul>
+        {down.map(({ label, backends, text, fix }) => (
+          <li key={`${label} ${backends[0] ?? ''}`}>
+            <strong>
+              <Foreign text={backends.slice(0, mostNames).join(', ')} most={300} />
+              {backends.length > mostNames ? ` ${texts.overview.moreNames(backends.length - mostNames)}` : ''}
+            </strong>
+            {': '}
+            <Foreign text={text} most={300} /> <span class="soft">{texts.overview.fix}</span>{' '}
+            <Foreign text={fix} most={500} />
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+/** Returns the problems that are not about the health of a backend, which `Down` shows. */
+export function otherProblems({ problems, down }: Overview): readonly ProblemView[] {
+  const shown = new Set(down.flatMap(({ backends }) => backends))
+  const isShown = ({ type, backend }: ProblemView): boolean =>
+    (type === 'backend_health' || type === 'backend_excluded') && backend !== undefined && shown.has(backend)
+  return problems.filter((problem) => !isShown(problem))
+}
+
+export function Problems({ problems }: { readonly problems: readonly ProblemView[] }) {
+  if (problems.length === 0) return null
   return (
     <section aria-labelledby="problems">
       <h2 id="problems">{texts.overview.problems(problems.length)}</h2>

@@ -6,7 +6,7 @@ import { useReloadOn } from '../data/live.ts'
 import { useList } from '../data/use-resource.ts'
 import { Pager } from '../parts/filters.tsx'
 import { ago, count } from '../parts/format.ts'
-import { Failure, Loaded } from '../parts/notices.tsx'
+import { Empty, Failure, Loaded } from '../parts/notices.tsx'
 import { type Column, Table } from '../parts/table.tsx'
 import { Foreign, Time } from '../parts/text.tsx'
 import { may } from '../shell/permissions.ts'
@@ -29,7 +29,7 @@ export function SessionsPage({ me }: { readonly me: Me }) {
         {({ items, next }) => (
           <>
             {items.length === 0 ? (
-              <p class="soft">{texts.sessions.none}</p>
+              <Empty text={texts.sessions.none} command="gatehouse client add claude-code" />
             ) : (
               <Table
                 label={texts.pages.sessions}

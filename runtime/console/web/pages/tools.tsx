@@ -6,7 +6,7 @@ import { useList } from '../data/use-resource.ts'
 import { BackendFilter, ChoiceFilter, Filters, Pager, TextFilter, useTrail } from '../parts/filters.tsx'
 import { count } from '../parts/format.ts'
 import { PinMark } from '../parts/marks.tsx'
-import { Loaded } from '../parts/notices.tsx'
+import { Empty, Loaded } from '../parts/notices.tsx'
 import { type Column, Table } from '../parts/table.tsx'
 import { Foreign } from '../parts/text.tsx'
 import { hrefOf, route } from '../shell/router.ts'
@@ -39,12 +39,18 @@ export function ToolsPage({ me }: { readonly me: Me }) {
           options={pins.map((pin) => [pin, texts.pin[pin]] as const)}
         />
       </Filters>
-      <List filter={filter} />
+      <List me={me} filter={filter} />
     </>
   )
 }
 
-function List({ filter }: { readonly filter: Readonly<Record<'text' | 'backend' | 'pin', string>> }) {
+function List({
+  me,
+  filter,
+}: {
+  readonly me: Me
+  readonly filter: Readonly<Record<'text' | 'backend' | 'pin', string>>
+}) {
   const [trail, setTrail] = useTrail(JSON.stringify(filter))
   const path = `tools${queryOf({ ...filter, cursor: trail.at(-1), limit: '100' })}`
   const resource = useList(path, (signal) => get<ToolList>(path, signal))
@@ -57,7 +63,7 @@ function List({ filter }: { readonly filter: Readonly<Record<'text' | 'backend' 
             {texts.tools.shown(items.length, total, count(tokens))}
           </p>
           {items.length === 0 ? (
-            <p class="soft">{texts.tools.none}</p>
+            <Empty text={texts.tools.none} command={`gatehouse doctor ${me.server}`} />
           ) : (
             <Table
               label={texts.pages.tools}

@@ -86,6 +86,16 @@ export function Loaded<T>({
   )
 }
 
+/** Explains an empty list, with a command that fills it. */
+export function Empty({ text, command }: { readonly text: string; readonly command: string }) {
+  return (
+    <Notice tone="plain">
+      <p>{text}</p>
+      <Copyable text={command} label={texts.copy.command} />
+    </Notice>
+  )
+}
+
 /** Text with a button that copies it. */
 export function Copyable({
   text,

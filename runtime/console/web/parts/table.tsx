@@ -11,6 +11,8 @@ export interface Column<T> {
   readonly number?: true
   /** The row header: a header cell, and the title of the card. */
   readonly head?: true
+  /** The line of a two-line row on phones. If a table has such columns, phones show only these columns. */
+  readonly phone?: 'first' | 'second'
   /** Makes the column take up the remaining width. */
   readonly wide?: true
 }
@@ -29,8 +31,9 @@ export function Table<T>({
   /** Content below a row, spanning its full width. */
   readonly below?: (row: T) => ComponentChildren
 }) {
+  const isShort = columns.some(({ phone }) => phone !== undefined)
   return (
-    <table role="table" aria-label={label} class="cards">
+    <table role="table" aria-label={label} class={isShort ? 'cards rows' : 'cards'}>
       <thead role="rowgroup">
         <tr role="row">
           {columns.map(({ key, label, number }) => (
@@ -64,8 +67,8 @@ export function Table<T>({
 }
 
 function Cell<T>({ column, row }: { readonly column: Column<T>; readonly row: T }) {
-  const { label, number, head, wide, cell } = column
-  const name = [number ? 'number' : '', wide ? 'wide' : ''].join(' ').trim() || undefined
+  const { label, number, head, wide, phone, cell } = column
+  const name = [number && 'number', wide && 'wide', phone].filter(Boolean).join(' ') || undefined
   if (head)
     return (
       <th role="rowheader" scope="row" class={name}>

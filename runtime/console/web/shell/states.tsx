@@ -1,6 +1,8 @@
 /** Global states: signed out, no role, expired session, lost connection. Each state shows the next step. */
+import { useState } from 'preact/hooks'
 import type { Me } from '../../api.ts'
 import { type ApiError, loadMe, loginUrl, lostSince, session } from '../data/client.ts'
+import { needsLaunch, storeLaunch } from '../data/launch.ts'
 import { paused, retryNow } from '../data/live.ts'
 import { shortTime } from '../parts/format.ts'
 import { Notice } from '../parts/notices.tsx'
@@ -13,14 +15,47 @@ export function SignedOut() {
   return (
     <main id="main" class="alone">
       <h1>{texts.states.signedOut}</h1>
-      <p>{texts.states.signedOutWhy}</p>
-      <p>
-        <a class="button main" href={loginUrl()}>
-          {texts.states.signIn}
-        </a>
-      </p>
-      <p class="soft">{texts.states.signedOutLocal}</p>
+      {needsLaunch ? (
+        <LaunchForm />
+      ) : (
+        <>
+          <p>{texts.states.signedOutWhy}</p>
+          <p>
+            <a class="button main" href={loginUrl()}>
+              {texts.states.signIn}
+            </a>
+          </p>
+        </>
+      )}
     </main>
+  )
+}
+
+/** Signs in with the printed address, for a console without a login page. */
+function LaunchForm() {
+  const [problem, setProblem] = useState('')
+  const submit = async (event: SubmitEvent): Promise<void> => {
+    event.preventDefault()
+    const form = event.currentTarget as HTMLFormElement
+    const address = new FormData(form).get('address')
+    if (typeof address !== 'string' || !storeLaunch(address)) return setProblem(texts.states.launchInvalid)
+    await loadMe()
+    if (session.peek().state !== 'ready') setProblem(texts.states.launchRefused)
+  }
+  return (
+    <form class="launch" onSubmit={(event) => void submit(event)}>
+      <p>{texts.states.launchWhy}</p>
+      <label>
+        <span>{texts.states.launchAddress}</span>
+        <input type="text" name="address" autocomplete="off" spellcheck={false} required />
+      </label>
+      <p class="bad" role="status">
+        {problem}
+      </p>
+      <button type="submit" class="main">
+        {texts.states.signIn}
+      </button>
+    </form>
   )
 }
 
@@ -52,11 +87,15 @@ export function Banners({ me }: { readonly me: Me }) {
       {state === 'expired' ? (
         <Notice tone="warn" alert>
           <p>{texts.states.expired}</p>
-          <p>
-            <a class="button main" href={loginUrl()}>
-              {texts.states.signInAgain}
-            </a>
-          </p>
+          {needsLaunch ? (
+            <LaunchForm />
+          ) : (
+            <p>
+              <a class="button main" href={loginUrl()}>
+                {texts.states.signInAgain}
+              </a>
+            </p>
+          )}
         </Notice>
       ) : undefined}
       {lost === undefined ? undefined : (

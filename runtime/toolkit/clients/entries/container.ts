@@ -75,6 +75,17 @@ export function unwrapContainer(program: EntryProgram): Unwrapped<EntryProgram> 
   return { target: { ...program, args, env: read.env, container }, notes: read.notes }
 }
 
+/** Returns the image that `docker run` or `podman run` starts. Undefined for other commands. */
+export function imageOf([command = '', ...args]: readonly string[]): string | undefined {
+  const program: EntryProgram = {
+    kind: 'program',
+    command: [command],
+    args: args.map((word) => [word]),
+    env: new Map(),
+  }
+  return unwrapContainer(program)?.target.container?.image
+}
+
 interface FlagWord {
   readonly flag: string
   /** The value, if it is part of the same word as the flag. */

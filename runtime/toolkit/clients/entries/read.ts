@@ -115,7 +115,7 @@ interface ServerMap {
 function mapsIn(document: Readonly<Record<string, unknown>>, source: EntrySource): readonly ServerMap[] {
   const { client, file } = source
   const maps: ServerMap[] = []
-  for (const key of keysOf(client, document)) {
+  for (const key of serverMapKeys(client, document)) {
     const map = entryAt(document, key)
     if (map === undefined || map === null) continue
     if (!isFields(map))
@@ -132,7 +132,8 @@ function mapsIn(document: Readonly<Record<string, unknown>>, source: EntrySource
   return maps
 }
 
-function keysOf(client: ClientId | 'plain', document: unknown): readonly (readonly string[])[] {
+/** Returns the keys under which the client stores its servers. */
+export function serverMapKeys(client: ClientId | 'plain', document: unknown): readonly (readonly string[])[] {
   if (client === 'plain') return plainKeys
   // Version 2 of this client's file nests the map one level deeper.
   if (client === 'opencode' && isFields(entryAt(document, ['mcp', 'servers']))) return [['mcp', 'servers']]

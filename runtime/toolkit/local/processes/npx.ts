@@ -87,6 +87,14 @@ function programIn(folder: string, { name, version }: NpxRequest): string | unde
   return program.startsWith(folder + sep) && isNodeProgram(program) ? program : undefined
 }
 
+/** True when an installation of the package in `modules` was interrupted, or its program no longer exists. */
+export function hasBrokenProgram(modules: string, name: string): boolean {
+  if (!existsSync(join(modules, '.package-lock.json'))) return true
+  const folder = join(modules, name)
+  const path = binOf(packageIn(folder)?.bin, name)
+  return path === undefined || !existsSync(resolve(folder, path))
+}
+
 function packageIn(folder: string): PackageJson | undefined {
   try {
     return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as PackageJson

@@ -1,5 +1,7 @@
 /** Checks for free ports on the loopback interface. */
 import { createServer } from 'node:net'
+import { invalidConfig } from '../../../../schemas/index.ts'
+import { printError } from '../../terminal/output.ts'
 
 export function isFree(port: number): Promise<boolean> {
   return new Promise((resolve) => {
@@ -18,4 +20,17 @@ export async function nextFreePort(port: number): Promise<number | undefined> {
     if (await isFree(next)) return next
   }
   return undefined
+}
+
+/** Port of the address that clients use, unless the user chooses another one. */
+export const defaultPort = 4483
+
+/** Returns the requested port, which must be free, or the default port, or any free port. */
+export async function choosePort(wanted: number | undefined): Promise<number> {
+  if (await isFree(wanted ?? defaultPort)) return wanted ?? defaultPort
+  if (wanted !== undefined) throw invalidConfig(`--port: ${wanted} is in use by another program`)
+  const other = await nextFreePort(defaultPort)
+  if (other === undefined) throw invalidConfig('no free port on the loopback interface')
+  printError(`Port ${defaultPort} is in use by another program; using ${other} instead.`)
+  return other
 }

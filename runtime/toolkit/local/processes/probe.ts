@@ -4,10 +4,14 @@ import { connect } from 'node:net'
 /** Maximum length of a response that is displayed. */
 const maxShown = 300
 
-/** Returns undefined when the path responds with success; otherwise returns the response on one line. */
-export async function probeReadiness(url: string): Promise<string | undefined> {
+/**
+ * Returns undefined when the path responds with success; otherwise returns the response on one line. `token` is the
+ * token that the server requires.
+ */
+export async function probeReadiness(url: string, token?: string): Promise<string | undefined> {
   try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(2000) })
+    const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
+    const response = await fetch(url, { headers, signal: AbortSignal.timeout(2000) })
     const text = await response.text()
     if (response.ok) return undefined
     return text.replaceAll(/\s+/g, ' ').slice(0, maxShown) || `status ${response.status}`

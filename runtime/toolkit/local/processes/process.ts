@@ -1,6 +1,8 @@
 /** A local process in its own process group, so that `stop` also stops all of its descendants. */
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { groupEnded, signalGroup } from '../../../proxy/index.ts'
 
 export interface ProcessSpec {
@@ -17,6 +19,9 @@ export interface LocalProcess {
   stop(graceMs: number): Promise<void>
 }
 
+/** Maximum time after an exit to wait for the last lines of output. */
+const lastLinesMs = 500
+
 /** Starts a process. `onLine` receives the process's output, which can contain secrets and must only be displayed. */
 export function startProcess(spec: ProcessSpec, onLine: (line: string) => void): LocalProcess {
   const [file = '', ...args] = spec.argv
@@ -26,8 +31,13 @@ export function startProcess(spec: ProcessSpec, onLine: (line: string) => void):
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  for (const stream of [child.stdout, child.stderr]) createInterface({ input: stream }).on('line', onLine)
-  const exited = groupEnded(child)
+  const outputs = [child.stdout, child.stderr].map((input) => createInterface({ input }).on('line', onLine))
+  const read = Promise.all(outputs.map((lines) => once(lines, 'close')))
+  // The last lines explain the exit. A descendant in another group can keep the output open.
+  const exited = groupEnded(child).then(async (why) => {
+    await Promise.race([read, sleep(lastLinesMs)])
+    return why
+  })
   return {
     pid: child.pid,
     exited,

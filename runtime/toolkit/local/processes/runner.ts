@@ -7,10 +7,12 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { silentLog } from '../../../net/index.ts'
-import { type StdioBridge, startStdioBridge } from '../../../proxy/index.ts'
+import { type Cause, causeText, decisiveLine, tellingLines, withDetail } from '../../../observe/index.ts'
+import { commandNotFound, exitCodeIn, type StdioBridge, startStdioBridge } from '../../../proxy/index.ts'
 import { version } from '../../terminal/version.ts'
 import type { ProcessPlan } from '../plan.ts'
 import { startedCommand } from './npx.ts'
+import { brokenCacheCause, type PackageFetcher } from './packages.ts'
 import { isFree } from './ports.ts'
 import { acceptsConnections, probeReadiness } from './probe.ts'
 import { type LocalProcess, startProcess } from './process.ts'
@@ -20,6 +22,8 @@ export interface RunnerState {
   readonly phase: 'starting' | 'ready' | 'failed'
   /** The failure reason, or the readiness condition that was not met by the start deadline. */
   readonly why?: string
+  /** Why the server does not respond. Undefined while it is ready, and during an ordinary start. */
+  readonly cause?: Cause
   /** The last lines of its output. */
   readonly lines?: readonly string[]
   /** Number of restarts after unexpected exits. */
@@ -28,7 +32,9 @@ export interface RunnerState {
   readonly lastEnd?: string
 }
 
-export interface RunnerCallbacks {
+export interface RunnerParts {
+  /** Shared by the processes of a session. */
+  readonly packages: PackageFetcher
   readonly onChange: () => void
   readonly onLine: (line: string) => void
 }
@@ -46,7 +52,7 @@ const backoffMs = [500, 1000, 2000, 4000, 8000, 15000] as const
 export class ProcessRunner {
   readonly plan: ProcessPlan
   state: RunnerState = { phase: 'starting', restarts: 0 }
-  readonly #callbacks: RunnerCallbacks
+  readonly #parts: RunnerParts
   readonly #startMs: number
   readonly #stopping = new AbortController()
   readonly #loop: Promise<void>
@@ -56,10 +62,10 @@ export class ProcessRunner {
   #readySince: number | undefined
 
   /** Reports a process that is not ready after `startMs`. */
-  constructor(plan: ProcessPlan, startMs: number, callbacks: RunnerCallbacks) {
+  constructor(plan: ProcessPlan, startMs: number, parts: RunnerParts) {
     this.plan = plan
     this.#startMs = startMs
-    this.#callbacks = callbacks
+    this.#parts = parts
     this.#loop = this.#run()
   }
 
@@ -74,36 +80,56 @@ export class ProcessRunner {
     for (let attempt = 0; !this.#isStopping; attempt++) {
       this.#lines = []
       this.#readySince = undefined
-      const why = (await this.#awaitPort()) ?? (await this.#runOnce())
+      const cause = (await this.#awaitPort()) ?? (await this.#fetchPackage()) ?? (await this.#runOnce())
       if (this.#isStopping) return
       if (this.#readySince !== undefined && performance.now() - this.#readySince > stableMs) attempt = 0
-      this.#set({ phase: 'failed', why, lines: this.#lines, lastEnd: why })
+      const why = causeText(cause)
+      // The cause already contains the decisive line.
+      const lines = tellingLines(this.#lines).filter((line) => line.trim() !== cause.detail)
+      this.#set({ phase: 'failed', why, cause, lines, lastEnd: why })
       await this.#pause(backoffMs[Math.min(attempt, backoffMs.length - 1)] ?? 0)
       this.state = { ...this.state, restarts: this.state.restarts + 1 }
     }
   }
 
-  /** Returns undefined once the port is free, or an error message if another program keeps using it. */
-  async #awaitPort(): Promise<string | undefined> {
+  /** Returns undefined once the port is free, or the cause if another program keeps using it. */
+  async #awaitPort(): Promise<Cause | undefined> {
     const { port, isEntrance } = this.plan
     const until = performance.now() + releaseMs
     while (!(await isFree(port))) {
       if (this.#isStopping) return undefined
       if (performance.now() > until) {
         const other = isEntrance ? ', or choose another port with --port' : ''
-        return `port ${port} is in use by another program; stop that program${other}`
+        return {
+          category: 'port_in_use',
+          detail: `port ${port} is in use by another program`,
+          fix: `stop that program${other}`,
+        }
       }
       await this.#pause(probeEveryMs)
     }
     return undefined
   }
 
-  async #runOnce(): Promise<string> {
-    if (this.#isStopping) return ''
+  /** Returns undefined once the command's package is installed, or the cause of the failure. */
+  async #fetchPackage(): Promise<Cause | undefined> {
+    if (this.#isStopping) return undefined
+    const spec = { env: this.plan.env, ...this.#command() }
+    const label = this.#parts.packages.missing(spec)
+    if (label === undefined) return undefined
+    const cause = { category: 'package_installing', detail: label }
+    // A package that could not be installed stays failed during the next attempt.
+    if (this.state.phase !== 'failed') this.#set({ phase: 'starting', cause })
+    return this.#parts.packages.fetch(spec)
+  }
+
+  async #runOnce(): Promise<Cause> {
+    if (this.#isStopping) return { category: 'program_exited' }
     try {
-      return await (this.plan.stdio ? this.#runBridge() : this.#runProcess())
+      const why = await (this.plan.stdio ? this.#runBridge() : this.#runProcess())
+      return exitCause(why, this.plan.argv, this.#lines)
     } catch (error) {
-      return whyNotStarted(error)
+      return { category: 'program_not_started', detail: whyNotStarted(error) }
     }
   }
 
@@ -125,7 +151,7 @@ export class ProcessRunner {
 
   /** Runs a stdio server. The bridge starts one process per session, and restarts it when it exits. */
   async #runBridge(): Promise<string> {
-    const { env, port, bridgeMode: mode } = this.plan
+    const { env, port, bridgeMode: mode, access } = this.plan
     const { argv, cwd } = this.#command()
     this.#bridge = await startStdioBridge({
       command: argv,
@@ -134,6 +160,7 @@ export class ProcessRunner {
       cwd,
       host: '127.0.0.1',
       port,
+      localTokens: access && { digests: access.digests },
       log: silentLog,
       version,
       onLine: (line) => this.#handleLine(line),
@@ -143,10 +170,23 @@ export class ProcessRunner {
     })
     // `stop` was called during the start.
     if (this.#isStopping) await this.#bridge.close()
-    this.#markReady()
+    const gone = new AbortController()
+    void this.#awaitMessage(this.#bridge, gone.signal)
     const why = await this.#bridge.failed
+    gone.abort()
     await this.#bridge.close()
     return why
+  }
+
+  /**
+   * Marks a stdio server as ready once its address is open. A server that has failed stays failed until it responds.
+   */
+  async #awaitMessage(bridge: StdioBridge, gone: AbortSignal): Promise<void> {
+    while (this.state.phase === 'failed' && !bridge.hasSpoken) {
+      await this.#pause(probeEveryMs)
+      if (gone.aborted || this.#isStopping) return
+    }
+    this.#markReady()
   }
 
   /** Resolved at each start, because npx may have installed the package since. */
@@ -158,8 +198,7 @@ export class ProcessRunner {
   /** Records the exit of one session's process. The next session gets a new process. */
   #reportExit(why: string, output: readonly string[]): void {
     if (this.#isStopping) return
-    const lastLine = output.at(-1)
-    const lastEnd = lastLine === undefined ? why : `${why}: ${lastLine}`
+    const lastEnd = withDetail(why, decisiveLine(output))
     this.#set({ ...this.state, restarts: this.state.restarts + 1, lastEnd })
   }
 
@@ -174,15 +213,15 @@ export class ProcessRunner {
    */
   get starting(): { readonly since: number; readonly lines: readonly string[] } | undefined {
     const since = this.state.phase === 'ready' ? this.#bridge?.startingSince : undefined
-    return since === undefined ? undefined : { since, lines: this.#lines }
+    return since === undefined ? undefined : { since, lines: tellingLines(this.#lines) }
   }
 
   async #awaitReady(gone: AbortSignal): Promise<void> {
-    const { port, readyPath } = this.plan
+    const { port, readyPath, access } = this.plan
     const deadline = performance.now() + this.#startMs
     while (!gone.aborted && !this.#isStopping) {
       const unmet = readyPath
-        ? await probeReadiness(`http://127.0.0.1:${port}${readyPath}`)
+        ? await probeReadiness(`http://127.0.0.1:${port}${readyPath}`, access?.token)
         : (await acceptsConnections(port))
           ? undefined
           : `no program is listening on 127.0.0.1:${port}; the command must listen on the port in {port} or PORT`
@@ -195,7 +234,8 @@ export class ProcessRunner {
 
   #reportLate(unmet: string): void {
     const why = `not ready after ${Math.round(this.#startMs / 1000)} s: ${unmet}`
-    if (this.state.why !== why) this.#set({ phase: 'starting', why, lines: this.#lines })
+    const cause = { category: 'program_starting', detail: why }
+    if (this.state.why !== why) this.#set({ phase: 'starting', why, cause, lines: tellingLines(this.#lines) })
   }
 
   #markReady(): void {
@@ -213,14 +253,24 @@ export class ProcessRunner {
 
   #handleLine(line: string): void {
     this.#lines = [...this.#lines.slice(-maxLines + 1), line]
-    this.#callbacks.onLine(line)
+    this.#parts.onLine(line)
   }
 
   #set(state: Partial<RunnerState> & Pick<RunnerState, 'phase'>): void {
     const { restarts, lastEnd } = this.state
     this.state = { restarts, ...(lastEnd !== undefined && { lastEnd }), ...state }
-    if (!this.#isStopping) this.#callbacks.onChange()
+    if (!this.#isStopping) this.#parts.onChange()
   }
+}
+
+/** Returns the cause of a process's end. */
+function exitCause(why: string, [program]: readonly string[], output: readonly string[]): Cause {
+  if (why === commandNotFound) return { category: 'program_not_found', detail: program }
+  const exitCode = exitCodeIn(why)
+  const line = decisiveLine(output)
+  if (exitCode !== undefined)
+    return brokenCacheCause(output) ?? { category: 'program_exited', exitCode, detail: line }
+  return { category: 'program_exited', detail: withDetail(why, line) }
 }
 
 /**

@@ -3,9 +3,12 @@
  * to the running server's `/status`.
  *
  * An address is ready when all of its backends respond, because a client that connects earlier would miss tools. A
- * backend that never responds delays readiness by at most ten seconds after the last workload starts.
+ * backend that requires a sign-in does not delay readiness. A backend that never responds delays readiness by at most
+ * ten seconds after the last workload starts.
  */
 import { withDetail } from '../../../observe/index.ts'
+import { headersFor } from '../../targets/running.ts'
+import { signInAddress } from '../../targets/sign-ins.ts'
 import type { LocalCluster } from '../cluster/cluster.ts'
 import type { DevSession, WorkloadView } from '../session.ts'
 
@@ -14,7 +17,10 @@ const serving: ReadonlySet<string> = new Set(['healthy', 'degraded'])
 
 /** The parts of a session that are displayed. */
 export interface DisplayedSession extends Pick<DevSession, 'workloads'> {
+  /** Token that the session's servers require. */
+  readonly token?: string | undefined
   readonly cluster: Pick<LocalCluster, 'objects'>
+  readonly signInKey?: string
 }
 
 /** A VirtualMCPServer and its address for clients. */
@@ -24,19 +30,32 @@ export interface ClientAddress {
   /** URL of the web console. Undefined without a console. */
   readonly consoleUrl: string | undefined
   readonly ready: boolean
-  /** Name, health and last error of each backend, from the running server. */
-  readonly backends: readonly { readonly name: string; readonly health: string; readonly error?: string }[]
+  /** Number of backends that are down, by cause. Undefined if none is down. */
+  readonly summary: string | undefined
+  /** Name, health, last error and next step of each backend, from the running server. */
+  readonly backends: readonly ShownBackend[]
   readonly message: string
 }
 
+export interface ShownBackend {
+  readonly name: string
+  readonly health: string
+  readonly error?: string
+  readonly fix?: string
+  /** The address where the user must sign in, with the key. */
+  readonly signInUrl?: string
+}
+
 interface Status {
+  readonly summary?: string
   readonly backends: readonly BackendReport[]
 }
 
 interface BackendReport {
   readonly name: string
   readonly health: string
-  readonly last_error?: { readonly message: string; readonly detail?: string }
+  readonly last_error?: { readonly message: string; readonly detail?: string; readonly fix: string }
+  readonly sign_in_url?: string
 }
 
 /**
@@ -54,17 +73,21 @@ export async function clientAddressesOf(
         (candidate) => candidate.parent.metadata.uid === parent.metadata.uid,
       )
       const base = `http://127.0.0.1:${view?.port ?? 0}`
-      const status = view?.phase === 'ready' ? await statusOf(base) : undefined
+      const status = view?.phase === 'ready' ? await statusOf(base, session.token) : undefined
       return {
         name: parent.metadata.name,
         url: `${base}/mcp`,
         consoleUrl: view?.consoleUrl,
         ready: status !== undefined && (missingBackends(status).length === 0 || isWaitOver(startedAt)),
-        backends: (status?.backends ?? []).map(({ name, health, last_error: error }) => ({
-          name,
-          health: !serving.has(health) && isStarting(session, name) ? 'starting' : health,
-          ...(error && { error: withDetail(error.message, error.detail) }),
-        })),
+        summary: status?.summary,
+        backends: (status?.backends ?? []).map(
+          ({ name, health, last_error: error, sign_in_url: signInUrl }) => ({
+            name,
+            health: !serving.has(health) && isStarting(session, name) ? 'starting' : health,
+            ...(error && { error: withDetail(error.message, error.detail), fix: error.fix }),
+            ...(signInUrl !== undefined && { signInUrl: signInAddress(signInUrl, session.signInKey) }),
+          }),
+        ),
         message: status
           ? `waiting for ${missingBackends(status).join(', ')}`
           : messageOf(parent.status, view),
@@ -78,7 +101,9 @@ function isStarting({ workloads }: DisplayedSession, name: string): boolean {
 }
 
 function missingBackends({ backends }: Status): string[] {
-  return backends.filter(({ health }) => !serving.has(health)).map(({ name }) => name)
+  return backends
+    .filter(({ health, sign_in_url: signInUrl }) => !serving.has(health) && signInUrl === undefined)
+    .map(({ name }) => name)
 }
 
 function isWaitOver(startedAt: number | undefined): boolean {
@@ -91,9 +116,12 @@ function messageOf(status: Record<string, unknown> | undefined, view: WorkloadVi
   return typeof message === 'string' ? message : ''
 }
 
-async function statusOf(base: string): Promise<Status | undefined> {
+async function statusOf(base: string, token: string | undefined): Promise<Status | undefined> {
   try {
-    const response = await fetch(`${base}/status`, { signal: AbortSignal.timeout(1000) })
+    const response = await fetch(`${base}/status`, {
+      headers: headersFor({ token }),
+      signal: AbortSignal.timeout(1000),
+    })
     return response.ok ? ((await response.json()) as Status) : undefined
   } catch {
     return undefined

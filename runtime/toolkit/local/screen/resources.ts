@@ -4,13 +4,15 @@
  * Conditions from the hooks take precedence over process states. Process states take precedence over backend health
  * from a running virtual server. Each of these causes the next.
  */
-import { kindOf, localCommandAnnotation } from '../../../../schemas/index.ts'
+import { kindOf } from '../../../../schemas/index.ts'
+import { causeFix, causeText } from '../../../observe/index.ts'
 import { type LocalObject, objectKey } from '../../manifests/objects.ts'
 import { quantity } from '../../terminal/plain-text.ts'
+import { causeOfServer } from '../causes.ts'
 import type { WorkloadView } from '../session.ts'
 import type { ClientAddress } from './client-addresses.ts'
 
-export type ResourceState = 'ready' | 'starting' | 'failed' | 'not run' | 'unused'
+export type ResourceState = 'ready' | 'starting' | 'sign in' | 'failed' | 'not run' | 'unused'
 
 export interface ResourceRow {
   readonly id: string
@@ -85,6 +87,8 @@ interface Condition {
 /** Conditions that summarize other conditions or processes, or that matter only in a cluster. */
 const notErrors: ReadonlySet<string> = new Set([
   'EmbeddingServerReady',
+  // False means that every upstream identifies its users.
+  'IdentitySynthesized',
   'ModelCacheApplied',
   'PermissionProfileApplied',
   'Ready',
@@ -130,28 +134,34 @@ function processFinding(views: readonly WorkloadView[]): Finding | undefined {
     views.filter((view) => view.phase === phase).sort((a, b) => Number(!a.why) - Number(!b.why)),
   )[0]
   if (!worst) return stdioFinding(views)
-  const { phase, why = '', lines = [], parent } = worst
+  const { phase, why = '', cause, lines = [], parent } = worst
   if (phase === 'not runnable') return { state: 'not run', text: why }
-  if (phase === 'starting') return { state: 'starting', text: why, lines }
-  const step = why === 'the command was not found' && `install it, or correct ${localCommandAnnotation}`
+  if (phase === 'starting') return { state: 'starting', text: cause ? causeText(cause) : why, lines }
+  const failure = cause ?? { category: 'program_exited', detail: why }
   const text = joinParts(
-    why,
-    `restarted automatically, ${quantity(restartsOf(views), 'restart')} so far`,
-    step || logsHint(parent),
+    causeText(failure),
+    causeFix(failure, parent.metadata.name),
+    restartText(restartsOf(views)),
   )
   return { state: 'failed', text, lines }
 }
 
+/** Rounds the number down to a power of two, so that a server that never starts does not print a line per restart. */
+function restartText(restarts: number): string {
+  if (restarts === 0) return 'restarted automatically'
+  return `restarted automatically, at least ${quantity(2 ** Math.floor(Math.log2(restarts)), 'restart')} so far`
+}
+
 /** Describes a stdio server that is running but returned an error for a session or has not responded yet. */
 function stdioFinding(views: readonly WorkloadView[]): Finding | undefined {
-  const refused = views.find(({ refusal }) => refusal !== undefined)
-  if (refused) {
-    const text = `refused to open a session: ${refused.refusal ?? ''}`
-    return { state: 'failed', text: joinParts(text, logsHint(refused.parent)) }
+  const [first] = views
+  const cause = causeOfServer(views)
+  if (!first || !cause) return undefined
+  if (cause.category === 'program_refused') {
+    return { state: 'failed', text: joinParts(causeText(cause), causeFix(cause, first.parent.metadata.name)) }
   }
   const starting = views.find((view) => view.starting)?.starting
-  if (!starting) return undefined
-  return { state: 'starting', text: 'no response yet', ...starting }
+  return starting && { state: 'starting', text: 'no response yet', ...starting }
 }
 
 function restartsOf(views: readonly WorkloadView[]): number {
@@ -165,19 +175,17 @@ function backendFinding(object: LocalObject, { addresses }: Shown): Finding | un
   if (object.kind === 'VirtualMCPServer' || object.kind === 'MCPGroup') return undefined
   for (const { name, backends } of addresses) {
     const backend = backends.find((candidate) => candidate.name === object.metadata.name)
+    if (backend?.signInUrl !== undefined) return { state: 'sign in', text: `open ${backend.signInUrl}` }
     if (!backend || serving.has(backend.health)) continue
-    const why = backend.error ?? backend.health
-    const hint = object.kind === 'MCPServer' ? logsHint(object) : ''
     return {
       state: 'failed',
-      text: joinParts(`VirtualMCPServer ${name} cannot use it: ${why}`, hint),
+      text: joinParts(
+        `VirtualMCPServer ${name} cannot use it: ${backend.error ?? backend.health}`,
+        backend.fix,
+      ),
     }
   }
   return undefined
-}
-
-function logsHint({ metadata }: LocalObject): string {
-  return `run gatehouse logs ${metadata.name} to see its output`
 }
 
 /** Describes a healthy resource by its address, or by the resources that use it. */

@@ -68,11 +68,12 @@ export class ScreenWriter {
   #renderAddress(address: ClientAddress): string[] {
     const paint = this.#paint
     if (!address.ready) return [`  ${address.name}: ${forTerminal(address.message) || 'starting'}`]
-    const backends = address.backends.map(({ name, health }) =>
-      paint(health === 'healthy' ? 'green' : 'yellow', health === 'healthy' ? name : `${name} (${health})`),
+    const backends = address.backends.map((backend) =>
+      paint(backend.health === 'healthy' ? 'green' : 'yellow', describeBackend(backend)),
     )
     return [
       `  ${paint('bold', address.name)}  ${paint('cyan', address.url)}`,
+      ...(address.summary === undefined ? [] : [`  ${paint('red', address.summary)}`]),
       `  backends: ${backends.length > 0 ? backends.join(', ') : 'none yet'}`,
       ...(address.consoleUrl ? [`  console: ${paint('cyan', address.consoleUrl)}`] : []),
       '',
@@ -93,7 +94,9 @@ export class ScreenWriter {
     this.#printChange('logs', `output: run "gatehouse logs NAME", or see the files in ${this.#logs}`)
     for (const row of screen.resources) {
       this.#printChange(`row ${row.id}`, `${row.label}: ${describeRow(row, roundSecondsSince)}`)
-      this.#printChange(`output ${row.id}`, outputOf(row).join('\n'))
+      const output = outputOf(row).join('\n')
+      // The output of a server that fails again in the same way is not repeated.
+      if (output) this.#printChange(`output ${row.id}`, output)
     }
     this.#printRemoved(screen.resources)
     for (const address of screen.addresses) this.#printAddress(address)
@@ -116,8 +119,10 @@ export class ScreenWriter {
 
   #printAddress(address: ClientAddress): void {
     if (!address.ready) return
-    const backends = address.backends.map(({ name, health }) =>
-      health === 'healthy' ? name : `${name} (${health})`,
+    const backends = address.backends.map(describeBackend)
+    this.#printChange(
+      `${address.name} summary`,
+      address.summary === undefined ? '' : `${address.name}: ${address.summary}`,
     )
     this.#printChange(
       `${address.name} backends`,
@@ -141,6 +146,11 @@ export class ScreenWriter {
     this.#printed.set(id, text)
     if (text) print(text)
   }
+}
+
+function describeBackend({ name, health, signInUrl }: ClientAddress['backends'][number]): string {
+  if (health === 'healthy') return name
+  return `${name} (${signInUrl === undefined ? health : 'sign-in required'})`
 }
 
 /** `ready on 127.0.0.1:4483`, `failed: exited with code 1`. */

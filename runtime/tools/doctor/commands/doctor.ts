@@ -14,7 +14,10 @@ import { checkRedirectUri, idleWithLogin, type LoginFlags, loginOptions } from '
 import { manifestTargets } from './manifests.ts'
 import { type CommonOptions, remoteTarget } from './remote.ts'
 import { type Examined, type FailOn, isFailed, reportLines, reportObject } from './report.ts'
-import { examineGateway } from '../gateway/examine.ts'
+import { runningHint, runningServer } from '../../../toolkit/targets/running.ts'
+import { isUrl } from '../../../toolkit/targets/proxy-flags.ts'
+import { urlOfTarget } from '../../../toolkit/targets/resolve.ts'
+import { examineGateway, failedProgram } from '../gateway/examine.ts'
 import { examineRedis } from '../store/examine.ts'
 import { profileNamed, profiles } from '../profiles/index.ts'
 
@@ -54,7 +57,7 @@ export async function doctor(url: string | undefined, flags: DoctorFlags, comman
 async function* examine(url: string | undefined, flags: DoctorFlags): AsyncGenerator<Examined> {
   const { filename, gateway, client, redis, cluster } = flags
   const common = commonOptions(flags)
-  if (url !== undefined) yield await remoteTarget(url, { ...common, ...loginOf(flags) })
+  if (url !== undefined) yield* namedTargets(url, { ...common, ...loginOf(flags) })
   if (filename !== undefined) yield* manifestTargets(filename, common)
   if (client !== undefined) yield* clientTargets(client, flags.entry, common)
   if (gateway !== undefined) yield* gatewayTargets(gateway, common)
@@ -95,7 +98,7 @@ function targetOf(url: string | undefined, flags: DoctorFlags): TargetKind {
   const [only] = selected
   if (only === undefined || selected.length > 1)
     throw invalidConfig(
-      'specify one of: the URL of an MCP server, -f, --gateway, --client, --redis, --cluster',
+      `specify one of: the URL or the name of an MCP server, -f, --gateway, --client, --redis, --cluster; ${runningHint()}`,
     )
   return only
 }
@@ -154,12 +157,23 @@ function commonOptions(flags: DoctorFlags): CommonOptions {
   }
 }
 
+/** Checks a URL, or a server by its name. A virtual server is checked together with its backends. */
+async function* namedTargets(target: string, given: CommonOptions): AsyncGenerator<Examined> {
+  const running = isUrl(target) ? undefined : runningServer(target)
+  // A token for local programs is not a login, so the login is not examined.
+  const common: CommonOptions =
+    running?.token === undefined || given.login ? given : { token: running.token, depth: 'backend', ...given }
+  if (running?.failure) yield { target, findings: [failedProgram(running.name, running.failure)] }
+  else if (running?.kind === 'VirtualMCPServer') yield* gatewayTargets(running.url, common)
+  else yield await remoteTarget(isUrl(target) ? target : (await urlOfTarget(target, undefined)).href, common)
+}
+
 /** Checks the gateway's own paths, then checks its endpoint as a client would. */
 async function* gatewayTargets(address: string, common: CommonOptions): AsyncGenerator<Examined> {
   const { origin } = parseTarget(address, { withPath: true })
   const target = new URL(origin)
-  const { timeoutMs = 10_000, ca, proxy } = common
-  const findings = await examineGateway({ target, timeoutMs, ca, proxy })
+  const { timeoutMs = 10_000, ca, proxy, token } = common
+  const findings = await examineGateway({ target, timeoutMs, ca, proxy, token })
   yield { target: origin, findings }
   const isDown = findings.some(({ id, result }) => id === 'health' && result !== 'ok')
   const path = new URL(address).pathname

@@ -2,23 +2,30 @@
  * Checks a running Gatehouse server through the paths that require no login: whether it is running and ready, and the
  * state of its backends.
  */
-import { isFields, jsonFields } from '../../../../schemas/index.ts'
+import { isFields, jsonFields, listOf } from '../../../../schemas/index.ts'
 import { isFailure, mediaType, type ProbeReply } from '../../../toolkit/mcp-client/exchange.ts'
 import { type NetworkFailure, networkFailureText } from '../../../net/index.ts'
 import { makePeers, type PeerOptions, type Peers } from '../../../toolkit/mcp-client/peers.ts'
+import { codes } from '../report/codes.ts'
 import { failed, type Finding, ok, type CheckOutcome, skipped, warning } from '../report/finding.ts'
 import { makeClean } from '../report/text.ts'
 import { type Check, walk } from '../report/walk.ts'
 import { joinList } from '../remote/facts.ts'
+import { headersFor } from '../../../toolkit/targets/running.ts'
 import { quantity } from '../../../toolkit/terminal/plain-text.ts'
 
 interface GatewayFacts {
   readonly target: URL
   readonly peers: Peers
+  /** Token that the gateway requires from local programs. */
+  readonly token: string | undefined
 }
 
-function get({ peers, target }: GatewayFacts, path: string): Promise<ProbeReply | NetworkFailure> {
-  return peers.ask(new URL(path, target), { method: 'GET', headers: { accept: 'application/json' } })
+function get({ peers, target, token }: GatewayFacts, path: string): Promise<ProbeReply | NetworkFailure> {
+  return peers.ask(new URL(path, target), {
+    method: 'GET',
+    headers: { accept: 'application/json', ...headersFor({ token }) },
+  })
 }
 
 async function checkHealth(facts: GatewayFacts): Promise<CheckOutcome> {
@@ -46,13 +53,22 @@ async function checkBackends(facts: GatewayFacts): Promise<CheckOutcome> {
   const status = await statusOf(facts)
   const backends = status?.['backends']
   if (!Array.isArray(backends)) return skipped('the gateway has one target and is not a virtual server')
-  const states = backends
-    .filter(isFields)
-    .map(({ name, health }) => ({ name: String(name), health: String(health) }))
-  const bad = states.filter(({ health }) => health !== 'healthy' && health !== 'unknown')
-  if (bad.length === 0) return ok(quantity(states.length, 'backend'))
-  const seen = joinList(bad.map(({ name, health }) => `${name} is ${health}`))
-  return bad.length === states.length ? failed('gateway.backend', seen) : warning('gateway.backend', seen)
+  const { summary } = status ?? {}
+  if (typeof summary !== 'string') {
+    const slow = backends.filter(isFields).filter(({ health }) => health === 'degraded')
+    if (slow.length === 0) return ok(quantity(backends.length, 'backend'))
+    return warning('gateway.backend', joinList(slow.map(({ name }) => `${String(name)} is degraded`)))
+  }
+  const groups = listOf(status?.['down']).filter(isFields)
+  const lines = groups.map(
+    ({ backends: names, text }) => `${joinList(listOf(names).map(String))}: ${String(text)}`,
+  )
+  const fixes = groups.map(
+    ({ backends: names, fix }) => `${joinList(listOf(names).map(String))}: ${String(fix)}.`,
+  )
+  return failed('gateway.backend', `${summary}; ${lines.join('; ')}`, {
+    ...(fixes.length > 0 && { fix: fixes.join(' ') }),
+  })
 }
 
 async function checkProblems(facts: GatewayFacts): Promise<CheckOutcome> {
@@ -82,11 +98,35 @@ const checks: readonly Check<GatewayFacts>[] = rows.map(([id, needs, run]) => ({
   run,
 }))
 
-export async function examineGateway(options: PeerOptions): Promise<readonly Finding[]> {
+export async function examineGateway(
+  options: PeerOptions & { readonly token?: string | undefined },
+): Promise<readonly Finding[]> {
   const peers = await makePeers(options)
   try {
-    return await walk(checks, { facts: { target: options.target, peers }, clean: makeClean([]) })
+    return await walk(checks, {
+      facts: { target: options.target, peers, token: options.token },
+      clean: makeClean([]),
+    })
   } finally {
     await peers.close()
+  }
+}
+
+/** Returns the finding for a program on this machine that does not respond. */
+export function failedProgram(
+  name: string,
+  { text, fix }: { readonly text: string; readonly fix: string },
+): Finding {
+  const { expected } = codes['gateway.program']
+  return {
+    id: 'program',
+    hop: 'gateway',
+    object: name,
+    result: 'failed',
+    code: 'gateway.program',
+    observed: text,
+    expected,
+    fix: { text: fix },
+    ms: 0,
   }
 }

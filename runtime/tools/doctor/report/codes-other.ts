@@ -16,6 +16,10 @@ export const otherCodes = {
     expected: 'every backend is healthy',
     fix: 'Check the backends separately: run gatehouse doctor with each URL, or -f with the manifests; /api/backends/health reports when each state began.',
   },
+  'gateway.program': {
+    expected: 'the program runs and responds',
+    fix: 'Correct the problem that its output describes; gatehouse logs NAME prints the output.',
+  },
   'gateway.problem': {
     expected: 'no problems in /status',
     fix: 'Each problem names the affected backend or setting.',

@@ -1,13 +1,19 @@
 /** Classifies failed requests for a backend's health. */
 import { GatehouseError } from '../../../../schemas/index.ts'
-import { knownFailure } from '../../../net/index.ts'
+import { type Breaker, knownFailure, networkFailureText } from '../../../net/index.ts'
+import type { Cause } from '../../../observe/index.ts'
 import { findAnswer, type AnswerKind } from '../transport/backend-answer.ts'
 
 /** True if the error is a response from the backend. */
-export function isResponse(error: Error): boolean {
+function isResponse(error: Error): boolean {
+  return error instanceof GatehouseError && (error.code === 'BACKEND_PROTOCOL' || isRejection(error))
+}
+
+/** True if the backend rejected the credentials, or requires some. */
+export function isRejection(error: Error): boolean {
   return (
     error instanceof GatehouseError &&
-    (error.code === 'BACKEND_PROTOCOL' || error.code === 'BACKEND_AUTH_FAILED')
+    (error.code === 'BACKEND_AUTH_FAILED' || error.code === 'BACKEND_SIGN_IN_REQUIRED')
   )
 }
 
@@ -15,7 +21,7 @@ export function isResponse(error: Error): boolean {
  * True for failures that affect every request: no connection, an HTTP error from the server itself, or sessions that do
  * not last. A failure caused by one caller's credentials, request rate or arguments is not a backend failure.
  */
-export function isTransportFailure(error: Error | undefined): boolean {
+function isTransportFailure(error: Error | undefined): boolean {
   return (
     error instanceof GatehouseError &&
     (error.code === 'BACKEND_UNREACHABLE' ||
@@ -33,6 +39,7 @@ export const slowReason = 'slow'
 const categories: Readonly<Record<string, string>> = {
   BACKEND_AUTH_FAILED: 'authentication_failed',
   BACKEND_SESSION_LOST: sessionLost,
+  BACKEND_SIGN_IN_REQUIRED: 'sign_in_required',
   BACKEND_TIMEOUT: 'timeout',
   BACKEND_UNAVAILABLE: 'backend_unavailable',
   BACKEND_FAILED: 'backend_unavailable',
@@ -59,4 +66,35 @@ export function categoryOf(error: unknown): string {
     if (category !== undefined) return category
   }
   return (error instanceof GatehouseError && categories[error.code]) || 'health_check_failed'
+}
+
+/** Returns the cause of a failed check, with the HTTP status and the backend's own explanation. */
+export function causeOf(error: unknown): Cause {
+  const answer = findAnswer(error)
+  return {
+    category: categoryOf(error),
+    httpStatus: answer?.httpStatus,
+    detail: answer?.text ?? networkDetail(error),
+  }
+}
+
+/** Returns the network failure, unless its text contains an address. */
+function networkDetail(error: unknown): string | undefined {
+  const failure = knownFailure(error)
+  if (!failure || failure.failure === 'proxy' || failure.failure === 'address') return undefined
+  return networkFailureText(failure)
+}
+
+/** The backend's own text is not compared, because it can differ each time. */
+export function isSameCause(a: Cause | undefined, b: Cause): boolean {
+  return a?.category === b.category && a.exitCode === b.exitCode && a.httpStatus === b.httpStatus
+}
+
+/**
+ * Reports a request's outcome to the breaker. An outcome that says nothing about the backend only releases the breaker.
+ */
+export function reportToBreaker(breaker: Breaker, error: Error | undefined): void {
+  if (isTransportFailure(error)) breaker.failure()
+  else if (error === undefined || isResponse(error)) breaker.success()
+  else breaker.release()
 }

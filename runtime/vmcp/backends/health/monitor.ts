@@ -10,14 +10,16 @@
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { Breaker, type CircuitState } from '../../../net/index.ts'
-import type { Events } from '../../../observe/index.ts'
-import { findAnswer } from '../transport/backend-answer.ts'
+import type { Cause, Events } from '../../../observe/index.ts'
 import type { Clock } from '../../model/time/clock.ts'
+import { pauseBeforeCheck } from './check-pause.ts'
 import {
   categoryOf,
-  isResponse,
+  causeOf,
+  isRejection,
+  isSameCause,
   isTimeout,
-  isTransportFailure,
+  reportToBreaker,
   sessionLost,
   slowReason,
 } from './failure-kinds.ts'
@@ -25,10 +27,7 @@ import { unavailableError } from '../../model/unavailable.ts'
 
 export type HealthStatus = 'healthy' | 'degraded' | 'unhealthy' | 'unauthenticated' | 'unknown'
 
-export interface LastError {
-  readonly category: string
-  /** The backend's own explanation: short, without credentials. */
-  readonly detail?: string | undefined
+export interface LastError extends Cause {
   readonly at: number
 }
 
@@ -68,15 +67,22 @@ export interface MonitorOptions {
   readonly events: Events
   /** Called when a backend becomes available or unavailable. */
   readonly onChange: (name: string) => void
+  /**
+   * Returns the cause of a failure that the program that runs the backend knows, such as an exit code. It takes
+   * precedence over the error of a check, which is its consequence.
+   */
+  readonly localCause?: ((name: string) => Cause | undefined) | undefined
 }
 
 /** A backend whose check takes longer is degraded. */
 const slowMs = 5_000
-/** Pause after the first failed check of a backend that has never responded. It doubles up to the maximum. */
-const firstRetryMs = 500
-const maxRetryMs = 5_000
-/** Number of checks with shortened pauses. */
-const earlyChecks = 36
+
+interface Failure {
+  readonly error?: Error
+  readonly cause?: Cause
+  /** True when the cause differs from that of the previous failure. */
+  readonly isNews?: boolean
+}
 
 interface Watch {
   readonly subject: MonitoredBackend
@@ -164,7 +170,16 @@ export class HealthMonitor {
 
   health(name: string): BackendHealth {
     const watch = this.#watches.get(name)
-    return watch ? healthOf(watch) : unknownHealth
+    return watch ? this.#withLocalCause(name, healthOf(watch)) : unknownHealth
+  }
+
+  /** Returns the health with the current local cause, which can have changed since the last check. */
+  #withLocalCause(name: string, health: BackendHealth): BackendHealth {
+    if (health.status === 'healthy' || health.status === 'degraded') return health
+    const cause = this.#options.localCause?.(name)
+    if (!cause) return health
+    const at = health.lastError?.at ?? this.#options.clock.now()
+    return { ...health, lastErrorCategory: cause.category, lastError: { ...cause, at } }
   }
 
   /** False while no requests may be sent to the backend. */
@@ -217,7 +232,7 @@ export class HealthMonitor {
       watch.lastErrorCategory = sessionLost
       const { status } = watch
       if (this.#losesSessions(watch) && (status === 'healthy' || status === 'unknown'))
-        this.#setStatus(watch, 'degraded', error)
+        this.#setStatus(watch, 'degraded', { error })
     } else if (!error && watch.lostSessions > 0) {
       const recovered = this.#losesSessions(watch) && watch.status === 'degraded'
       watch.lostSessions = 0
@@ -299,34 +314,42 @@ export class HealthMonitor {
       watch.breaker?.release()
       return
     }
-    const refused = error instanceof GatehouseError && error.code === 'BACKEND_AUTH_FAILED'
+    const refused = isRejection(error)
     if (refused && watch.subject.toleratesRejection) {
       this.#recordSuccess(watch, 0)
       return
     }
     watch.failures++
-    watch.lastErrorCategory = categoryOf(error)
     // A check is not sent on behalf of a caller, so anyone who can read the status may see its explanation.
-    const detail = findAnswer(error)?.text
-    watch.lastError = { category: watch.lastErrorCategory, detail, at: this.#options.clock.now() }
-    if (watch.failures >= this.#options.settings.unhealthyThreshold)
-      this.#setStatus(watch, refused ? 'unauthenticated' : 'unhealthy', error, detail)
+    const cause = this.#options.localCause?.(watch.subject.name) ?? causeOf(error)
+    const isNews = !isSameCause(watch.lastError, cause)
+    watch.lastErrorCategory = cause.category
+    watch.lastError = { ...cause, at: this.#options.clock.now() }
+    // Only the user can sign in, so further checks would not help.
+    const isFinal = error instanceof GatehouseError && error.code === 'BACKEND_SIGN_IN_REQUIRED'
+    if (isFinal || watch.failures >= this.#options.settings.unhealthyThreshold)
+      this.#setStatus(watch, refused ? 'unauthenticated' : 'unhealthy', { error, cause, isNews })
     if (refused) watch.breaker?.release()
     else watch.breaker?.failure()
   }
 
-  #setStatus(watch: Watch, status: HealthStatus, error?: Error, detail?: string): void {
-    if (watch.status === status) return
+  /** Sets the status, and reports a changed status or a failure with a different cause. */
+  #setStatus(watch: Watch, status: HealthStatus, failure: Failure = {}): void {
     const before = watch.status
+    if (before === status && !failure.isNews) return
     watch.status = status
-    watch.lastTransitionAt = this.#options.clock.now()
+    if (before !== status) watch.lastTransitionAt = this.#options.clock.now()
+    const { category, exitCode, httpStatus, detail, fix } = failure.cause ?? {}
     this.#options.events.emit('backend_health', {
       backend: watch.subject.name,
       before,
       after: status,
-      reason: status === 'healthy' ? undefined : (watch.lastErrorCategory ?? slowReason),
+      reason: status === 'healthy' ? undefined : (category ?? watch.lastErrorCategory ?? slowReason),
       detail,
-      err: error,
+      exit_code: exitCode,
+      http_status: httpStatus,
+      fix,
+      err: failure.error,
     })
   }
 
@@ -364,23 +387,4 @@ function healthOf(watch: Watch): BackendHealth {
     lastErrorCategory: lastErrorCategory ?? lastError?.category,
     lastTransitionAt: Math.max(lastTransitionAt ?? 0, breaker.changedAt),
   }
-}
-
-/**
- * Returns the pause before the next check. A backend that has never responded is probably still starting, so the pauses
- * are short for about three minutes.
- */
-function pauseBeforeCheck({ hasResponded, checks }: Watch, intervalMs: number): number {
-  return hasResponded || checks > earlyChecks
-    ? intervalMs
-    : Math.min(intervalMs, maxRetryMs, firstRetryMs * 2 ** Math.max(0, checks - 1))
-}
-
-/**
- * Reports a request's outcome to the breaker. An outcome that says nothing about the backend only releases the breaker.
- */
-function reportToBreaker(breaker: Breaker, error: Error | undefined): void {
-  if (isTransportFailure(error)) breaker.failure()
-  else if (error === undefined || isResponse(error)) breaker.success()
-  else breaker.release()
 }

@@ -22,11 +22,19 @@ export class BackendAnswer extends ModuleError {
   readonly kind: AnswerKind
   /** The explanation; undefined if the backend gave none or if it must not be shown. */
   readonly text: string | undefined
+  /** Status of the HTTP response; undefined for a JSON-RPC error. */
+  readonly httpStatus: number | undefined
 
-  constructor(what: string, kind: AnswerKind, text: string | undefined, cause?: unknown) {
+  constructor(
+    what: string,
+    kind: AnswerKind,
+    text: string | undefined,
+    { httpStatus, cause }: { readonly httpStatus?: number; readonly cause?: unknown } = {},
+  ) {
     super(text === undefined ? what : `${what}: ${text}`, { cause })
     this.kind = kind
     this.text = text
+    this.httpStatus = httpStatus
   }
 }
 
@@ -142,7 +150,7 @@ export function explainResponse(
     `HTTP ${status}`,
     answerKindOf(status, text, isPage),
     request.isQuoted ? text : undefined,
-    cause,
+    { httpStatus: status, cause },
   )
 }
 

@@ -155,7 +155,7 @@ export async function sendToBackend(
   sender: Sender,
   request: AuthorizedRequest,
 ): Promise<BackendResponse> {
-  const { credentials, dispatcher, sentHeaders } = target
+  const { credentials, dispatcher, login, sentHeaders } = target
   const url = request.url ?? target.url
   const { rpcMethod } = request
   const repeatable = rpcMethod !== undefined && repeatableMethods.has(rpcMethod)
@@ -170,11 +170,19 @@ export async function sendToBackend(
       ...request.headers,
     }
     const outgoing = { ...request, url, headers, repeatable, limit, onMislabelled }
-    const pending = credentials?.apply(outgoing, sender.caller, signalOf(request.signal))
+    const pending =
+      credentials?.apply(outgoing, sender.caller, signalOf(request.signal)) ?? login?.apply(outgoing)
     if (pending) await pending
     sentHeaders?.push(outgoing.headers)
     if (sentHeaders && sentHeaders.length > rememberedRequests) sentHeaders.shift()
     const response = await exchangeWithBackend(dispatcher, outgoing)
-    if (response.status !== 401 || attempt > 0 || !credentials?.refused(outgoing)) return response
+    const { status } = response
+    if (login && (status === 401 || status === 403)) {
+      const isHandled = await login.rejected(outgoing, status, response.headers['www-authenticate'])
+      if (!isHandled || attempt >= maxLoginAttempts) return response
+    } else if (status !== 401 || attempt > 0 || !credentials?.refused(outgoing)) return response
   }
 }
+
+/** Number of retries after a rejected token: with a renewed token, and with the token from another process's login. */
+const maxLoginAttempts = 2

@@ -2,7 +2,7 @@
 import type { VmcpConfig } from '../../../config/index.ts'
 import type { Caller, Dispatcher } from '../../../net/index.ts'
 import type { Deviation } from '../../../observe/index.ts'
-import type { CredentialStrategy } from '../../../outgoing/index.ts'
+import type { CredentialStrategy, OnDemandLogin } from '../../../outgoing/index.ts'
 import type { SentHeaders } from './backend-answer.ts'
 
 /** The outgoing strategy that adds credentials to requests. */
@@ -22,6 +22,8 @@ export interface ChannelTarget {
   readonly dispatcher: Dispatcher
   /** Undefined if the backend requires no credentials. */
   readonly credentials: Credentials | undefined
+  /** The user's login. Undefined if the configuration contains credentials, or if the server is not the user's own. */
+  readonly login?: Pick<OnDemandLogin, 'apply' | 'rejected' | 'signInError'> | undefined
   /** Headers from the configuration. */
   readonly headers: Readonly<Record<string, string>>
   /** Limits for each request, from the configuration. */

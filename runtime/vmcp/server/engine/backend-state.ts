@@ -25,6 +25,8 @@ export interface BackendState {
   readonly lists: ListsState
   /** Comparison of its items with the approved ones. Undefined while pinning is disabled. */
   readonly pins?: PinReport | undefined
+  /** The address where the user must sign in, without the key. Undefined if no sign-in is required. */
+  readonly signInAt?: string | undefined
   /** The reasons why the backend is not served, as `field: rule` lines. Undefined if it is served. */
   readonly excluded: readonly string[] | undefined
 }

@@ -14,6 +14,8 @@ export interface EngineOptions {
   readonly upstreamTokens: UpstreamTokens | undefined
   /** Settings of the embedded authorization server. Undefined if none is configured. */
   readonly authServer: AuthServerFacts | undefined
+  /** Returns this server's address. */
+  readonly origin: () => string
   /** Raw JSON of Gatehouse's `Implementation`, as backends see it. */
   readonly info: string
   readonly clock: Clock

@@ -4,6 +4,7 @@
  */
 import { GatehouseError, reservedTools, type RuntimeBackend, byText } from '../../../../schemas/index.ts'
 import type { ExcludedBackend, VmcpConfig } from '../../../config/index.ts'
+import type { Cause } from '../../../observe/index.ts'
 import type { Backend } from '../../backends/backend.ts'
 import type { ConnectionScope, SessionListener } from '../../backends/session-era/connections.ts'
 import type { BackendState } from './backend-state.ts'
@@ -18,6 +19,8 @@ import { type CallParts, Core } from '../../call/core.ts'
 import { type BackendConfiguration, configureBackend } from '../../backends/backend-settings.ts'
 import { Fleet } from './fleet.ts'
 import { BundleExpiry } from './certificates.ts'
+import { localCauses } from '../../backends/health/local-causes.ts'
+import { makeSignIns, type SignIns } from '../../backends/sign-ins.ts'
 import { HealthMonitor } from '../../backends/health/monitor.ts'
 import { healthSettings } from '../../backends/health/settings.ts'
 import type { EngineOptions } from './engine-options.ts'
@@ -39,6 +42,8 @@ const everyClient: ConnectionScope = { kind: 'pool', key: '' }
 export class VmcpEngine {
   readonly core: Core
   readonly outgoing: BackendStrategies
+  /** The user's logins. Undefined unless the server runs on the user's own machine. */
+  readonly signIns: SignIns | undefined
   readonly #options: EngineOptions
   readonly #evaluator: Evaluator
   readonly #fleet: Fleet
@@ -53,6 +58,7 @@ export class VmcpEngine {
   readonly #updates: ResourceUpdates
   readonly #links = new ResourceLinks()
   readonly #leftOut: LeftOutBackends
+  readonly #localCause: ((name: string) => Cause | undefined) | undefined
   monitor: HealthMonitor
   #config: VmcpConfig
   /** Backends that are already invalid in the file. */
@@ -63,6 +69,7 @@ export class VmcpEngine {
     const { env, upstreamTokens, log } = options
     this.#options = options
     this.#config = config
+    this.#localCause = localCauses(env)
     this.#conflicts = new Conflicts(options.events)
     this.#unmatched = new UnmatchedTools({ events: options.events, members: () => this.#fleet.members })
     this.#pins = new Pins({
@@ -80,6 +87,11 @@ export class VmcpEngine {
     this.outgoing = makeOutgoingAuth(env, upstreamTokens, log, (strategy, err) => {
       if (err === undefined) options.events.emit('token_obtained', { strategy })
       else options.events.emit('token_failed', { strategy, reason: reasonOf(err), err })
+    })
+    this.signIns = makeSignIns({
+      ...options,
+      now: options.clock.now,
+      onChange: (backend) => void this.#signInChanged(backend),
     })
     this.#leftOut = new LeftOutBackends({
       ...options,
@@ -120,6 +132,7 @@ export class VmcpEngine {
         health: this.monitor.health(settings.name),
         lists: listings.state,
         pins: this.#pins.report(settings.name),
+        signInAt: this.signIns?.waitingAt(settings.name),
         excluded: undefined,
       }),
     )
@@ -238,6 +251,7 @@ export class VmcpEngine {
       settings: healthSettings(config),
       clock,
       events,
+      localCause: this.#localCause,
       onChange: (name) => {
         this.core.parts.views.invalidate()
         this.#fleet.members.get(name)?.listings.expire()
@@ -264,6 +278,7 @@ export class VmcpEngine {
     this.#unmatched.replace(config)
     this.#listGuardrails.replace(config)
     for (const name of removed) this.monitor.remove(name)
+    this.signIns?.retain(new Set(this.#fleet.members.keys()))
     this.#updates.forget(removed)
     this.#links.forgetBackends(removed)
     if (JSON.stringify(healthSettings(config)) === JSON.stringify(healthSettings(this.#config))) {
@@ -296,7 +311,17 @@ export class VmcpEngine {
       outgoing: this.outgoing,
       authServer: this.#options.authServer,
       log: this.#options.log,
+      signIns: this.signIns,
     })
+  }
+
+  /** Updates a backend's state and lists after the user's login has started, ended or changed. */
+  async #signInChanged(name: string): Promise<void> {
+    await this.monitor.check(name)
+    this.core.parts.views.invalidate()
+    this.#fleet.members.get(name)?.listings.expire()
+    this.#notifier.notify()
+    this.#options.onChange()
   }
 
   #startChecks(name: string): void {
@@ -355,7 +380,7 @@ export class VmcpEngine {
   async close(): Promise<void> {
     this.stop()
     await this.#fleet.close()
-    await this.outgoing.close()
+    await Promise.all([this.outgoing.close(), this.signIns?.close()])
     await this.#evaluator.close()
   }
 }

@@ -123,7 +123,7 @@ export class Fleet {
   }
 
   #settings(backend: RuntimeBackend, ready: DeclaredBackend, config: VmcpConfig): BackendSettings {
-    const { url, tls, headers, auth, timeoutMs } = ready
+    const { url, tls, headers, auth, login, timeoutMs } = ready
     const passthrough = config.passthroughHeaders ?? []
     const { failureHandling: _, logLevel: __, timeouts: ___, ...limits } = config.operational
     const pins = pinRules(config, backend.name)
@@ -136,6 +136,7 @@ export class Fleet {
         url,
         dispatcher: this.#dispatcher(ready, backend),
         credentials: auth.type === 'unauthenticated' ? undefined : auth.credentials,
+        login,
         headers,
         limits,
         sentHeaders: [],

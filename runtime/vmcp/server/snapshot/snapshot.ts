@@ -4,7 +4,7 @@
  */
 import { prefixedName, reservedTools } from '../../../../schemas/index.ts'
 import type { VmcpConfig } from '../../../config/index.ts'
-import { failureText, withDetail } from '../../../observe/index.ts'
+import { causeText } from '../../../observe/index.ts'
 import { type Action, hintsIn, externalPoint, methodOf, type Origin } from '../../../policy/index.ts'
 import type { BackendState } from '../engine/backend-state.ts'
 import { Catalog } from '../../catalog/catalog.ts'
@@ -45,10 +45,7 @@ export function snapshotOf({ config, catalog, states, listed, offline = false, u
       health: health.status,
       since:
         health.lastTransitionAt === undefined ? undefined : new Date(health.lastTransitionAt).toISOString(),
-      error:
-        health.status === 'healthy' || !health.lastError
-          ? undefined
-          : withDetail(failureText(health.lastError.category), health.lastError.detail),
+      error: health.status === 'healthy' || !health.lastError ? undefined : causeText(health.lastError),
       circuit: health.circuit?.state,
       authType,
       excluded,

@@ -43,6 +43,8 @@ export interface ServerView {
   readonly server: string
   /** Returns all backends, including excluded ones, sorted by name. */
   backends(): readonly BackendState[]
+  /** Returns the address where the user must sign in to a backend, with the key. Undefined if no sign-in is required. */
+  signInUrl(backend: string): string | undefined
   /** Returns the open problems, oldest first. */
   problems(): readonly OpenProblem[]
   /** Returns failures of individual calls in the last hour, latest first. */
@@ -98,7 +100,7 @@ export interface ViewParts {
   readonly accountsUrl: string | undefined
   readonly perform: Perform
   readonly audit: AuditTrail
-  readonly engine: Pick<VmcpEngine, 'core' | 'states' | 'pins' | 'recheck' | 'endSession'>
+  readonly engine: Pick<VmcpEngine, 'core' | 'states' | 'pins' | 'recheck' | 'endSession' | 'signIns'>
   readonly config: () => VmcpConfig
   readonly events: Pick<Events, 'problems' | 'recent'>
   readonly quotas: () => readonly QuotaUsage[]
@@ -109,6 +111,10 @@ export function makeServerView(parts: ViewParts): ServerView {
   return {
     server: config().name,
     backends: () => engine.states(),
+    signInUrl(backend) {
+      const address = engine.signIns?.waitingAt(backend)
+      return address && engine.signIns?.withKey(address)
+    },
     problems: () => events.problems(),
     recent: () => events.recent(),
     sessionCount: () => sessions.size,

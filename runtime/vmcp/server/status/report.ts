@@ -12,13 +12,7 @@ import { excludedPrefix, fieldsOf } from '../../../../schemas/index.ts'
 import { vmcpEnvironment } from '../../../config/index.ts'
 import { type ClusterApi, clusterApi, corePath, mergeInto } from '../../../kube/index.ts'
 import type { Log } from '../../../net/index.ts'
-import {
-  type Events,
-  failureText,
-  type OpenProblem,
-  visibleText,
-  withDetail,
-} from '../../../observe/index.ts'
+import { type Cause, causeText, type Events, type OpenProblem, visibleText } from '../../../observe/index.ts'
 import type { Clock } from '../../model/time/clock.ts'
 import type { BackendState } from '../engine/backend-state.ts'
 import type { PinReport } from '../../catalog/pinning/report.ts'
@@ -245,11 +239,16 @@ function statusOf({ status, circuit }: BackendHealth): string {
   return status === 'unhealthy' ? 'unavailable' : status
 }
 
+/** Returns the cause of the current failure. The last error can be older and have a different category. */
+function causeOf({ lastErrorCategory: category, lastError }: BackendHealth): Cause | undefined {
+  if (category === undefined) return undefined
+  return lastError?.category === category ? lastError : { category }
+}
+
 function messageOf(health: BackendHealth): string {
-  const { status, consecutiveFailures, lastErrorCategory, lastError, circuit } = health
-  const detail = lastError?.category === lastErrorCategory ? lastError?.detail : undefined
-  const failure =
-    lastErrorCategory === undefined ? undefined : withDetail(failureText(lastErrorCategory), detail)
+  const { status, consecutiveFailures, circuit } = health
+  const cause = causeOf(health)
+  const failure = cause && causeText(cause)
   const text =
     failure === undefined
       ? status === 'healthy'

@@ -77,7 +77,7 @@ function healthReport(parts: VmcpRouteParts): unknown {
   }
 }
 
-function describe({ health, lists }: BackendState): Record<string, unknown> {
+function describe({ health, lists, signInAt }: BackendState): Record<string, unknown> {
   return {
     status: health.status,
     consecutive_failures: health.consecutiveFailures,
@@ -88,6 +88,7 @@ function describe({ health, lists }: BackendState): Record<string, unknown> {
     circuit_last_changed:
       health.circuit && health.circuit.changedAt > 0 ? time(health.circuit.changedAt) : undefined,
     lists_stale_since: time(lists.staleSince),
+    sign_in_url: signInAt,
     items_repaired: lists.repaired,
     items_left_out: lists.leftOut,
   }

@@ -7,10 +7,14 @@
 import { byText } from '../../../../schemas/index.ts'
 import type { VmcpConfig } from '../../../config/index.ts'
 import {
+  type BackendSummary,
+  causeFix,
+  causeTitle,
   type Events,
-  failureText,
+  observedBackend,
   type OpenProblem,
   type RecentFailure,
+  summarizeBackends,
   visibleText,
 } from '../../../observe/index.ts'
 import type { BackendState } from '../engine/backend-state.ts'
@@ -26,6 +30,10 @@ export interface StatusReport {
   /** True if requests succeed: a backend is up and, with `partialFailureMode: fail`, none is unavailable. */
   readonly healthy: boolean
   readonly sessions: number
+  /** Number of backends that are down, by cause. Absent if none is down. */
+  readonly summary?: string
+  /** Backends that are down, grouped by cause, the largest group first. Absent if none is down. */
+  readonly down?: BackendSummary['groups']
   readonly backends: readonly BackendStatus[]
   /**
    * Excluded backends and their problems, unknown names in settings, stale lists, naming problems in the catalogs in
@@ -76,6 +84,12 @@ export interface BackendStatus {
     readonly message: string
     /** The backend's own explanation; absent if it gave none. */
     readonly detail?: string
+    /** Exit code of the backend's program; absent if it did not exit. */
+    readonly exit_code?: number
+    /** Status of the backend's HTTP response; absent if there was none. */
+    readonly http_status?: number
+    /** The next step. */
+    readonly fix: string
     readonly at: string
   }
   /** Absent if the circuit breaker is disabled. */
@@ -86,6 +100,8 @@ export interface BackendStatus {
   readonly calls_failed: number
   /** Latency over the last five to ten minutes. Absent if there were no calls. */
   readonly latency_ms?: { readonly p50: number; readonly p95: number }
+  /** The address where the user must sign in. Absent if no sign-in is required. */
+  readonly sign_in_url?: string
   /** Comparison of its items with the approved ones. Absent while pinning is disabled. */
   readonly pinning?: PinningStatus
 }
@@ -123,17 +139,18 @@ export interface StatusReportParts {
 export function statusReport(options: StatusReportParts): StatusReport {
   const open = options.events.problems()
   const backends = options.backends.map(
-    ({ name, health, transport, authType, revision, era, calls, pins }): BackendStatus => ({
+    ({ name, health, transport, authType, revision, era, calls, pins, signInAt }): BackendStatus => ({
       name,
       health: health.status,
       transport,
       auth_type: authType,
       ...(revision === undefined ? {} : { mcp_revision: revision }),
-      ...healthStatus(health),
+      ...healthStatus(name, health),
       era,
       calls: calls.calls,
       calls_failed: calls.failed,
       ...(calls.latencyMs ? { latency_ms: calls.latencyMs } : {}),
+      ...(signInAt === undefined ? {} : { sign_in_url: signInAt }),
       ...pinningStatus(pins),
     }),
   )
@@ -150,12 +167,18 @@ export function statusReport(options: StatusReportParts): StatusReport {
     version: options.version,
     healthy: isHealthy(options),
     sessions: options.sessions,
+    ...downStatus(options.backends),
     backends,
     problems: [...problems].sort().slice(0, 200),
     ...aliasStatus(options.catalogs),
     problem_details: open.slice(0, 200).map(problemStatus),
     recent_failures: options.events.recent().map(failureStatus),
   }
+}
+
+function downStatus(backends: readonly BackendState[]): Pick<StatusReport, 'summary' | 'down'> {
+  const { text, groups } = summarizeBackends(backends.map(observedBackend))
+  return text === undefined ? {} : { summary: text, down: groups }
 }
 
 function isHealthy({ backends, config }: StatusReportParts): boolean {
@@ -219,7 +242,7 @@ function pinningStatus(report: PinReport | undefined): Pick<BackendStatus, 'pinn
   return { pinning: { lock, ...counts, drift: named } }
 }
 
-function healthStatus(health: BackendState['health']) {
+function healthStatus(name: string, health: BackendState['health']) {
   const { lastTransitionAt, consecutiveFailures, lastError, circuit } = health
   return {
     ...(lastTransitionAt === undefined ? {} : { since: time(lastTransitionAt) }),
@@ -228,8 +251,11 @@ function healthStatus(health: BackendState['health']) {
       ? {
           last_error: {
             category: lastError.category,
-            message: failureText(lastError.category),
+            message: causeTitle(lastError),
             ...(lastError.detail === undefined ? {} : { detail: lastError.detail }),
+            ...(lastError.exitCode === undefined ? {} : { exit_code: lastError.exitCode }),
+            ...(lastError.httpStatus === undefined ? {} : { http_status: lastError.httpStatus }),
+            fix: causeFix(lastError, name),
             at: time(lastError.at),
           },
         }

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { lstatSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { withFileLock } from '../../../../runtime/proxy/login/file-lock.ts'
+import { withFileLock } from '../../../../runtime/outgoing/login/file-lock.ts'
 import { type KeptLogins, startKeptLogins } from '../../../helpers/proxy/kept-login.ts'
 
 const lifeSec = 60

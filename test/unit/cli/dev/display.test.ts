@@ -2,6 +2,7 @@
 import t from 'tap'
 import type { LocalObject } from '../../../../runtime/toolkit/manifests/objects.ts'
 import { Display } from '../../../../runtime/toolkit/local/screen/display.ts'
+import { resourceRows } from '../../../../runtime/toolkit/local/screen/resources.ts'
 import type { Screen } from '../../../../runtime/toolkit/local/screen/screen.ts'
 import type { WorkloadView } from '../../../../runtime/toolkit/local/session.ts'
 
@@ -55,4 +56,18 @@ t.test('display: what cannot be drawn is reported, and the next change is drawn'
   redraw('ready')
   await display.settled()
   t.strictSame(states, ['ready'])
+})
+
+t.test('resources: upstreams that identify their users are not a failure', async (t) => {
+  const conditions = [
+    { type: 'IdentitySynthesized', status: 'False', reason: 'AllUpstreamsHaveUserInfo', message: 'x' },
+  ]
+  const config: LocalObject = {
+    ...server,
+    kind: 'MCPExternalAuthConfig',
+    status: { conditions, referenceCount: 0 },
+  }
+  t.match(resourceRows({ objects: [config], workloads: [], addresses: [] }), [{ state: 'unused' }])
+  const broken = { ...config, status: { conditions: [{ ...conditions[0], type: 'Valid' }] } }
+  t.match(resourceRows({ objects: [broken], workloads: [], addresses: [] }), [{ state: 'failed' }])
 })

@@ -36,7 +36,9 @@ t.test('dev: the local command takes variables of the container, from Secrets as
     runtimeImage: 'runtime',
     self: ['gatehouse'],
     baseEnv: {},
+    causesFile: '/nowhere/causes.json',
     consoleToken: 'launch',
+    signInKey: 'sign-in',
     manifests: [],
   })
   if (typeof plan === 'string') return t.fail(plan)

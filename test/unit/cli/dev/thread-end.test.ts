@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { PackageFetcher } from '../../../../runtime/toolkit/local/processes/packages.ts'
 import { ProcessRunner } from '../../../../runtime/toolkit/local/processes/runner.ts'
 import { startThread } from '../../../../runtime/toolkit/local/processes/thread.ts'
 import { freePort } from '../../../helpers/gatehouse.ts'
@@ -49,10 +50,12 @@ await t.test('thread: one that fails is started again on its port, and the reaso
       stdio: false,
       bridgeMode: 'streamable-http',
       consoleUrl: undefined,
+      secrets: [],
       fingerprint: '',
     },
     60_000,
     {
+      packages: new PackageFetcher(() => undefined),
       onLine: () => undefined,
       onChange() {
         const { phase, why, lines } = runner.state
@@ -66,7 +69,7 @@ await t.test('thread: one that fails is started again on its port, and the reaso
   await done.promise
   t.strictSame(
     seen.filter((line) => line.startsWith('failed')),
-    ['failed: failed: not yet here'],
+    ['failed: The program exited: failed: not yet: here here'],
   )
-  t.match(runner.state, { phase: 'ready', restarts: 1, lastEnd: 'failed: not yet' })
+  t.match(runner.state, { phase: 'ready', restarts: 1, lastEnd: 'The program exited: failed: not yet: here' })
 })

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import t from 'tap'
 import { type ProcessPlan } from '../../../../runtime/toolkit/local/plan.ts'
+import { PackageFetcher } from '../../../../runtime/toolkit/local/processes/packages.ts'
 import { ProcessRunner } from '../../../../runtime/toolkit/local/processes/runner.ts'
 import { freePort } from '../../../helpers/gatehouse.ts'
 
@@ -23,12 +24,17 @@ for (const stdio of [true, false]) {
         stdio,
         bridgeMode: 'streamable-http',
         consoleUrl: undefined,
+        secrets: [],
         fingerprint: '',
       }
       const changed = Promise.withResolvers<void>()
-      const runner = new ProcessRunner(plan, 1000, { onChange: changed.resolve, onLine: () => undefined })
+      const runner = new ProcessRunner(plan, 1000, {
+        packages: new PackageFetcher(() => undefined),
+        onChange: changed.resolve,
+        onLine: () => undefined,
+      })
       await changed.promise
-      t.match(runner.state, { phase: 'failed', why })
+      t.match(runner.state, { phase: 'failed', cause: { category: 'program_not_started', detail: why } })
       await runner.stop()
       const server = createServer().listen(port, '127.0.0.1')
       await once(server, 'listening')

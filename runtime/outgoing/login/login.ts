@@ -1,32 +1,31 @@
 /**
- * The proxy's own login to its target, over its whole lifetime. Detects that a login is needed, signs in, and renews
- * the token before it expires or when the target rejects it. Requests more scopes when the target asks for them, and
- * persists the login for the next start.
+ * A user's login at a target, over its whole lifetime. Detects that a login is needed, signs in, and renews the token
+ * before it expires or when the target rejects it. Requests more scopes when the target asks for them, and persists the
+ * login for the next start.
  *
  * Only one renewal or login runs at a time, and all callers wait for it. When a renewal fails temporarily, the token
  * stays in use until it expires. A rejected renewal ends the login, and the refresh token is not used again. Several
  * processes may share one persisted login: they renew it one at a time, and each adopts the renewals made by the other
- * processes. Interactive logins after the first are limited, so that a broken target cannot open browser windows
- * repeatedly.
+ * processes. Logins after the first are limited, so that a broken target cannot open browser windows repeatedly. With
+ * `onDemand`, no login starts until the user asks for it.
  * Source: docs/reference/specification/proxy-command.md#outgoing, "Outgoing"; MCP 2025-11-25 authorization ("Scope
  * Challenge Handling").
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import type { TargetAddress } from '../../config/index.ts'
-import type { Dispatcher } from '../../net/index.ts'
-import {
-  type Challenge,
-  hintedClient,
-  endsRefreshToken,
-  hintFor,
-  type OAuthClient,
-  OAuthClientError,
-  tokenRefusal,
-} from '../../oauth/index.ts'
-import type { ProxyLogin } from '../model/credential.ts'
+import { type Challenge, endsRefreshToken, OAuthClientError, tokenRefusal } from '../../oauth/index.ts'
+import type { OwnLogin } from './token-source.ts'
+import { aheadMs, BackgroundRenewal } from './background-renewal.ts'
 import { detect } from './detect.ts'
 import { ExclusiveWork } from './file-lock.ts'
-import { locate, scopesOf } from './locate.ts'
+import { scopesOf } from './locate.ts'
+import {
+  type LoginParts,
+  loginPauses,
+  type OnDemand,
+  signInRequired,
+  type WantedLogin,
+} from './login-parts.ts'
+import { signInFor } from './new-login.ts'
 import {
   isDue,
   isKeptLogin,
@@ -34,32 +33,20 @@ import {
   laterState,
   type KeptLogin,
   marginMs,
+  findKeptLogin,
   persistedName,
+  persistedNames,
   unavailable,
   uriOf,
-  waitAfterFailure,
 } from './kept-login.ts'
-import { renewedClient } from './registration.ts'
-import { renewTokens, signIn, type SignInParts } from './sign-in.ts'
+import { configuredClient, renewedClient } from './registration.ts'
+import { renewTokens } from './sign-in.ts'
 import { StepUps } from './step-ups.ts'
 
-export interface LoginParts extends SignInParts {
-  readonly target: TargetAddress
-  readonly dispatcher: Dispatcher
-}
-
-/** A background renewal starts this long before the token expires. */
-const aheadMs = 60_000
-const freshMs = 30_000
-/** Pause before the next request to the authorization server after a rejection that a retry would not change. */
-const refusalPauseMs = 10_000
-const minBetweenLoginsMs = 60_000
-const longestTimerMs = 86_400_000
-
-export class TargetLogin implements ProxyLogin {
+export class TargetLogin implements OwnLogin {
   readonly #parts: LoginParts
-  /** Name of the persisted login. */
-  readonly #name: string
+  /** Name of the persisted login, until it is found under another one. */
+  #name: string
   #session: KeptLogin | undefined
   /** The target requires no authentication. */
   #open = false
@@ -71,8 +58,10 @@ export class TargetLogin implements ProxyLogin {
   /** Set when a renewal was rejected even though the login may still be valid. */
   #refusal: { readonly error: GatehouseError; readonly untilMs: number } | undefined
   readonly #flights = new ExclusiveWork<'login' | 'renew' | 'step-up'>()
-  #timer: NodeJS.Timeout | undefined
+  readonly #background: BackgroundRenewal
   readonly #stepUps: StepUps
+  /** The login that waits for the user. */
+  #wanted: WantedLogin | undefined
   #renewedAt = Number.NEGATIVE_INFINITY
   /** Time of the last login that was started because the target rejected the previous one. */
   #againAt = Number.NEGATIVE_INFINITY
@@ -81,6 +70,7 @@ export class TargetLogin implements ProxyLogin {
     this.#parts = parts
     this.#name = persistedName(parts.target, parts.settings)
     this.#stepUps = new StepUps(parts.now)
+    this.#background = new BackgroundRenewal(parts.settings.pace, parts.now)
   }
 
   /** Reloads a persisted login, or detects the target's requirements and signs in. */
@@ -89,39 +79,63 @@ export class TargetLogin implements ProxyLogin {
   }
 
   async #start(): Promise<void> {
-    const { settings, target, dispatcher, fetch, log } = this.#parts
-    const persisted = this.#parts.persisted.read(this.#name)
-    if (isKeptLogin(persisted) && (await this.#reload(persisted))) return
+    const { settings, target, dispatcher, fetch, log, onDemand } = this.#parts
+    const persisted = this.#findKept()
+    if (onDemand || !dispatcher) {
+      // A request renews the login if necessary.
+      if (persisted) this.#take(persisted)
+      else this.#open = true
+      return
+    }
+    if (persisted && (await this.#reload(persisted))) return
     const typed = settings.issuer !== undefined || settings.authorizeUrl !== undefined
     if (settings.required && typed)
-      return this.#signInOnce(`${target.origin}${target.path ?? '/mcp'}`, undefined)
+      return this.#signInOnce({ url: `${target.origin}${target.path ?? '/mcp'}`, challenge: undefined })
     const found = await detect(target, dispatcher, fetch)
-    if (found.kind === 'protected' || settings.required) return this.#signInOnce(found.url, found.challenge)
+    if (found.kind === 'protected' || settings.required) return this.#signInOnce(found)
     if (found.kind === 'unknown')
       log.warn('the target does not respond; cannot detect yet whether it requires authentication')
     else log.info('the target requires no authentication')
     this.#open = true
   }
 
+  #findKept(): KeptLogin | undefined {
+    const { persisted, target, settings } = this.#parts
+    const found = findKeptLogin(persisted, persistedNames(target, settings))
+    if (found) this.#name = found.name
+    return found?.login
+  }
+
   /** Signs in, or adopts the login from another process that is signing in. */
-  #signInOnce(url: string, challenge: Challenge | undefined): Promise<void> {
+  #signInOnce(wanted: WantedLogin): Promise<void> {
     const { persisted, signal, settings, notify } = this.#parts
     const name = this.#name
     const before = persisted.read(name)
     const onWait = (): void => notify('Another process is signing in to this server. Waiting for its login')
     const signIn = async (): Promise<void> => {
       const later = laterState(persisted.read(name), isKeptLogin(before) ? before : undefined)
-      return later ? this.#take(later) : this.#signIn(url, challenge)
+      return later ? this.#take(later) : this.#signIn(wanted)
     }
     const longestMs = settings.timeoutMs + aheadMs
     return persisted.exclusively(`${name} sign-in`, signal, signIn, { longestMs, onWait })
   }
 
-  /** Returns the configured client, whose secret may have changed since the login was persisted. */
-  #configuredClient(): OAuthClient | undefined {
-    const { clientId, clientSecret, provider } = this.#parts.settings
-    if (clientId === undefined) return undefined
-    return hintedClient(hintFor(provider), { clientId, clientSecret: clientSecret?.reveal() })
+  /** True while the user must sign in, for everything or for requests that need more scopes. */
+  get isWaiting(): boolean {
+    return this.#wanted !== undefined
+  }
+
+  /** Performs the login that waits for the user. Rejects if it fails; it then continues to wait. */
+  async signIn(): Promise<void> {
+    if (this.#wanted) await this.#signInOnce(this.#wanted)
+  }
+
+  /** Throws BACKEND_SIGN_IN_REQUIRED. */
+  #waitForUser(wanted: WantedLogin, { address, onChange }: OnDemand): never {
+    const isNew = this.#wanted === undefined
+    this.#wanted = wanted
+    if (isNew) onChange()
+    throw signInRequired(address())
   }
 
   async #reload(persisted: KeptLogin): Promise<boolean> {
@@ -142,10 +156,18 @@ export class TargetLogin implements ProxyLogin {
 
   /** Adopts a persisted login. */
   #take(persisted: KeptLogin): void {
-    this.#session = { ...persisted, client: this.#configuredClient() ?? persisted.client }
+    this.#session = { ...persisted, client: configuredClient(this.#parts.settings) ?? persisted.client }
     this.#lost = undefined
     this.#failure = undefined
+    this.#open = false
     this.#schedule()
+    this.#stopWaiting()
+  }
+
+  #stopWaiting(): void {
+    if (!this.#wanted) return
+    this.#wanted = undefined
+    this.#parts.onDemand?.onChange()
   }
 
   /**
@@ -208,7 +230,8 @@ export class TargetLogin implements ProxyLogin {
     if (session && usedToken !== undefined && session.tokens.accessToken !== usedToken) return
     if (status === 403) return this.#flights.once('step-up', () => this.#stepUp(challenge, url))
     if (!session && !this.#open && this.#failure) throw this.#failure
-    if (session?.tokens.refreshToken !== undefined && !this.#isFresh())
+    const isFresh = this.#parts.now() - this.#renewedAt < loginPauses.freshMs
+    if (session?.tokens.refreshToken !== undefined && !isFresh)
       return this.#renewOnce(session, { isRefused: true })
     return this.#flights.once('login', () => this.#signInAgain(url, challenge))
   }
@@ -218,17 +241,10 @@ export class TargetLogin implements ProxyLogin {
   }
 
   close(): void {
-    clearTimeout(this.#timer)
+    this.#background.stop()
   }
 
-  /** True when the rejected token was just renewed, so that another renewal would not help. */
-  #isFresh(): boolean {
-    return this.#parts.now() - this.#renewedAt < freshMs
-  }
-
-  /**
-   * `isRefused` is true if the target rejected the access token, which is then unusable even though it has not expired.
-   */
+  /** `isRefused` is true if the target rejected the access token, which is unusable even though it has not expired. */
   #renewOnce(session: KeptLogin, options: { readonly isRefused: boolean }): Promise<void> {
     return this.#flights.once('renew', () => this.#renew(session, options))
   }
@@ -248,8 +264,9 @@ export class TargetLogin implements ProxyLogin {
   }
 
   /** Adopts the login if another process has since renewed it. Returns true if so. */
-  #takeNewer(session: KeptLogin): boolean {
-    const later = laterState(this.#parts.persisted.read(this.#name), session)
+  #takeNewer(session: KeptLogin | undefined): boolean {
+    const found = this.#session ? this.#parts.persisted.read(this.#name) : this.#findKept()
+    const later = laterState(found, session)
     if (later) this.#take(later)
     return later !== undefined
   }
@@ -259,7 +276,7 @@ export class TargetLogin implements ProxyLogin {
    * renewed the login.
    */
   #renewalFailed(session: KeptLogin, error: unknown, isRefused: boolean): void {
-    const { persisted, settings, log, now } = this.#parts
+    const { persisted, settings, target, log, now, onDemand } = this.#parts
     // The server no longer recognizes a client that we registered; the refresh token was bound to it.
     const isClientLost = settings.clientId === undefined && tokenRefusal(error) === 'client'
     if (endsRefreshToken(error) || isClientLost) {
@@ -269,13 +286,20 @@ export class TargetLogin implements ProxyLogin {
       const { refreshToken: _, ...tokens } = session.tokens
       this.#session = isUsable ? { ...session, tokens } : undefined
       this.#lost = session
+      if (onDemand) {
+        log.warn('the login has ended', { err: error })
+        if (isUsable) return
+        // The target may accept some requests without a login.
+        this.#open = true
+        this.#waitForUser({ url: uriOf(target), challenge: undefined }, onDemand)
+      }
       throw this.#fail('the login to the target has ended: sign in again by restarting the proxy', error)
     }
     const isTemporary = tokenRefusal(error) === 'temporary'
     if (isTemporary && !isRefused && !isOver(session, now())) return
     log.warn('renewing the access token failed', { err: error })
     const failure = unavailable('the token is temporarily unavailable', error)
-    if (!isTemporary) this.#refusal = { error: failure, untilMs: now() + refusalPauseMs }
+    if (!isTemporary) this.#refusal = { error: failure, untilMs: now() + loginPauses.refusedMs }
     throw failure
   }
 
@@ -292,43 +316,35 @@ export class TargetLogin implements ProxyLogin {
   }
 
   async #stepUp(challenge: Challenge | undefined, url: string): Promise<void> {
+    const { log, onDemand } = this.#parts
     const wanted = scopesOf(challenge)
+    const scopes = [...(this.#session?.located.scopes ?? []), ...wanted]
+    if (onDemand) this.#waitForUser({ url, challenge, scopes }, onDemand)
     this.#stepUps.begin(this.#isRepeat(wanted))
-    this.#parts.log.info('the target requires more scopes', { scopes: wanted })
-    await this.#signIn(url, challenge, [...(this.#session?.located.scopes ?? []), ...wanted])
+    log.info('the target requires more scopes', { scopes: wanted })
+    await this.#signIn({ url, challenge, scopes })
   }
 
   async #signInAgain(url: string, challenge: Challenge | undefined): Promise<void> {
+    const { onDemand } = this.#parts
+    if (onDemand) {
+      if (!this.#takeNewer(this.#session ?? this.#lost)) this.#waitForUser({ url, challenge }, onDemand)
+      return
+    }
     const now = this.#parts.now()
-    if (now - this.#againAt < minBetweenLoginsMs) {
-      throw (
-        this.#failure ?? new GatehouseError('BACKEND_AUTH_FAILED', { detail: 'the target rejects the login' })
-      )
+    if (now - this.#againAt < loginPauses.betweenMs) {
+      if (this.#failure) throw this.#failure
+      throw new GatehouseError('BACKEND_AUTH_FAILED', { detail: 'the target rejects the login' })
     }
     this.#againAt = now
-    await this.#signIn(url, challenge)
+    await this.#signIn({ url, challenge })
   }
 
-  /** `url` is the URL that clients use. A target with a configured path has only one endpoint. */
-  async #signIn(url: string, challenge: Challenge | undefined, scopes?: readonly string[]): Promise<void> {
-    const parts = this.#parts
+  async #signIn(wanted: WantedLogin): Promise<void> {
     const skipped: string[] = []
     try {
-      const found = await locate({
-        settings: parts.settings,
-        targetUri: uriOf(parts.target),
-        url: parts.target.path === undefined ? url : uriOf(parts.target),
-        challenge,
-        fetch: parts.fetch,
-        signal: parts.signal,
-        onSkipped: (where, reason) => void skipped.push(`${reason} at ${where}`),
-      })
-      const located = scopes === undefined ? found : { ...found, scopes: [...new Set(scopes)] }
-      const signedIn = await signIn(located, parts)
-      this.#open = false
-      this.#failure = undefined
-      this.#adopt({ located, ...signedIn })
-      parts.log.info('signed in to the target')
+      await signInFor(wanted, this.#parts, { skipped, adopt: (login) => this.#adopt(login) })
+      this.#parts.log.info('signed in to the target')
     } catch (error) {
       throw this.#fail(['the login to the target failed', ...skipped].join('; '), error)
     }
@@ -339,38 +355,28 @@ export class TargetLogin implements ProxyLogin {
     // The clock may have been set back, but the later state must have the later time.
     const session = { ...signedIn, savedAtMs: Math.max(this.#parts.now(), before + 1) }
     this.#session = session
+    this.#open = false
+    this.#failure = undefined
     this.#refusal = undefined
     this.#parts.persisted.write(this.#name, session)
     this.#schedule()
+    this.#stopWaiting()
   }
 
   /** Renews the login in the background, so that no request has to wait. */
   #schedule(): void {
-    clearTimeout(this.#timer)
     const session = this.#session
     const { expiresAt, refreshToken } = session?.tokens ?? {}
-    if (!session || expiresAt === undefined || refreshToken === undefined) return
-    const life = expiresAt - this.#parts.now()
-    const wait = Math.max(life - Math.min(aheadMs, life / 2), 0)
-    this.#timer = setTimeout(() => void this.#renewInBackground(session), Math.min(wait, longestTimerMs))
-    this.#timer.unref()
-  }
-
-  /** Retries failures for a while. A request that needs the token retries immediately and reports the failure. */
-  async #renewInBackground(session: KeptLogin, failures = 0, since = this.#parts.now()): Promise<void> {
-    const { pace } = this.#parts.settings
-    try {
-      await this.#renewOnce(session, { isRefused: false })
-    } catch (error) {
-      // The operator must sign in again.
-      if (error === this.#failure) return
-    }
-    if (this.#session !== session || this.#parts.signal.aborted) return
-    const wait = waitAfterFailure(pace, failures + 1, this.#parts.now() - since)
-    if (wait === undefined) return
-    const again = (): void => void this.#renewInBackground(session, failures + 1, since)
-    this.#timer = setTimeout(again, Math.min(wait, longestTimerMs))
-    this.#timer.unref()
+    if (!session || expiresAt === undefined || refreshToken === undefined) return this.#background.stop()
+    this.#background.schedule(expiresAt, async () => {
+      try {
+        await this.#renewOnce(session, { isRefused: false })
+      } catch (error) {
+        // The user must sign in again.
+        if (error === this.#failure) return 'done'
+      }
+      return this.#session === session && !this.#parts.signal.aborted ? 'retry' : 'done'
+    })
   }
 
   #isDue(session: KeptLogin): boolean {

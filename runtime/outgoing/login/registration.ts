@@ -76,10 +76,9 @@ export async function* clientCandidates(
   const { server } = located
   const endpoint = server.registration_endpoint
   const hasFallback = endpoint !== undefined
-  if (settings.clientId !== undefined) {
-    const clientSecret = settings.clientSecret?.reveal()
-    const client = hintedClient(hintFor(settings.provider), { clientId: settings.clientId, clientSecret })
-    yield { client, hasFallback: false }
+  const configured = configuredClient(settings)
+  if (configured) {
+    yield { client: configured, hasFallback: false }
     return
   }
   const document = settings.clientMetadataUrl
@@ -113,6 +112,16 @@ export async function* clientCandidates(
   const made = await registerClient(endpoint, metadata(located, redirectUri), { fetch, signal })
   persisted.write(name, made)
   yield { ...own(redirectUri, made), hasFallback: false }
+}
+
+/** Returns the client in the settings, if any. Its secret may have changed since a login was persisted. */
+export function configuredClient({
+  clientId,
+  clientSecret,
+  provider,
+}: OAuthSettings): OAuthClient | undefined {
+  if (clientId === undefined) return undefined
+  return hintedClient(hintFor(provider), { clientId, clientSecret: clientSecret?.reveal() })
 }
 
 /** Returns the client, with a new secret when the old one expires soon and the server renews it. Does not throw. */

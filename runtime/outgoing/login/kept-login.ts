@@ -3,6 +3,7 @@ import { GatehouseError, isFields } from '../../../schemas/index.ts'
 import type { OAuthSettings, RenewalPace, TargetAddress } from '../../config/index.ts'
 import type { TokenSet } from '../../oauth/index.ts'
 import type { Located } from './locate.ts'
+import type { PersistedLogin } from './persisted.ts'
 import type { LoginClient } from './registration.ts'
 
 /** Everything needed to use and renew a login. */
@@ -36,6 +37,29 @@ export function isDue({ tokens }: KeptLogin, nowMs: number): boolean {
 
 export function isOver({ tokens }: KeptLogin, nowMs: number): boolean {
   return tokens.expiresAt !== undefined && tokens.expiresAt <= nowMs
+}
+
+/**
+ * Returns the names under which a login may be persisted, the target's own name first. A target without a path usually
+ * serves MCP at `/mcp`, so both share a login.
+ */
+export function persistedNames(target: TargetAddress, settings: OAuthSettings): readonly string[] {
+  const names = [persistedName(target, settings)]
+  if (target.path === undefined) names.push(persistedName({ ...target, path: '/mcp' }, settings))
+  else if (target.path === '/mcp') names.push(persistedName({ ...target, path: undefined }, settings))
+  return names
+}
+
+/** Returns the first login that is persisted under one of the names. */
+export function findKeptLogin(
+  persisted: Pick<PersistedLogin, 'read'>,
+  names: readonly string[],
+): { readonly name: string; readonly login: KeptLogin } | undefined {
+  for (const name of names) {
+    const login = persisted.read(name)
+    if (isKeptLogin(login)) return { name, login }
+  }
+  return undefined
 }
 
 /** Returns the name under which processes with these settings share a login. */

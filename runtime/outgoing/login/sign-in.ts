@@ -44,6 +44,11 @@ export interface SignInParts extends ClientParts {
   readonly notify: (line: string) => void
   /** Opens the browser. Resolves to false on failure. */
   readonly open: (url: string) => Promise<boolean>
+  /**
+   * Shows the login to the user, instead of `notify` and `open`. Each call to `enter` returns a URL that works in one
+   * browser, which alone can then complete the login.
+   */
+  readonly present?: ((enter: () => string) => void) | undefined
   /** True when the ID token is used later (token exchange) and must therefore be verified. */
   readonly needIdToken: boolean
 }
@@ -53,10 +58,14 @@ export interface SignedInLogin extends LoginClient {
 }
 
 /**
- * Rejects with OAuthClientError, or with GatehouseError BACKEND_AUTH_FAILED or INVALID_CONFIG, or with the signal's
- * reason.
+ * Calls `adopt` with the login before the browser shows that the user is signed in. Rejects with OAuthClientError, or
+ * with GatehouseError BACKEND_AUTH_FAILED or INVALID_CONFIG, or with the signal's reason.
  */
-export async function signIn(located: Located, parts: SignInParts): Promise<SignedInLogin> {
+export async function signIn(
+  located: Located,
+  parts: SignInParts,
+  adopt: (login: SignedInLogin) => void,
+): Promise<void> {
   const callback = await openPort(parts)
   try {
     for await (const candidate of clientCandidates(located, callback.redirectUri, parts)) {
@@ -70,7 +79,9 @@ export async function signIn(located: Located, parts: SignInParts): Promise<Sign
         continue
       }
       try {
-        return { ...client, tokens: await codeFlow(located, candidate, callback, parts) }
+        return await codeFlow({ located, candidate, callback, parts }, (tokens) =>
+          adopt({ ...client, tokens }),
+        )
       } catch (error) {
         if (!hasFallback || !refusesClientAtLogin(error)) throw error
         next()
@@ -128,25 +139,33 @@ async function openPort({ settings, log, notify }: SignInParts): Promise<Callbac
   }
 }
 
+interface CodeFlow {
+  readonly located: Located
+  readonly candidate: ClientCandidate
+  readonly callback: Callback
+  readonly parts: SignInParts
+}
+
 async function codeFlow(
-  located: Located,
-  candidate: ClientCandidate,
-  callback: Callback,
-  parts: SignInParts,
-): Promise<TokenSet> {
+  { located, candidate, callback, parts }: CodeFlow,
+  adopt: (tokens: TokenSet) => void,
+): Promise<void> {
   const { settings, notify } = parts
   const { client } = candidate
   const { server, issuer, scopes, resource } = located
   const secrets = makeLoginSecrets()
   const openid = scopes.includes('openid')
-  await show(authorizationRequest(located, client, callback, parts, secrets).href, parts)
+  const request = authorizationRequest(located, client, callback, parts, secrets).href
+  if (parts.present) parts.present(() => callback.entrance(request))
+  else await show(request, parts)
   notify('Waiting for OAuth callback')
   const timeout = AbortSignal.timeout(settings.timeoutMs)
   const redirect = await callback
     .wait(secrets.state, AbortSignal.any([timeout, parts.signal]))
     .catch((error: unknown) => {
       if (!timeout.aborted || parts.signal.aborted) throw error
-      const detail = `the login was not completed within ${settings.timeoutMs / 1000}s (--remote-auth-timeout)`
+      const flag = parts.present ? '' : ' (--remote-auth-timeout)'
+      const detail = `the login was not completed within ${settings.timeoutMs / 1000}s${flag}`
       if (!candidate.hasFallback) throw new GatehouseError('BACKEND_AUTH_FAILED', { detail })
       // Many servers report a rejected client on a page that looks like any other page.
       giveUpClient(candidate, located, parts)
@@ -173,8 +192,8 @@ async function codeFlow(
     })
     if (parts.needIdToken)
       await checkIdToken(tokens, located, client, openid ? secrets.nonce : undefined, parts)
+    adopt(tokens)
     ok = true
-    return tokens
   } catch (error) {
     // Do not retry a registration that the server no longer recognizes.
     if (tokenRefusal(error) === 'client') giveUpClient(candidate, located, parts)

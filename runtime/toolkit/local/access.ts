@@ -1,0 +1,37 @@
+/**
+ * Tokens for a session whose ports only known programs may use. All users of a machine can reach its loopback ports.
+ */
+import { envName } from '../../../schemas/index.ts'
+import { localTokensVariable, vmcpEnvironment } from '../../config/index.ts'
+import { type TokenDigests, tokenDigest } from '../../net/index.ts'
+import type { LocalObject } from '../manifests/objects.ts'
+
+export interface SessionAccess {
+  /** The session's own token, for requests between its servers. */
+  readonly token: string
+  /** Digests of the clients' tokens, by client. Only virtual servers accept them. */
+  readonly clients: TokenDigests
+  /**
+   * Names of all MCPServer objects that the session may declare. Their virtual server sends them the session's token.
+   * Fixed, because a change would restart the virtual server. Other kinds of members are remote and must not get it.
+   */
+  readonly members: readonly string[]
+}
+
+/** Returns the digests that the workload's listener accepts. */
+export function acceptedTokens(parent: LocalObject, { token, clients }: SessionAccess): TokenDigests {
+  const isEntrance = parent.kind === 'VirtualMCPServer'
+  return { session: tokenDigest(token), ...(isEntrance && clients) }
+}
+
+/** Returns the variables for one of our own programs: the accepted tokens, and the token for its backends. */
+export function accessEnvironment(parent: LocalObject, access: SessionAccess): Record<string, string> {
+  const own = { [localTokensVariable]: JSON.stringify(acceptedTokens(parent, access)) }
+  if (parent.kind !== 'VirtualMCPServer') return own
+  const header = JSON.stringify({ addPlaintextHeaders: { Authorization: `Bearer ${access.token}` } })
+  const forBackends = access.members.map((name) => [
+    `${vmcpEnvironment.headerForward}${envName(name)}`,
+    header,
+  ])
+  return { ...own, ...Object.fromEntries(forBackends) }
+}

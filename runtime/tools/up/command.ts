@@ -1,0 +1,133 @@
+/** Adds `gatehouse up`, `down`, `status` and `restart`. */
+import { type Command, Option } from 'commander'
+import { invalidConfig } from '../../../schemas/index.ts'
+import { collect, parsePort, parseSeconds, refuseIdle } from '../../toolkit/terminal/options.ts'
+import type { UpOptions } from './up.ts'
+
+/** Collects the names in a comma-separated list. The option is repeatable. */
+function collectNames(value: string, previous: readonly string[]): string[] {
+  const names = value.split(',').map((name) => name.trim())
+  return [...previous, ...names.filter((name) => name !== '')]
+}
+
+export function addUpCommand(program: Command): void {
+  program
+    .command('up')
+    .summary('put the servers of all MCP clients behind one address')
+    .description(
+      'Finds the servers in the files of Claude Desktop, Claude Code, Cursor, VS Code and other clients, and runs them\n' +
+        'behind one address on this machine. Each client’s file then contains one entry instead of its servers. The files\n' +
+        'of projects stay unchanged. Ctrl-C or "gatehouse down" restores every file.',
+    )
+    .option('--only <names>', 'run only these servers; comma-separated, repeatable', collectNames, [])
+    .option(
+      '--except <names>',
+      'leave these servers in their clients; comma-separated, repeatable',
+      collectNames,
+      [],
+    )
+    .option(
+      '--from <client|file>',
+      'take the servers from this client or file only; repeatable (default: all clients on this machine)',
+      collect,
+      [],
+    )
+    .option('--connect <client>', 'also connect a client without servers; repeatable', collect, [])
+    .option('-y, --yes', 'do not ask before files are changed', false)
+    .option('--dry-run', 'show the changes without making them; values in the files stay hidden', false)
+    .option('--background', 'run in the background until "gatehouse down"', false)
+    .option('--at-login', 'run in the background, and start again at each login', false)
+    .option(
+      '-p, --port <number>',
+      'port to listen on (default: 4483, or a free port if it is in use)',
+      parsePort,
+    )
+    .option(
+      '--start-timeout <seconds>',
+      'skip a server that has not responded after this time',
+      parseSeconds,
+      120,
+    )
+    .option(
+      '--while-running',
+      'change a client’s file even if the client is running and may overwrite it',
+      false,
+    )
+    .option('-v, --verbose', 'print the output of the servers', false)
+    .option('--json', 'print the result as JSON', false)
+    .addOption(new Option('--resume', 'repeat the confirmed choices').hideHelp().default(false))
+    .addHelpText(
+      'after',
+      '\nExamples:\n' +
+        '  gatehouse up --dry-run                 show which servers run and which files change\n' +
+        '  gatehouse up                           run until Ctrl-C\n' +
+        '  gatehouse up --background --yes        run until gatehouse down\n' +
+        '  gatehouse up --from cursor --except github\n' +
+        '\nExit codes: 0 all servers run (or the foreground run was stopped), 1 a server or a client was skipped,\n' +
+        '2 invalid usage, or another instance is running.',
+    )
+    .action(async (options: UpOptions, command: Command) => {
+      refuseIdle(command, [
+        ['yes', !options.dryRun, 'has no effect with --dry-run'],
+        ['background', !options.dryRun, 'has no effect with --dry-run'],
+        ['atLogin', !options.dryRun, 'has no effect with --dry-run'],
+        [
+          'verbose',
+          !options.background && !options.atLogin,
+          'has no effect in the background; see gatehouse logs',
+        ],
+      ])
+      if (options.json && !options.yes && !options.dryRun && !options.resume)
+        throw invalidConfig('--json: requires --yes or --dry-run')
+      const { runUp } = await import('./up.ts')
+      process.exitCode = await runUp(options)
+    })
+}
+
+export function addDownCommand(program: Command): void {
+  program
+    .command('down')
+    .summary('stop "gatehouse up" and restore the clients’ files')
+    .description(
+      'Stops "gatehouse up", restores every client’s file byte for byte, and removes the start at login. A file that\n' +
+        'has changed since loses only the gateway’s entry, and gets its servers back where they are absent.',
+    )
+    .option('--json', 'print the result as JSON', false)
+    .addHelpText('after', '\nExit codes: 0 done, 1 a file could not be restored.')
+    .action(async (options: { json: boolean }) => {
+      const { runDown } = await import('./down.ts')
+      process.exitCode = await runDown(options)
+    })
+}
+
+export function addStatusCommand(program: Command): void {
+  program
+    .command('status')
+    .summary('show the servers that "gatehouse up" runs')
+    .description(
+      'Shows the state of each server behind "gatehouse up", its address, its console, and servers that were added to\n' +
+        'clients since. For a cluster, see "gatehouse cluster status".',
+    )
+    .option('--json', 'print the result as JSON', false)
+    .addHelpText('after', '\nExit codes: 0 every server is ready, 1 a server is not ready, or nothing runs.')
+    .action(async (options: { json: boolean }) => {
+      const { showStatus } = await import('./status.ts')
+      process.exitCode = await showStatus(options)
+    })
+}
+
+export function addRestartCommand(program: Command): void {
+  program
+    .command('restart')
+    .summary('restart a server that "gatehouse up" runs')
+    .description('Stops and starts one server behind "gatehouse up". The other servers keep running.')
+    .argument('<name>', 'name of the server; see gatehouse status')
+    .addHelpText(
+      'after',
+      '\nExample:\n  gatehouse restart github\n\nExit codes: 0 restarted, 2 no server has this name.',
+    )
+    .action(async (name: string) => {
+      const { restartServer } = await import('./status.ts')
+      process.exitCode = await restartServer(name)
+    })
+}

@@ -1,0 +1,71 @@
+/**
+ * The control listener of a running `gatehouse up`, which `status`, `restart` and `down` call. It listens on the loopback
+ * interface and requires a token that only the instance's owner can read.
+ */
+import { randomBytes } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { GatehouseError, invalidConfig } from '../../../../schemas/index.ts'
+import { type Listener, listen, sendJson, sendProblem, silentLog, tokenDigest } from '../../../net/index.ts'
+import type { Instance } from './instance.ts'
+import type { UpReport } from '../report.ts'
+
+export interface ControlActions {
+  status(): Promise<UpReport>
+  /** Resolves to false when no server has this name. */
+  restart(name: string): Promise<boolean>
+  /** Stops the instance. The caller restores the clients' files. */
+  stop(): void
+}
+
+export interface Control {
+  readonly address: NonNullable<Instance['control']>
+  close(): Promise<void>
+}
+
+export async function serveControl(actions: ControlActions): Promise<Control> {
+  const token = randomBytes(32).toString('base64url')
+  const listener: Listener = await listen({
+    host: '127.0.0.1',
+    port: 0,
+    localTokens: { digests: { control: tokenDigest(token) } },
+    log: silentLog,
+    handler: (req, res) => {
+      answer(req, res, actions).catch((error: unknown) => sendProblem(res, error))
+    },
+  })
+  return { address: { url: listener.url, token }, close: () => listener.close({ graceMs: 500 }) }
+}
+
+async function answer(req: IncomingMessage, res: ServerResponse, actions: ControlActions): Promise<void> {
+  const [, action = '', name = ''] = (req.url ?? '').split('/').map(decodeURIComponent)
+  if (req.method === 'GET' && action === 'status') return sendJson(res, 200, await actions.status())
+  if (req.method !== 'POST') throw new GatehouseError('NOT_FOUND')
+  if (action === 'restart') return sendJson(res, 200, { found: await actions.restart(name) })
+  if (action !== 'stop') throw new GatehouseError('NOT_FOUND')
+  sendJson(res, 200, {})
+  actions.stop()
+}
+
+/** How long the instance may take to answer. A restart waits for a process, and a status for the servers' lists. */
+const timeoutMs = 60_000
+const stopTimeoutMs = 10_000
+
+/** Sends a request to the instance. Throws INVALID_CONFIG when it does not answer. */
+export async function askInstance(
+  { pid, control }: Instance,
+  method: 'GET' | 'POST',
+  path: string,
+): Promise<unknown> {
+  if (!control) throw invalidConfig(`gatehouse up is still starting (process ${pid}); try again`)
+  try {
+    const response = await fetch(`${control.url}/${path}`, {
+      method,
+      headers: { authorization: `Bearer ${control.token}` },
+      signal: AbortSignal.timeout(path === 'stop' ? stopTimeoutMs : timeoutMs),
+    })
+    if (response.ok) return await response.json()
+  } catch {
+    // Reported below, without the address and the token.
+  }
+  throw invalidConfig(`gatehouse up does not answer (process ${pid}); stop it with gatehouse down`)
+}

@@ -1,0 +1,112 @@
+/**
+ * The running `gatehouse up` of this user: a lock file with the process and the address of its control listener. At most
+ * one instance runs. The lock of a killed process is taken over.
+ */
+import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { invalidConfig, isFields } from '../../../../schemas/index.ts'
+import { writePrivate } from '../state.ts'
+
+export interface Instance {
+  readonly pid: number
+  /** Distinguishes the process from a later one with the same id. Null when the system does not report it. */
+  readonly startedAt: string | null
+  /** Undefined while the instance starts. */
+  readonly control?: { readonly url: string; readonly token: string }
+}
+
+const fileName = 'instance.json'
+
+/** Returns the running instance, or undefined. */
+export function runningInstance(folder: string): Instance | undefined {
+  const found = read(join(folder, fileName))
+  return found && isRunning(found) ? found : undefined
+}
+
+/** Makes this process the instance. Throws INVALID_CONFIG when another one is running. */
+export function becomeInstance(folder: string): void {
+  const path = join(folder, fileName)
+  const draft = `${path}.${process.pid}.tmp`
+  rmSync(draft, { force: true })
+  const own: Instance = { pid: process.pid, startedAt: startOf(process.pid) }
+  writeFileSync(draft, JSON.stringify(own), { mode: 0o600, flag: 'wx' })
+  try {
+    while (!tryLink(draft, path)) {
+      const other = read(path)
+      if (other && isRunning(other)) throw alreadyRunning(other)
+      removeStale(path)
+    }
+  } finally {
+    rmSync(draft, { force: true })
+  }
+}
+
+/** Publishes the address of this instance's control listener. */
+export function publishControl(folder: string, control: NonNullable<Instance['control']>): void {
+  const own: Instance = { pid: process.pid, startedAt: startOf(process.pid), control }
+  writePrivate(join(folder, fileName), JSON.stringify(own))
+}
+
+/** Removes the lock if this process holds it. */
+export function endInstance(folder: string): void {
+  const path = join(folder, fileName)
+  if (read(path)?.pid === process.pid) rmSync(path, { force: true })
+}
+
+export function alreadyRunning({ pid }: Instance) {
+  return invalidConfig(
+    `gatehouse up is already running (process ${pid}); see gatehouse status, or stop it with gatehouse down`,
+  )
+}
+
+function tryLink(draft: string, path: string): boolean {
+  try {
+    linkSync(draft, path)
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+    throw error
+  }
+}
+
+/** Moves the file away before it is removed, so that a lock that another process has just taken is put back. */
+function removeStale(path: string): void {
+  const aside = `${path}.${process.pid}.stale`
+  try {
+    renameSync(path, aside)
+  } catch {
+    return
+  }
+  const moved = read(aside)
+  if (moved && isRunning(moved)) tryLink(aside, path)
+  rmSync(aside, { force: true })
+}
+
+function read(path: string): Instance | undefined {
+  try {
+    const parsed: unknown = JSON.parse(readFileSync(path, 'utf8'))
+    return isFields(parsed) && typeof parsed['pid'] === 'number' ? (parsed as unknown as Instance) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function isRunning({ pid, startedAt }: Instance): boolean {
+  try {
+    process.kill(pid, 0)
+  } catch {
+    // The process ended, or its id now belongs to another user's process.
+    return false
+  }
+  return startedAt === null || startedAt === startOf(pid)
+}
+
+/** Returns the start time of a process in clock ticks since boot, on Linux. Source: proc_pid_stat(5), field 22. */
+function startOf(pid: number): string | null {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? null
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,148 @@
+/** Runs the servers in a local session whose ports require tokens, and waits until their states are known. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { TokenDigests } from '../../net/index.ts'
+import type { Conversion } from '../../toolkit/clients/index.ts'
+import { localHooks } from '../../toolkit/local/cluster/cluster.ts'
+import { documentsOf } from '../../toolkit/local/conversion.ts'
+import { localEnvironment } from '../../toolkit/local/environment.ts'
+import { LogFiles } from '../../toolkit/local/processes/log-files.ts'
+import {
+  type MemberState,
+  type SessionState,
+  sessionStateOf,
+} from '../../toolkit/local/screen/member-states.ts'
+import { DevSession } from '../../toolkit/local/session.ts'
+import { askMcp } from '../../toolkit/mcp-client/mcp.ts'
+import { makePeers } from '../../toolkit/mcp-client/peers.ts'
+import { printError } from '../../toolkit/terminal/output.ts'
+import { runtimeImage } from '../../toolkit/terminal/version.ts'
+
+export interface UpSessionOptions {
+  readonly port: number
+  /** Digests of the clients' tokens. */
+  readonly clients: TokenDigests
+  /** Folder for the servers' output. */
+  readonly logs: string
+  readonly startTimeout: number
+  /** Receives each line that a server writes. */
+  readonly onLine: (name: string, line: string) => void
+}
+
+export interface UpSession {
+  readonly session: DevSession
+  /** Replaces the servers. */
+  declare(conversion: Conversion): Promise<void>
+  close(): Promise<void>
+}
+
+export async function startSession(conversion: Conversion, options: UpSessionOptions): Promise<UpSession> {
+  const { hooks } = await localHooks()
+  const folder = mkdtempSync(join(tmpdir(), 'gatehouse-up-'))
+  const report = (error: unknown) =>
+    printError(`gatehouse up: ${error instanceof Error ? error.message : String(error)}`)
+  const logs = new LogFiles(options.logs, report)
+  const session = new DevSession({
+    hooks,
+    port: options.port,
+    runtimeImage,
+    folder,
+    access: {
+      token: randomBytes(32).toString('base64url'),
+      clients: options.clients,
+      members: conversion.members
+        .filter(({ kind }) => kind === 'MCPServer')
+        .map(({ metadata }) => metadata.name),
+    },
+    ...localEnvironment(),
+    startMs: options.startTimeout * 1000,
+    onChange: () => {},
+    onLine: (workload, parent, line) => {
+      logs.write(parent.metadata.name, `[${workload.metadata.name}] ${line}`)
+      options.onLine(workload.metadata.name, line)
+    },
+    onError: report,
+  })
+  await session.declare(documentsOf(conversion))
+  return {
+    session,
+    declare: async (changed) => {
+      await session.declare(documentsOf(changed))
+    },
+    async close() {
+      await session.stop()
+      logs.close()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+const stepMs = 200
+/** The checks of a running server may fail for this long, because a server may not be ready for its first one. */
+const failureMs = 6000
+
+/**
+ * Resolves when every server is ready, needs a login, or has failed. After the start timeout, servers that are still
+ * starting have failed.
+ */
+export async function settledState(
+  { session }: UpSession,
+  names: readonly string[],
+  { startTimeout, signal }: { readonly startTimeout: number; readonly signal: AbortSignal },
+): Promise<SessionState> {
+  const startedAt = performance.now()
+  const failedSince = new Map<string, number>()
+  for (;;) {
+    const state = await sessionStateOf(session, names)
+    const now = performance.now()
+    for (const { name, phase } of state.members) {
+      if (phase !== 'failed') failedSince.delete(name)
+      else if (!failedSince.has(name)) failedSince.set(name, now)
+    }
+    const isSettled = (member: MemberState) =>
+      member.phase === 'failed' && !member.hasEnded
+        ? now - (failedSince.get(member.name) ?? now) > failureMs
+        : member.phase !== 'starting'
+    if (state.url !== undefined && state.members.every(isSettled)) return state
+    if (signal.aborted || now - startedAt > startTimeout * 1000) return withoutStarting(state, startTimeout)
+    await sleep(stepMs, undefined, { signal }).catch(() => undefined)
+  }
+}
+
+function withoutStarting(state: SessionState, seconds: number): SessionState {
+  const members = state.members.map(
+    (member): MemberState =>
+      member.phase === 'starting'
+        ? { ...member, phase: 'failed', why: `does not respond after ${seconds} s` }
+        : member,
+  )
+  return { ...state, members }
+}
+
+const maxPages = 100
+const listTimeoutMs = 10_000
+
+/** Returns the number of tools at the address, or null when they cannot be listed. */
+export async function countTools(url: string, token: string | undefined): Promise<number | null> {
+  const target = new URL(url)
+  const peers = await makePeers({ target, timeoutMs: listTimeoutMs })
+  try {
+    let count = 0
+    let cursor: unknown
+    for (let page = 0; page < maxPages; page++) {
+      const params = typeof cursor === 'string' ? { cursor } : {}
+      const found = await askMcp(peers, target, { method: 'tools/list', era: 'stateless', params, token })
+      const result = 'failure' in found ? undefined : found.result
+      if (!result || !Array.isArray(result['tools'])) return null
+      count += result['tools'].length
+      cursor = result['nextCursor']
+      if (typeof cursor !== 'string') return count
+    }
+    return count
+  } finally {
+    await peers.close()
+  }
+}

@@ -1,0 +1,136 @@
+/**
+ * The files that `gatehouse up` stores in the user's state folder: settings, clients' tokens, logs and the journal of
+ * parked entries. Only the owner can read them.
+ */
+import { randomBytes } from 'node:crypto'
+import { chmodSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { invalidConfig, isFields } from '../../../schemas/index.ts'
+import { systemReason } from '../../config/index.ts'
+import { tokenDigest } from '../../net/index.ts'
+import type { ClientId, FileScope, Host } from '../../toolkit/clients/index.ts'
+import { recordsFolder, upFolder } from '../../toolkit/client-files/host.ts'
+import { ParkJournal } from '../../toolkit/client-files/park-journal.ts'
+
+/** A client file that servers come from, or that gets the gateway's entry. */
+export interface UpFile {
+  readonly client: ClientId | 'plain'
+  readonly scope: FileScope | 'file'
+  readonly profile?: string | undefined
+  readonly file: string
+  readonly key: readonly string[]
+}
+
+/** A server that cannot run. `why` is the end of a sentence about it. */
+export interface SkippedServer {
+  readonly name: string
+  readonly file: string
+  readonly why: string
+}
+
+/** The choices that the user confirmed. A restart repeats them. */
+export interface UpSettings {
+  readonly port: number
+  readonly startTimeout: number
+  readonly sources: readonly UpFile[]
+  /** The servers to run, by the file and the name there. */
+  readonly servers: readonly { readonly file: string; readonly name: string }[]
+  /** Servers that cannot run, with the reason. They stay in their clients. */
+  readonly skipped: readonly SkippedServer[]
+  /** Files that get the gateway's entry. */
+  readonly targets: readonly UpFile[]
+  /** Values of the variables that the servers refer to. */
+  readonly variables: Readonly<Record<string, string>>
+}
+
+const settingsName = 'settings.json'
+
+export class UpState {
+  readonly folder: string
+  readonly records: string
+  readonly journal: ParkJournal
+
+  constructor(host: Host) {
+    this.folder = upFolder(host)
+    this.records = recordsFolder(host)
+    this.journal = new ParkJournal(this.folder)
+  }
+
+  get logs(): string {
+    return join(this.folder, 'logs')
+  }
+
+  /** Output of a process in the background. */
+  get logFile(): string {
+    return join(this.folder, 'up.log')
+  }
+
+  /** Creates the folder. Throws INVALID_CONFIG when another user owns it. */
+  create(): void {
+    try {
+      mkdirSync(this.folder, { recursive: true, mode: 0o700 })
+      const { uid } = lstatSync(this.folder)
+      if (process.getuid !== undefined && uid !== process.getuid())
+        throw invalidConfig(`${this.folder} belongs to another user`)
+      chmodSync(this.folder, 0o700)
+    } catch (error) {
+      if (error instanceof Error && 'syscall' in error)
+        throw invalidConfig(`cannot write to ${this.folder}: ${systemReason(error)}`)
+      throw error
+    }
+  }
+
+  /** Returns undefined when `gatehouse up` has not run since the last `gatehouse down`. */
+  readSettings(): UpSettings | undefined {
+    try {
+      const parsed: unknown = JSON.parse(readFileSync(join(this.folder, settingsName), 'utf8'))
+      return isFields(parsed) ? (parsed as unknown as UpSettings) : undefined
+    } catch {
+      return undefined
+    }
+  }
+
+  writeSettings(settings: UpSettings): void {
+    writePrivate(join(this.folder, settingsName), JSON.stringify(settings))
+  }
+
+  /** Returns the client's token file, which it creates on first use, and the digest of the token. */
+  tokenFor(client: ClientId): { readonly file: string; readonly digest: string } {
+    const file = this.tokenFile(client)
+    const token = readToken(file) ?? randomBytes(32).toString('base64url')
+    mkdirSync(join(this.folder, 'tokens'), { recursive: true, mode: 0o700 })
+    writePrivate(file, token)
+    return { file, digest: tokenDigest(token) }
+  }
+
+  tokenFile(client: ClientId): string {
+    return join(this.folder, 'tokens', client)
+  }
+
+  /** Removes everything except the journal. Removes the folder when all clients' files are restored. */
+  clear(): void {
+    if (this.journal.read().length === 0) {
+      rmSync(this.folder, { recursive: true, force: true })
+      return
+    }
+    for (const name of ['tokens', 'logs', 'up.log', settingsName])
+      rmSync(join(this.folder, name), { recursive: true, force: true })
+  }
+}
+
+function readToken(file: string): string | undefined {
+  try {
+    const token = readFileSync(file, 'utf8').trim()
+    return /^[\w-]{43}$/.test(token) ? token : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Replaces a file atomically. Only the owner can read it. */
+export function writePrivate(path: string, text: string): void {
+  const draft = `${path}.${process.pid}.tmp`
+  rmSync(draft, { force: true })
+  writeFileSync(draft, text, { mode: 0o600, flag: 'wx' })
+  renameSync(draft, path)
+}

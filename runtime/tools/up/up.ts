@@ -1,0 +1,199 @@
+/**
+ * `gatehouse up` starts the servers of the user's MCP clients behind one address, and connects the clients to it.
+ *
+ * In the foreground, Ctrl-C stops the servers and restores the clients' files, like `gatehouse down`. In the background,
+ * a signal only stops the servers: the files stay changed until `gatehouse down`.
+ */
+import { invalidConfig } from '../../../schemas/index.ts'
+import type { Host } from '../../toolkit/clients/index.ts'
+import { thisHost } from '../../toolkit/client-files/host.ts'
+import { referenceLookup, type ReferenceLookup } from '../../toolkit/client-files/references.ts'
+import { choosePort } from '../../toolkit/local/processes/ports.ts'
+import { verboseLine } from '../../toolkit/local/screen/lines.ts'
+import { canPrompt, confirm } from '../../toolkit/terminal/ask.ts'
+import { exitCode, print, printError, printJson } from '../../toolkit/terminal/output.ts'
+import { stopSignal } from '../../toolkit/terminal/stop.ts'
+import { loginStart } from './login/at-login.ts'
+import { runInBackground } from './instance/background.ts'
+import { alreadyRunning, becomeInstance, endInstance, runningInstance } from './instance/instance.ts'
+import { findFiles, type FoundFile, makePlan, type PlanOptions, readClientFile, type UpPlan } from './plan.ts'
+import { planLines, previewLines } from './preview.ts'
+import { reportLines, type UpReport } from './report.ts'
+import { restoreFiles, restoreLines } from './restore.ts'
+import { serveUntilStopped } from './serve.ts'
+import { settingsFor, knownVariables } from './settings.ts'
+import { type UpSettings, UpState } from './state.ts'
+import { isClientId } from '../../toolkit/clients/index.ts'
+
+export interface UpOptions extends PlanOptions {
+  readonly yes: boolean
+  readonly dryRun: boolean
+  readonly json: boolean
+  readonly background: boolean
+  readonly atLogin: boolean
+  /** Repeats the confirmed choices, in the process that runs in the background. */
+  readonly resume: boolean
+  readonly port?: number
+  readonly startTimeout: number
+  readonly whileRunning: boolean
+  readonly verbose: boolean
+}
+
+/** Returns the exit code. */
+export async function runUp(options: UpOptions): Promise<number> {
+  const host = thisHost()
+  const state = new UpState(host)
+  const running = runningInstance(state.folder)
+  if (running && !options.dryRun) throw alreadyRunning(running)
+  if (options.resume) return resume(options, host, state)
+  const lookup = referenceLookup(host.env)
+  const files = await findFiles(options, host, state)
+  const plan = await makePlan(files, options, host, lookup)
+  if (plan.chosen.length === 0 && plan.skipped.length === 0) return nothingFound(files)
+  const lines = planLines(plan, host)
+  if (options.dryRun) return showPreview(plan, { ...options, host, state, lines })
+  if (plan.chosen.length === 0) {
+    for (const line of lines) printError(line)
+    printError('None of the servers can run.')
+    return exitCode.failed
+  }
+  if (!options.yes) {
+    if (!canPrompt())
+      throw invalidConfig('without a terminal, gatehouse up cannot ask before it changes files: use --yes')
+    for (const line of lines) printError(line)
+    if (!(await confirm('Start the servers and change these files? [y/N] '))) {
+      printError('Nothing was changed.')
+      return exitCode.failed
+    }
+  }
+  state.create()
+  const settings = settingsFor(plan, {
+    port: await choosePort(options.port),
+    startTimeout: options.startTimeout,
+    variables: knownVariables(plan.chosen, lookup),
+  })
+  state.writeSettings(settings)
+  if (options.atLogin) loginStart(host).install()
+  if (options.background || options.atLogin)
+    return runInBackground(state, { ...options, show: (report) => showReport(plan, report, options) })
+  return serveHere({ plan, settings, lookup, host, state }, options)
+}
+
+interface Work {
+  readonly plan: UpPlan
+  readonly settings: UpSettings
+  readonly lookup: ReferenceLookup
+  readonly host: Host
+  readonly state: UpState
+}
+
+/** Serves in this process. In the foreground, the end restores the clients' files. */
+async function serveHere(work: Work, options: UpOptions): Promise<number> {
+  const { state, host, plan } = work
+  const stop = new AbortController()
+  void stopSignal(stop, ['SIGINT', 'SIGTERM', 'SIGHUP'])
+  if (!options.json)
+    printError(`Starting ${plan.conversion.members.map(({ metadata }) => metadata.name).join(', ')} …`)
+  const shown = verboseLine({ verbose: options.verbose })
+  becomeInstance(state.folder)
+  try {
+    const wasServed = await serveUntilStopped({
+      ...work,
+      stop,
+      whileRunning: options.whileRunning,
+      onLine: shown,
+      onReady(report) {
+        // The log of a background process must not contain the console's token.
+        showReport(plan, options.resume ? { ...report, console: null } : report, options)
+        if (!options.resume && report.url !== '') printError('Press Ctrl-C to stop and to restore the files.')
+      },
+    })
+    return wasServed ? exitCode.ok : exitCode.failed
+  } finally {
+    // `gatehouse down` restores the files itself.
+    if (!options.resume && stop.signal.reason !== 'down') {
+      for (const line of restoreLines(await restoreFiles(state), host)) printError(line)
+      state.clear()
+    }
+    stop.abort()
+    endInstance(state.folder)
+  }
+}
+
+/** Repeats the confirmed choices without a prompt. New servers in the clients' files stay there. */
+async function resume(options: UpOptions, host: Host, state: UpState): Promise<number> {
+  const settings = state.readSettings()
+  if (!settings) throw invalidConfig('there is nothing to resume; run gatehouse up')
+  const lookup = referenceLookup({ ...host.env, ...settings.variables })
+  const files: FoundFile[] = []
+  for (const source of settings.sources) {
+    const { client, file } = source
+    if (isClientId(client) && source.scope !== 'file')
+      files.push(readClientFile({ ...source, client }, state))
+    else files.push(...(await findFiles({ from: [file] }, host, state)))
+  }
+  const known = new Set(settings.servers.map(({ file, name }) => JSON.stringify([file, name])))
+  const confirmed = files.map((file) => ({
+    ...file,
+    entries: file.entries.filter(({ name }) => known.has(JSON.stringify([file.file, name]))),
+  }))
+  const plan = await makePlan(confirmed, { from: [], only: [], except: [], connect: [] }, host, lookup)
+  const skipped = [...plan.skipped, ...settings.skipped]
+  return serveHere({ plan: { ...plan, skipped }, settings, lookup, host, state }, options)
+}
+
+function nothingFound(files: readonly FoundFile[]): number {
+  for (const { file, error } of files) if (error !== undefined) printError(`${file}: ${error}`)
+  printError('No MCP servers found. See gatehouse client list --all, or name a file with --from FILE.')
+  return exitCode.failed
+}
+
+interface PreviewOptions extends UpOptions {
+  readonly host: Host
+  readonly state: UpState
+  readonly lines: readonly string[]
+}
+
+function showPreview(plan: UpPlan, { json, port, host, state, lines }: PreviewOptions): number {
+  const changes = previewLines(plan, { port, host, state })
+  if (json) {
+    printJson({
+      schema: 'gatehouse.dev/up-preview/v1',
+      servers: [
+        ...plan.conversion.members.map(({ metadata }) => ({ name: metadata.name, state: 'would run' })),
+        ...plan.skipped.map(({ name, why }) => ({ name, state: 'skipped', reason: why })),
+      ],
+      files: changes.map(({ client, file, diff, error }) => ({
+        client,
+        file,
+        ...(error ? { error } : { diff }),
+      })),
+    })
+  } else {
+    for (const line of lines) print(line)
+    for (const { text } of changes) print(text)
+    print('Nothing was changed.')
+  }
+  return codeOf(plan.skipped.length > 0 || changes.some(({ error }) => error !== undefined))
+}
+
+function showReport(plan: UpPlan, report: UpReport, { json }: UpOptions): number {
+  if (json) printJson(report)
+  else {
+    print(foundLine(plan))
+    for (const line of reportLines(report)) print(line)
+  }
+  const isPartial =
+    report.url === '' ||
+    report.servers.some(({ state }) => state === 'skipped' || state === 'failed') ||
+    report.clients.some(({ state }) => state !== 'connected')
+  return codeOf(isPartial)
+}
+
+function codeOf(isPartial: boolean): number {
+  return isPartial ? exitCode.failed : exitCode.ok
+}
+
+function foundLine(plan: UpPlan): string {
+  return planLines(plan, undefined)[0] ?? ''
+}

@@ -1,0 +1,29 @@
+/**
+ * Causes of failures on this machine. `gatehouse dev` and `gatehouse run` start the backends' programs and write a file
+ * with the state of each one, so that the virtual server reports an exit code instead of a refused connection.
+ */
+import { readFileSync } from 'node:fs'
+import { isFields, jsonFields } from '../../../../schemas/index.ts'
+import { vmcpEnvironment } from '../../../config/index.ts'
+import type { Cause } from '../../../observe/index.ts'
+
+/** Returns a function that returns a backend's cause from the current file. Undefined if no file is configured. */
+export function localCauses(
+  env: Readonly<Record<string, string | undefined>>,
+): ((name: string) => Cause | undefined) | undefined {
+  const path = env[vmcpEnvironment.localCauses]
+  return path ? (name) => causeIn(path, name) : undefined
+}
+
+/** A missing or unreadable file contains no causes. */
+function causeIn(path: string, name: string): Cause | undefined {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch {
+    return undefined
+  }
+  const causes = jsonFields(text) ?? {}
+  const cause = Object.hasOwn(causes, name) ? causes[name] : undefined
+  return isFields(cause) && typeof cause['category'] === 'string' ? (cause as unknown as Cause) : undefined
+}

@@ -1,0 +1,68 @@
+import { GatehouseError, isFields } from '../../../schemas/index.ts'
+import { rpcCode } from '../../mcp/index.ts'
+import { localIssuer } from '../../net/index.ts'
+import type { SignIns } from '../backends/sign-ins.ts'
+import type { Link, Operation } from '../model/operation.ts'
+import { type Outcome, toolErrorOutcome } from '../model/outcome.ts'
+
+/**
+ * Asks the user to sign in when a call needs it. A client that supports URL elicitation receives the address to open;
+ * other clients receive it in the error. Models read errors, so these never contain the key. An elicitation contains it
+ * if the caller is authenticated or the listener requires a token. Otherwise, any program on the machine may connect.
+ */
+export function offerSignIn(
+  signIns: Pick<SignIns, 'waitingAt' | 'withKey'>,
+  { requiresToken }: { readonly requiresToken: boolean },
+): Link {
+  return async function offerSignIn(operation, next) {
+    // A list does not contain the backend's items.
+    if (operation.method.endsWith('/list')) return next(operation)
+    try {
+      return await next(operation)
+    } catch (error) {
+      const backends = backendsOf(error).flatMap((name) => {
+        const address = signIns.waitingAt(name)
+        return address === undefined ? [] : [{ name, address }]
+      })
+      if (backends.length === 0) throw error
+      if (operation.client.abilities.elicitationUrl)
+        return elicitationOutcome(
+          isUnauthenticated(operation) && !requiresToken
+            ? backends
+            : backends.map(({ name, address }) => ({ name, address: signIns.withKey(address) })),
+        )
+      if (operation.method !== 'tools/call' || !(error instanceof GatehouseError)) throw error
+      return toolErrorOutcome(error.message)
+    }
+  }
+}
+
+interface OfferedLogin {
+  readonly name: string
+  readonly address: string
+}
+
+/** Returns the backends whose missing login caused an error. */
+function backendsOf(error: unknown): readonly string[] {
+  if (!(error instanceof GatehouseError)) return []
+  if (error.code !== 'BACKEND_SIGN_IN_REQUIRED') return backendsOf(error.cause)
+  const backend = isFields(error.data) ? error.data['backend'] : undefined
+  return typeof backend === 'string' ? [backend] : []
+}
+
+function isUnauthenticated({ client: { caller } }: Operation): boolean {
+  return caller.issuer === localIssuer
+}
+
+/** Source: MCP 2025-11-25, client/elicitation, "URL Elicitation Required Error". */
+function elicitationOutcome(logins: readonly OfferedLogin[]): Outcome {
+  const elicitations = logins.map(({ name, address }) => ({
+    mode: 'url',
+    elicitationId: crypto.randomUUID(),
+    url: address,
+    message: `Sign in to ${name}`,
+  }))
+  const message = `This request requires a sign-in: ${logins.map(({ name }) => name).join(', ')}`
+  const error = { code: rpcCode.urlElicitationRequired, message, data: { elicitations } }
+  return { kind: 'error', error: Buffer.from(JSON.stringify(error)) }
+}
