@@ -36,6 +36,8 @@ async function resign(
     .sign(await importPKCS8(key, 'ES256'))
 }
 
+const sessionOf = ({ tsid, gid }: Readonly<Record<string, unknown>>) => ({ tsid, gid })
+
 const isLive = ({ rig }: Delegation, token: string): Promise<boolean> => rig.server.isLive(callerOf(token))
 
 t.test('only a valid access token of a user is exchanged', async (t) => {
@@ -56,6 +58,7 @@ t.test('only a valid access token of a user is exchanged', async (t) => {
     ['a proof', await resign(user.access, {}, { typ: 'dpop+jwt' })],
     ['a refresh token', user.refresh],
     ['a machine token', machine.access],
+    ['a machine token with a session', await resign(machine.access, sessionOf(user.claims))],
     ['another issuer', await resign(user.access, { iss: 'https://elsewhere.example' })],
     ['another audience', await resign(user.access, { aud: ['https://elsewhere.example/mcp'] })],
     ['an expired token', await resign(user.access, { exp: Math.floor(Date.now() / 1000) - 1 })],
@@ -93,7 +96,8 @@ t.test('a forged chain is rejected', async (t) => {
     ids.reduceRight<unknown>((act, id) => ({ sub: `client:${id}`, ...(act ? { act } : {}) }), undefined)
   const rows: readonly (readonly [title: string, changes: Record<string, unknown>])[] = [
     ['an actor that is not the client', { act: chain('helper') }],
-    ['a user as the actor', { act: { sub: user.claims.sub } }],
+    ['a subject of the same length', { act: { sub: 'klient:agent' } }],
+    ['the user as the actor', { act: { sub: user.claims.sub } }],
     ['an undeclared client in the chain', { act: chain('agent', 'ghost') }],
     ['eleven clients', { act: chain(...Array.from({ length: 11 }, () => 'agent')) }],
     ['act without sub', { act: {} }],
