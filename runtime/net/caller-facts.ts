@@ -1,7 +1,8 @@
 /**
- * Derives from an access token's claims whether a user or a machine presented it, and which client received it.
+ * Derives from an access token's claims whether a user or a machine presented it, which client received it, and which
+ * actor acts for the user.
  *
- * Source: RFC 9068 sections 2.2 and 5 (the subject of a machine is its client).
+ * Source: RFC 9068 sections 2.2 and 5 (the subject of a machine is its client); RFC 8693 section 4.1.
  */
 import type { CallerFacts } from './caller.ts'
 
@@ -28,8 +29,25 @@ export function callerFacts(claims: Claims, origin?: TokenOrigin): CallerFacts {
     clientId,
     // Any other issuer could let its users choose this claim.
     authMethod: origin === 'external' ? undefined : textOf(claims, 'auth_method'),
+    ...actorFact(claims, origin),
     hasUpstreams: origin !== 'external' && !isMachine,
   }
+}
+
+/**
+ * Returns the outermost actor only: earlier actors are informational. An actor without a usable subject is still an
+ * actor. Any other issuer could choose the subject of a declared client, so its actors include the issuer.
+ */
+function actorFact(claims: Claims, origin: TokenOrigin | undefined): { readonly actor?: string } {
+  const { act } = claims
+  if (act === undefined || act === null) return {}
+  const sub = isRecord(act) ? (textOf(act, 'sub') ?? '') : ''
+  const isDeclared = origin === 'embedded' || (origin === undefined && sub.startsWith(clientSubject))
+  return { actor: isDeclared ? sub : `${textOf(claims, 'iss') ?? ''}#${sub}` }
+}
+
+function isRecord(value: unknown): value is Claims {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** True for a client with its own token from the embedded authorization server, which has no session. */

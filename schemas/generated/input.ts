@@ -223,7 +223,7 @@ export type AuditSwitch = Omit<filled.AuditSwitch, "enabled"> & {
   readonly enabled?: boolean
 }
 
-export type AuthServerFile = Omit<filled.AuthServerFile, "insecureAllowHTTP" | "scopesSupported" | "cimd" | "disableUpstreamTokenInjection" | "tokenLifespans" | "storage" | "clients" | "upstreamProviders" | "upstreamFilter"> & {
+export type AuthServerFile = Omit<filled.AuthServerFile, "insecureAllowHTTP" | "scopesSupported" | "cimd" | "disableUpstreamTokenInjection" | "tokenLifespans" | "storage" | "clients" | "inboundGrants" | "upstreamProviders" | "upstreamFilter"> & {
   readonly insecureAllowHTTP?: boolean
   readonly scopesSupported?: readonly string[]
   readonly cimd?: CimdConfig
@@ -231,6 +231,7 @@ export type AuthServerFile = Omit<filled.AuthServerFile, "insecureAllowHTTP" | "
   readonly tokenLifespans?: TokenLifespans
   readonly storage?: AuthServerStorageFile
   readonly clients?: readonly DeclaredClientFile[]
+  readonly inboundGrants?: InboundGrants
   readonly upstreamProviders?: readonly UpstreamProviderFile[]
   readonly upstreamFilter?: UpstreamFilter
 }
@@ -406,10 +407,11 @@ export type DeclaredClientFile = Omit<filled.DeclaredClientFile, "signingAlg" | 
   readonly tokenLifespan?: string
 }
 
-export type EmbeddedAuthServerConfig = Omit<filled.EmbeddedAuthServerConfig, "upstreamProviders" | "cimd" | "clients" | "disableUpstreamTokenInjection" | "insecureAllowHTTP" | "storage" | "tokenLifespans"> & {
+export type EmbeddedAuthServerConfig = Omit<filled.EmbeddedAuthServerConfig, "upstreamProviders" | "cimd" | "clients" | "inboundGrants" | "disableUpstreamTokenInjection" | "insecureAllowHTTP" | "storage" | "tokenLifespans"> & {
   readonly upstreamProviders?: readonly UpstreamProvider[]
   readonly cimd?: CimdConfig
   readonly clients?: readonly DeclaredClient[]
+  readonly inboundGrants?: InboundGrants
   readonly disableUpstreamTokenInjection?: boolean
   readonly insecureAllowHTTP?: boolean
   readonly storage?: AuthServerStorage
@@ -440,6 +442,10 @@ export type FailureHandling = Omit<filled.FailureHandling, "healthCheckInterval"
 
 export type Guardrails = Omit<filled.Guardrails, "redact"> & {
   readonly redact?: readonly RedactRule[]
+}
+
+export type InboundGrants = Omit<filled.InboundGrants, "tokenExchange"> & {
+  readonly tokenExchange?: TokenExchangeGrant
 }
 
 export type IncomingAuth = Omit<filled.IncomingAuth, "authzConfig"> & {
@@ -849,6 +855,11 @@ export type Timeouts = Omit<filled.Timeouts, "default"> & {
 
 export type TokenExchangeConfig = Omit<filled.TokenExchangeConfig, "clientAuth"> & {
   readonly clientAuth?: ClientAuth
+}
+
+export type TokenExchangeGrant = Omit<filled.TokenExchangeGrant, "delegationLifespan" | "maxDelegationDepth"> & {
+  readonly delegationLifespan?: string
+  readonly maxDelegationDepth?: number
 }
 
 export type TokenExchangeStrategy = Omit<filled.TokenExchangeStrategy, "subjectTokenType"> & {

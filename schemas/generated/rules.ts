@@ -126,6 +126,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "idpClientAuth")), () => equal(startsWith(select(select(self, "idpClientAuth"), "method"), "clientSecret"), has(self, "idpClientSecretRef"))),
   "!has(self.idpClientSecretRef) || has(self.idpClientId)": (self) =>
     or(() => not(has(self, "idpClientSecretRef")), () => has(self, "idpClientId")),
+  "!has(self.inboundGrants) || !has(self.inboundGrants.tokenExchange) || size(self.upstreamProviders) > 0": (self) =>
+    or(() => not(has(self, "inboundGrants")), () => not(has(select(self, "inboundGrants"), "tokenExchange")), () => greater(size(select(self, "upstreamProviders")), 0n)),
   "!has(self.issuer) || self.issuer.startsWith('https://') || self.issuer.matches('^http://(localhost|127[.]0[.]0[.]1|[[]::1[]])(:[0-9]+)?(/|$)')": (self) =>
     or(() => not(has(self, "issuer")), () => startsWith(select(self, "issuer"), "https://"), () => matches(select(self, "issuer"), /^http:\/\/(localhost|127[.]0[.]0[.]1|[\[]::1[\]])(:[0-9]+)?(\/|$)/u)),
   "!has(self.issuers) || has(self.oidc)": (self) =>
@@ -158,6 +160,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "sentinelTls")), () => has(self, "sentinelConfig")),
   "!has(self.shadowReplaces) || (has(self.shadowPolicies) && size(self.shadowPolicies) > 0)": (self) =>
     or(() => not(has(self, "shadowReplaces")), () => and(() => has(self, "shadowPolicies"), () => greater(size(select(self, "shadowPolicies")), 0n))),
+  "!has(self.subjectClients) || size(self.subjectClients) == 1 || !self.subjectClients.exists(c, c == '*')": (self) =>
+    or(() => not(has(self, "subjectClients")), () => equal(size(select(self, "subjectClients")), 1n), () => not(exists(select(self, "subjectClients"), (c) => equal(c, "*")))),
   "!has(self.targetClientAuth) || (has(self.targetClientId) && self.targetClientId != '')": (self) =>
     or(() => not(has(self, "targetClientAuth")), () => and(() => has(self, "targetClientId"), () => notEqual(select(self, "targetClientId"), ""))),
   "!has(self.targetClientAuth) || has(self.targetClientId)": (self) =>
@@ -212,6 +216,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => and(() => has(self, "clientSecretRef"), () => not(has(self, "privateKeyRef")), () => not(has(self, "serviceAccountToken"))), () => and(() => not(has(self, "clientSecretRef")), () => notEqual(has(self, "privateKeyRef"), has(self, "serviceAccountToken")))),
   "(has(self.clientSecretRefs) && !has(self.jwks) && !has(self.jwksUri)) || (!has(self.clientSecretRefs) && has(self.jwks) != has(self.jwksUri))": (self) =>
     or(() => and(() => has(self, "clientSecretRefs"), () => not(has(self, "jwks")), () => not(has(self, "jwksUri"))), () => and(() => not(has(self, "clientSecretRefs")), () => notEqual(has(self, "jwks"), has(self, "jwksUri")))),
+  "(has(self.clients) && self.clients.exists(c, has(c.subjectClients))) == (has(self.inboundGrants) && has(self.inboundGrants.tokenExchange))": (self) =>
+    equal(and(() => has(self, "clients"), () => exists(select(self, "clients"), (c) => has(c, "subjectClients"))), and(() => has(self, "inboundGrants"), () => has(select(self, "inboundGrants"), "tokenExchange"))),
   "(has(self.mutating) && size(self.mutating) > 0) || (has(self.validating) && size(self.validating) > 0)": (self) =>
     or(() => and(() => has(self, "mutating"), () => greater(size(select(self, "mutating")), 0n)), () => and(() => has(self, "validating"), () => greater(size(select(self, "validating")), 0n))),
   "(has(self.sentinelAddrs) && size(self.sentinelAddrs) > 0) != has(self.sentinelService)": (self) =>
@@ -292,6 +298,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     and(() => greaterOrEqual(duration(select(self, "accessTokenLifespan")), duration("1m")), () => lessOrEqual(duration(select(self, "accessTokenLifespan")), duration("24h"))),
   "duration(self.authCodeLifespan) >= duration('30s') && duration(self.authCodeLifespan) <= duration('10m')": (self) =>
     and(() => greaterOrEqual(duration(select(self, "authCodeLifespan")), duration("30s")), () => lessOrEqual(duration(select(self, "authCodeLifespan")), duration("10m"))),
+  "duration(self.delegationLifespan) >= duration('1m') && duration(self.delegationLifespan) <= duration('1h')": (self) =>
+    and(() => greaterOrEqual(duration(select(self, "delegationLifespan")), duration("1m")), () => lessOrEqual(duration(select(self, "delegationLifespan")), duration("1h"))),
   "duration(self.healthCheckTimeout) < duration(self.healthCheckInterval) || self.healthCheckTimeout == '10s'": (self) =>
     or(() => less(duration(select(self, "healthCheckTimeout")), duration(select(self, "healthCheckInterval"))), () => equal(select(self, "healthCheckTimeout"), "10s")),
   "duration(self.refreshTokenGracePeriod) >= duration('0s') && duration(self.refreshTokenGracePeriod) <= duration('10m')": (self) =>

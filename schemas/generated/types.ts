@@ -58,7 +58,7 @@ export type Audit = {
 }
 
 /** Kind of audit event. */
-export type AuditEventType = "mcp_initialize" | "mcp_ping" | "mcp_logging" | "mcp_completion" | "mcp_notification" | "mcp_roots_list_changed" | "mcp_tool_call" | "mcp_tools_list" | "mcp_resource_read" | "mcp_resources_list" | "mcp_prompt_get" | "mcp_prompts_list" | "mcp_request" | "sse_connection" | "http_request" | "vmcp_workflow_started" | "vmcp_workflow_completed" | "vmcp_workflow_failed" | "vmcp_workflow_timed_out" | "vmcp_workflow_step_started" | "vmcp_workflow_step_completed" | "vmcp_workflow_step_failed" | "vmcp_workflow_step_skipped" | "auth_client_registered" | "auth_client_updated" | "auth_client_deleted" | "auth_client_rejected" | "auth_consent_given" | "auth_consent_refused" | "auth_login_completed" | "auth_login_failed" | "auth_code_issued" | "auth_token_issued" | "auth_token_refreshed" | "auth_code_reused" | "auth_refresh_reused" | "auth_grant_ended" | "auth_upstream_refreshed" | "auth_upstream_refused" | "console_login_completed" | "console_login_failed" | "console_logout" | "console_payload_viewed" | "console_session_ended" | "console_backend_rechecked" | "console_pin_approved" | "console_tool_tried" | "console_decision_explained"
+export type AuditEventType = "mcp_initialize" | "mcp_ping" | "mcp_logging" | "mcp_completion" | "mcp_notification" | "mcp_roots_list_changed" | "mcp_tool_call" | "mcp_tools_list" | "mcp_resource_read" | "mcp_resources_list" | "mcp_prompt_get" | "mcp_prompts_list" | "mcp_request" | "sse_connection" | "http_request" | "vmcp_workflow_started" | "vmcp_workflow_completed" | "vmcp_workflow_failed" | "vmcp_workflow_timed_out" | "vmcp_workflow_step_started" | "vmcp_workflow_step_completed" | "vmcp_workflow_step_failed" | "vmcp_workflow_step_skipped" | "auth_client_registered" | "auth_client_updated" | "auth_client_deleted" | "auth_client_rejected" | "auth_consent_given" | "auth_consent_refused" | "auth_login_completed" | "auth_login_failed" | "auth_code_issued" | "auth_token_issued" | "auth_token_refreshed" | "auth_token_exchanged" | "auth_code_reused" | "auth_refresh_reused" | "auth_grant_ended" | "auth_upstream_refreshed" | "auth_upstream_refused" | "console_login_completed" | "console_login_failed" | "console_logout" | "console_payload_viewed" | "console_session_ended" | "console_backend_rechecked" | "console_pin_approved" | "console_tool_tried" | "console_decision_explained"
 
 /** Audit log: one record per request. Off unless enabled. */
 export type AuditSwitch = {
@@ -98,6 +98,8 @@ export type AuthServerFile = {
   readonly storage: AuthServerStorageFile
   /** Clients that get tokens for themselves, without a browser or a user (client_credentials grant). */
   readonly clients?: readonly DeclaredClientFile[]
+  /** Grants for callers that already have a token. */
+  readonly inboundGrants?: InboundGrants
   /** Identity providers to which login is delegated. At least one is required unless clients is set. */
   readonly upstreamProviders: readonly UpstreamProviderFile[]
   /** Upstream providers that a user signs in to, by group. Without it, every user signs in to all. */
@@ -707,6 +709,8 @@ export type DeclaredClient = {
   readonly resources?: readonly string[]
   /** Lifetime of the client's access tokens, from 1m to 1h. */
   readonly tokenLifespan: string
+  /** Ids of the clients whose users' tokens this client may exchange (token exchange), or "*" alone for all clients; default: none. Includes this client. */
+  readonly subjectClients?: readonly string[]
   /** One or two client secrets of at least 32 characters each; both are accepted, to allow rotation. */
   readonly clientSecretRefs?: readonly SecretRef[]
 }
@@ -727,6 +731,8 @@ export type DeclaredClientFile = {
   readonly resources?: readonly string[]
   /** Lifetime of the client's access tokens, from 1m to 1h. */
   readonly tokenLifespan: string
+  /** Ids of the clients whose users' tokens this client may exchange (token exchange), or "*" alone for all clients; default: none. Includes this client. */
+  readonly subjectClients?: readonly string[]
   /** One or two files that each hold a client secret of at least 32 characters; both are accepted. Reloaded when they change. */
   readonly clientSecretFiles?: readonly string[]
 }
@@ -773,6 +779,8 @@ export type EmbeddedAuthServerConfig = {
   readonly cimd?: CimdConfig
   /** Clients that get tokens for themselves, without a browser or a user (client_credentials grant). */
   readonly clients?: readonly DeclaredClient[]
+  /** Grants for callers that already have a token. */
+  readonly inboundGrants?: InboundGrants
   /** Strips the Authorization, Cookie and Proxy-Authorization headers after the JWT is validated, so that the backend gets an unauthenticated request. Cannot be combined with token exchange or cloudSts. */
   readonly disableUpstreamTokenInjection: boolean
   /** Secrets that sign authorization codes and refresh tokens, at least 32 random bytes each; the first signs, the rest only verify. Default: an ephemeral secret (development only). */
@@ -990,6 +998,12 @@ export type IdentityFromToken = {
 
 /** Name of an identity provider that needs non-standard settings: parameters, the scope for refresh tokens, the parameter that carries scopes, and authentication at the token endpoint. additionalAuthorizationParams takes precedence. */
 export type IdentityProvider = "entra" | "okta" | "auth0" | "google" | "github" | "atlassian" | "slack" | "salesforce" | "snowflake" | "cognito"
+
+/** Grants for callers that already have a token. */
+export type InboundGrants = {
+  /** Token exchange (RFC 8693): clients with subjectClients exchange a user's access token from this server for a token that names both. */
+  readonly tokenExchange?: TokenExchangeGrant
+}
 
 /** How clients are authenticated; set type anonymous explicitly to disable authentication. */
 export type IncomingAuth = {
@@ -2840,6 +2854,14 @@ export type TokenExchangeConfig = {
   readonly subjectProviderName?: string
   /** Type of the subject token; access_token when unset. id_token is for workload identity federation with OIDC providers. */
   readonly subjectTokenType?: string
+}
+
+/** Token exchange (RFC 8693): clients with subjectClients exchange a user's access token from this server for a token that names both. */
+export type TokenExchangeGrant = {
+  /** Maximum lifetime of an exchanged token, from 1m to 1h. It never outlives the exchanged token. */
+  readonly delegationLifespan: string
+  /** Maximum number of clients in an act chain. */
+  readonly maxDelegationDepth: number
 }
 
 /** Token exchange (RFC 8693). */

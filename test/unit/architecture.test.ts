@@ -92,6 +92,7 @@ const gates: Record<string, readonly string[]> = {
 const pages = 'runtime/console/web/'
 const sharedWithPages: ReadonlySet<string> = new Set([
   'runtime/console/api.ts',
+  'runtime/console/api-calls.ts',
   'runtime/console/api-pins.ts',
   'runtime/console/calls/filter.ts',
   'schemas/hidden-characters.ts',

@@ -3,8 +3,9 @@
  *
  * The file and its secrets are read again every few seconds. A removed client loses its tokens immediately. If it is
  * added again, tokens from before the removal stay invalid: `MachineTokens` stores the removal for every replica. A
- * removal is not stored if no process was running while the client was absent from the file.
- * Source: RFC 6749 sections 2.3.1 and 4.4.
+ * removal is not stored if no process was running while the client was absent from the file. A client that may no longer
+ * exchange another client's tokens loses its tokens in the same way.
+ * Source: RFC 6749 sections 2.3.1 and 4.4; RFC 8693.
  */
 import { timingSafeEqual } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -21,6 +22,14 @@ export interface MachineClient {
   readonly scopes: readonly string[]
   readonly resources: readonly string[]
   readonly tokenMs: number
+  /** Clients whose users' tokens this client may exchange; `*` means all clients. Empty: it cannot exchange tokens. */
+  readonly subjectClients: readonly string[]
+}
+
+/** True when the client may exchange tokens that were issued to the other client, or to itself. */
+function mayExchangeFor({ id, subjectClients }: MachineClient, otherId: string): boolean {
+  if (subjectClients.length === 0) return false
+  return otherId === id || subjectClients.includes('*') || subjectClients.includes(otherId)
 }
 
 export class DeclaredClients {
@@ -55,7 +64,8 @@ export class DeclaredClients {
   async reload(storeRemoval: (clientId: string) => Promise<void>): Promise<void> {
     const { clients: next, violations } = load(this.#read(), this.#clients)
     const nowMs = this.#now()
-    for (const id of this.#clients.keys()) if (!next.has(id)) this.#removed.set(id, nowMs)
+    for (const [id, client] of this.#clients)
+      if (losesAccess(client, next.get(id))) this.#removed.set(id, nowMs)
     this.#clients = next
     await this.#storeRemovals(storeRemoval)
     throwIfAny(violations)
@@ -72,11 +82,22 @@ export class DeclaredClients {
     }
   }
 
+  /** True when the client is declared and may exchange tokens that were issued to the other client. */
+  mayExchange(clientId: string, otherId: string): boolean {
+    const client = this.#clients.get(clientId)
+    return client !== undefined && mayExchangeFor(client, otherId)
+  }
+
   /** True when the client is declared and no removal after this time is waiting to be stored. */
   isDeclaredSince(clientId: string, sinceSec: number): boolean {
     const removedAtMs = this.#removed.get(clientId)
     return this.#clients.has(clientId) && (removedAtMs === undefined || sinceSec * 1000 > removedAtMs)
   }
+}
+
+/** True when the client is removed, or may no longer exchange the tokens of a client. */
+function losesAccess({ subjectClients }: MachineClient, next: MachineClient | undefined): boolean {
+  return !next || subjectClients.some((id) => !mayExchangeFor(next, id))
 }
 
 function throwIfAny(violations: readonly string[]): void {
@@ -102,6 +123,7 @@ function load(
 
 function toClient(settings: DeclaredClientSettings, violations: string[]): MachineClient {
   const { clientId, secrets = [], jwks, jwksUri, signingAlg, scopes, resources, tokenMs } = settings
+  const { subjectClients = [] } = settings
   const secretHashes = secrets.flatMap((secret) => {
     try {
       return [sha256(secret())]
@@ -120,6 +142,7 @@ function toClient(settings: DeclaredClientSettings, violations: string[]): Machi
     scopes,
     resources,
     tokenMs,
+    subjectClients,
   }
 }
 

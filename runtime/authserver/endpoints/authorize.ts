@@ -203,8 +203,14 @@ const maxResources = 100
 
 /** Returns the requested resources in their configured spelling. Throws OAuthError invalid_target (RFC 8707). */
 export function readResources(parameters: Parameters, context: AuthServerContext): readonly string[] {
-  const { allowedAudiences } = context.config
-  const requested = parameters.all('resource')
+  return findResources(parameters.all('resource'), context)
+}
+
+/** Returns the distinct resources with these URLs. Throws OAuthError invalid_target if one is not served here. */
+export function findResources(
+  requested: readonly string[],
+  { config: { allowedAudiences } }: Pick<AuthServerContext, 'config'>,
+): readonly string[] {
   if (requested.length > maxResources)
     throw new OAuthError('invalid_target', `at most ${maxResources} resources can be requested`)
   const found = requested.map((resource) => {

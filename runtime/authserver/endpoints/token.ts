@@ -1,5 +1,5 @@
 /**
- * The token endpoint: authorization_code, refresh_token and client_credentials.
+ * The token endpoint: authorization_code, refresh_token, client_credentials and token exchange.
  * Source: RFC 6749 sections 3.2, 4.1.3, 4.4, 5 and 6; RFC 7636 section 4.5; RFC 8707 section 2.2; RFC 9700; RFC 9068;
  * OpenID Connect Core section 3.1.3.
  */
@@ -18,6 +18,7 @@ import { signMachineToken } from '../tokens/machine-tokens.ts'
 import { readResources } from './authorize.ts'
 import { type Parameters, readClientCredentials, readUniqueForm } from './form.ts'
 import { sendPrivate } from './responses.ts'
+import { canExchangeTokens, exchangeToken, tokenExchangeGrant } from './token-exchange.ts'
 
 interface TokenRequest<Client = AuthenticatedClient> {
   readonly form: Parameters
@@ -38,14 +39,15 @@ const handlers: ReadonlyMap<string, GrantHandler> = new Map([
   ['authorization_code', forUser('token_issued', redeemCode)],
   ['refresh_token', forUser('token_refreshed', redeemRefreshToken)],
   ['client_credentials', issueToMachine],
+  [tokenExchangeGrant, exchangeToken],
 ])
 
 /** Returns the grant types that a client can use. */
 export function grantTypesSupported(context: AuthServerContext): readonly string[] {
-  const hasMachines = context.declared.all().length > 0
-  return [...handlers.keys()].filter((type) =>
-    type === 'client_credentials' ? hasMachines : canSignIn(context),
-  )
+  return [...handlers.keys()].filter((type) => {
+    if (type === 'client_credentials') return context.declared.all().length > 0
+    return type === tokenExchangeGrant ? canExchangeTokens(context) : canSignIn(context)
+  })
 }
 
 export async function issueTokens(exchange: Exchange, context: AuthServerContext): Promise<void> {
@@ -118,10 +120,7 @@ type UserGrant = (form: Parameters, by: TokenRequester, context: AuthServerConte
 function forUser(event: 'token_issued' | 'token_refreshed', grant: UserGrant): GrantHandler {
   return async ({ form, client, source }, context) => {
     if (client.kind === 'declared')
-      throw new OAuthError(
-        'unauthorized_client',
-        'a declared client can only use the client_credentials grant',
-      )
+      throw new OAuthError('unauthorized_client', 'a declared client cannot use this grant type')
     const by = { clientId: client.id, authMethod: client.authMethod, source }
     const issued = withoutDroppedScopes(await grant(form, by, context), client)
     await context.clients.renew(client)

@@ -6,6 +6,7 @@ import type { DeclaredClients } from '../clients/declared-clients.ts'
 import type { AuthServerEvent } from '../model/events.ts'
 import type { Urls } from '../model/urls.ts'
 import type { State } from '../storage/state.ts'
+import type { DelegatedTokens } from '../tokens/delegated-tokens.ts'
 import type { Grants } from '../tokens/grants.ts'
 import type { KeyRing } from '../tokens/key-ring.ts'
 import type { MachineTokens } from '../tokens/machine-tokens.ts'
@@ -25,6 +26,7 @@ export interface AuthServerContext {
   readonly grants: Grants
   readonly sessions: Sessions
   readonly machineTokens: MachineTokens
+  readonly delegatedTokens: DelegatedTokens
   /** Milliseconds since the epoch. */
   readonly now: () => number
   readonly log: Log

@@ -29,11 +29,13 @@ import { takePermission } from '../storage/limits.ts'
 import { makeRoutes } from './routes.ts'
 import { watchRotation } from '../storage/rotation.ts'
 import { makeState, type State } from '../storage/state.ts'
+import { DelegatedTokens, isDelegated } from '../tokens/delegated-tokens.ts'
 import { Grants } from '../tokens/grants.ts'
 import type { KeyRing } from '../tokens/key-ring.ts'
 import { machineClaims, MachineTokens } from '../tokens/machine-tokens.ts'
 import { RingHolder, type RingHolderParts } from '../tokens/ring-holder.ts'
-import { sessionClaims, Sessions } from '../tokens/sessions.ts'
+import { sessionClaims } from '../tokens/session-claims.ts'
+import { Sessions } from '../tokens/sessions.ts'
 import { OAuth2Upstream } from '../upstream/oauth2-upstream.ts'
 import { OidcUpstream } from '../upstream/oidc-upstream.ts'
 import type { Upstream } from '../upstream/upstream.ts'
@@ -100,6 +102,8 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
     now,
     isDeclaredSince: (clientId, sinceSec) => declared.isDeclaredSince(clientId, sinceSec),
   })
+  const mayExchange = (clientId: string, otherId: string): boolean => declared.mayExchange(clientId, otherId)
+  const delegatedTokens = new DelegatedTokens({ machineTokens, mayExchange })
   const keys = (): KeyRing => ringHolder.ring
   const upstreamParts = { now, log, state, issuer: config.issuer, groupClaim: config.upstreamFilter?.claim }
   const upstreams: readonly Upstream[] = config.upstreams.map((upstream) =>
@@ -128,6 +132,7 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
     grants,
     sessions,
     machineTokens,
+    delegatedTokens,
     now,
     log,
     emit,
@@ -161,8 +166,9 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
     async isLive(caller) {
       const machine = machineClaims(caller)
       if (machine) return machineTokens.isLive(machine)
-      const claims = sessionClaims(caller)
-      return claims !== undefined && (await sessions.isLive(claims))
+      const claims = sessionClaims(caller.claims, caller.subject)
+      if (!claims || !(await sessions.isLive(claims))) return false
+      return !isDelegated(caller.claims) || delegatedTokens.isLive(caller.claims)
     },
     notReady: () => listReadinessProblems(parts.store, upstreams),
     secretUses: () => rotation.uses(),

@@ -2,7 +2,7 @@
  * Signs, checks and revokes the access tokens of declared clients.
  *
  * Such a token has no session. It is valid while its client is declared, unless its `jti` is revoked or the client was
- * removed after the token was issued.
+ * removed after the token was issued. The same applies to every client in a delegated token (delegated-tokens.ts).
  * Source: RFC 9068; RFC 6749 section 4.4.3 (no refresh token); RFC 7009.
  */
 import { randomUUID } from 'node:crypto'
@@ -45,17 +45,25 @@ export class MachineTokens {
     this.#parts = parts
   }
 
-  async isLive({ sub, client_id: clientId, iat, jti }: MachineClaims): Promise<boolean> {
+  async isLive({ sub, client_id: clientId, ...claims }: MachineClaims): Promise<boolean> {
+    return sub === machineSubject(clientId) && this.isIssuedTo([clientId], claims)
+  }
+
+  /** True while all of these clients are declared and the token is not revoked. */
+  async isIssuedTo(
+    clientIds: readonly string[],
+    { iat, jti }: Pick<MachineClaims, 'iat' | 'jti'>,
+  ): Promise<boolean> {
     const { state, now, isDeclaredSince } = this.#parts
-    if (sub !== machineSubject(clientId) || !isDeclaredSince(clientId, iat)) return false
+    if (!clientIds.every((clientId) => isDeclaredSince(clientId, iat))) return false
     const until = this.#live.get(jti)
     if (until !== undefined && now() < until) return true
     const revocations = this.#revocations
-    const [revoked, removedAtMs = 0] = await Promise.all([
+    const [revoked, ...removals] = await Promise.all([
       state.store.get(revokedKey(jti)),
-      state.store.get(removedKey(clientId)),
+      ...clientIds.map((clientId) => state.store.get(removedKey(clientId))),
     ])
-    if (revoked !== undefined || iat * 1000 <= Number(removedAtMs)) return false
+    if (revoked !== undefined || removals.some((atMs = '0') => iat * 1000 <= Number(atMs))) return false
     if (revocations === this.#revocations) this.#live.set(jti, now() + livenessMs)
     return true
   }

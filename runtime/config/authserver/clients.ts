@@ -54,7 +54,7 @@ function declaredClientOf(
   index: number,
   allowedAudiences: readonly string[],
 ): DeclaredClientSettings {
-  const { clientId, jwks, jwksUri, signingAlg, scopes, clientSecretFiles: files } = client
+  const { clientId, jwks, jwksUri, signingAlg, scopes, subjectClients, clientSecretFiles: files } = client
   return {
     clientId,
     signingAlg,
@@ -63,10 +63,18 @@ function declaredClientOf(
     tokenMs: parseDuration(client.tokenLifespan),
     ...(jwks === undefined ? {} : { jwks }),
     ...(jwksUri === undefined ? {} : { jwksUri }),
+    ...(subjectClients === undefined ? {} : { subjectClients }),
     ...(files === undefined
       ? {}
       : { secrets: files.map((file, at) => secretIn(`clients[${index}].clientSecretFiles[${at}]`, file)) }),
   }
+}
+
+export function tokenExchangeOf({ inboundGrants }: AuthServerFile): Pick<AuthServerConfig, 'tokenExchange'> {
+  const grant = inboundGrants?.tokenExchange
+  if (!grant) return {}
+  const { delegationLifespan, maxDelegationDepth } = grant
+  return { tokenExchange: { lifeMs: parseDuration(delegationLifespan), maxDelegationDepth } }
 }
 
 /** Returns a function that reads the secret. Trims it, because editors and kubectl add newlines. */

@@ -32,7 +32,7 @@ import {
   type UpstreamConfig,
   type UserInfoSettings,
 } from './settings.ts'
-import { declaredClientsOf } from './clients.ts'
+import { declaredClientsOf, tokenExchangeOf } from './clients.ts'
 import { authServerViolations } from './validate.ts'
 import { invalidConfig, parseConfig, readConfigText } from '../common/config-file.ts'
 import { systemReason } from '../common/system-reason.ts'
@@ -184,6 +184,7 @@ function convert(file: AuthServerFile, reader: Reader): AuthServerConfig {
     grantMs: authServerDefaults.grantMs,
     upstreams: file.upstreamProviders.map((upstream, index) => upstreamOf(upstream, index, file, reader)),
     clients: declaredClientsOf(file),
+    ...tokenExchangeOf(file),
     disableUpstreamTokenInjection: file.disableUpstreamTokenInjection,
     storage:
       file.storage.redis === undefined

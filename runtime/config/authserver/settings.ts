@@ -49,6 +49,8 @@ export interface AuthServerConfig {
   readonly upstreams: readonly UpstreamConfig[]
   /** Clients that get tokens for themselves. */
   readonly clients?: readonly DeclaredClientSettings[]
+  /** Absent: no client can exchange tokens. */
+  readonly tokenExchange?: TokenExchangeSettings
   readonly primaryUpstreamProvider?: string
   /** Selects upstreams by the user's groups. If absent, every user signs in to all upstreams. */
   readonly upstreamFilter?: UpstreamFilter
@@ -75,6 +77,16 @@ export interface DeclaredClientSettings {
   readonly scopes: readonly string[]
   readonly resources: readonly string[]
   readonly tokenMs: number
+  /** Clients whose users' tokens this client may exchange; `*` means all clients. Absent: none. */
+  readonly subjectClients?: readonly string[]
+}
+
+/** Token exchange (RFC 8693). */
+interface TokenExchangeSettings {
+  /** Maximum lifetime of an exchanged token. */
+  readonly lifeMs: number
+  /** Maximum number of clients in an `act` chain. */
+  readonly maxDelegationDepth: number
 }
 
 export interface ClientRegistrationConfig {

@@ -33,6 +33,7 @@ export interface AuditLine {
   readonly type: string
   readonly outcome: string
   readonly subjects: Readonly<Record<string, string>>
+  readonly delegation?: { readonly chain: readonly { readonly sub: string }[] }
   readonly target: { readonly name?: string }
   readonly metadata: { readonly extra: { readonly reason?: string } }
 }
@@ -79,12 +80,13 @@ async function startFront(t: Test): Promise<{ origin: string; targets: string[] 
 
 /**
  * Starts both replicas with the declared clients `ci` (secret) and `signer` (key). `policies` receives the issuers of
- * people and of ServiceAccounts.
+ * people and of ServiceAccounts. `delegates` are the clients that may exchange the tokens of people.
  */
 export async function startReplicas(
   t: Test,
   tools: readonly string[],
   policies: (origin: string, cluster: string) => readonly string[],
+  { delegates = [] }: { readonly delegates?: readonly string[] } = {},
 ): Promise<Replicas> {
   const front = await startFront(t)
   const { origin } = front
@@ -105,11 +107,24 @@ export async function startReplicas(
     ci: { clientSecretFiles: [join(dir, 'secret')] },
     signer: { jwks: { keys: [key.jwk] } },
   }
+  const scopes = [...oidcOf(origin).scopes, ...(delegates.length > 0 ? ['tools'] : [])]
+  const exchange =
+    delegates.length > 0 ? { inboundGrants: { tokenExchange: {} }, scopesSupported: scopes } : {}
   const keys = makeKeys(dir)
   const publish = (clientIds: readonly string[]): void => {
-    const clients = clientIds.map((clientId) => ({ clientId, scopes: ['tools'], ...credentials[clientId] }))
+    const clients = clientIds.map((clientId) => ({
+      clientId,
+      scopes: ['tools'],
+      ...credentials[clientId],
+      ...(delegates.includes(clientId) ? { subjectClients: ['*'] } : {}),
+    }))
     const storage = { type: 'redis', redis: { addr: redis.addr, passwordEnv: 'REDIS_PASSWORD' } }
-    const file = authServerFile({ origin, providers: { corp: provider }, keys, more: { clients, storage } })
+    const file = authServerFile({
+      origin,
+      providers: { corp: provider },
+      keys,
+      more: { clients, storage, ...exchange },
+    })
     writeFileSync(join(dir, 'authserver-config.yaml'), file)
   }
   publish(['ci', 'signer'])
@@ -125,7 +140,7 @@ export async function startReplicas(
         groupRef: 'team',
         incomingAuth: {
           type: 'oidc',
-          oidc: oidcOf(origin),
+          oidc: { ...oidcOf(origin), scopes },
           issuers: [{ issuer, audience, jwksUrl, jwksAllowPrivateIp: true }],
           authz: { type: 'cedar', policies: policies(origin, issuer) },
         },

@@ -77,7 +77,16 @@ const withoutSecret = (...objects: Stored[]): World =>
 
 type Request = Record<string, unknown>
 
+const exchanging = {
+  clients: [nightly, { ...agent, subjectClients: ['https://app.example.com/client.json', 'nightly'] }],
+  inboundGrants: { tokenExchange: { delegationLifespan: '5m', maxDelegationDepth: 2 } },
+}
+
 export const clientCases: Record<string, () => Request> = {
+  'MCPServer/token-exchange-grant': () =>
+    world(oidcConfig(), secrets(), authServer(exchanging), filesWithServer)
+      .settle()
+      .request('MCPServer', 'files'),
   'MCPExternalAuthConfig/clients': () =>
     world(authServer({ clients: [nightly, agent] }), secrets())
       .settle()

@@ -99,6 +99,35 @@ const rules: readonly Rule[] = [
   ],
   ['a long lifespan', [keyed({ tokenLifespan: '2h' })], '….clients[0].tokenLifespan: must be from 1m to 1h'],
   [
+    'subjectClients without the grant',
+    [keyed({ subjectClients: ['*'] })],
+    '….inboundGrants: inboundGrants.tokenExchange and the subjectClients of at least one client must be set together',
+  ],
+  [
+    'the grant without subjectClients',
+    [keyed()],
+    '….inboundGrants: inboundGrants.tokenExchange and the subjectClients of at least one client must be set together',
+    { inboundGrants: { tokenExchange: {} } },
+  ],
+  [
+    'token exchange without users',
+    [keyed({ subjectClients: ['*'] })],
+    "….upstreamProviders: upstreamProviders needs at least one provider when inboundGrants.tokenExchange is set, because only users' tokens can be exchanged",
+    { inboundGrants: { tokenExchange: {} }, upstreamProviders: [] },
+  ],
+  [
+    'a list of clients next to all clients',
+    [keyed({ subjectClients: ['*', 'app'] })],
+    '….clients[0].subjectClients: * must be the only entry',
+    { inboundGrants: { tokenExchange: {} } },
+  ],
+  [
+    'a long delegation lifespan',
+    [keyed({ subjectClients: ['*'] })],
+    '….inboundGrants.tokenExchange.delegationLifespan: must be from 1m to 1h',
+    { inboundGrants: { tokenExchange: { delegationLifespan: '2h' } } },
+  ],
+  [
     'neither clients nor upstreams',
     [],
     '….upstreamProviders: upstreamProviders needs at least one provider unless clients is set',

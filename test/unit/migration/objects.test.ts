@@ -205,7 +205,7 @@ t.test(
       document?.rows.find((row) => row.field === `spec.embeddedAuthServer.${field}`)?.text
     t.match(
       textOf('delegateClients'),
-      /exchange the tokens of users.*declare a program that acts for itself in clients/,
+      /exchanges tokens of users.*subjectClients.*declare a program that acts for itself/,
     )
     t.match(textOf('trustedIssuers'), /neither exchanged nor accepted as assertions/)
     for (const field of ['spiffeTrustDomains', 'inboundGrants.spiffeClientAuth'])

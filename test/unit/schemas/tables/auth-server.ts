@@ -688,6 +688,53 @@ const withoutUpstreams: Table = {
   ],
 }
 
+const exchange = `${at}.inboundGrants.tokenExchange`
+const exchanging: Table = {
+  name: 'token exchange',
+  base: server({
+    clients: [{ clientId: 'ci', clientSecretRefs: [secretRef], scopes, subjectClients: ['*'] }],
+    inboundGrants: { tokenExchange: {} },
+  }),
+  rows: [
+    {
+      id: '',
+      at: `${client}.subjectClients`,
+      good: [
+        ['ci', 'https://app.example.com/client.json'],
+        ['x'.repeat(2048)],
+        Array.from({ length: 50 }, (_, i) => `c${i}`),
+      ],
+      bad: [[], '*', ['*', 'ci'], Array.from({ length: 51 }, (_, i) => `c${i}`)],
+    },
+    {
+      id: '',
+      at: `${client}.subjectClients`,
+      bad: [[''], ['a b'], ['é'], ['x'.repeat(2049)], [1]],
+      failure: `${client}.subjectClients[0]`,
+    },
+    { id: '', at: `${client}.subjectClients`, bad: [['a', 'a']], failure: `${client}.subjectClients[1]` },
+    { id: '', at: `${client}.subjectClients`, bad: [absent], failure: `${at}.inboundGrants` },
+    { id: '', at: `${at}.inboundGrants`, bad: [absent, {}] },
+    { id: '', at: `${at}.inboundGrants.passwordGrant`, bad: [{}] },
+    { id: '', at: `${exchange}.allowMayAct`, bad: [true] },
+    { id: '', at: `${at}.upstreamProviders`, bad: [[]] },
+    {
+      id: '',
+      at: `${exchange}.delegationLifespan`,
+      default: '15m',
+      good: ['1m', '90s', '1h'],
+      bad: [...notDuration, '0s', '59s', '1h1s'],
+    },
+    {
+      id: '',
+      at: `${exchange}.maxDelegationDepth`,
+      default: 5,
+      good: [1, 10],
+      bad: [0, 11, 1.5, '5'],
+    },
+  ],
+}
+
 export const authServerTables: readonly Table[] = [
   top,
   several,
@@ -703,4 +750,5 @@ export const authServerTables: readonly Table[] = [
   keyed,
   keyedByUrl,
   withoutUpstreams,
+  exchanging,
 ]
