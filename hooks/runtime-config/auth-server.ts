@@ -13,6 +13,7 @@ import {
   type ClientAuth,
   type DeclaredClient,
   type EmbeddedAuthServerConfig,
+  formatViolations,
   type input,
   type ObjectRef,
   type RedisTls,
@@ -26,6 +27,7 @@ import { clientAuthPart, type CredentialFiles } from './client-auth.ts'
 import { clientCertificateKeys } from './client-certificate.ts'
 import { variablePart } from './header-forward.ts'
 import type { PodNeeds } from './needs.ts'
+import { resourceViolations, trustedIssuersPart } from './trusted-issuers.ts'
 import { definedFields } from '../base/kube.ts'
 
 export interface AuthServerTarget {
@@ -82,6 +84,8 @@ export function authServerPart(
     upstreamFilter: target.upstreamFilter,
     tokenLifespans: config.tokenLifespans,
     clients: clientsPart(config.clients, needs),
+    trustedIssuers: trustedIssuersPart(config, needs),
+    inboundGrants: config.inboundGrants,
     storage: storagePart(config, target),
     upstreamProviders: config.upstreamProviders.map((upstream, index) =>
       upstreamPart(upstream, index, target),
@@ -313,21 +317,21 @@ export function restartSecrets(config: EmbeddedAuthServerConfig): readonly Secre
   return all.filter((ref) => ref !== undefined)
 }
 
-/** Lists the upstream providers' CA bundles. */
-export function authServerBundles(config: EmbeddedAuthServerConfig): readonly CABundleSource[] {
-  return config.upstreamProviders.flatMap(({ caBundleRef }) => caBundleRef ?? [])
+/** Lists the CA bundles of upstream providers and trusted issuers. */
+export function authServerBundles({
+  upstreamProviders,
+  trustedIssuers = [],
+}: EmbeddedAuthServerConfig): readonly CABundleSource[] {
+  return [...upstreamProviders, ...trustedIssuers].flatMap(({ caBundleRef }) => caBundleRef ?? [])
 }
 
-/** Returns an error when a declared client may request a resource for which this server issues no tokens. */
+/** Returns an error when a client or a binding names a resource for which this server issues no tokens. */
 export function resourceFailure(
-  { clients = [] }: EmbeddedAuthServerConfig,
+  config: EmbeddedAuthServerConfig,
   served: string | undefined,
 ): string | undefined {
-  const foreign = clients.flatMap(({ clientId, resources = [] }) =>
-    resources.filter((resource) => resource !== served).map((resource) => `${resource} (client ${clientId})`),
-  )
-  if (foreign.length === 0) return undefined
-  return `clients can only have the resource ${served}, because this server issues no other tokens; found ${foreign.join(', ')}`
+  const violations = resourceViolations(config, served)
+  return violations.length === 0 ? undefined : formatViolations(violations).replaceAll('\n', '; ')
 }
 
 /**

@@ -6,7 +6,6 @@
  */
 import {
   addressViolation,
-  type EmbeddedAuthServerConfig,
   reservedOverrides,
   unknownUpstreams,
   type Violation,
@@ -29,6 +28,7 @@ import { consoleViolations } from './config/console.ts'
 import { container } from './paths.ts'
 import { issuerReferenceViolations, ownIssuerReference } from '../../runtime-config/issuers.ts'
 import { reservedNames } from './references.ts'
+import { resourceViolations } from '../../runtime-config/trusted-issuers.ts'
 import { authServerViolations } from '../../externalauth/index.ts'
 import { definedFields } from '../../base/kube.ts'
 
@@ -100,7 +100,11 @@ function pairingViolations({ incomingAuth, authServerConfig: server }: VirtualMC
     })
   }
   const resource = ownIssuerReference(incomingAuth)?.resourceUrl
-  if (server && resource !== undefined) violations.push(...resourceViolations(server, resource))
+  // Without resourceUrl, the resource depends on the cluster, and reconciliation checks it.
+  if (server && resource !== undefined) {
+    const found = resourceViolations(server, resource)
+    violations.push(...found.map((one) => ({ ...one, path: `spec.authServerConfig.${one.path}` })))
+  }
   const inline = incomingAuth.authzConfig?.inline?.primaryUpstreamProvider
   if (inline === undefined) return violations
   const path = 'spec.incomingAuth.authzConfig.inline.primaryUpstreamProvider'
@@ -120,22 +124,6 @@ function filterViolations({
   if (!server) return [{ path, message: 'requires spec.authServerConfig' }]
   const names = server.upstreamProviders.map(({ name }) => name)
   return unknownUpstreams(filter, names).map((one) => ({ ...one, path: `${path}.${one.path}` }))
-}
-
-/** Without resourceUrl, the resource depends on the cluster, and reconciliation checks it. */
-function resourceViolations({ clients = [] }: EmbeddedAuthServerConfig, served: string): Violation[] {
-  return clients.flatMap(({ resources = [] }, index) =>
-    resources.flatMap((resource, i) =>
-      resource === served
-        ? []
-        : [
-            {
-              path: `spec.authServerConfig.clients[${index}].resources[${i}]`,
-              message: `must be ${served}, the resourceUrl of oidcConfigRef; this server issues no other tokens`,
-            },
-          ],
-    ),
-  )
 }
 
 function aggregationViolations(spec: VirtualMCPServerSpec): Violation[] {

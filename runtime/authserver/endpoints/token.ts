@@ -1,22 +1,23 @@
 /**
- * The token endpoint: authorization_code, refresh_token and client_credentials.
+ * The token endpoint: authorization_code, refresh_token, client_credentials and jwt-bearer.
  * Source: RFC 6749 sections 3.2, 4.1.3, 4.4, 5 and 6; RFC 7636 section 4.5; RFC 8707 section 2.2; RFC 9700; RFC 9068;
  * OpenID Connect Core section 3.1.3.
  */
 import type { Exchange } from '../../net/index.ts'
 import type { AuthenticatedClient } from '../clients/client-directory.ts'
-import type { MachineClient } from '../clients/declared-clients.ts'
 import { type AuthServerContext, canSignIn, nowSec } from '../login/context.ts'
-import { type AuthServerEvent, makeEvent } from '../model/events.ts'
+import { makeEvent } from '../model/events.ts'
 import { machineSubject } from '../model/identifiers.ts'
 import { OAuthError } from '../model/oauth-error.ts'
 import type { RegisteredClient } from '../model/records.ts'
-import { parseScope, supportedScopes, within } from '../model/scopes.ts'
+import { parseScope, supportedScopes } from '../model/scopes.ts'
 import type { IssuedGrant, TokenRequester } from '../tokens/grants.ts'
 import { signAccessToken, signIdToken } from '../tokens/jwt.ts'
 import { signMachineToken } from '../tokens/machine-tokens.ts'
 import { readResources } from './authorize.ts'
 import { type Parameters, readClientCredentials, readUniqueForm } from './form.ts'
+import { acceptsAssertions, issueForAssertion, jwtBearerGrant } from './jwt-bearer.ts'
+import { readMachineResource, readMachineScopes, type TokenResponse } from './machine-request.ts'
 import { sendPrivate } from './responses.ts'
 
 interface TokenRequest<Client = AuthenticatedClient> {
@@ -26,14 +27,9 @@ interface TokenRequest<Client = AuthenticatedClient> {
   readonly source: string
 }
 
-interface TokenResponse {
-  readonly body: object
-  readonly event: AuthServerEvent
-}
-
 type GrantHandler = (request: TokenRequest, context: AuthServerContext) => Promise<TokenResponse>
 
-/** Every supported grant type. */
+/** The grant types that require a client. */
 const handlers: ReadonlyMap<string, GrantHandler> = new Map([
   ['authorization_code', forUser('token_issued', redeemCode)],
   ['refresh_token', forUser('token_refreshed', redeemRefreshToken)],
@@ -43,15 +39,24 @@ const handlers: ReadonlyMap<string, GrantHandler> = new Map([
 /** Returns the grant types that a client can use. */
 export function grantTypesSupported(context: AuthServerContext): readonly string[] {
   const hasMachines = context.declared.all().length > 0
-  return [...handlers.keys()].filter((type) =>
-    type === 'client_credentials' ? hasMachines : canSignIn(context),
-  )
+  return [
+    ...[...handlers.keys()].filter((type) =>
+      type === 'client_credentials' ? hasMachines : canSignIn(context),
+    ),
+    ...(acceptsAssertions(context) ? [jwtBearerGrant] : []),
+  ]
 }
 
 export async function issueTokens(exchange: Exchange, context: AuthServerContext): Promise<void> {
   const form = await readUniqueForm(exchange)
   const grantType = form.require('grant_type')
   const source = context.addressOf(exchange)
+  if (grantType === jwtBearerGrant && acceptsAssertions(context)) {
+    const { body, event } = await issueForAssertion(exchange, { form, source }, context)
+    sendPrivate(exchange, body)
+    context.emit(event)
+    return
+  }
   const client = await context.clients.authenticate(readClientCredentials(exchange, form), source)
   const handler = handlers.get(grantType)
   if (!handler || !grantTypesSupported(context).includes(grantType))
@@ -75,7 +80,7 @@ async function issueToMachine(
   const { config, keys } = context
   const lifeSec = Math.floor(client.tokenMs / 1000)
   const { id: clientId, authMethod } = client
-  const about = { clientId, authMethod, scopes, audience, lifeSec }
+  const about = { clientId, subject: machineSubject(clientId), authMethod, scopes, audience, lifeSec }
   const accessToken = await signMachineToken(keys(), {
     ...about,
     issuer: config.issuer,
@@ -88,28 +93,8 @@ async function issueToMachine(
       expires_in: lifeSec,
       scope: scopes.join(' '),
     },
-    event: makeEvent('token_issued', { clientId, userId: machineSubject(clientId) }),
+    event: makeEvent('token_issued', { clientId, userId: about.subject }),
   }
-}
-
-function readMachineScopes(form: Parameters, { scopes }: MachineClient): readonly string[] {
-  const requested = parseScope(form.get('scope') ?? '')
-  if (!within(requested, scopes))
-    throw new OAuthError('invalid_scope', 'a requested scope is not declared for this client')
-  return requested.length > 0 ? requested : scopes
-}
-
-/** Returns the resource of the token. Throws OAuthError invalid_target (RFC 8707). */
-function readMachineResource(form: Parameters, client: MachineClient, context: AuthServerContext): string {
-  const requested = readResources(form, context)
-  if (!within(requested, client.resources))
-    throw new OAuthError('invalid_target', 'the requested resource is not declared for this client')
-  const [audience, ...others] = requested.length > 0 ? requested : client.resources
-  // If a token were valid for several servers, each of them could impersonate the client at the others (RFC 9700
-  // section 2.3).
-  if (audience === undefined || others.length > 0)
-    throw new OAuthError('invalid_target', 'resource must name exactly one server')
-  return audience
 }
 
 type UserGrant = (form: Parameters, by: TokenRequester, context: AuthServerContext) => Promise<IssuedGrant>

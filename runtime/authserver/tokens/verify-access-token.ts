@@ -2,13 +2,13 @@
  * Verifies access tokens for the server's own endpoints: userinfo, introspection and revocation.
  *
  * Requires a signature made with a key in the key ring, the exact issuer, a served audience, the type `at+jwt`, and a
- * live grant or a declared client. runtime/incoming verifies the callers of MCP endpoints with the same keys.
+ * live grant, or a client or binding in the configuration. runtime/incoming verifies the callers of MCP endpoints with the same keys.
  * Source: RFC 9068 section 4, RFC 8725.
  */
 import { createLocalJWKSet, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
 import type { AuthServerConfig } from '../../config/index.ts'
 import { count, list, maybe, type Of, record, text } from '../model/codec.ts'
-import { isMachineSubject } from '../model/identifiers.ts'
+import { isMachineToken } from '../model/identifiers.ts'
 import type { KeyRing } from './key-ring.ts'
 import type { MachineTokens } from './machine-tokens.ts'
 import type { Sessions } from './sessions.ts'
@@ -82,7 +82,7 @@ async function isLive(
   read: AccessTokenClaims,
   { sessions, machineTokens }: VerifierContext,
 ): Promise<boolean> {
-  if (isMachineSubject(read.sub)) return machineTokens.isLive(read)
+  if (isMachineToken(read)) return machineTokens.isLive(read)
   const { tsid, gid } = read
   return tsid !== undefined && gid !== undefined && sessions.isLive({ ...read, tsid, gid })
 }

@@ -161,7 +161,7 @@ for (const { kind, name, conditionType, reason, map, deployment, objects } of ho
     t.match(condition(bad, kind, name, conditionType), {
       status: 'False',
       reason,
-      message: `clients can only have the resource https://${name}.example.com, because this server issues no other tokens; found https://other.example.com (client agent)`,
+      message: `clients[0].resources[1]: must be https://${name}.example.com, the resourceUrl of oidcConfigRef; this server issues no other tokens`,
     })
   })
 
@@ -199,7 +199,10 @@ t.test(
       'door',
       'AuthServerConfigValidated',
     )
-    t.match(foreign, { status: 'False', message: /; found https:\/\/a\.example\.com \(client agent\)$/ })
+    t.match(foreign, {
+      status: 'False',
+      message: /^clients\[0\]\.resources\[0\]: must be http:\/\/vmcp-door\./,
+    })
   },
 )
 
