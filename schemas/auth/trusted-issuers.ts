@@ -1,7 +1,7 @@
 /**
  * Rules for the issuers that an authorization server trusts, and for the subjects that get tokens. Admission and the
  * runtime check the same rules.
- * Source: docs/reference/specification/external-auth.md#trustedIssuers; RFC 7523 section 3.
+ * Source: docs/reference/specification/external-auth.md#embeddedAuthServer; RFC 7523 section 3.
  */
 import { GatehouseError } from '../errors.ts'
 import type { JwtBearerIssuerPolicy, SubjectBinding, TrustedIssuer } from '../generated/types.ts'

@@ -4,7 +4,7 @@
  * A binding is identified by its issuer and its selector, and its tokens name this id as their client. A removed binding
  * loses its tokens immediately, like a removed client (`declared-clients.ts`). The policies are read again every few
  * seconds.
- * Source: RFC 7523 section 2.1; docs/reference/specification/external-auth.md#inboundGrants.
+ * Source: RFC 7523 section 2.1; docs/reference/specification/external-auth.md#embeddedAuthServer.
  */
 import { compileBoundedCel, GatehouseError } from '../../../schemas/index.ts'
 import type {

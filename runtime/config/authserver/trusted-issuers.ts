@@ -1,7 +1,7 @@
 /**
  * Issuers whose tokens the authorization server accepts as grants, and the subjects that get tokens.
  *
- * Source: docs/reference/specification/external-auth.md#inboundGrants; RFC 7523 section 2.1.
+ * Source: docs/reference/specification/external-auth.md#embeddedAuthServer; RFC 7523 section 2.1.
  */
 import {
   type AuthServerFile,
