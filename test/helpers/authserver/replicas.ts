@@ -77,14 +77,18 @@ async function startFront(t: Test): Promise<{ origin: string; targets: string[] 
   return { origin: `http://127.0.0.1:${typeof address === 'object' && address ? address.port : 0}`, targets }
 }
 
-/**
- * Starts both replicas with the declared clients `ci` (secret) and `signer` (key). `policies` receives the issuers of
- * people and of ServiceAccounts.
- */
+interface ReplicaOptions {
+  /** Receives the issuers of people and of ServiceAccounts. */
+  readonly policies: (origin: string, cluster: string) => readonly string[]
+  /** Further settings of the authorization server. `publish` reads them again. */
+  readonly more?: () => Readonly<Record<string, unknown>>
+}
+
+/** Starts both replicas with the declared clients `ci` (secret) and `signer` (key). */
 export async function startReplicas(
   t: Test,
   tools: readonly string[],
-  policies: (origin: string, cluster: string) => readonly string[],
+  { policies, more = () => ({}) }: ReplicaOptions,
 ): Promise<Replicas> {
   const front = await startFront(t)
   const { origin } = front
@@ -109,7 +113,12 @@ export async function startReplicas(
   const publish = (clientIds: readonly string[]): void => {
     const clients = clientIds.map((clientId) => ({ clientId, scopes: ['tools'], ...credentials[clientId] }))
     const storage = { type: 'redis', redis: { addr: redis.addr, passwordEnv: 'REDIS_PASSWORD' } }
-    const file = authServerFile({ origin, providers: { corp: provider }, keys, more: { clients, storage } })
+    const file = authServerFile({
+      origin,
+      providers: { corp: provider },
+      keys,
+      more: { ...more(), clients, storage },
+    })
     writeFileSync(join(dir, 'authserver-config.yaml'), file)
   }
   publish(['ci', 'signer'])
