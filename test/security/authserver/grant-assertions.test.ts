@@ -150,6 +150,16 @@ t.test(
         claims({ ...serviceAccountClaims('other', 'x'), sub: job['sub'] }),
         noAccount,
       ],
+      [
+        'a pod in another namespace',
+        claims({ 'kubernetes.io': { namespace: 'other', serviceaccount: { name: 'nightly' } } }),
+        noAccount,
+      ],
+      [
+        'a pod with another ServiceAccount',
+        claims({ 'kubernetes.io': { namespace: 'jobs', serviceaccount: { name: 'other' } } }),
+        noAccount,
+      ],
       ['a name that contains colons', claims({ sub: 'system:serviceaccount:jobs:nightly:x' }), noAccount],
       [
         'a GitHub user',
