@@ -17,7 +17,7 @@ import { PendingRemovals } from './pending-removals.ts'
 
 type Claims = Readonly<Record<string, unknown>>
 
-export interface SubjectBinding {
+export interface AssertionBinding {
   /** Client id of the tokens. */
   readonly clientId: string
   readonly matches: (claims: Claims) => boolean
@@ -26,7 +26,7 @@ export interface SubjectBinding {
 }
 
 export interface AssertionPolicy extends Omit<AssertionPolicySettings, 'bindings'> {
-  readonly bindings: readonly SubjectBinding[]
+  readonly bindings: readonly AssertionBinding[]
 }
 
 type ReadPolicies = () => readonly AssertionPolicySettings[]
@@ -89,7 +89,7 @@ function load(settings: readonly AssertionPolicySettings[]): Loaded {
 function toBinding(
   issuerUrl: string,
   { subject, matcher = '', scopes, resources }: SubjectBindingSettings,
-): SubjectBinding {
+): AssertionBinding {
   const rights = { scopes, resources }
   return subject === undefined
     ? {

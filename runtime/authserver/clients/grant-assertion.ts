@@ -30,11 +30,12 @@ export interface VerifiedGrantAssertion {
 
 const maxSubjectLength = 1024
 
-/** Returns the issuer in an assertion, without verifying the assertion. */
-export function claimedIssuer(assertion: string): string | undefined {
-  if (typeof readAssertionHeader(assertion) === 'string') return undefined
+/** Returns the issuer in an unverified assertion, or why the assertion is rejected. */
+export function claimedIssuer(assertion: string): { readonly issuer: string } | string {
+  const header = readAssertionHeader(assertion)
+  if (typeof header === 'string') return header
   const { iss } = decodeUnverified(assertion)
-  return typeof iss === 'string' ? iss : undefined
+  return typeof iss === 'string' ? { issuer: iss } : 'the assertion has no issuer'
 }
 
 function decodeUnverified(assertion: string): JWTPayload {

@@ -40,7 +40,9 @@ export async function issueForAssertion(
 ): Promise<TokenResponse> {
   requireNoClient(exchange, form)
   const assertion = form.require('assertion')
-  const policy = context.assertionPolicies.find(claimedIssuer(assertion) ?? '')
+  const claimed = claimedIssuer(assertion)
+  if (typeof claimed === 'string') throw grantError(claimed)
+  const policy = context.assertionPolicies.find(claimed.issuer)
   if (!policy) throw grantError('no trusted issuer issued the assertion')
   const verified = await verify(assertion, policy, context)
   const subject = assertionSubject(policy.issuer.issuerUrl, verified.subject)

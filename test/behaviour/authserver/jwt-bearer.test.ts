@@ -48,7 +48,7 @@ async function start(t: Test, store?: Store): Promise<Started> {
       policies.push(
         policyFor(
           trusted(cluster, 'cluster', { preset: 'kubernetes', jwksUrl: `${cluster.issuer}/openid/v1/jwks` }),
-          [{ subject: String(job['sub']), scopes, resources }],
+          [{ subject: job.sub, scopes, resources }],
           { replay: 'untilExpiry', maxAgeMs: 3_600_000 },
         ),
         policyFor(trusted(github, 'github', { preset: 'github' }), [
@@ -199,7 +199,7 @@ t.test('a token can be introspected with itself only', async (t) => {
       }),
     )
   const { access_token: token } = await tokensOf(await requestWithGrant(rig, await cluster.token(rig, job)))
-  t.match(await ask(token, token), { active: true, sub: `${cluster.issuer}#${job['sub']}` })
+  t.match(await ask(token, token), { active: true, sub: `${cluster.issuer}#${job.sub}` })
   const info = await fetch(`${rig.issuer}/oauth/userinfo`, { headers: { authorization: `Bearer ${token}` } })
   t.equal(await refusal(info), '401 invalid_token')
 })

@@ -38,12 +38,12 @@ t.test('two replicas: a pod and a GitHub job', { skip: missingRedisTls }, async 
   const [cluster, github] = await Promise.all([startPlatform(t), startPlatform(t)])
   const tokenFile = join(t.testdir({}), 'token')
   const policies = (origin: string): readonly string[] => [
-    `permit(principal == Client::"${cluster.issuer}#${pod['sub']}", action, resource == Tool::"who_backup") when {
+    `permit(principal == Client::"${cluster.issuer}#${pod.sub}", action, resource == Tool::"who_backup") when {
       principal.kind == "machine" && principal.issuer == "${origin}" && principal.authMethod == "jwt_bearer" };`,
-    `permit(principal == Client::"${github.issuer}#${workflow['sub']}", action, resource == Tool::"who_deploy");`,
+    `permit(principal == Client::"${github.issuer}#${workflow.sub}", action, resource == Tool::"who_deploy");`,
   ]
   const bindings = {
-    cluster: [{ subject: pod['sub'], scopes: ['tools'] }],
+    cluster: [{ subject: pod.sub, scopes: ['tools'] }],
     github: [
       { matcher: "claims.repository_id == '74' && claims.ref == 'refs/heads/main'", scopes: ['tools'] },
     ],
@@ -94,7 +94,7 @@ t.test('two replicas: a pod and a GitHub job', { skip: missingRedisTls }, async 
   await t.test('audit lines contain the platform subject and the reason of a rejection', async (t) => {
     const lines = () => [first, second].flatMap((replica) => replica.lines())
     await until(() => lines().some(({ type }) => type === 'auth_client_rejected'))
-    const user_id = `${cluster.issuer}#${pod['sub']}`
+    const user_id = `${cluster.issuer}#${pod.sub}`
     t.ok(
       lines().some(({ type, subjects }) => type === 'auth_token_issued' && subjects['user_id'] === user_id),
     )

@@ -85,8 +85,10 @@ export function policyFor(
   return { issuer, maxAgeMs: 300_000, replay: 'once', bindings, ...more }
 }
 
+type PlatformClaims = Record<string, unknown> & { readonly sub: string }
+
 /** Claims of a pod's token, as the API server signs them. */
-export function serviceAccountClaims(namespace: string, name: string): Record<string, unknown> {
+export function serviceAccountClaims(namespace: string, name: string): PlatformClaims {
   return {
     sub: `system:serviceaccount:${namespace}:${name}`,
     'kubernetes.io': {
@@ -98,7 +100,7 @@ export function serviceAccountClaims(namespace: string, name: string): Record<st
 }
 
 /** Claims of a job's token, as GitHub signs them. */
-export function workflowClaims(more: Record<string, unknown> = {}): Record<string, unknown> {
+export function workflowClaims(more: Record<string, unknown> = {}): PlatformClaims {
   return {
     sub: 'repo:acme/deploy:environment:production',
     repository: 'acme/deploy',
