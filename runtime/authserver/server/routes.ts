@@ -123,7 +123,7 @@ async function handleRequest(
 
 function noLoginError(): OAuthError {
   const text =
-    'users cannot sign in here: this server issues tokens only to its declared clients (grant client_credentials)'
+    'users cannot sign in here: this server issues tokens only to machines (grants client_credentials and jwt-bearer)'
   return new OAuthError('access_denied', text)
 }
 

@@ -75,10 +75,11 @@ t.test('a redirect and a large key set are rejected', async (t) => {
   const large = await startLoopback(() => ({
     body: { keys: [platform.key.jwk], padding: 'x'.repeat(262_144) },
   }))
-  const redirect = await startLoopback(() => ({
-    status: 302,
-    headers: { location: `${platform.issuer}/keys` },
-  }))
+  const redirect = await startLoopback(({ path }) =>
+    path === '/keys'
+      ? { status: 302, headers: { location: '/moved' } }
+      : { body: { keys: [platform.key.jwk] } },
+  )
   t.teardown(() => Promise.all([large.close(), redirect.close()]))
   for (const { url } of [large, redirect]) {
     const { rig } = await start(t, [trusted(platform, 'ci', { jwksUrl: `${url}/keys` })])

@@ -313,3 +313,39 @@ t.test('the rate is limited per network address, per subject and in total', asyn
   await requestWithGrant(rig, await cluster.token(rig, serviceAccountClaims('jobs', 'other')))
   t.same(taken, [], 'a rejected assertion takes no permit')
 })
+
+t.test('a used assertion takes no permit', async (t) => {
+  const memory = makeMemoryStore()
+  let permits = 0
+  const store: Store = {
+    ...memory,
+    namespace: (prefix) => memory.namespace(prefix),
+    takeTokens(buckets) {
+      permits += 1
+      return memory.takeTokens(buckets)
+    },
+  }
+  const { rig, github } = await start(t, store)
+  const assertion = await github.token(rig, workflowClaims())
+  t.equal((await requestWithGrant(rig, assertion)).status, 200)
+  t.equal(permits, 1)
+  t.equal(await refusal(await requestWithGrant(rig, assertion)), '400 invalid_grant')
+  t.equal(permits, 1)
+})
+
+t.test('the issuer is no audience of assertions if it is also a resource', async (t) => {
+  const cluster = await startPlatform(t)
+  const rig = await startAuthServer(t, {
+    config: (issuer) => ({
+      upstreams: [],
+      allowedAudiences: [issuer],
+      assertionPolicies: [
+        policyFor(trusted(cluster, 'cluster'), [{ subject: 'job', scopes, resources: [issuer] }]),
+      ],
+    }),
+  })
+  const access = await cluster.token(rig, { sub: 'job' })
+  t.equal(await refusal(await requestWithGrant(rig, access)), '400 invalid_grant')
+  const assertion = await cluster.token(rig, { sub: 'job', aud: `${rig.issuer}/oauth/token` })
+  t.equal((await requestWithGrant(rig, assertion)).status, 200)
+})
