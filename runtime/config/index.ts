@@ -13,7 +13,12 @@ export {
 } from './authserver/settings.ts'
 export { authServerViolations, parseNetwork } from './authserver/validate.ts'
 export { loadAuthServerConfig } from './authserver/file.ts'
-export { followDeclaredClients } from './authserver/clients.ts'
+export { followAssertionPolicies, followDeclaredClients } from './authserver/clients.ts'
+export type {
+  AssertionPolicySettings,
+  SubjectBindingSettings,
+  TrustedIssuerSettings,
+} from './authserver/trusted-issuers.ts'
 export { followTokenPath, identifierOf, parseKeepingDigits, parseTokenPath } from './authserver/token-path.ts'
 export {
   environment,

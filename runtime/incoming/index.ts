@@ -8,6 +8,7 @@ export {
   makeAuthenticator,
 } from './authenticate.ts'
 export { type IncomingConfig, incomingViolations } from './config.ts'
+export { fetchWithToken } from './fetches.ts'
 export { foreignGroupRemover } from './prefixes.ts'
 export {
   addsCredentialAgain,

@@ -16,13 +16,15 @@ const clientClaims = ['client_id', 'azp', 'cid', 'appid'] as const
 
 /** Subject prefix that the embedded authorization server uses for declared clients. */
 export const clientSubject = 'client:'
+/** Client id prefix that the embedded authorization server uses for subjects of trusted issuers (grant jwt-bearer). */
+const assertionClient = 'jwt-bearer:'
 const serviceAccountSubject = /^system:serviceaccount:[^:]+:[^:]+$/
 
 /** Reads the claims as the issuer wrote them. Without an origin, for example in a policy test, both rules apply. */
 export function callerFacts(claims: Claims, origin?: TokenOrigin): CallerFacts {
   const clientId = clientClaims.map((name) => textOf(claims, name)).find((id) => id !== undefined)
   const isMachine =
-    (origin !== 'external' && isDeclaredClient(claims)) ||
+    (origin !== 'external' && isEmbeddedMachine(claims)) ||
     (origin !== 'embedded' && isExternalMachine(claims, clientId))
   return {
     kind: isMachine ? 'machine' : 'user',
@@ -50,13 +52,11 @@ function isRecord(value: unknown): value is Claims {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** True for a client with its own token from the embedded authorization server, which has no session. */
-function isDeclaredClient(claims: Claims): boolean {
-  return (
-    textOf(claims, 'sub')?.startsWith(clientSubject) === true &&
-    textOf(claims, 'client_id') !== undefined &&
-    !Object.hasOwn(claims, 'tsid')
-  )
+/** True for a machine's own token from the embedded authorization server, which has no session. */
+function isEmbeddedMachine(claims: Claims): boolean {
+  const clientId = textOf(claims, 'client_id')
+  if (clientId === undefined || Object.hasOwn(claims, 'tsid')) return false
+  return textOf(claims, 'sub')?.startsWith(clientSubject) === true || clientId.startsWith(assertionClient)
 }
 
 /** True for a client that is its own subject, and for the ServiceAccount of a pod. */

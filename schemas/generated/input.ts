@@ -86,6 +86,7 @@ import type {
   SizeRule,
   StatefulSetOverrides,
   StdioTarget,
+  SubjectBinding,
   TargetTls,
   ToolAnnotations,
   ToolLockBackendRef,
@@ -185,6 +186,7 @@ export type {
   SizeRule,
   StatefulSetOverrides,
   StdioTarget,
+  SubjectBinding,
   TargetTls,
   ToolAnnotations,
   ToolLockBackendRef,
@@ -223,7 +225,7 @@ export type AuditSwitch = Omit<filled.AuditSwitch, "enabled"> & {
   readonly enabled?: boolean
 }
 
-export type AuthServerFile = Omit<filled.AuthServerFile, "insecureAllowHTTP" | "scopesSupported" | "cimd" | "disableUpstreamTokenInjection" | "tokenLifespans" | "storage" | "clients" | "inboundGrants" | "upstreamProviders" | "upstreamFilter"> & {
+export type AuthServerFile = Omit<filled.AuthServerFile, "insecureAllowHTTP" | "scopesSupported" | "cimd" | "disableUpstreamTokenInjection" | "tokenLifespans" | "storage" | "clients" | "trustedIssuers" | "inboundGrants" | "upstreamProviders" | "upstreamFilter"> & {
   readonly insecureAllowHTTP?: boolean
   readonly scopesSupported?: readonly string[]
   readonly cimd?: CimdConfig
@@ -231,6 +233,7 @@ export type AuthServerFile = Omit<filled.AuthServerFile, "insecureAllowHTTP" | "
   readonly tokenLifespans?: TokenLifespans
   readonly storage?: AuthServerStorageFile
   readonly clients?: readonly DeclaredClientFile[]
+  readonly trustedIssuers?: readonly TrustedIssuerFile[]
   readonly inboundGrants?: InboundGrants
   readonly upstreamProviders?: readonly UpstreamProviderFile[]
   readonly upstreamFilter?: UpstreamFilter
@@ -407,10 +410,11 @@ export type DeclaredClientFile = Omit<filled.DeclaredClientFile, "signingAlg" | 
   readonly tokenLifespan?: string
 }
 
-export type EmbeddedAuthServerConfig = Omit<filled.EmbeddedAuthServerConfig, "upstreamProviders" | "cimd" | "clients" | "inboundGrants" | "disableUpstreamTokenInjection" | "insecureAllowHTTP" | "storage" | "tokenLifespans"> & {
+export type EmbeddedAuthServerConfig = Omit<filled.EmbeddedAuthServerConfig, "upstreamProviders" | "cimd" | "clients" | "trustedIssuers" | "inboundGrants" | "disableUpstreamTokenInjection" | "insecureAllowHTTP" | "storage" | "tokenLifespans"> & {
   readonly upstreamProviders?: readonly UpstreamProvider[]
   readonly cimd?: CimdConfig
   readonly clients?: readonly DeclaredClient[]
+  readonly trustedIssuers?: readonly TrustedIssuer[]
   readonly inboundGrants?: InboundGrants
   readonly disableUpstreamTokenInjection?: boolean
   readonly insecureAllowHTTP?: boolean
@@ -444,7 +448,8 @@ export type Guardrails = Omit<filled.Guardrails, "redact"> & {
   readonly redact?: readonly RedactRule[]
 }
 
-export type InboundGrants = Omit<filled.InboundGrants, "tokenExchange"> & {
+export type InboundGrants = Omit<filled.InboundGrants, "jwtBearer" | "tokenExchange"> & {
+  readonly jwtBearer?: JwtBearerGrant
   readonly tokenExchange?: TokenExchangeGrant
 }
 
@@ -468,6 +473,14 @@ export type InlineOidc = Omit<filled.InlineOidc, "caBundleRef" | "jwksAllowPriva
 export type InnerStep = Omit<filled.InnerStep, "type" | "onError"> & {
   readonly type?: "tool"
   readonly onError?: OnError
+}
+
+export type JwtBearerGrant = Omit<filled.JwtBearerGrant, "issuerPolicies"> & {
+  readonly issuerPolicies: readonly JwtBearerIssuerPolicy[]
+}
+
+export type JwtBearerIssuerPolicy = Omit<filled.JwtBearerIssuerPolicy, "replay"> & {
+  readonly replay?: "once" | "untilExpiry"
 }
 
 export type KubernetesServiceAccountOidc = Omit<filled.KubernetesServiceAccountOidc, "issuer" | "useClusterAuth"> & {
@@ -881,6 +894,15 @@ export type TokenResponseMapping = Omit<filled.TokenResponseMapping, "expiresInP
 
 export type ToolLockSpec = Omit<filled.ToolLockSpec, "scheme"> & {
   readonly scheme?: "gatehouse.pin.v1"
+}
+
+export type TrustedIssuer = Omit<filled.TrustedIssuer, "allowPrivateIPs" | "caBundleRef"> & {
+  readonly allowPrivateIPs?: boolean
+  readonly caBundleRef?: CABundleSource
+}
+
+export type TrustedIssuerFile = Omit<filled.TrustedIssuerFile, "allowPrivateIPs"> & {
+  readonly allowPrivateIPs?: boolean
 }
 
 export type UpstreamFilter = Omit<filled.UpstreamFilter, "claim"> & {

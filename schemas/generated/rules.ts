@@ -132,6 +132,12 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "issuer")), () => startsWith(select(self, "issuer"), "https://"), () => matches(select(self, "issuer"), /^http:\/\/(localhost|127[.]0[.]0[.]1|[\[]::1[\]])(:[0-9]+)?(\/|$)/u)),
   "!has(self.issuers) || has(self.oidc)": (self) =>
     or(() => not(has(self, "issuers")), () => has(self, "oidc")),
+  "!has(self.jwksAuthTokenPath) || has(self.jwksUrl)": (self) =>
+    or(() => not(has(self, "jwksAuthTokenPath")), () => has(self, "jwksUrl")),
+  "!has(self.jwksUrl) || self.jwksUrl.matches('^(https://|http://(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[[]::1[]])(:[0-9]+)?(/|$))')": (self) =>
+    or(() => not(has(self, "jwksUrl")), () => matches(select(self, "jwksUrl"), /^(https:\/\/|http:\/\/(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[\[]::1[\]])(:[0-9]+)?(\/|$))/u)),
+  "!has(self.maxAssertionAge) || (duration(self.maxAssertionAge) >= duration('1m') && duration(self.maxAssertionAge) <= duration('24h'))": (self) =>
+    or(() => not(has(self, "maxAssertionAge")), () => and(() => greaterOrEqual(duration(select(self, "maxAssertionAge")), duration("1m")), () => lessOrEqual(duration(select(self, "maxAssertionAge")), duration("24h")))),
   "!has(self.maxToolNameLength) || self.maxToolNameLength == 0 || self.maxToolNameLength >= 32": (self) =>
     or(() => not(has(self, "maxToolNameLength")), () => equal(select(self, "maxToolNameLength"), 0n), () => greaterOrEqual(select(self, "maxToolNameLength"), 32n)),
   "!has(self.mutating) || !has(self.validating) || !self.mutating.exists(m, self.validating.exists(v, v.name == m.name))": (self) =>
@@ -176,6 +182,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "targetTls")), () => and(() => has(self, "targetUri"), () => startsWith(select(self, "targetUri"), "https://"))),
   "!has(self.tokenUrl) || self.tokenUrl.startsWith('https://') || self.tokenUrl.matches('^http://(localhost|127[.]0[.]0[.]1|[[]::1[]])(:[0-9]+)?(/|$)')": (self) =>
     or(() => not(has(self, "tokenUrl")), () => startsWith(select(self, "tokenUrl"), "https://"), () => matches(select(self, "tokenUrl"), /^http:\/\/(localhost|127[.]0[.]0[.]1|[\[]::1[\]])(:[0-9]+)?(\/|$)/u)),
+  "!self.allowPrivateIPs || has(self.jwksUrl)": (self) =>
+    or(() => not(select(self, "allowPrivateIPs")), () => has(self, "jwksUrl")),
   "!self.clusterMode || has(self.addr)": (self) =>
     or(() => not(select(self, "clusterMode")), () => has(self, "addr")),
   "!self.enabled || has(self.auth)": (self) =>
@@ -364,6 +372,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => has(self, "redact"), () => has(self, "sizes"), () => has(self, "mark")),
   "has(self.stdio) || has(self.attach) || self.proxyMode == self.transport": (self) =>
     or(() => has(self, "stdio"), () => has(self, "attach"), () => equal(select(self, "proxyMode"), select(self, "transport"))),
+  "has(self.subject) != has(self.matcher)": (self) =>
+    notEqual(has(self, "subject"), has(self, "matcher")),
   "has(self.token) != has(self.tokenEnv)": (self) =>
     notEqual(has(self, "token"), has(self, "tokenEnv")),
   "has(self.username) != has(self.usernameEnv)": (self) =>
@@ -392,6 +402,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => select(self, "insecureAllowHTTP"), () => startsWith(select(self, "issuer"), "https://")),
   "self.issuer.startsWith('https://') || self.insecureAllowHTTP || self.issuer.matches('^http://(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[[]::1[]])(:[0-9]+)?(/|$)')": (self) =>
     or(() => startsWith(select(self, "issuer"), "https://"), () => select(self, "insecureAllowHTTP"), () => matches(select(self, "issuer"), /^http:\/\/(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[\[]::1[\]])(:[0-9]+)?(\/|$)/u)),
+  "self.issuerUrl.matches('^(https://|http://(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[[]::1[]])(:[0-9]+)?(/|$))')": (self) =>
+    matches(select(self, "issuerUrl"), /^(https:\/\/|http:\/\/(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[\[]::1[\]])(:[0-9]+)?(\/|$))/u),
   "self.method == 'privateKeyJwt' || !(has(self.signingAlg) || has(self.assertionAudience))": (self) =>
     or(() => equal(select(self, "method"), "privateKeyJwt"), () => not(or(() => has(self, "signingAlg"), () => has(self, "assertionAudience")))),
   "self.method == 'privateKeyJwt' || !has(self.assertionAudience)": (self) =>
@@ -430,6 +442,6 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => startsWith(select(self, "url"), "https://"), () => and(() => has(self, "insecureSkipVerify"), () => select(self, "insecureSkipVerify"))),
   "self.url.startsWith('https://') || (has(self.tlsConfig) && has(self.tlsConfig.insecureSkipVerify) && self.tlsConfig.insecureSkipVerify)": (self) =>
     or(() => startsWith(select(self, "url"), "https://"), () => and(() => has(self, "tlsConfig"), () => has(select(self, "tlsConfig"), "insecureSkipVerify"), () => select(select(self, "tlsConfig"), "insecureSkipVerify"))),
-  "size(self.upstreamProviders) > 0 || (has(self.clients) && size(self.clients) > 0)": (self) =>
-    or(() => greater(size(select(self, "upstreamProviders")), 0n), () => and(() => has(self, "clients"), () => greater(size(select(self, "clients")), 0n))),
+  "size(self.upstreamProviders) > 0 || (has(self.clients) && size(self.clients) > 0) || (has(self.inboundGrants) && has(self.inboundGrants.jwtBearer))": (self) =>
+    or(() => greater(size(select(self, "upstreamProviders")), 0n), () => and(() => has(self, "clients"), () => greater(size(select(self, "clients")), 0n)), () => and(() => has(self, "inboundGrants"), () => has(select(self, "inboundGrants"), "jwtBearer"))),
 }

@@ -98,9 +98,11 @@ export type AuthServerFile = {
   readonly storage: AuthServerStorageFile
   /** Clients that get tokens for themselves, without a browser or a user (client_credentials grant). */
   readonly clients?: readonly DeclaredClientFile[]
+  /** Issuers whose tokens this server accepts in place of a client secret or a login. Each must be referred to by another field. */
+  readonly trustedIssuers?: readonly TrustedIssuerFile[]
   /** Grants for callers that already have a token. */
   readonly inboundGrants?: InboundGrants
-  /** Identity providers to which login is delegated. At least one is required unless clients is set. */
+  /** Identity providers to which login is delegated. At least one is required unless clients or inboundGrants.jwtBearer is set. */
   readonly upstreamProviders: readonly UpstreamProviderFile[]
   /** Upstream providers that a user signs in to, by group. Without it, every user signs in to all. */
   readonly upstreamFilter?: UpstreamFilter
@@ -767,7 +769,7 @@ export type DiscoveredBackend = {
 export type EmbeddedAuthServerConfig = {
   /** Issuer identifier, used as the iss claim: https, http for localhost, or http for trusted in-cluster hosts when insecureAllowHTTP is true; no query, fragment or trailing slash (RFC 8414). */
   readonly issuer: string
-  /** Identity providers to which login is delegated. MCPServer and MCPRemoteProxy support one, VirtualMCPServer several. At least one is required unless clients is set. */
+  /** Identity providers to which login is delegated. MCPServer and MCPRemoteProxy support one, VirtualMCPServer several. At least one is required unless clients or inboundGrants.jwtBearer is set. */
   readonly upstreamProviders: readonly UpstreamProvider[]
   /** When set, the authorization endpoint is advertised under this URL instead of under the issuer; the other endpoints are still derived from the issuer. The URL rules are the same as for issuer. */
   readonly authorizationEndpointBaseUrl?: string
@@ -779,6 +781,8 @@ export type EmbeddedAuthServerConfig = {
   readonly cimd?: CimdConfig
   /** Clients that get tokens for themselves, without a browser or a user (client_credentials grant). */
   readonly clients?: readonly DeclaredClient[]
+  /** Issuers whose tokens this server accepts in place of a client secret or a login. Each must be referred to by another field. */
+  readonly trustedIssuers?: readonly TrustedIssuer[]
   /** Grants for callers that already have a token. */
   readonly inboundGrants?: InboundGrants
   /** Strips the Authorization, Cookie and Proxy-Authorization headers after the JWT is validated, so that the backend gets an unauthenticated request. Cannot be combined with token exchange or cloudSts. */
@@ -1001,6 +1005,8 @@ export type IdentityProvider = "entra" | "okta" | "auth0" | "google" | "github" 
 
 /** Grants for callers that already have a token. */
 export type InboundGrants = {
+  /** Exchanges a signed token (assertion) of a trusted issuer for an access token of this server (RFC 7523). The caller needs no client id. */
+  readonly jwtBearer?: JwtBearerGrant
   /** Token exchange (RFC 8693): clients with subjectClients exchange a user's access token from this server for a token that names both. */
   readonly tokenExchange?: TokenExchangeGrant
 }
@@ -1089,6 +1095,26 @@ export type IssuerReference = {
   readonly groupPrefix?: string
   /** Whether the protected-resource metadata lists the issuer. Default: true for the first entry, false for the others. The embedded authorization server is always listed. */
   readonly advertise?: boolean
+}
+
+/** Exchanges a signed token (assertion) of a trusted issuer for an access token of this server (RFC 7523). The caller needs no client id. */
+export type JwtBearerGrant = {
+  /** One policy for each issuer. */
+  readonly issuerPolicies: readonly JwtBearerIssuerPolicy[]
+}
+
+/** Which assertions of an issuer are accepted. */
+export type JwtBearerIssuerPolicy = {
+  /** Name of one of trustedIssuers. */
+  readonly issuerRef: string
+  /** Longest accepted lifetime of an assertion (exp minus iat), from 1m to 24h. Default: 5m, or 1h for the preset kubernetes. */
+  readonly maxAssertionAge?: string
+  /** once: each assertion is accepted once. untilExpiry: an assertion can be used until it expires, as a pod needs it whose token file changes rarely. */
+  readonly replay: "once" | "untilExpiry"
+  /** Values of the aud claim that are accepted; an assertion must have exactly one. None may be a resource of this server. Default: the issuer and the token endpoint of this server. */
+  readonly acceptedAudiences?: readonly string[]
+  /** Subjects that get tokens. The first binding that matches applies. */
+  readonly subjectBindings: readonly SubjectBinding[]
 }
 
 /** Kubernetes service account tokens. */
@@ -2788,6 +2814,18 @@ export type StdioTarget = {
   readonly args?: readonly string[]
 }
 
+/** Gives tokens to one subject, or to each subject whose claims match. */
+export type SubjectBinding = {
+  /** Exact sub claim, such as system:serviceaccount:jobs:nightly. Mutually exclusive with matcher. */
+  readonly subject?: string
+  /** CEL expression over the claims map, such as claims.repository_id == '1234'. Mutually exclusive with subject. */
+  readonly matcher?: string
+  /** Resources for which the subject may request tokens; default: all of the server's resources. */
+  readonly allowedResources?: readonly string[]
+  /** Scopes that the subject may request; without a scope parameter, it gets all of them. */
+  readonly scopes: readonly string[]
+}
+
 /** The client certificate for the target (mutual TLS). */
 export type TargetTls = {
   /** PEM file with the client certificate; reloaded when it changes. */
@@ -2994,6 +3032,40 @@ export type ToolOverride = {
   readonly description?: string
   /** Annotation overrides; each one that is set replaces the backend's annotation. */
   readonly annotations?: ToolAnnotations
+}
+
+/** An issuer whose tokens this server accepts. */
+export type TrustedIssuer = {
+  /** Unique name, which issuerRef refers to. */
+  readonly name: string
+  /** Issuer, compared exactly with the iss claim. Its key set is discovered unless jwksUrl is set. */
+  readonly issuerUrl: string
+  /** URL of the issuer's key set. */
+  readonly jwksUrl?: string
+  /** Permits private addresses for the key set. Needs jwksUrl. */
+  readonly allowPrivateIPs: boolean
+  /** Adds the checks of a platform. kubernetes: only ServiceAccounts; the default of maxAssertionAge is 1h. github: bindings must compare repository_id or repository_owner_id. gitlab: bindings must compare project_id or namespace_id; only protected refs. */
+  readonly preset?: "kubernetes" | "github" | "gitlab"
+  /** Trust anchors for the issuer's endpoints, in addition to the system's. */
+  readonly caBundleRef?: CABundleSource
+}
+
+/** An issuer whose tokens this server accepts. */
+export type TrustedIssuerFile = {
+  /** Unique name, which issuerRef refers to. */
+  readonly name: string
+  /** Issuer, compared exactly with the iss claim. Its key set is discovered unless jwksUrl is set. */
+  readonly issuerUrl: string
+  /** URL of the issuer's key set. */
+  readonly jwksUrl?: string
+  /** Permits private addresses for the key set. Needs jwksUrl. */
+  readonly allowPrivateIPs: boolean
+  /** Adds the checks of a platform. kubernetes: only ServiceAccounts; the default of maxAssertionAge is 1h. github: bindings must compare repository_id or repository_owner_id. gitlab: bindings must compare project_id or namespace_id; only protected refs. */
+  readonly preset?: "kubernetes" | "github" | "gitlab"
+  /** PEM file with trust anchors for the issuer's endpoints, in addition to the system's. Reloaded when it changes. */
+  readonly caBundlePath?: string
+  /** File with a bearer token for fetching the key set. Needs jwksUrl. Reloaded when it changes. */
+  readonly jwksAuthTokenPath?: string
 }
 
 /** Selects upstream providers by the user's groups. */

@@ -12,6 +12,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import type { DeclaredClientSettings } from '../../config/index.ts'
 import { sha256 } from '../model/identifiers.ts'
 import type { AssertionKeys } from './client-key-sets.ts'
+import { PendingRemovals } from './pending-removals.ts'
 
 export interface MachineClient {
   readonly id: string
@@ -36,8 +37,7 @@ export class DeclaredClients {
   readonly #read: () => readonly DeclaredClientSettings[]
   readonly #now: () => number
   #clients: Clients
-  /** Removals that are not stored yet, with their time in Unix milliseconds. */
-  readonly #removed = new Map<string, number>()
+  readonly #removals = new PendingRemovals()
 
   /** Throws INVALID_CONFIG listing every unusable secret. */
   constructor(read: () => readonly DeclaredClientSettings[], now: () => number) {
@@ -63,23 +63,14 @@ export class DeclaredClients {
    */
   async reload(storeRemoval: (clientId: string) => Promise<void>): Promise<void> {
     const { clients: next, violations } = load(this.#read(), this.#clients)
-    const nowMs = this.#now()
-    for (const [id, client] of this.#clients)
-      if (losesAccess(client, next.get(id))) this.#removed.set(id, nowMs)
+    const removed = [...this.#clients.values()].filter((client) => losesAccess(client, next.get(client.id)))
+    this.#removals.record(
+      removed.map(({ id }) => id),
+      this.#now(),
+    )
     this.#clients = next
-    await this.#storeRemovals(storeRemoval)
+    await this.#removals.store(storeRemoval)
     throwIfAny(violations)
-  }
-
-  async #storeRemovals(storeRemoval: (clientId: string) => Promise<void>): Promise<void> {
-    try {
-      for (const [id, atMs] of [...this.#removed]) {
-        await storeRemoval(id)
-        if (this.#removed.get(id) === atMs) this.#removed.delete(id)
-      }
-    } catch {
-      // The store is down, which its own health check reports.
-    }
   }
 
   /** True when the client is declared and may exchange tokens that were issued to the other client. */
@@ -90,8 +81,7 @@ export class DeclaredClients {
 
   /** True when the client is declared and no removal after this time is waiting to be stored. */
   isDeclaredSince(clientId: string, sinceSec: number): boolean {
-    const removedAtMs = this.#removed.get(clientId)
-    return this.#clients.has(clientId) && (removedAtMs === undefined || sinceSec * 1000 > removedAtMs)
+    return this.#clients.has(clientId) && !this.#removals.hasSince(clientId, sinceSec)
   }
 }
 

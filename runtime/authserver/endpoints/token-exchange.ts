@@ -9,7 +9,7 @@ import { decodeJwt } from 'jose'
 import type { AuthenticatedClient, AuthenticatedMachine } from '../clients/client-directory.ts'
 import { type AuthServerContext, canSignIn, nowSec } from '../login/context.ts'
 import { type AuthServerEvent, makeEvent } from '../model/events.ts'
-import { isMachineSubject, machineSubject } from '../model/identifiers.ts'
+import { isMachineToken, machineSubject } from '../model/identifiers.ts'
 import { OAuthError } from '../model/oauth-error.ts'
 import { parseScope, within } from '../model/scopes.ts'
 import { actingClients, signDelegatedToken } from '../tokens/delegated-tokens.ts'
@@ -106,7 +106,7 @@ async function readSubject(
 ): Promise<Subject> {
   const claims = await verifyToken(form, 'subject_token', client, context)
   const { sub, client_id: holder, tsid, gid, exp, scope, aud } = claims
-  if (isMachineSubject(sub) || tsid === undefined || gid === undefined)
+  if (isMachineToken(claims) || tsid === undefined || gid === undefined)
     throw rejected(client, 'the subject token does not belong to a user')
   if (!context.declared.mayExchange(client.id, holder))
     throw rejected(client, 'the client may not exchange tokens that were issued to this client')

@@ -9,7 +9,7 @@ import type { Exchange } from '../../net/index.ts'
 import type { AuthenticatedClient } from '../clients/client-directory.ts'
 import { type AuthServerContext, nowSec } from '../login/context.ts'
 import { makeEvent } from '../model/events.ts'
-import { isMachineSubject, machineSubject, sha256 } from '../model/identifiers.ts'
+import { isMachineToken, machineSubject, sha256 } from '../model/identifiers.ts'
 import { OAuthError } from '../model/oauth-error.ts'
 import type { Grant, RegisteredClient } from '../model/records.ts'
 import { checkAuthMethod } from '../tokens/grants.ts'
@@ -161,7 +161,7 @@ export async function sendUserInfo(exchange: Exchange, context: AuthServerContex
   await discardBody(exchange)
   const presented = readBearerToken(exchange)
   const claims = presented === undefined ? undefined : await verifyAccessToken(presented, context)
-  if (!claims || isMachineSubject(claims.sub)) {
+  if (!claims || isMachineToken(claims)) {
     throw new OAuthError('invalid_token', 'a valid bearer access token from a user login is required', {
       headers: { 'WWW-Authenticate': presented === undefined ? 'Bearer' : 'Bearer error="invalid_token"' },
     })

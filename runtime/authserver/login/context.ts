@@ -2,7 +2,9 @@
 import type { AuthServerConfig } from '../../config/index.ts'
 import type { Exchange, Log } from '../../net/index.ts'
 import type { ClientDirectory } from '../clients/client-directory.ts'
+import type { AssertionPolicies } from '../clients/assertion-policies.ts'
 import type { DeclaredClients } from '../clients/declared-clients.ts'
+import type { IssuerKeys } from '../clients/issuer-keys.ts'
 import type { AuthServerEvent } from '../model/events.ts'
 import type { Urls } from '../model/urls.ts'
 import type { State } from '../storage/state.ts'
@@ -21,6 +23,8 @@ export interface AuthServerContext {
   readonly keys: () => KeyRing
   readonly clients: ClientDirectory
   readonly declared: DeclaredClients
+  readonly assertionPolicies: AssertionPolicies
+  readonly issuerKeys: IssuerKeys
   /** In configured order. The first provider identifies the user. */
   readonly upstreams: readonly Upstream[]
   readonly grants: Grants
@@ -35,7 +39,7 @@ export interface AuthServerContext {
   readonly addressOf: (exchange: Exchange) => string
 }
 
-/** False when the server has no upstream provider. Then only declared clients get tokens. */
+/** False when the server has no upstream provider. Then only machines get tokens. */
 export function canSignIn({ upstreams }: Pick<AuthServerContext, 'upstreams'>): boolean {
   return upstreams.length > 0
 }

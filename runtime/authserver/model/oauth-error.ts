@@ -34,10 +34,12 @@ const oauthCodes = {
 
 export type OAuthCode = keyof typeof oauthCodes
 
-/** The reason why a client's authentication failed, for the audit log only. */
+/** The reason why a client's authentication or assertion failed, for the audit log only. */
 interface ClientRejection {
   /** Absent for an unknown client, because untrusted clients choose the value. */
   readonly clientId?: string
+  /** Subject of an assertion whose signature is valid. */
+  readonly userId?: string
   /** Fixed wording. */
   readonly reason: string
 }

@@ -123,7 +123,7 @@ async function handleRequest(
 
 function noLoginError(): OAuthError {
   const text =
-    'users cannot sign in here: this server issues tokens only to its declared clients (client_credentials grant)'
+    'users cannot sign in here: this server issues tokens only to machines (client_credentials and jwt-bearer grants)'
   return new OAuthError('access_denied', text)
 }
 

@@ -2,14 +2,15 @@
  * Verifies access tokens for the server's own endpoints: userinfo, introspection and revocation.
  *
  * Requires a signature made with a key in the key ring, the exact issuer, a served audience, the type `at+jwt`, and a
- * live grant or a declared client, or both for a delegated token. runtime/incoming verifies the callers of MCP endpoints with the same keys.
+ * live grant, or a client or binding in the configuration. A delegated token requires both. runtime/incoming verifies
+ * the callers of MCP endpoints with the same keys.
  * Source: RFC 9068 section 4, RFC 8725.
  */
 import { createLocalJWKSet, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
 import { isFields } from '../../../schemas/index.ts'
 import type { AuthServerConfig } from '../../config/index.ts'
 import { count, list, maybe, type Of, record, type RecordShape, text } from '../model/codec.ts'
-import { isMachineSubject } from '../model/identifiers.ts'
+import { isMachineToken } from '../model/identifiers.ts'
 import { type DelegatedTokens, isDelegated } from './delegated-tokens.ts'
 import type { KeyRing } from './key-ring.ts'
 import type { MachineTokens } from './machine-tokens.ts'
@@ -92,7 +93,7 @@ async function isLive(
   read: AccessTokenClaims,
   { sessions, machineTokens, delegatedTokens }: VerifierContext,
 ): Promise<boolean> {
-  if (isMachineSubject(read.sub)) return machineTokens.isLive(read)
+  if (isMachineToken(read)) return machineTokens.isLive(read)
   const session = sessionClaims(read, read.sub)
   if (!session || !(await sessions.isLive(session))) return false
   return !isDelegated(read) || delegatedTokens.isLive(read)

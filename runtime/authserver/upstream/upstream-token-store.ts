@@ -19,10 +19,11 @@ import {
 import { makeEvent } from '../model/events.ts'
 import type { StoredRow } from '../model/records.ts'
 import { isDelegated } from '../tokens/delegated-tokens.ts'
+import { machineClaims } from '../tokens/machine-tokens.ts'
 import { type SessionClaims, sessionClaims } from '../tokens/session-claims.ts'
 import { type RenewalParts, Renewals, UpstreamTokenGone } from './renewals.ts'
 import type { Upstream } from './upstream.ts'
-import { isMachineSubject, sha256, upstreamRowKey } from '../model/identifiers.ts'
+import { sha256, upstreamRowKey } from '../model/identifiers.ts'
 
 export interface StoredUpstreamTokens extends UpstreamTokensOfCallers {
   /** Names in configured order. */
@@ -124,7 +125,7 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
     const upstream = upstreams.find((candidate) => candidate.name === provider)
     if (!upstream)
       throw new GatehouseError('NOT_FOUND', { detail: `unknown upstream provider "${provider}"` })
-    if (isMachineSubject(caller.subject)) throw new GatehouseError('USER_REQUIRED')
+    if (machineClaims(caller)) throw new GatehouseError('USER_REQUIRED')
     const claims = sessionClaims(caller.claims, caller.subject)
     if (!claims) return undefined
     const id = upstreamRowKey(claims.tsid, provider)

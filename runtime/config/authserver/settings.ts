@@ -10,6 +10,7 @@
 import type { RuntimeClientAuth, UpstreamFilter } from '../../../schemas/index.ts'
 import type { AssertionAlg, JsonRecord, ProviderId } from '../../oauth/index.ts'
 import type { RedisStoreConfig } from '../../store/index.ts'
+import type { AssertionPolicySettings } from './trusted-issuers.ts'
 
 /**
  * Reads a secret on every use, so that a rotated file takes effect immediately. Throws INVALID_CONFIG if there is no
@@ -45,12 +46,14 @@ export interface AuthServerConfig {
   readonly authCodeMs: number
   /** Maximum lifetime of a grant, regardless of refreshes. */
   readonly grantMs: number
-  /** Empty: users cannot sign in, and only declared clients get tokens. */
+  /** Empty: users cannot sign in, and only declared clients and bound subjects get tokens. */
   readonly upstreams: readonly UpstreamConfig[]
   /** Clients that get tokens for themselves. */
   readonly clients?: readonly DeclaredClientSettings[]
   /** Absent: no client can exchange tokens. */
   readonly tokenExchange?: TokenExchangeSettings
+  /** Issuers whose assertions are grants. */
+  readonly assertionPolicies?: readonly AssertionPolicySettings[]
   readonly primaryUpstreamProvider?: string
   /** Selects upstreams by the user's groups. If absent, every user signs in to all upstreams. */
   readonly upstreamFilter?: UpstreamFilter

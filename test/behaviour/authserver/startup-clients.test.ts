@@ -148,7 +148,10 @@ t.test('file: every invalid client field is reported at once, one per line', asy
 t.test('file: what the schema rejects', (t) => {
   const rejects = (file: ConfigFile, message: RegExp): void =>
     void t.throws(() => parseAuthServerConfig(fileOf(file), {}), { code: 'INVALID_CONFIG', message })
-  rejects({ clients: [] }, /upstreamProviders.*at least one provider unless clients is set/)
+  rejects(
+    { clients: [] },
+    /upstreamProviders.*at least one provider unless clients or inboundGrants.jwtBearer is set/,
+  )
   rejects({ clients: [keyed, keyed] }, /clients/)
   rejects({ clients: [{ ...keyed, clientId: 'https://client.example/doc' }] }, /clientId/)
   rejects({ clients: [{ ...keyed, clientId: 'client:x' }] }, /clientId/)

@@ -80,7 +80,7 @@ async function exchange(
 }
 
 t.test('two replicas: agents act for a person', { skip: missingBrowser || missingRedisTls }, async (t) => {
-  const rig = await startReplicas(t, ['notes', 'deploy'], policies, { delegates: ['ci', 'signer'] })
+  const rig = await startReplicas(t, ['notes', 'deploy'], { policies, delegates: ['ci', 'signer'] })
   const { first, second } = rig
   const person = await connectPerson(t, rig.origin)
   const user = decodeJwt(person.accessToken())

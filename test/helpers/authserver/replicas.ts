@@ -78,15 +78,20 @@ async function startFront(t: Test): Promise<{ origin: string; targets: string[] 
   return { origin: `http://127.0.0.1:${typeof address === 'object' && address ? address.port : 0}`, targets }
 }
 
-/**
- * Starts both replicas with the declared clients `ci` (secret) and `signer` (key). `policies` receives the issuers of
- * people and of ServiceAccounts. `delegates` are the clients that may exchange the tokens of people.
- */
+interface ReplicaOptions {
+  /** Receives the issuers of people and of ServiceAccounts. */
+  readonly policies: (origin: string, cluster: string) => readonly string[]
+  /** Clients that may exchange the tokens of people. */
+  readonly delegates?: readonly string[]
+  /** Further settings of the authorization server. `publish` reads them again. */
+  readonly more?: () => Readonly<Record<string, unknown>>
+}
+
+/** Starts both replicas with the declared clients `ci` (secret) and `signer` (key). */
 export async function startReplicas(
   t: Test,
   tools: readonly string[],
-  policies: (origin: string, cluster: string) => readonly string[],
-  { delegates = [] }: { readonly delegates?: readonly string[] } = {},
+  { policies, delegates = [], more = () => ({}) }: ReplicaOptions,
 ): Promise<Replicas> {
   const front = await startFront(t)
   const { origin } = front
@@ -123,7 +128,7 @@ export async function startReplicas(
       origin,
       providers: { corp: provider },
       keys,
-      more: { clients, storage, ...exchange },
+      more: { ...more(), clients, storage, ...exchange },
     })
     writeFileSync(join(dir, 'authserver-config.yaml'), file)
   }

@@ -19,7 +19,7 @@ import { specFailure } from '../../../references/resolve.ts'
 import {
   authServerPart,
   checkAuthServerReplicas,
-  clientReplicaFailure,
+  machineReplicaFailure,
   resourceFailure,
 } from '../../../runtime-config/auth-server.ts'
 import { headerIdentifiers } from '../../../runtime-config/header-forward.ts'
@@ -151,7 +151,7 @@ function embeddedServer(
       ? 'authServerRef and externalAuthConfigRef both define an embedded authorization server'
       : (issuerFailure(server) ??
         pairingFailure(server, oidcConfig) ??
-        clientReplicaFailure(server, mostReplicas(desiredReplicas(target))) ??
+        machineReplicaFailure(server, mostReplicas(desiredReplicas(target))) ??
         injectionFailure(server, reference ? external : undefined))
   if (why === undefined) return { value: server }
   conditions.set(type, 'False', reason, why)

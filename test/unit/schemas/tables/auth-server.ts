@@ -15,6 +15,7 @@ import {
   secretRows,
   type Table,
 } from './table.ts'
+import { trustedIssuerTables } from './trusted-issuers.ts'
 
 const at = 'spec.embeddedAuthServer'
 const oidc = { issuerUrl: 'https://idp.example.com', clientId: 'gatehouse' }
@@ -751,4 +752,5 @@ export const authServerTables: readonly Table[] = [
   keyedByUrl,
   withoutUpstreams,
   exchanging,
+  ...trustedIssuerTables,
 ]
