@@ -63,10 +63,24 @@ export interface OidcConfig {
    * issuers.
    */
   readonly advertise?: boolean | undefined
+  /** Default: tokens that are bound to a key are rejected. */
+  readonly dpop?: DpopConfig | undefined
+}
+
+/** Settings for access tokens that are bound to a key (RFC 9449). */
+export interface DpopConfig {
+  /** `optional` accepts unbound tokens too; `required` accepts only bound tokens. */
+  readonly mode: 'off' | 'optional' | 'required'
+  /** Proofs must contain a nonce from this server. */
+  readonly requireNonce: boolean
+  /** Largest difference between a proof's time and this server's time. */
+  readonly proofMaxAgeMs: number
+  /** `store` accepts each proof once; `none` accepts a proof again until it is too old. */
+  readonly replay: 'store' | 'none'
 }
 
 /** An issuer in addition to the first issuer. The server's own URL and scopes are settings of the first issuer. */
-export interface AdditionalIssuer extends Omit<OidcConfig, 'resource' | 'scopes'> {
+export interface AdditionalIssuer extends Omit<OidcConfig, 'resource' | 'scopes' | 'dpop'> {
   readonly issuer: string
   readonly audience: string
   /** Prefix for subjects. Default: the issuer followed by `#`. */
@@ -100,6 +114,9 @@ export function oidcViolations(
   }
   if (config.clientSecret !== undefined && !config.clientId) {
     problems.push('clientId: must be set when a client secret is given')
+  }
+  if (acceptsProofs(config) && resourceUrl(config) === undefined) {
+    problems.push('resource: must be set for DPoP, because proofs name the URL of this server')
   }
   const tokenFile = secretFileViolation(config.jwksAuthTokenPath)
   if (tokenFile !== undefined) problems.push(`jwksAuthTokenPath: ${tokenFile}`)
@@ -143,6 +160,11 @@ export function requiredAudience(config: OidcConfig): string {
 export function resourceUrl(config: OidcConfig): string | undefined {
   if (config.resource) return config.resource
   return config.audience !== undefined && isHttpUrl(config.audience) ? config.audience : undefined
+}
+
+/** True if this server accepts tokens that are bound to a key. */
+export function acceptsProofs({ dpop }: OidcConfig): boolean {
+  return dpop !== undefined && dpop.mode !== 'off'
 }
 
 function isHttpUrl(value: string): boolean {
