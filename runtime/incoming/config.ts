@@ -7,7 +7,7 @@
  * Source: docs/reference/specification/proxy-command.md#incoming (incoming flags),
  * docs/reference/specification/virtual-server.md#incomingAuth (config.incomingAuth.oidc).
  */
-import { GatehouseError, issuerViolations } from '../../schemas/index.ts'
+import { type Dpop, GatehouseError, issuerViolations } from '../../schemas/index.ts'
 import { rotatingSecret } from '../config/index.ts'
 import type { TlsMaterial } from '../net/index.ts'
 import { endpointViolation } from '../oauth/index.ts'
@@ -64,19 +64,7 @@ export interface OidcConfig {
    */
   readonly advertise?: boolean | undefined
   /** Default: tokens that are bound to a key are rejected. */
-  readonly dpop?: DpopConfig | undefined
-}
-
-/** Settings for access tokens that are bound to a key (RFC 9449). */
-export interface DpopConfig {
-  /** `optional` accepts unbound tokens too; `required` accepts only bound tokens. */
-  readonly mode: 'off' | 'optional' | 'required'
-  /** Proofs must contain a nonce from this server. */
-  readonly requireNonce: boolean
-  /** Largest difference between a proof's time and this server's time. */
-  readonly proofMaxAgeMs: number
-  /** `store` accepts each proof once; `none` accepts a proof again until it is too old. */
-  readonly replay: 'store' | 'none'
+  readonly dpop?: Dpop | undefined
 }
 
 /** An issuer in addition to the first issuer. The server's own URL and scopes are settings of the first issuer. */

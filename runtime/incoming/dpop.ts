@@ -6,7 +6,7 @@
  * another way is rejected. Source: RFC 9449 sections 4.3 and 7; RFC 7800 section 3.
  */
 import { randomBytes } from 'node:crypto'
-import { GatehouseError, isFields } from '../../schemas/index.ts'
+import { GatehouseError, isFields, parseDuration } from '../../schemas/index.ts'
 import type { Caller } from '../net/index.ts'
 import {
   makeNonces,
@@ -67,19 +67,24 @@ export function makeProofCheck(
 ): ProofCheck | undefined {
   const { dpop } = config
   const resource = resourceUrl(config)
-  if (dpop === undefined || resource === undefined || !acceptsProofs(config)) return undefined
+  const own = resource === undefined ? undefined : proofTarget(resource)
+  if (dpop === undefined || dpop.mode === 'off') return undefined
+  if (own === undefined) throw new GatehouseError('INVALID_CONFIG', { detail: 'DPoP requires a resource URL' })
   if (parts === undefined) throw new GatehouseError('INVALID_CONFIG', { detail: 'DPoP requires a store' })
-  const mark = dpop.replay === 'store' ? replayCheck(parts.store, dpop.proofMaxAgeMs, now) : undefined
+  const { store } = parts
+  const base: string = own
+  const maxAgeMs = parseDuration(dpop.proofMaxAge)
+  const mark = dpop.replay === 'store' ? makeReplayCheck({ store, maxAgeMs, now }) : undefined
   const nonces = dpop.requireNonce ? lazyNonces(parts, now) : undefined
 
   async function check(caller: Caller, jkt: string, request: ProvedRequest): Promise<string | undefined> {
     const known = await nonces?.()
-    const urls = endpointUrls(String(resource), request.path)
+    const urls = endpointUrls(base, request.path)
     const proof = await verifyProof(request.proof, {
       method: request.method,
       isTarget: (url) => urls.includes(url),
       accessToken: caller.token,
-      maxAgeMs: dpop?.proofMaxAgeMs ?? 0,
+      maxAgeMs,
       nowMs: now(),
       isNonce: known && ((nonce) => known.isValid(nonce)),
     })
@@ -92,10 +97,6 @@ export function makeProofCheck(
     check,
     nonce: async () => (await nonces?.())?.current() ?? '',
   }
-}
-
-function replayCheck(store: Store, maxAgeMs: number, now: () => number) {
-  return makeReplayCheck({ store, maxAgeMs, now })
 }
 
 function nextNonce(nonces: Nonces | undefined, { nonce }: VerifiedProof): string | undefined {
@@ -124,13 +125,11 @@ async function storedSecret(store: Store): Promise<string> {
 }
 
 /**
- * Returns the URLs under which clients may see an endpoint, in the form of `proofTarget`: the resource URL, and the
- * request's path at, next to or below it. A reverse proxy may remove a prefix from the path or replace the path. The
+ * Returns the URLs under which clients may see an endpoint, in the form of `proofTarget`: the resource URL `own`, and the
+ * request's path at the root, next to `own` and below it. A reverse proxy may remove a prefix from the path or replace the path. The
  * Host header and X-Forwarded-* headers are not used, because the sender chooses them.
  */
-function endpointUrls(resource: string, path: string): readonly string[] {
-  const own = proofTarget(resource)
-  if (own === undefined) return []
+function endpointUrls(own: string, path: string): readonly string[] {
   const { origin } = new URL(own)
   const parent = own.length > origin.length ? own.slice(0, own.lastIndexOf('/')) : own
   return [own, ...[origin, parent, own].map((base) => `${base}${path.replace(/\/+$/, '')}`)]

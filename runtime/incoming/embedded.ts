@@ -8,6 +8,7 @@ import type { AuthServerConfig } from '../config/index.ts'
 import type { Caller, Exchange, Stage } from '../net/index.ts'
 import type { Keys } from '../oauth/index.ts'
 import type { UpstreamTokens } from '../outgoing/index.ts'
+import type { DpopParts } from './dpop.ts'
 import { type OidcConfig, requiredAudience } from './config.ts'
 
 /** Server settings that its host needs. */
@@ -33,6 +34,8 @@ export interface EmbeddedAuthServer {
   /** Keys that verify the server's tokens without a network request. */
   readonly keys: Keys
   readonly upstreamTokens: UpstreamTokens
+  /** Where the host marks DPoP proofs as used, and the secrets for its nonces. */
+  readonly dpop: DpopParts
   /** Returns false if the grant behind the caller's token was revoked. Throws STORE_DOWN. */
   isLive(caller: Caller): Promise<boolean>
   /** Returns the reasons why the server is not ready; empty when it is ready. */

@@ -406,6 +406,13 @@ export type DeclaredClientFile = Omit<filled.DeclaredClientFile, "signingAlg" | 
   readonly tokenLifespan?: string
 }
 
+export type Dpop = Omit<filled.Dpop, "mode" | "requireNonce" | "proofMaxAge" | "replay"> & {
+  readonly mode?: "off" | "optional" | "required"
+  readonly requireNonce?: boolean
+  readonly proofMaxAge?: string
+  readonly replay?: "store" | "none"
+}
+
 export type EmbeddedAuthServerConfig = Omit<filled.EmbeddedAuthServerConfig, "upstreamProviders" | "cimd" | "clients" | "disableUpstreamTokenInjection" | "insecureAllowHTTP" | "storage" | "tokenLifespans"> & {
   readonly upstreamProviders?: readonly UpstreamProvider[]
   readonly cimd?: CimdConfig
@@ -442,14 +449,16 @@ export type Guardrails = Omit<filled.Guardrails, "redact"> & {
   readonly redact?: readonly RedactRule[]
 }
 
-export type IncomingAuth = Omit<filled.IncomingAuth, "authzConfig"> & {
+export type IncomingAuth = Omit<filled.IncomingAuth, "dpop" | "authzConfig"> & {
+  readonly dpop?: Dpop
   readonly authzConfig?: AuthzConfig
 }
 
-export type IncomingAuthFile = Omit<filled.IncomingAuthFile, "oidc" | "authz" | "issuers"> & {
+export type IncomingAuthFile = Omit<filled.IncomingAuthFile, "oidc" | "authz" | "issuers" | "dpop"> & {
   readonly oidc?: RuntimeOidc
   readonly authz?: RuntimeAuthz
   readonly issuers?: readonly RuntimeIssuer[]
+  readonly dpop?: Dpop
 }
 
 export type InlineOidc = Omit<filled.InlineOidc, "caBundleRef" | "jwksAllowPrivateIP" | "protectedResourceAllowPrivateIP" | "insecureAllowHTTP"> & {
@@ -508,10 +517,11 @@ export type MCPRemoteProxy = Omit<filled.MCPRemoteProxy, "spec"> & {
   readonly spec: MCPRemoteProxySpec
 }
 
-export type MCPRemoteProxySpec = Omit<filled.MCPRemoteProxySpec, "allowPrivateEndpoint" | "transport" | "proxyPort" | "authServerRef" | "authzConfig" | "audit" | "trustProxyHeaders" | "resourceOverrides" | "sessionAffinity" | "sessionStorage"> & {
+export type MCPRemoteProxySpec = Omit<filled.MCPRemoteProxySpec, "allowPrivateEndpoint" | "transport" | "proxyPort" | "dpop" | "authServerRef" | "authzConfig" | "audit" | "trustProxyHeaders" | "resourceOverrides" | "sessionAffinity" | "sessionStorage"> & {
   readonly allowPrivateEndpoint?: boolean
   readonly transport?: "sse" | "streamable-http"
   readonly proxyPort?: number
+  readonly dpop?: Dpop
   readonly authServerRef?: AuthServerRef
   readonly authzConfig?: AuthzConfig
   readonly audit?: AuditSwitch
@@ -539,13 +549,14 @@ export type MCPServerEntryStatus = Omit<filled.MCPServerEntryStatus, "phase"> & 
   readonly phase?: "Valid" | "Pending" | "Failed"
 }
 
-export type MCPServerSpec = Omit<filled.MCPServerSpec, "transport" | "proxyMode" | "proxyPort" | "volumes" | "permissionProfile" | "resourceOverrides" | "authzConfig" | "audit" | "authServerRef" | "trustProxyHeaders" | "sessionAffinity" | "sessionStorage"> & {
+export type MCPServerSpec = Omit<filled.MCPServerSpec, "transport" | "proxyMode" | "proxyPort" | "volumes" | "permissionProfile" | "resourceOverrides" | "dpop" | "authzConfig" | "audit" | "authServerRef" | "trustProxyHeaders" | "sessionAffinity" | "sessionStorage"> & {
   readonly transport?: "stdio" | "streamable-http" | "sse"
   readonly proxyMode?: "sse" | "streamable-http"
   readonly proxyPort?: number
   readonly volumes?: readonly Volume[]
   readonly permissionProfile?: PermissionProfileRef
   readonly resourceOverrides?: ResourceOverrides
+  readonly dpop?: Dpop
   readonly authzConfig?: AuthzConfig
   readonly audit?: AuditSwitch
   readonly authServerRef?: AuthServerRef
@@ -682,7 +693,7 @@ export type ProxyDeploymentOverrides = Omit<filled.ProxyDeploymentOverrides, "im
   readonly imagePullSecrets?: readonly LocalObjectRef[]
 }
 
-export type ProxyFile = Omit<filled.ProxyFile, "transport" | "proxyMode" | "identifyCallers" | "targetAddresses" | "host" | "port" | "trustProxyHeaders" | "oidc" | "issuers" | "authz" | "audit" | "telemetry" | "sessionStorage" | "webhooks" | "remoteAuth" | "outgoingAuth"> & {
+export type ProxyFile = Omit<filled.ProxyFile, "transport" | "proxyMode" | "identifyCallers" | "targetAddresses" | "host" | "port" | "trustProxyHeaders" | "oidc" | "issuers" | "dpop" | "authz" | "audit" | "telemetry" | "sessionStorage" | "webhooks" | "remoteAuth" | "outgoingAuth"> & {
   readonly transport?: "streamable-http" | "sse"
   readonly proxyMode?: "streamable-http" | "sse"
   readonly identifyCallers?: boolean
@@ -692,6 +703,7 @@ export type ProxyFile = Omit<filled.ProxyFile, "transport" | "proxyMode" | "iden
   readonly trustProxyHeaders?: boolean
   readonly oidc?: ProxyOidc
   readonly issuers?: readonly ProxyIssuer[]
+  readonly dpop?: Dpop
   readonly authz?: RuntimeAuthz
   readonly audit?: Audit
   readonly telemetry?: Telemetry

@@ -757,6 +757,18 @@ export type DiscoveredBackend = {
   readonly mcpRevision?: string
 }
 
+/** Access tokens that are bound to a key of the client (DPoP, RFC 9449). */
+export type Dpop = {
+  /** off: DPoP is not supported; optional: bound tokens require a proof, and unbound tokens are accepted too; required: only bound tokens are accepted. */
+  readonly mode: "off" | "optional" | "required"
+  /** Requires a nonce from the server in each proof, so that a client cannot create proofs in advance. A nonce is valid for 5 minutes. */
+  readonly requireNonce: boolean
+  /** Largest difference between the time in a proof and the time of the server, in both directions, 10s to 5m. */
+  readonly proofMaxAge: string
+  /** store: each proof is accepted once, at the cost of one write to the store per request; none: a proof is accepted again for the same request until it is too old. */
+  readonly replay: "store" | "none"
+}
+
 /** The embedded authorization server. */
 export type EmbeddedAuthServerConfig = {
   /** Issuer identifier, used as the iss claim: https, http for localhost, or http for trusted in-cluster hosts when insecureAllowHTTP is true; no query, fragment or trailing slash (RFC 8414). */
@@ -999,6 +1011,8 @@ export type IncomingAuth = {
   readonly oidcConfigRef?: MCPOIDCConfigReference
   /** References to the MCPOIDCConfigs of all accepted issuers; mutually exclusive with oidcConfigRef. The iss claim of a token selects the issuer. Only the first entry can set resourceUrl and scopes; only the others can set prefixes, because subjects from the first issuer stay unchanged. */
   readonly oidcConfigRefs?: readonly IssuerReference[]
+  /** Access tokens that are bound to a key of the client (DPoP, RFC 9449). When unset, bound tokens are rejected. */
+  readonly dpop?: Dpop
   /** Authorization policies; mutually exclusive with authzConfigRef. */
   readonly authzConfig?: AuthzConfig
   /** Shared MCPAuthzConfig of type cedarv1; mutually exclusive with authzConfig. */
@@ -1015,6 +1029,8 @@ export type IncomingAuthFile = {
   readonly authz?: RuntimeAuthz
   /** Additional issuers whose tokens are accepted. The first issuer is oidc. */
   readonly issuers?: readonly RuntimeIssuer[]
+  /** Access tokens that are bound to a key of the client (DPoP, RFC 9449). When unset, bound tokens are rejected. */
+  readonly dpop?: Dpop
 }
 
 /** An OpenID Connect issuer. */
@@ -1294,6 +1310,8 @@ export type MCPRemoteProxySpec = {
   readonly oidcConfigRef?: MCPOIDCConfigReference
   /** References to the MCPOIDCConfigs of all accepted issuers; mutually exclusive with oidcConfigRef. The iss claim of a token selects the issuer. Only the first entry can set resourceUrl and scopes; only the others can set prefixes, because subjects from the first issuer stay unchanged. */
   readonly oidcConfigRefs?: readonly IssuerReference[]
+  /** Access tokens that are bound to a key of the client (DPoP, RFC 9449). When unset, bound tokens are rejected. */
+  readonly dpop?: Dpop
   /** MCPExternalAuthConfig for authentication to the remote server. */
   readonly externalAuthConfigRef?: ObjectRef
   /** Embedded authorization server of this proxy. */
@@ -1473,6 +1491,8 @@ export type MCPServerSpec = {
   readonly oidcConfigRef?: MCPOIDCConfigReference
   /** References to the MCPOIDCConfigs of all accepted issuers; mutually exclusive with oidcConfigRef. The iss claim of a token selects the issuer. Only the first entry can set resourceUrl and scopes; only the others can set prefixes, because subjects from the first issuer stay unchanged. */
   readonly oidcConfigRefs?: readonly IssuerReference[]
+  /** Access tokens that are bound to a key of the client (DPoP, RFC 9449). When unset, bound tokens are rejected. */
+  readonly dpop?: Dpop
   /** Authorization policies; mutually exclusive with authzConfigRef. */
   readonly authzConfig?: AuthzConfig
   /** Shared MCPAuthzConfig; mutually exclusive with authzConfig. */
@@ -2079,6 +2099,8 @@ export type ProxyFile = {
   readonly oidc?: ProxyOidc
   /** Additional issuers whose tokens are accepted. The first issuer is oidc. */
   readonly issuers?: readonly ProxyIssuer[]
+  /** Access tokens that are bound to a key of the client (DPoP, RFC 9449). When unset, bound tokens are rejected. Requires oidc. */
+  readonly dpop?: Dpop
   /** Rules that decide which calls a client may make. */
   readonly authz?: RuntimeAuthz
   /** Audit log: one record per MCP operation. Off unless enabled. */

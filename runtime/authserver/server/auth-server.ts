@@ -158,6 +158,10 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
     routes: makeRoutes(context),
     keys: localKeys(() => ringHolder.ring.jwks),
     upstreamTokens,
+    dpop: {
+      store: parts.store.namespace('dpop-resource:'),
+      nonceSecrets: () => ringHolder.ring.sealSecrets,
+    },
     async isLive(caller) {
       const machine = machineClaims(caller)
       if (machine) return machineTokens.isLive(machine)

@@ -4,7 +4,12 @@
  * Source: docs/reference/specification/proxy-command.md#incoming, "Incoming (OIDC) flags" and --resource-url.
  */
 import type { IncomingOidc, ProxySettings } from '../../config/index.ts'
-import { type Authenticator, type EmbeddedAuthServer, makeAuthenticator } from '../../incoming/index.ts'
+import {
+  type Authenticator,
+  type DpopParts,
+  type EmbeddedAuthServer,
+  makeAuthenticator,
+} from '../../incoming/index.ts'
 import { followCaBundle, type Log } from '../../net/index.ts'
 import type { ProxyAddress } from '../server/server.ts'
 
@@ -13,9 +18,9 @@ import type { ProxyAddress } from '../server/server.ts'
  * embedded authorization server, its keys are not fetched, and revoked grants are rejected.
  */
 export function incomingFor(
-  { oidc, issuers, resourceUrl, host, proxyEnvironment }: ProxySettings,
+  { oidc, issuers, dpop, resourceUrl, host, proxyEnvironment }: ProxySettings,
   log: Log,
-  authServer?: EmbeddedAuthServer,
+  parts: { readonly authServer?: EmbeddedAuthServer | undefined; readonly dpop?: DpopParts | undefined } = {},
 ): ((address: ProxyAddress) => Authenticator) | undefined {
   if (!oidc) return undefined
   const first = configOf(oidc, log)
@@ -33,12 +38,13 @@ export function incomingFor(
       log.info('no --resource-url set; using the listening address', { resource })
     }
     return makeAuthenticator(
-      { type: 'oidc', oidc: { ...first, resource, scopes: oidc.scopes }, issuers: others },
+      { type: 'oidc', oidc: { ...first, resource, scopes: oidc.scopes, dpop }, issuers: others },
       {
         log,
         proxy: proxyEnvironment,
-        keys: authServer?.keys,
-        isLive: authServer?.isLive,
+        keys: parts.authServer?.keys,
+        isLive: parts.authServer?.isLive,
+        dpop: parts.dpop,
       },
     )
   }

@@ -14,14 +14,14 @@ export function incomingConfig(
   env: Readonly<Record<string, string | undefined>>,
   log: Log,
 ): IncomingConfig {
-  const { type, oidc, issuers, authz } = config.incomingAuth
+  const { type, oidc, issuers, dpop, authz } = config.incomingAuth
   if (type === 'anonymous') return { type }
   if (type === 'local') return { type, username: userInfo().username }
   if (!oidc)
     throw new GatehouseError('INVALID_CONFIG', { detail: 'incomingAuth.oidc: is required when type is oidc' })
   return {
     type,
-    oidc: resolved(oidc, 'incomingAuth.oidc', env, log),
+    oidc: { ...resolved(oidc, 'incomingAuth.oidc', env, log), dpop },
     issuers: issuers?.map((issuer, index) => resolved(issuer, `incomingAuth.issuers[${index}]`, env, log)),
     groupClaims: groupClaimsOf(authz),
   }

@@ -1,18 +1,18 @@
 /** Access tokens that are bound to a key: proofs, nonces, replay, and every attempt to use such a token without its key. */
 import { createServer } from 'node:http'
 import t, { type Test } from 'tap'
-import type { DpopConfig } from '../../../runtime/incoming/config.ts'
 import { type DpopParts, makeAuthenticator } from '../../../runtime/incoming/index.ts'
 import { Exchange, pipeline, sendProblem } from '../../../runtime/net/index.ts'
 import { makeReplayCheck, maxMarks, maxMarksPerOwner } from '../../../runtime/oauth/dpop/replay.ts'
 import { makeMemoryStore, type Store } from '../../../runtime/store/index.ts'
+import type { Dpop } from '../../../schemas/index.ts'
 import { startIssuer } from '../../helpers/authserver/several-issuers.ts'
 import type { TokenIssuer } from '../../helpers/authserver/token-issuer.ts'
 import { startLoopback } from '../../helpers/loopback.ts'
 import { makeDpopClient, type ProofChanges } from '../../helpers/oauth/dpop-client.ts'
 
 const resource = 'https://mcp.example/mcp'
-const usual: DpopConfig = { mode: 'optional', requireNonce: false, proofMaxAgeMs: 60_000, replay: 'store' }
+const usual: Dpop = { mode: 'optional', requireNonce: false, proofMaxAge: '60s', replay: 'store' }
 
 interface Rig {
   readonly idp: TokenIssuer
@@ -31,7 +31,7 @@ interface Answer {
 /** Starts a server that authenticates each request, and an issuer. */
 async function rig(
   t: Test,
-  dpop: Partial<DpopConfig> | undefined,
+  dpop: Partial<Dpop> | undefined,
   more: {
     readonly idp?: TokenIssuer
     readonly parts?: DpopParts
@@ -286,13 +286,13 @@ await t.test('a mark lives as long as a slow replica accepts the proof', async (
   const client = await makeDpopClient()
   let nowMs = Date.now()
   const store = makeMemoryStore({ now: () => nowMs })
-  const { idp, send } = await rig(t, { proofMaxAgeMs: 300_000 }, { parts: { store }, now: () => nowMs })
+  const { idp, send } = await rig(t, { proofMaxAge: '5m' }, { parts: { store }, now: () => nowMs })
   const token = await idp.token('alice', { cnf: client.cnf }, 3_600)
   const iat = Math.floor(nowMs / 1000) + 290
   const proof = await client.proof('POST', resource, token, { claims: { iat } })
   t.equal((await send({ authorization: `DPoP ${token}`, dpop: proof })).status, 200)
   nowMs = (iat + 300 + 59) * 1000
-  const slow = await rig(t, { proofMaxAgeMs: 300_000 }, { idp, parts: { store }, now: () => nowMs - 60_000 })
+  const slow = await rig(t, { proofMaxAge: '5m' }, { idp, parts: { store }, now: () => nowMs - 60_000 })
   const answer = await slow.send({ authorization: `DPoP ${token}`, dpop: proof })
   t.match(answer, { status: 401, error: 'invalid_dpop_proof' })
   t.equal(slow.reasons.at(-1), 'proof_replayed')
@@ -300,7 +300,7 @@ await t.test('a mark lives as long as a slow replica accepts the proof', async (
 
 await t.test('the maximum age is a setting', async (t) => {
   const client = await makeDpopClient()
-  const { idp, send } = await rig(t, { proofMaxAgeMs: 10_000 })
+  const { idp, send } = await rig(t, { proofMaxAge: '10s' })
   const token = await idp.token('alice', { cnf: client.cnf })
   for (const [ageSec, status] of [
     [5, 200],

@@ -79,6 +79,7 @@ export function proxyConfig(
     endpointPrefix: spec.endpointPrefix || undefined,
     oidc,
     issuers: values.issuers?.issuers.length ? values.issuers.issuers : undefined,
+    dpop: spec.dpop,
     authz: values.authz && withoutPrimaryProvider(values.authz),
     audit: spec.audit?.enabled ? { enabled: true, component: context.name } : undefined,
     telemetry: values.telemetry,

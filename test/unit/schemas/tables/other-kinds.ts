@@ -158,7 +158,38 @@ export function issuerRows(at: string): Table['rows'] {
   ]
 }
 
+/** Rows for `dpop`, in documents that authenticate callers. */
+export function dpopRows(at: string): Table['rows'] {
+  return [
+    {
+      id: '',
+      at,
+      good: [
+        absent,
+        {},
+        { mode: 'optional', requireNonce: true, proofMaxAge: '10s', replay: 'none' },
+        { mode: 'required', requireNonce: false, proofMaxAge: '5m', replay: 'store' },
+        { mode: 'off' },
+      ],
+      bad: [
+        'on',
+        { mode: 'on' },
+        { requireNonce: 'yes' },
+        { replay: 'memory' },
+        { other: 1 },
+        ...['9s', '5m1s', '0s', '60', 60].map((proofMaxAge) => ({ proofMaxAge })),
+      ],
+      failure: '*',
+    },
+    { id: '', at: `${at}.mode`, default: 'off' },
+    { id: '', at: `${at}.requireNonce`, default: false },
+    { id: '', at: `${at}.proofMaxAge`, default: '60s' },
+    { id: '', at: `${at}.replay`, default: 'store' },
+  ]
+}
+
 const proxyRows: Table['rows'] = [
+  { id: '', at: 'spec.dpop', good: [absent], bad: [{}], failure: '*' },
   ports('spec.proxyPort', 8080),
   { id: '', at: 'spec.oidcConfigRef', good: [absent, oidcRef], bad: [ref, { audience: 'a' }], failure: '*' },
   ...issuerRows('spec.oidcConfigRefs'),
@@ -568,7 +599,13 @@ const embeddingSecret: Table = {
   rows: secretRows('spec.hfTokenSecretRef'),
 }
 
+const boundTokens: readonly Table[] = [
+  document('MCPServer', { image: 'x', oidcConfigRef: oidcRef, dpop: {} }),
+  document('MCPRemoteProxy', { remoteUrl: 'https://x.example.com', oidcConfigRefs: [oidcRef], dpop: {} }),
+].map((base) => ({ name: `${String(base['kind'])} dpop`, base, rows: dpopRows('spec.dpop') }))
+
 export const otherKindTables: readonly Table[] = [
+  ...boundTokens,
   group,
   entry,
   entryBundle,
