@@ -29,6 +29,7 @@ export {
   prefixConflicts,
   subjectPrefixOf,
 } from './auth/issuers.ts'
+export { dpopModeViolation } from './auth/dpop.ts'
 export { formatDuration, parseDuration, timerMs } from './duration.ts'
 export {
   type ErrorCode,

@@ -82,6 +82,7 @@ export function authServerPart(
     upstreamFilter: target.upstreamFilter,
     tokenLifespans: config.tokenLifespans,
     clients: clientsPart(config.clients, needs),
+    dpop: config.dpop,
     storage: storagePart(config, target),
     upstreamProviders: config.upstreamProviders.map((upstream, index) =>
       upstreamPart(upstream, index, target),

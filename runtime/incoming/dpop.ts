@@ -69,7 +69,8 @@ export function makeProofCheck(
   const resource = resourceUrl(config)
   const own = resource === undefined ? undefined : proofTarget(resource)
   if (dpop === undefined || dpop.mode === 'off') return undefined
-  if (own === undefined) throw new GatehouseError('INVALID_CONFIG', { detail: 'DPoP requires a resource URL' })
+  if (own === undefined)
+    throw new GatehouseError('INVALID_CONFIG', { detail: 'DPoP requires a resource URL' })
   if (parts === undefined) throw new GatehouseError('INVALID_CONFIG', { detail: 'DPoP requires a store' })
   const { store } = parts
   const base: string = own

@@ -10,6 +10,7 @@ export { foreignGroupRemover } from './prefixes.ts'
 export {
   addsCredentialAgain,
   type AuthServerFacts,
+  dpopViolations,
   type EmbeddedAuthServer,
   pairingViolations,
   providersOnly,

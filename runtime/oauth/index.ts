@@ -37,7 +37,7 @@ export {
   type VerifiedProof,
   verifyProof,
 } from './dpop/proof.ts'
-export { makeReplayCheck, maxMarks } from './dpop/replay.ts'
+export { makeReplayCheck, type MarkProof, maxMarks } from './dpop/replay.ts'
 export { introspect } from './introspection.ts'
 export { openBrowser } from './login/browser.ts'
 export { type Callback, openCallback, type Redirect, unavailablePort } from './login/callback.ts'

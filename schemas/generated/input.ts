@@ -223,12 +223,13 @@ export type AuditSwitch = Omit<filled.AuditSwitch, "enabled"> & {
   readonly enabled?: boolean
 }
 
-export type AuthServerFile = Omit<filled.AuthServerFile, "insecureAllowHTTP" | "scopesSupported" | "cimd" | "disableUpstreamTokenInjection" | "tokenLifespans" | "storage" | "clients" | "upstreamProviders" | "upstreamFilter"> & {
+export type AuthServerFile = Omit<filled.AuthServerFile, "insecureAllowHTTP" | "scopesSupported" | "cimd" | "disableUpstreamTokenInjection" | "tokenLifespans" | "dpop" | "storage" | "clients" | "upstreamProviders" | "upstreamFilter"> & {
   readonly insecureAllowHTTP?: boolean
   readonly scopesSupported?: readonly string[]
   readonly cimd?: CimdConfig
   readonly disableUpstreamTokenInjection?: boolean
   readonly tokenLifespans?: TokenLifespans
+  readonly dpop?: Dpop
   readonly storage?: AuthServerStorageFile
   readonly clients?: readonly DeclaredClientFile[]
   readonly upstreamProviders?: readonly UpstreamProviderFile[]
@@ -396,14 +397,16 @@ export type DecisionPointHttp = Omit<filled.DecisionPointHttp, "timeout" | "inse
   readonly caBundleRef?: DecisionPointCaRef
 }
 
-export type DeclaredClient = Omit<filled.DeclaredClient, "signingAlg" | "tokenLifespan"> & {
+export type DeclaredClient = Omit<filled.DeclaredClient, "signingAlg" | "tokenLifespan" | "dpopBoundAccessTokens"> & {
   readonly signingAlg?: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
   readonly tokenLifespan?: string
+  readonly dpopBoundAccessTokens?: boolean
 }
 
-export type DeclaredClientFile = Omit<filled.DeclaredClientFile, "signingAlg" | "tokenLifespan"> & {
+export type DeclaredClientFile = Omit<filled.DeclaredClientFile, "signingAlg" | "tokenLifespan" | "dpopBoundAccessTokens"> & {
   readonly signingAlg?: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
   readonly tokenLifespan?: string
+  readonly dpopBoundAccessTokens?: boolean
 }
 
 export type Dpop = Omit<filled.Dpop, "mode" | "requireNonce" | "proofMaxAge" | "replay"> & {
@@ -413,12 +416,13 @@ export type Dpop = Omit<filled.Dpop, "mode" | "requireNonce" | "proofMaxAge" | "
   readonly replay?: "store" | "none"
 }
 
-export type EmbeddedAuthServerConfig = Omit<filled.EmbeddedAuthServerConfig, "upstreamProviders" | "cimd" | "clients" | "disableUpstreamTokenInjection" | "insecureAllowHTTP" | "storage" | "tokenLifespans"> & {
+export type EmbeddedAuthServerConfig = Omit<filled.EmbeddedAuthServerConfig, "upstreamProviders" | "cimd" | "clients" | "disableUpstreamTokenInjection" | "insecureAllowHTTP" | "dpop" | "storage" | "tokenLifespans"> & {
   readonly upstreamProviders?: readonly UpstreamProvider[]
   readonly cimd?: CimdConfig
   readonly clients?: readonly DeclaredClient[]
   readonly disableUpstreamTokenInjection?: boolean
   readonly insecureAllowHTTP?: boolean
+  readonly dpop?: Dpop
   readonly storage?: AuthServerStorage
   readonly tokenLifespans?: TokenLifespans
 }

@@ -94,6 +94,8 @@ export type AuthServerFile = {
   readonly primaryUpstreamProvider?: string
   /** Lifetimes of issued tokens and codes. */
   readonly tokenLifespans: TokenLifespans
+  /** Issues access tokens that are bound to a key of the client (DPoP, RFC 9449). With required, it issues only such tokens. When unset, tokens are not bound. */
+  readonly dpop?: Dpop
   /** Where the authorization server stores its state. */
   readonly storage: AuthServerStorageFile
   /** Clients that get tokens for themselves, without a browser or a user (client_credentials grant). */
@@ -707,6 +709,8 @@ export type DeclaredClient = {
   readonly resources?: readonly string[]
   /** Lifetime of the client's access tokens, from 1m to 1h. */
   readonly tokenLifespan: string
+  /** Issues only tokens that are bound to a key of the client (DPoP). */
+  readonly dpopBoundAccessTokens: boolean
   /** One or two client secrets of at least 32 characters each; both are accepted, to allow rotation. */
   readonly clientSecretRefs?: readonly SecretRef[]
 }
@@ -727,6 +731,8 @@ export type DeclaredClientFile = {
   readonly resources?: readonly string[]
   /** Lifetime of the client's access tokens, from 1m to 1h. */
   readonly tokenLifespan: string
+  /** Issues only tokens that are bound to a key of the client (DPoP). */
+  readonly dpopBoundAccessTokens: boolean
   /** One or two files that each hold a client secret of at least 32 characters; both are accepted. Reloaded when they change. */
   readonly clientSecretFiles?: readonly string[]
 }
@@ -795,6 +801,8 @@ export type EmbeddedAuthServerConfig = {
   readonly insecureAllowHTTP: boolean
   /** Upstream whose access token provides the claims for policies; default: the first upstream. Used only on VirtualMCPServer. */
   readonly primaryUpstreamProvider?: string
+  /** Issues access tokens that are bound to a key of the client (DPoP, RFC 9449). With required, it issues only such tokens. When unset, tokens are not bound. */
+  readonly dpop?: Dpop
   /** Where the authorization server stores its state. */
   readonly storage?: AuthServerStorage
   /** Lifetimes of issued tokens and codes. */

@@ -6,6 +6,7 @@
  */
 import {
   addressViolation,
+  dpopModeViolation,
   type EmbeddedAuthServerConfig,
   reservedOverrides,
   unknownUpstreams,
@@ -99,6 +100,8 @@ function pairingViolations({ incomingAuth, authServerConfig: server }: VirtualMC
       message: 'must be oidc when authServerConfig is set, because that server issues the tokens',
     })
   }
+  const dpop = server && dpopModeViolation(server.dpop, incomingAuth.dpop)
+  if (dpop !== undefined) violations.push({ path: 'spec.incomingAuth.dpop.mode', message: dpop })
   const resource = ownIssuerReference(incomingAuth)?.resourceUrl
   if (server && resource !== undefined) violations.push(...resourceViolations(server, resource))
   const inline = incomingAuth.authzConfig?.inline?.primaryUpstreamProvider

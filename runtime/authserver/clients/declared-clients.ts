@@ -21,6 +21,8 @@ export interface MachineClient {
   readonly scopes: readonly string[]
   readonly resources: readonly string[]
   readonly tokenMs: number
+  /** True if the client gets only tokens that are bound to a key. */
+  readonly isBound: boolean
 }
 
 export class DeclaredClients {
@@ -120,6 +122,7 @@ function toClient(settings: DeclaredClientSettings, violations: string[]): Machi
     scopes,
     resources,
     tokenMs,
+    isBound: settings.isBound ?? false,
   }
 }
 

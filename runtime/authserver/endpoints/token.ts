@@ -18,12 +18,15 @@ import { signMachineToken } from '../tokens/machine-tokens.ts'
 import { readResources } from './authorize.ts'
 import { type Parameters, readClientCredentials, readUniqueForm } from './form.ts'
 import { sendPrivate } from './responses.ts'
+import { markTokenProof, readTokenProof } from './token-proof.ts'
 
 interface TokenRequest<Client = AuthenticatedClient> {
   readonly form: Parameters
   readonly client: Client
   /** Network address of the client. */
   readonly source: string
+  /** Thumbprint of the key of the client's proof. Undefined: the token is not bound. */
+  readonly jkt: string | undefined
 }
 
 interface TokenResponse {
@@ -58,14 +61,17 @@ export async function issueTokens(exchange: Exchange, context: AuthServerContext
     throw new OAuthError('unsupported_grant_type', 'this grant type is not supported')
   if (client.kind === 'dcr' && !client.grantTypes.includes(grantType))
     throw new OAuthError('unauthorized_client', 'the client is not registered for this grant type')
-  const { body, event } = await handler({ form, client, source }, context)
+  const mustBind = client.kind === 'declared' && client.isBound
+  const proof = await readTokenProof(exchange, { mustBind }, context)
+  const { body, event } = await handler({ form, client, source, jkt: proof?.jkt }, context)
+  if (proof) await markTokenProof(proof, client.id, context)
   sendPrivate(exchange, body)
   context.emit(event)
 }
 
 /** RFC 6749 section 4.4. The client gets no refresh token, because it can authenticate again. */
 async function issueToMachine(
-  { form, client }: TokenRequest,
+  { form, client, jkt }: TokenRequest,
   context: AuthServerContext,
 ): Promise<TokenResponse> {
   if (client.kind !== 'declared')
@@ -75,7 +81,7 @@ async function issueToMachine(
   const { config, keys } = context
   const lifeSec = Math.floor(client.tokenMs / 1000)
   const { id: clientId, authMethod } = client
-  const about = { clientId, authMethod, scopes, audience, lifeSec }
+  const about = { clientId, authMethod, scopes, audience, lifeSec, jkt }
   const accessToken = await signMachineToken(keys(), {
     ...about,
     issuer: config.issuer,
@@ -84,7 +90,7 @@ async function issueToMachine(
   return {
     body: {
       access_token: accessToken,
-      token_type: 'Bearer',
+      token_type: tokenType(jkt),
       expires_in: lifeSec,
       scope: scopes.join(' '),
     },
@@ -116,13 +122,13 @@ type UserGrant = (form: Parameters, by: TokenRequester, context: AuthServerConte
 
 /** Returns the handler for a grant that a user gave to a client. */
 function forUser(event: 'token_issued' | 'token_refreshed', grant: UserGrant): GrantHandler {
-  return async ({ form, client, source }, context) => {
+  return async ({ form, client, source, jkt }, context) => {
     if (client.kind === 'declared')
       throw new OAuthError('unauthorized_client', 'a declared client can only use client_credentials')
-    const by = { clientId: client.id, authMethod: client.authMethod, source }
+    const by = { clientId: client.id, authMethod: client.authMethod, source, jkt }
     const issued = withoutDroppedScopes(await grant(form, by, context), client)
     await context.clients.renew(client)
-    return { body: await makeUserResponse(issued, context), event: makeEvent(event, issued.grant) }
+    return { body: await makeUserResponse(issued, jkt, context), event: makeEvent(event, issued.grant) }
   }
 }
 
@@ -163,16 +169,24 @@ async function redeemRefreshToken(
   return context.grants.refresh(form.require('refresh_token'), by, wanted)
 }
 
+function tokenType(jkt: string | undefined): 'Bearer' | 'DPoP' {
+  return jkt === undefined ? 'Bearer' : 'DPoP'
+}
+
 /** RFC 6749 section 5.1. */
-async function makeUserResponse(issued: IssuedGrant, context: AuthServerContext): Promise<object> {
+async function makeUserResponse(
+  issued: IssuedGrant,
+  jkt: string | undefined,
+  context: AuthServerContext,
+): Promise<object> {
   const { grant, scopes, audience, refreshToken, nonce } = issued
   const { config, keys, sessions } = context
   const lifeSec = Math.floor(config.accessTokenMs / 1000)
   const common = { grant, scopes, issuer: config.issuer, nowSec: nowSec(context), lifeSec }
-  const accessToken = await signAccessToken(keys(), { ...common, audience })
+  const accessToken = await signAccessToken(keys(), { ...common, audience, jkt })
   const response = {
     access_token: accessToken,
-    token_type: 'Bearer',
+    token_type: tokenType(jkt),
     expires_in: lifeSec,
     scope: scopes.join(' '),
     refresh_token: refreshToken,

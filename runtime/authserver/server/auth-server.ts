@@ -17,6 +17,7 @@ import {
 import { type Fetch, isLoopbackHost, type Log, makeFetch, silentLog } from '../../net/index.ts'
 import type { EmbeddedAuthServer } from '../../incoming/index.ts'
 import { fetchClientDocument, type JsonRecord, localKeys, readJson, send } from '../../oauth/index.ts'
+import { makeTokenProofs } from '../endpoints/token-proof.ts'
 import { makeMemoryStore, type Store } from '../../store/index.ts'
 import { makeAddressOf } from './client-address.ts'
 import { makeClientDocuments } from '../clients/client-documents.ts'
@@ -128,6 +129,7 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
     grants,
     sessions,
     machineTokens,
+    tokenProofs: makeTokenProofs(config, { state, keys, now }),
     now,
     log,
     emit,

@@ -25,6 +25,8 @@ const members = {
   iat: count,
   jti: text,
   auth_time: maybe(count),
+  /** Present in a token that is bound to a key. */
+  cnf: maybe(record({ jkt: text })),
 }
 const claims = record(members)
 export type AccessTokenClaims = Of<typeof members>

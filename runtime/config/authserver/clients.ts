@@ -61,6 +61,7 @@ function declaredClientOf(
     scopes,
     resources: client.resources ?? allowedAudiences,
     tokenMs: parseDuration(client.tokenLifespan),
+    isBound: client.dpopBoundAccessTokens,
     ...(jwks === undefined ? {} : { jwks }),
     ...(jwksUri === undefined ? {} : { jwksUri }),
     ...(files === undefined

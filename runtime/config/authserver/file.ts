@@ -184,6 +184,7 @@ function convert(file: AuthServerFile, reader: Reader): AuthServerConfig {
     grantMs: authServerDefaults.grantMs,
     upstreams: file.upstreamProviders.map((upstream, index) => upstreamOf(upstream, index, file, reader)),
     clients: declaredClientsOf(file),
+    dpop: file.dpop,
     disableUpstreamTokenInjection: file.disableUpstreamTokenInjection,
     storage:
       file.storage.redis === undefined

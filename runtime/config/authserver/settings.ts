@@ -7,7 +7,7 @@
  * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer and Limits; RFC
  * 8414 section 2 (issuer).
  */
-import type { RuntimeClientAuth, UpstreamFilter } from '../../../schemas/index.ts'
+import type { Dpop, RuntimeClientAuth, UpstreamFilter } from '../../../schemas/index.ts'
 import type { AssertionAlg, JsonRecord, ProviderId } from '../../oauth/index.ts'
 import type { RedisStoreConfig } from '../../store/index.ts'
 
@@ -57,6 +57,8 @@ export interface AuthServerConfig {
    * credential.
    */
   readonly disableUpstreamTokenInjection: boolean
+  /** Access tokens that are bound to a key. Default: off. */
+  readonly dpop?: Dpop | undefined
   readonly storage: StorageSettings
   /** Addresses and networks (CIDR) of proxies whose X-Forwarded-For is trusted. Absent: no proxy is trusted. */
   readonly trustedProxies?: readonly string[]
@@ -75,6 +77,8 @@ export interface DeclaredClientSettings {
   readonly scopes: readonly string[]
   readonly resources: readonly string[]
   readonly tokenMs: number
+  /** Issues only tokens that are bound to a key. Default: false. */
+  readonly isBound?: boolean
 }
 
 export interface ClientRegistrationConfig {

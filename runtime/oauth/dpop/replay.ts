@@ -25,7 +25,7 @@ export interface ReplayParts {
 }
 
 /** Marks one proof of an owner as used. Rejects with ProofRefused, RATE_LIMITED, STORE_DOWN or STORE_FULL. */
-type MarkProof = (proof: VerifiedProof, owner: string) => Promise<void>
+export type MarkProof = (proof: VerifiedProof, owner: string) => Promise<void>
 
 export function makeReplayCheck({ store, maxAgeMs, now }: ReplayParts): MarkProof {
   const windowMs = 2 * maxAgeMs + skewSec * 1000

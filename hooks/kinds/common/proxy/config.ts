@@ -3,6 +3,8 @@
  * server.
  */
 import {
+  type Dpop,
+  dpopModeViolation,
   type EmbeddedAuthServerConfig,
   type input,
   type MCPExternalAuthConfig,
@@ -147,10 +149,16 @@ function embeddedServer(
       ? 'authServerRef and externalAuthConfigRef both define an embedded authorization server'
       : (issuerFailure(server) ??
         pairingFailure(server, oidcConfig) ??
+        dpopFailure(server, context.spec.dpop) ??
         injectionFailure(server, reference ? external : undefined))
   if (why === undefined) return { value: server }
   context.conditions.set(type, 'False', reason, why)
   return failed(reason, why)
+}
+
+function dpopFailure({ dpop }: EmbeddedAuthServerConfig, own: Dpop | undefined): string | undefined {
+  const violation = dpopModeViolation(dpop, own)
+  return violation && `spec.dpop.mode: ${violation}`
 }
 
 /**
