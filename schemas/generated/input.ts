@@ -397,16 +397,14 @@ export type DecisionPointHttp = Omit<filled.DecisionPointHttp, "timeout" | "inse
   readonly caBundleRef?: DecisionPointCaRef
 }
 
-export type DeclaredClient = Omit<filled.DeclaredClient, "signingAlg" | "tokenLifespan" | "dpopBoundAccessTokens"> & {
+export type DeclaredClient = Omit<filled.DeclaredClient, "signingAlg" | "tokenLifespan"> & {
   readonly signingAlg?: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
   readonly tokenLifespan?: string
-  readonly dpopBoundAccessTokens?: boolean
 }
 
-export type DeclaredClientFile = Omit<filled.DeclaredClientFile, "signingAlg" | "tokenLifespan" | "dpopBoundAccessTokens"> & {
+export type DeclaredClientFile = Omit<filled.DeclaredClientFile, "signingAlg" | "tokenLifespan"> & {
   readonly signingAlg?: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
   readonly tokenLifespan?: string
-  readonly dpopBoundAccessTokens?: boolean
 }
 
 export type Dpop = Omit<filled.Dpop, "mode" | "requireNonce" | "proofMaxAge" | "replay"> & {

@@ -84,12 +84,12 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "clientSecretFile")), () => has(self, "clientId")),
   "!has(self.clientSecretRef) || has(self.clientId)": (self) =>
     or(() => not(has(self, "clientSecretRef")), () => has(self, "clientId")),
-  "!has(self.clients) || !self.clients.exists(c, c.dpopBoundAccessTokens) || (has(self.dpop) && self.dpop.mode != 'off')": (self) =>
-    or(() => not(has(self, "clients")), () => not(exists(select(self, "clients"), (c) => select(c, "dpopBoundAccessTokens"))), () => and(() => has(self, "dpop"), () => notEqual(select(select(self, "dpop"), "mode"), "off"))),
   "!has(self.clients) || !self.clients.exists(c, has(c.clientSecretFiles)) || self.issuer.matches('^(https://|http://(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[[]::1[]])(:[0-9]+)?(/|$))')": (self) =>
     or(() => not(has(self, "clients")), () => not(exists(select(self, "clients"), (c) => has(c, "clientSecretFiles"))), () => matches(select(self, "issuer"), /^(https:\/\/|http:\/\/(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[\[]::1[\]])(:[0-9]+)?(\/|$))/u)),
   "!has(self.clients) || !self.clients.exists(c, has(c.clientSecretRefs)) || self.issuer.matches('^(https://|http://(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[[]::1[]])(:[0-9]+)?(/|$))')": (self) =>
     or(() => not(has(self, "clients")), () => not(exists(select(self, "clients"), (c) => has(c, "clientSecretRefs"))), () => matches(select(self, "issuer"), /^(https:\/\/|http:\/\/(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[\[]::1[\]])(:[0-9]+)?(\/|$))/u)),
+  "!has(self.clients) || !self.clients.exists(c, has(c.dpopBoundAccessTokens) && c.dpopBoundAccessTokens) || (has(self.dpop) && self.dpop.mode != 'off')": (self) =>
+    or(() => not(has(self, "clients")), () => not(exists(select(self, "clients"), (c) => and(() => has(c, "dpopBoundAccessTokens"), () => select(c, "dpopBoundAccessTokens")))), () => and(() => has(self, "dpop"), () => notEqual(select(select(self, "dpop"), "mode"), "off"))),
   "!has(self.clusterMode) || !self.clusterMode || has(self.addr)": (self) =>
     or(() => not(has(self, "clusterMode")), () => not(select(self, "clusterMode")), () => has(self, "addr")),
   "!has(self.compositeToolRefs) || size(self.compositeToolRefs) == 0": (self) =>

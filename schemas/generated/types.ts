@@ -710,7 +710,7 @@ export type DeclaredClient = {
   /** Lifetime of the client's access tokens, from 1m to 1h. */
   readonly tokenLifespan: string
   /** Issues only tokens that are bound to a key of the client (DPoP). */
-  readonly dpopBoundAccessTokens: boolean
+  readonly dpopBoundAccessTokens?: boolean
   /** One or two client secrets of at least 32 characters each; both are accepted, to allow rotation. */
   readonly clientSecretRefs?: readonly SecretRef[]
 }
@@ -732,7 +732,7 @@ export type DeclaredClientFile = {
   /** Lifetime of the client's access tokens, from 1m to 1h. */
   readonly tokenLifespan: string
   /** Issues only tokens that are bound to a key of the client (DPoP). */
-  readonly dpopBoundAccessTokens: boolean
+  readonly dpopBoundAccessTokens?: boolean
   /** One or two files that each hold a client secret of at least 32 characters; both are accepted. Reloaded when they change. */
   readonly clientSecretFiles?: readonly string[]
 }

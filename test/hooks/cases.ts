@@ -526,9 +526,14 @@ const virtualServers: Record<string, () => Request> = {
         virtual({
           incomingAuth: {
             type: 'oidc',
-            oidcConfigRef: { name: 'login', audience: 'https://door.example.com/mcp' },
+            oidcConfigRef: {
+              name: 'login',
+              audience: 'https://door.example.com/mcp',
+              resourceUrl: 'https://door.example.com/mcp',
+            },
             dpop: { mode: 'optional', replay: 'none' },
           },
+          authServerConfig: embedded({ dpop: { mode: 'optional', requireNonce: true } }),
         }),
       ).settle(),
     ),

@@ -61,7 +61,7 @@ function declaredClientOf(
     scopes,
     resources: client.resources ?? allowedAudiences,
     tokenMs: parseDuration(client.tokenLifespan),
-    isBound: client.dpopBoundAccessTokens,
+    isBound: client.dpopBoundAccessTokens ?? false,
     ...(jwks === undefined ? {} : { jwks }),
     ...(jwksUri === undefined ? {} : { jwksUri }),
     ...(files === undefined

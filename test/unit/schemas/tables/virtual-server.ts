@@ -1,6 +1,7 @@
 /** docs/reference/specification/virtual-server.md: VirtualMCPServer, all but spec.config. */
 import { companions } from './external-auth.ts'
-import { dpopRows, issuerRows } from './other-kinds.ts'
+import { dpopRows } from './dpop.ts'
+import { issuerRows } from './other-kinds.ts'
 import {
   absent,
   type Doc,
