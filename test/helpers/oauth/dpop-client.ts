@@ -1,6 +1,6 @@
 /** A client that holds a key, and signs DPoP proofs with it. */
 import { createHash, randomUUID } from 'node:crypto'
-import { calculateJwkThumbprint, exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose'
+import { calculateJwkThumbprint, type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose'
 
 export interface ProofChanges {
   /** Members of the header that replace the usual ones. */
@@ -15,6 +15,7 @@ export interface ProofChanges {
 export interface DpopClient {
   readonly jkt: string
   readonly jwk: JWK
+  readonly publicKey: CryptoKey
   /** The claim that binds a token to the key. */
   readonly cnf: { readonly jkt: string }
   /** Returns a proof for a request, with a token if one is given. */
@@ -28,6 +29,7 @@ export async function makeDpopClient(alg = 'ES256'): Promise<DpopClient> {
   return {
     jkt,
     jwk,
+    publicKey,
     cnf: { jkt },
     async proof(method, url, token, { header, claims, nonce, nowMs = Date.now() } = {}) {
       const payload = {
