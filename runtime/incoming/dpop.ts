@@ -20,7 +20,7 @@ import {
 } from '../oauth/index.ts'
 import type { Store } from '../store/index.ts'
 import type { AuthScheme } from './challenge.ts'
-import { acceptsProofs, type OidcConfig, resourceUrl } from './config.ts'
+import { type OidcConfig, resourceUrl } from './config.ts'
 
 /** The parts of a request that a proof covers. */
 export interface ProvedRequest {

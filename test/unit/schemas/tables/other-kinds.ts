@@ -573,7 +573,11 @@ const embeddingSecret: Table = {
 const boundTokens: readonly Table[] = [
   document('MCPServer', { image: 'x', oidcConfigRef: oidcRef, dpop: {} }),
   document('MCPRemoteProxy', { remoteUrl: 'https://x.example.com', oidcConfigRefs: [oidcRef], dpop: {} }),
-].map((base) => ({ name: `${String(base['kind'])} dpop`, base, rows: dpopRows('spec.dpop') }))
+].map((base, index) => ({
+  name: `dpop of ${['MCPServer', 'MCPRemoteProxy'][index]}`,
+  base,
+  rows: dpopRows('spec.dpop'),
+}))
 
 export const otherKindTables: readonly Table[] = [
   ...boundTokens,
