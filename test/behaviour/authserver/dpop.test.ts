@@ -101,11 +101,12 @@ await t.test('a public client: the code, the access token and the refresh token 
   t.equal(await refusal(await ask(rig, form, thief)), '400 invalid_grant', 'another key in the grace period')
   t.equal(await refusal(await ask(rig, form)), '400 invalid_grant', 'no proof in the grace period')
   t.equal((await tokensOf(await ask(rig, form, client))).refresh_token, next.refresh_token)
-  t.equal((await ask(rig, refreshForm(done.clientId, next), client)).status, 200, 'the grant is still live')
+  // The grant is still live. The replica has another signing key, so the token comes from the server itself.
+  const last = await tokensOf(await ask(rig, refreshForm(done.clientId, next), client))
 
-  const bearer = { authorization: `Bearer ${next.access_token}` }
+  const bearer = { authorization: `Bearer ${last.access_token}` }
   t.equal((await fetch(`${rig.issuer}/oauth/userinfo`, { headers: bearer })).status, 401, 'userinfo')
-  const body = new URLSearchParams({ token: next.access_token })
+  const body = new URLSearchParams({ token: last.access_token })
   const asked = await fetch(`${rig.issuer}/oauth/introspect`, { method: 'POST', headers: bearer, body })
   t.equal(asked.status, 401, 'introspection with a bound token as Bearer')
 })
@@ -119,6 +120,10 @@ await t.test('without dpop_jkt, the first proof binds the refresh token', async 
   const unbound = await login(rig)
   const free = await tokensOf(await ask(rig, codeForm(unbound)))
   t.equal(boundTo(free.access_token), undefined)
+  const userInfo = async (token: string) =>
+    (await fetch(`${rig.issuer}/oauth/userinfo`, { headers: { authorization: `Bearer ${token}` } })).status
+  t.equal(await userInfo(free.access_token), 200, 'userinfo with an unbound token')
+  t.equal(await userInfo(tokens.access_token), 401, 'userinfo with a bound token')
   const later = await tokensOf(await ask(rig, refreshForm(unbound.clientId, free), thief))
   t.same(boundTo(later.access_token), thief.cnf, 'a later proof binds the access token')
 })
