@@ -86,6 +86,7 @@ export function authServerPart(
     clients: clientsPart(config.clients, needs),
     trustedIssuers: trustedIssuersPart(config, needs),
     inboundGrants: config.inboundGrants,
+    dpop: config.dpop,
     storage: storagePart(config, target),
     upstreamProviders: config.upstreamProviders.map((upstream, index) =>
       upstreamPart(upstream, index, target),

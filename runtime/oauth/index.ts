@@ -29,6 +29,15 @@ export {
   tokenRefusal,
 } from './refusals/token-refusal.ts'
 export { peerWords, wordsOf } from './refusals/peer-words.ts'
+export { makeNonces, type Nonces } from './dpop/nonces.ts'
+export {
+  proofAlgorithms,
+  ProofRefused,
+  proofTarget,
+  type VerifiedProof,
+  verifyProof,
+} from './dpop/proof.ts'
+export { makeReplayCheck, type MarkProof, maxMarks } from './dpop/replay.ts'
 export { introspect } from './introspection.ts'
 export { openBrowser } from './login/browser.ts'
 export { type Callback, openCallback, type Redirect, unavailablePort } from './login/callback.ts'

@@ -225,12 +225,13 @@ export type AuditSwitch = Omit<filled.AuditSwitch, "enabled"> & {
   readonly enabled?: boolean
 }
 
-export type AuthServerFile = Omit<filled.AuthServerFile, "insecureAllowHTTP" | "scopesSupported" | "cimd" | "disableUpstreamTokenInjection" | "tokenLifespans" | "storage" | "clients" | "trustedIssuers" | "inboundGrants" | "upstreamProviders" | "upstreamFilter"> & {
+export type AuthServerFile = Omit<filled.AuthServerFile, "insecureAllowHTTP" | "scopesSupported" | "cimd" | "disableUpstreamTokenInjection" | "tokenLifespans" | "dpop" | "storage" | "clients" | "trustedIssuers" | "inboundGrants" | "upstreamProviders" | "upstreamFilter"> & {
   readonly insecureAllowHTTP?: boolean
   readonly scopesSupported?: readonly string[]
   readonly cimd?: CimdConfig
   readonly disableUpstreamTokenInjection?: boolean
   readonly tokenLifespans?: TokenLifespans
+  readonly dpop?: Dpop
   readonly storage?: AuthServerStorageFile
   readonly clients?: readonly DeclaredClientFile[]
   readonly trustedIssuers?: readonly TrustedIssuerFile[]
@@ -410,7 +411,14 @@ export type DeclaredClientFile = Omit<filled.DeclaredClientFile, "signingAlg" | 
   readonly tokenLifespan?: string
 }
 
-export type EmbeddedAuthServerConfig = Omit<filled.EmbeddedAuthServerConfig, "upstreamProviders" | "cimd" | "clients" | "trustedIssuers" | "inboundGrants" | "disableUpstreamTokenInjection" | "insecureAllowHTTP" | "storage" | "tokenLifespans"> & {
+export type Dpop = Omit<filled.Dpop, "mode" | "requireNonce" | "proofMaxAge" | "replay"> & {
+  readonly mode?: "off" | "optional" | "required"
+  readonly requireNonce?: boolean
+  readonly proofMaxAge?: string
+  readonly replay?: "store" | "none"
+}
+
+export type EmbeddedAuthServerConfig = Omit<filled.EmbeddedAuthServerConfig, "upstreamProviders" | "cimd" | "clients" | "trustedIssuers" | "inboundGrants" | "disableUpstreamTokenInjection" | "insecureAllowHTTP" | "dpop" | "storage" | "tokenLifespans"> & {
   readonly upstreamProviders?: readonly UpstreamProvider[]
   readonly cimd?: CimdConfig
   readonly clients?: readonly DeclaredClient[]
@@ -418,6 +426,7 @@ export type EmbeddedAuthServerConfig = Omit<filled.EmbeddedAuthServerConfig, "up
   readonly inboundGrants?: InboundGrants
   readonly disableUpstreamTokenInjection?: boolean
   readonly insecureAllowHTTP?: boolean
+  readonly dpop?: Dpop
   readonly storage?: AuthServerStorage
   readonly tokenLifespans?: TokenLifespans
 }
@@ -453,14 +462,16 @@ export type InboundGrants = Omit<filled.InboundGrants, "jwtBearer" | "tokenExcha
   readonly tokenExchange?: TokenExchangeGrant
 }
 
-export type IncomingAuth = Omit<filled.IncomingAuth, "authzConfig"> & {
+export type IncomingAuth = Omit<filled.IncomingAuth, "dpop" | "authzConfig"> & {
+  readonly dpop?: Dpop
   readonly authzConfig?: AuthzConfig
 }
 
-export type IncomingAuthFile = Omit<filled.IncomingAuthFile, "oidc" | "authz" | "issuers"> & {
+export type IncomingAuthFile = Omit<filled.IncomingAuthFile, "oidc" | "authz" | "issuers" | "dpop"> & {
   readonly oidc?: RuntimeOidc
   readonly authz?: RuntimeAuthz
   readonly issuers?: readonly RuntimeIssuer[]
+  readonly dpop?: Dpop
 }
 
 export type InlineOidc = Omit<filled.InlineOidc, "caBundleRef" | "jwksAllowPrivateIP" | "protectedResourceAllowPrivateIP" | "insecureAllowHTTP"> & {
@@ -527,10 +538,11 @@ export type MCPRemoteProxy = Omit<filled.MCPRemoteProxy, "spec"> & {
   readonly spec: MCPRemoteProxySpec
 }
 
-export type MCPRemoteProxySpec = Omit<filled.MCPRemoteProxySpec, "allowPrivateEndpoint" | "transport" | "proxyPort" | "authServerRef" | "authzConfig" | "audit" | "trustProxyHeaders" | "resourceOverrides" | "sessionAffinity" | "sessionStorage"> & {
+export type MCPRemoteProxySpec = Omit<filled.MCPRemoteProxySpec, "allowPrivateEndpoint" | "transport" | "proxyPort" | "dpop" | "authServerRef" | "authzConfig" | "audit" | "trustProxyHeaders" | "resourceOverrides" | "sessionAffinity" | "sessionStorage"> & {
   readonly allowPrivateEndpoint?: boolean
   readonly transport?: "sse" | "streamable-http"
   readonly proxyPort?: number
+  readonly dpop?: Dpop
   readonly authServerRef?: AuthServerRef
   readonly authzConfig?: AuthzConfig
   readonly audit?: AuditSwitch
@@ -558,13 +570,14 @@ export type MCPServerEntryStatus = Omit<filled.MCPServerEntryStatus, "phase"> & 
   readonly phase?: "Valid" | "Pending" | "Failed"
 }
 
-export type MCPServerSpec = Omit<filled.MCPServerSpec, "transport" | "proxyMode" | "proxyPort" | "volumes" | "permissionProfile" | "resourceOverrides" | "authzConfig" | "audit" | "authServerRef" | "trustProxyHeaders" | "sessionAffinity" | "sessionStorage"> & {
+export type MCPServerSpec = Omit<filled.MCPServerSpec, "transport" | "proxyMode" | "proxyPort" | "volumes" | "permissionProfile" | "resourceOverrides" | "dpop" | "authzConfig" | "audit" | "authServerRef" | "trustProxyHeaders" | "sessionAffinity" | "sessionStorage"> & {
   readonly transport?: "stdio" | "streamable-http" | "sse"
   readonly proxyMode?: "sse" | "streamable-http"
   readonly proxyPort?: number
   readonly volumes?: readonly Volume[]
   readonly permissionProfile?: PermissionProfileRef
   readonly resourceOverrides?: ResourceOverrides
+  readonly dpop?: Dpop
   readonly authzConfig?: AuthzConfig
   readonly audit?: AuditSwitch
   readonly authServerRef?: AuthServerRef
@@ -701,7 +714,7 @@ export type ProxyDeploymentOverrides = Omit<filled.ProxyDeploymentOverrides, "im
   readonly imagePullSecrets?: readonly LocalObjectRef[]
 }
 
-export type ProxyFile = Omit<filled.ProxyFile, "transport" | "proxyMode" | "identifyCallers" | "targetAddresses" | "host" | "port" | "trustProxyHeaders" | "oidc" | "issuers" | "authz" | "audit" | "telemetry" | "sessionStorage" | "webhooks" | "remoteAuth" | "outgoingAuth"> & {
+export type ProxyFile = Omit<filled.ProxyFile, "transport" | "proxyMode" | "identifyCallers" | "targetAddresses" | "host" | "port" | "trustProxyHeaders" | "oidc" | "issuers" | "dpop" | "authz" | "audit" | "telemetry" | "sessionStorage" | "webhooks" | "remoteAuth" | "outgoingAuth"> & {
   readonly transport?: "streamable-http" | "sse"
   readonly proxyMode?: "streamable-http" | "sse"
   readonly identifyCallers?: boolean
@@ -711,6 +724,7 @@ export type ProxyFile = Omit<filled.ProxyFile, "transport" | "proxyMode" | "iden
   readonly trustProxyHeaders?: boolean
   readonly oidc?: ProxyOidc
   readonly issuers?: readonly ProxyIssuer[]
+  readonly dpop?: Dpop
   readonly authz?: RuntimeAuthz
   readonly audit?: Audit
   readonly telemetry?: Telemetry

@@ -88,6 +88,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "clients")), () => not(exists(select(self, "clients"), (c) => has(c, "clientSecretFiles"))), () => matches(select(self, "issuer"), /^(https:\/\/|http:\/\/(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[\[]::1[\]])(:[0-9]+)?(\/|$))/u)),
   "!has(self.clients) || !self.clients.exists(c, has(c.clientSecretRefs)) || self.issuer.matches('^(https://|http://(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[[]::1[]])(:[0-9]+)?(/|$))')": (self) =>
     or(() => not(has(self, "clients")), () => not(exists(select(self, "clients"), (c) => has(c, "clientSecretRefs"))), () => matches(select(self, "issuer"), /^(https:\/\/|http:\/\/(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[\[]::1[\]])(:[0-9]+)?(\/|$))/u)),
+  "!has(self.clients) || !self.clients.exists(c, has(c.dpopBoundAccessTokens) && c.dpopBoundAccessTokens) || (has(self.dpop) && self.dpop.mode != 'off')": (self) =>
+    or(() => not(has(self, "clients")), () => not(exists(select(self, "clients"), (c) => and(() => has(c, "dpopBoundAccessTokens"), () => select(c, "dpopBoundAccessTokens")))), () => and(() => has(self, "dpop"), () => notEqual(select(select(self, "dpop"), "mode"), "off"))),
   "!has(self.clusterMode) || !self.clusterMode || has(self.addr)": (self) =>
     or(() => not(has(self, "clusterMode")), () => not(select(self, "clusterMode")), () => has(self, "addr")),
   "!has(self.compositeToolRefs) || size(self.compositeToolRefs) == 0": (self) =>
@@ -106,6 +108,10 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "config")), () => not(has(select(self, "config"), "rateLimiting")), () => and(() => has(self, "sessionStorage"), () => equal(select(select(self, "sessionStorage"), "provider"), "redis"))),
   "!has(self.dcrConfig) || !has(self.dcrConfig.registrationEndpoint) || (has(self.scopes) && size(self.scopes) > 0)": (self) =>
     or(() => not(has(self, "dcrConfig")), () => not(has(select(self, "dcrConfig"), "registrationEndpoint")), () => and(() => has(self, "scopes"), () => greater(size(select(self, "scopes")), 0n))),
+  "!has(self.dpop) || has(self.oidc)": (self) =>
+    or(() => not(has(self, "dpop")), () => has(self, "oidc")),
+  "!has(self.dpop) || has(self.oidcConfigRef) || has(self.oidcConfigRefs)": (self) =>
+    or(() => not(has(self, "dpop")), () => has(self, "oidcConfigRef"), () => has(self, "oidcConfigRefs")),
   "!has(self.embeddingHeaders) || self.embeddingProvider != 'tei'": (self) =>
     or(() => not(has(self, "embeddingHeaders")), () => notEqual(select(self, "embeddingProvider"), "tei")),
   "!has(self.embeddingServerRef) || !has(self.config) || !has(self.config.optimizer) || self.config.optimizer.embeddingProvider == 'tei'": (self) =>
@@ -204,8 +210,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     not(exists(self, (k) => isIn(k, ["response_type", "client_id", "redirect_uri", "scope", "state", "code_challenge", "code_challenge_method", "nonce"]))),
   "!self.matches('(?i)^(accept-encoding|connection|content-encoding|content-length|content-type|expect|forwarded|host|http2-settings|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|x-forwarded-.*|x-real-ip)$')": (self) =>
     not(matches(self, /^(accept-encoding|connection|content-encoding|content-length|content-type|expect|forwarded|host|http2-settings|keep-alive|proxy-[^\n]*|te|trailer|transfer-encoding|upgrade|x-forwarded-[^\n]*|x-real-ip)$/iu)),
-  "!self.matches('(?i)^(accept|accept-encoding|authorization|connection|content-encoding|content-length|content-type|cookie|expect|forwarded|host|http2-settings|keep-alive|last-event-id|mcp-method|mcp-name|mcp-param-.*|mcp-protocol-version|mcp-session-id|proxy-.*|te|trailer|transfer-encoding|upgrade|x-forwarded-.*|x-real-ip)$')": (self) =>
-    not(matches(self, /^(accept|accept-encoding|authorization|connection|content-encoding|content-length|content-type|cookie|expect|forwarded|host|http2-settings|keep-alive|last-event-id|mcp-method|mcp-name|mcp-param-[^\n]*|mcp-protocol-version|mcp-session-id|proxy-[^\n]*|te|trailer|transfer-encoding|upgrade|x-forwarded-[^\n]*|x-real-ip)$/iu)),
+  "!self.matches('(?i)^(accept|accept-encoding|authorization|connection|content-encoding|content-length|content-type|cookie|dpop|expect|forwarded|host|http2-settings|keep-alive|last-event-id|mcp-method|mcp-name|mcp-param-.*|mcp-protocol-version|mcp-session-id|proxy-.*|te|trailer|transfer-encoding|upgrade|x-forwarded-.*|x-real-ip)$')": (self) =>
+    not(matches(self, /^(accept|accept-encoding|authorization|connection|content-encoding|content-length|content-type|cookie|dpop|expect|forwarded|host|http2-settings|keep-alive|last-event-id|mcp-method|mcp-name|mcp-param-[^\n]*|mcp-protocol-version|mcp-session-id|proxy-[^\n]*|te|trailer|transfer-encoding|upgrade|x-forwarded-[^\n]*|x-real-ip)$/iu)),
   "!self.matches('(?i)^(accept|accept-encoding|connection|content-encoding|content-length|content-type|expect|forwarded|host|http2-settings|keep-alive|last-event-id|mcp-method|mcp-name|mcp-param-.*|mcp-protocol-version|mcp-session-id|proxy-.*|te|trailer|transfer-encoding|upgrade|x-forwarded-.*|x-real-ip)$')": (self) =>
     not(matches(self, /^(accept|accept-encoding|connection|content-encoding|content-length|content-type|expect|forwarded|host|http2-settings|keep-alive|last-event-id|mcp-method|mcp-name|mcp-param-[^\n]*|mcp-protocol-version|mcp-session-id|proxy-[^\n]*|te|trailer|transfer-encoding|upgrade|x-forwarded-[^\n]*|x-real-ip)$/iu)),
   "!self.matches('(^|/)[.][.](/|$)')": (self) =>
@@ -298,6 +304,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     greater(duration(self), duration("0s")),
   "duration(self) >= duration('100ms') && duration(self) <= duration('60s')": (self) =>
     and(() => greaterOrEqual(duration(self), duration("100ms")), () => lessOrEqual(duration(self), duration("60s"))),
+  "duration(self) >= duration('10s') && duration(self) <= duration('5m')": (self) =>
+    and(() => greaterOrEqual(duration(self), duration("10s")), () => lessOrEqual(duration(self), duration("5m"))),
   "duration(self) >= duration('1s') && duration(self) <= duration('30s')": (self) =>
     and(() => greaterOrEqual(duration(self), duration("1s")), () => lessOrEqual(duration(self), duration("30s"))),
   "duration(self) >= duration('1s') && duration(self) <= duration('5m')": (self) =>
@@ -430,6 +438,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => notEqual(select(self, "type"), "oidc"), () => has(self, "oidc")),
   "self.type != 'oidc' || has(self.oidcConfigRef) || has(self.oidcConfigRefs)": (self) =>
     or(() => notEqual(select(self, "type"), "oidc"), () => has(self, "oidcConfigRef"), () => has(self, "oidcConfigRefs")),
+  "self.type == 'oidc' || !has(self.dpop)": (self) =>
+    or(() => equal(select(self, "type"), "oidc"), () => not(has(self, "dpop"))),
   "self.type == 'oidc' || !has(self.issuers)": (self) =>
     or(() => equal(select(self, "type"), "oidc"), () => not(has(self, "issuers"))),
   "self.url.startsWith('https://') || !(has(self.caBundlePath) || has(self.clientCertificatePath) || has(self.bearerTokenPath))": (self) =>

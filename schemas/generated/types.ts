@@ -94,6 +94,8 @@ export type AuthServerFile = {
   readonly primaryUpstreamProvider?: string
   /** Lifetimes of issued tokens and codes. */
   readonly tokenLifespans: TokenLifespans
+  /** Issues access tokens that are bound to a key of the client (DPoP, RFC 9449). With required, it issues only such tokens. When unset, tokens are not bound. */
+  readonly dpop?: Dpop
   /** Where the authorization server stores its state. */
   readonly storage: AuthServerStorageFile
   /** Clients that get tokens for themselves, without a browser or a user (client_credentials grant). */
@@ -713,6 +715,8 @@ export type DeclaredClient = {
   readonly tokenLifespan: string
   /** Ids of the clients whose users' tokens this client may exchange (token exchange), or "*" alone for all clients; default: none. Includes this client. */
   readonly subjectClients?: readonly string[]
+  /** Issues only tokens that are bound to a key of the client (DPoP). */
+  readonly dpopBoundAccessTokens?: boolean
   /** One or two client secrets of at least 32 characters each; both are accepted, to allow rotation. */
   readonly clientSecretRefs?: readonly SecretRef[]
 }
@@ -735,6 +739,8 @@ export type DeclaredClientFile = {
   readonly tokenLifespan: string
   /** Ids of the clients whose users' tokens this client may exchange (token exchange), or "*" alone for all clients; default: none. Includes this client. */
   readonly subjectClients?: readonly string[]
+  /** Issues only tokens that are bound to a key of the client (DPoP). */
+  readonly dpopBoundAccessTokens?: boolean
   /** One or two files that each hold a client secret of at least 32 characters; both are accepted. Reloaded when they change. */
   readonly clientSecretFiles?: readonly string[]
 }
@@ -763,6 +769,18 @@ export type DiscoveredBackend = {
   readonly circuitLastChanged?: string
   /** Protocol revision of the backend. */
   readonly mcpRevision?: string
+}
+
+/** Access tokens that are bound to a key of the client (DPoP, RFC 9449). */
+export type Dpop = {
+  /** off: DPoP is not supported; optional: bound tokens require a proof, and unbound tokens are accepted too; required: only bound tokens are accepted. */
+  readonly mode: "off" | "optional" | "required"
+  /** Requires a nonce from the server in each proof, so that a client cannot create proofs in advance. A nonce is valid for 5 minutes. */
+  readonly requireNonce: boolean
+  /** Largest difference between the time in a proof and the time of the server, in both directions, 10s to 5m. */
+  readonly proofMaxAge: string
+  /** store: each proof is accepted once, at the cost of one write to the store per request; none: a proof is accepted again for the same request until it is too old. */
+  readonly replay: "store" | "none"
 }
 
 /** The embedded authorization server. */
@@ -795,6 +813,8 @@ export type EmbeddedAuthServerConfig = {
   readonly insecureAllowHTTP: boolean
   /** Upstream whose access token provides the claims for policies; default: the first upstream. Used only on VirtualMCPServer. */
   readonly primaryUpstreamProvider?: string
+  /** Issues access tokens that are bound to a key of the client (DPoP, RFC 9449). With required, it issues only such tokens. When unset, tokens are not bound. */
+  readonly dpop?: Dpop
   /** Where the authorization server stores its state. */
   readonly storage?: AuthServerStorage
   /** Lifetimes of issued tokens and codes. */
@@ -1019,6 +1039,8 @@ export type IncomingAuth = {
   readonly oidcConfigRef?: MCPOIDCConfigReference
   /** References to the MCPOIDCConfigs of all accepted issuers; mutually exclusive with oidcConfigRef. The iss claim of a token selects the issuer. Only the first entry can set resourceUrl and scopes; only the others can set prefixes, because subjects from the first issuer stay unchanged. */
   readonly oidcConfigRefs?: readonly IssuerReference[]
+  /** Access tokens that are bound to a key of the client (DPoP, RFC 9449). When unset, bound tokens are rejected. */
+  readonly dpop?: Dpop
   /** Authorization policies; mutually exclusive with authzConfigRef. */
   readonly authzConfig?: AuthzConfig
   /** Shared MCPAuthzConfig of type cedarv1; mutually exclusive with authzConfig. */
@@ -1035,6 +1057,8 @@ export type IncomingAuthFile = {
   readonly authz?: RuntimeAuthz
   /** Additional issuers whose tokens are accepted. The first issuer is the one in oidc. */
   readonly issuers?: readonly RuntimeIssuer[]
+  /** Access tokens that are bound to a key of the client (DPoP, RFC 9449). When unset, bound tokens are rejected. */
+  readonly dpop?: Dpop
 }
 
 /** An OpenID Connect issuer. */
@@ -1334,6 +1358,8 @@ export type MCPRemoteProxySpec = {
   readonly oidcConfigRef?: MCPOIDCConfigReference
   /** References to the MCPOIDCConfigs of all accepted issuers; mutually exclusive with oidcConfigRef. The iss claim of a token selects the issuer. Only the first entry can set resourceUrl and scopes; only the others can set prefixes, because subjects from the first issuer stay unchanged. */
   readonly oidcConfigRefs?: readonly IssuerReference[]
+  /** Access tokens that are bound to a key of the client (DPoP, RFC 9449). When unset, bound tokens are rejected. */
+  readonly dpop?: Dpop
   /** MCPExternalAuthConfig for authentication to the remote server. */
   readonly externalAuthConfigRef?: ObjectRef
   /** Embedded authorization server of this proxy. */
@@ -1513,6 +1539,8 @@ export type MCPServerSpec = {
   readonly oidcConfigRef?: MCPOIDCConfigReference
   /** References to the MCPOIDCConfigs of all accepted issuers; mutually exclusive with oidcConfigRef. The iss claim of a token selects the issuer. Only the first entry can set resourceUrl and scopes; only the others can set prefixes, because subjects from the first issuer stay unchanged. */
   readonly oidcConfigRefs?: readonly IssuerReference[]
+  /** Access tokens that are bound to a key of the client (DPoP, RFC 9449). When unset, bound tokens are rejected. */
+  readonly dpop?: Dpop
   /** Authorization policies; mutually exclusive with authzConfigRef. */
   readonly authzConfig?: AuthzConfig
   /** Shared MCPAuthzConfig; mutually exclusive with authzConfig. */
@@ -2119,6 +2147,8 @@ export type ProxyFile = {
   readonly oidc?: ProxyOidc
   /** Additional issuers whose tokens are accepted. The first issuer is oidc. */
   readonly issuers?: readonly ProxyIssuer[]
+  /** Access tokens that are bound to a key of the client (DPoP, RFC 9449). When unset, bound tokens are rejected. Requires oidc. */
+  readonly dpop?: Dpop
   /** Rules that decide which calls a client may make. */
   readonly authz?: RuntimeAuthz
   /** Audit log: one record per MCP operation. Off unless enabled. */

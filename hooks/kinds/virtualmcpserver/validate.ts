@@ -6,6 +6,7 @@
  */
 import {
   addressViolation,
+  dpopModeViolation,
   reservedOverrides,
   unknownUpstreams,
   type Violation,
@@ -102,6 +103,8 @@ function pairingViolations({ incomingAuth, authServerConfig: server }: VirtualMC
       message: 'must be oidc when authServerConfig is set, because that server issues the tokens',
     })
   }
+  const dpop = server && dpopModeViolation(server.dpop, incomingAuth.dpop)
+  if (dpop !== undefined) violations.push({ path: 'spec.incomingAuth.dpop.mode', message: dpop })
   const resource = ownIssuerReference(incomingAuth)?.resourceUrl
   // Without resourceUrl, the resource depends on the cluster, and reconciliation checks it.
   if (server && resource !== undefined) {

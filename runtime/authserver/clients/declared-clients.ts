@@ -25,6 +25,8 @@ export interface MachineClient {
   readonly tokenMs: number
   /** Clients whose users' tokens this client may exchange; `*` means all clients. Empty: it cannot exchange tokens. */
   readonly subjectClients: readonly string[]
+  /** True if the client gets only tokens that are bound to a key. */
+  readonly isBound: boolean
 }
 
 /** True when the client may exchange tokens that were issued to the other client, or to itself. */
@@ -133,6 +135,7 @@ function toClient(settings: DeclaredClientSettings, violations: string[]): Machi
     resources,
     tokenMs,
     subjectClients,
+    isBound: settings.isBound ?? false,
   }
 }
 

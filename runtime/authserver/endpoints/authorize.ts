@@ -43,6 +43,7 @@ const afterRedirect: readonly AuthorizeStep[] = [
   refuseUnsupported,
   checkResponseType,
   checkPkce,
+  checkKeyThumbprint,
   checkScopes,
   checkResources,
   checkPrompt,
@@ -184,6 +185,13 @@ function checkPkce({ parameters }: Draft): void {
   }
 }
 
+/** RFC 9449 section 10. */
+function checkKeyThumbprint({ parameters }: Draft, { tokenProofs }: AuthServerContext): void {
+  const jkt = parameters.get('dpop_jkt')
+  if (tokenProofs && jkt !== undefined && !/^[\w-]{43}$/.test(jkt))
+    throw new OAuthError('invalid_request', 'dpop_jkt must be 43 base64url characters')
+}
+
 /** Unsupported scopes are ignored (RFC 6749 section 3.3). The token response lists the granted scopes. */
 function checkScopes(draft: Draft, { config }: AuthServerContext): void {
   const registered = draft.client?.scopes ?? []
@@ -285,6 +293,7 @@ async function storeRequest(
     prompt,
     loginHint: readLoginHint(parameters),
     maxAgeSec,
+    codeJkt: context.tokenProofs && parameters.get('dpop_jkt'),
   }
   const handle = randomId()
   await context.state.requests.put(handle, request, loginMs)

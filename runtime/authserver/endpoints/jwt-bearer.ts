@@ -19,9 +19,16 @@ import { makeEvent } from '../model/events.ts'
 import { assertionSubject } from '../model/identifiers.ts'
 import { OAuthError } from '../model/oauth-error.ts'
 import { takePermission, tooManyRequests } from '../storage/limits.ts'
+import { tokenType } from '../tokens/jwt.ts'
 import { signMachineToken } from '../tokens/machine-tokens.ts'
 import type { Parameters } from './form.ts'
-import { type AnyRequest, readMachineResource, readMachineScopes, type TokenResponse } from './machine-request.ts'
+import { markTokenProof, readTokenProof } from './token-proof.ts'
+import {
+  type AnyRequest,
+  readMachineResource,
+  readMachineScopes,
+  type TokenResponse,
+} from './token-request.ts'
 
 export const jwtBearerGrant = 'urn:ietf:params:oauth:grant-type:jwt-bearer'
 
@@ -50,8 +57,10 @@ export async function issueForAssertion(
   const { clientId } = binding
   const scopes = readMachineScopes(form, binding)
   const audience = readMachineResource(form, binding, context)
+  const proof = await readTokenProof(exchange, { mustBind: false }, context)
   await markAsUsed(verified, { policy, subject, source }, context)
-  const about = { clientId, subject, scopes, audience, lifeSec }
+  if (proof) await markTokenProof(proof, subject, context)
+  const about = { clientId, subject, scopes, audience, lifeSec, jkt: proof?.jkt }
   const accessToken = await signMachineToken(context.keys(), {
     ...about,
     authMethod: 'jwt_bearer',
@@ -61,7 +70,7 @@ export async function issueForAssertion(
   return {
     body: {
       access_token: accessToken,
-      token_type: 'Bearer',
+      token_type: tokenType(proof?.jkt),
       expires_in: lifeSec,
       scope: scopes.join(' '),
     },
@@ -101,7 +110,7 @@ async function verify(
   return verified
 }
 
-/** Takes a permit, and marks the assertion if it can be used only once. Call this last. */
+/** Takes a permit, and marks the assertion if it can be used only once. Call this after all checks. */
 async function markAsUsed(
   { subject: sub, jti, expSec }: VerifiedGrantAssertion,
   {

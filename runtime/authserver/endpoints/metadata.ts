@@ -4,7 +4,7 @@
  * docs/reference/specification/external-auth.md.
  */
 import type { Exchange } from '../../net/index.ts'
-import { assertionAlgs } from '../../oauth/index.ts'
+import { assertionAlgs, proofAlgorithms } from '../../oauth/index.ts'
 import { type AuthServerContext, canSignIn } from '../login/context.ts'
 import { acceptsAssertions } from './jwt-bearer.ts'
 import { sendDocument } from './responses.ts'
@@ -25,6 +25,7 @@ function serverMetadata(context: AuthServerContext): Record<string, unknown> {
     introspection_endpoint: urls.introspect,
     grant_types_supported: grantTypesSupported(context),
     ...clientAuthMetadata(context),
+    ...(context.tokenProofs ? { dpop_signing_alg_values_supported: proofAlgorithms } : {}),
     ...(canSignIn(context) ? loginMetadata(context) : { response_types_supported: [] }),
   }
 }

@@ -5,17 +5,18 @@
  * token. `act` is built from authenticated clients and verified tokens, and never copied from a request.
  * Source: RFC 8693 sections 2, 4.1 and 4.4; RFC 8707.
  */
-import { decodeJwt } from 'jose'
-import type { AuthenticatedClient, AuthenticatedMachine } from '../clients/client-directory.ts'
+import type { AuthenticatedMachine } from '../clients/client-directory.ts'
 import { type AuthServerContext, canSignIn, nowSec } from '../login/context.ts'
-import { type AuthServerEvent, makeEvent } from '../model/events.ts'
+import { makeEvent } from '../model/events.ts'
 import { isMachineToken, machineSubject } from '../model/identifiers.ts'
 import { OAuthError } from '../model/oauth-error.ts'
 import { parseScope, within } from '../model/scopes.ts'
 import { actingClients, signDelegatedToken } from '../tokens/delegated-tokens.ts'
+import { tokenType } from '../tokens/jwt.ts'
 import { type AccessTokenClaims, verifyAccessToken } from '../tokens/verify-access-token.ts'
 import { findResources } from './authorize.ts'
 import type { Parameters } from './form.ts'
+import type { ClientRequest, TokenResponse } from './token-request.ts'
 
 export const tokenExchangeGrant = 'urn:ietf:params:oauth:grant-type:token-exchange'
 
@@ -35,17 +36,18 @@ export function canExchangeTokens(context: AuthServerContext): boolean {
 }
 
 export async function exchangeToken(
-  { form, client }: { readonly form: Parameters; readonly client: AuthenticatedClient },
+  { form, client, jkt }: ClientRequest,
   context: AuthServerContext,
-): Promise<{ readonly body: object; readonly event: AuthServerEvent }> {
+): Promise<TokenResponse> {
   const { config, keys } = context
   const { tokenExchange } = config
   if (!tokenExchange || client.kind !== 'declared' || client.subjectClients.length === 0)
     throw new OAuthError('unauthorized_client', 'the client is not declared for token exchange')
   if ((form.get('requested_token_type') ?? accessTokenType) !== accessTokenType)
     throw new OAuthError('invalid_request', 'requested_token_type must be an access token')
-  const subject = await readSubject(form, client, context)
-  await checkActor(form, client, context)
+  const request = { form, client, jkt }
+  const subject = await readSubject(request, context)
+  await checkActor(request, context)
   const actors = [client.id, ...subject.actors]
   if (actors.length > tokenExchange.maxDelegationDepth)
     throw rejected(client, 'the act chain would be too long')
@@ -62,12 +64,13 @@ export async function exchangeToken(
     issuer: config.issuer,
     nowSec: now,
     lifeSec,
+    jkt,
   })
   return {
     body: {
       access_token: token,
       issued_token_type: accessTokenType,
-      token_type: 'Bearer',
+      token_type: tokenType(jkt),
       expires_in: lifeSec,
       scope: scopes.join(' '),
     },
@@ -93,18 +96,19 @@ interface Subject {
   readonly exp: number
 }
 
+interface MachineRequest extends Pick<ClientRequest, 'form' | 'jkt'> {
+  readonly client: AuthenticatedMachine
+}
+
 interface Parties {
   readonly subject: Subject
   readonly client: AuthenticatedMachine
 }
 
 /** Throws OAuthError invalid_request (RFC 8693 section 2.2.2). The reason is in the audit log. */
-async function readSubject(
-  form: Parameters,
-  client: AuthenticatedMachine,
-  context: AuthServerContext,
-): Promise<Subject> {
-  const claims = await verifyToken(form, 'subject_token', client, context)
+async function readSubject(request: MachineRequest, context: AuthServerContext): Promise<Subject> {
+  const { client } = request
+  const claims = await verifyToken(request, 'subject_token', context)
   const { sub, client_id: holder, tsid, gid, exp, scope, aud } = claims
   if (isMachineToken(claims) || tsid === undefined || gid === undefined)
     throw rejected(client, 'the subject token does not belong to a user')
@@ -127,26 +131,22 @@ async function readSubject(
  * The client has already proved who it is. An actor token must therefore be the client's own token, and adds nothing to
  * the new token.
  */
-async function checkActor(
-  form: Parameters,
-  client: AuthenticatedMachine,
-  context: AuthServerContext,
-): Promise<void> {
+async function checkActor(request: MachineRequest, context: AuthServerContext): Promise<void> {
+  const { form, client } = request
   if (!form.has('actor_token')) {
     if (form.has('actor_token_type'))
       throw new OAuthError('invalid_request', 'actor_token_type requires actor_token')
     return
   }
-  const { sub } = await verifyToken(form, 'actor_token', client, context)
+  const { sub } = await verifyToken(request, 'actor_token', context)
   if (sub !== machineSubject(client.id))
     throw rejected(client, 'the actor token does not belong to the client')
 }
 
 /** Returns the claims of a live access token from this server. */
 async function verifyToken(
-  form: Parameters,
+  { form, client, jkt }: MachineRequest,
   name: 'subject_token' | 'actor_token',
-  client: AuthenticatedMachine,
   context: AuthServerContext,
 ): Promise<AccessTokenClaims> {
   const token = form.require(name)
@@ -154,8 +154,9 @@ async function verifyToken(
     throw new OAuthError('invalid_request', `${name}_type must be an access token or a JWT`)
   const claims = await verifyAccessToken(token, context)
   if (!claims) throw rejected(client, `the ${name} is not a valid access token from this server`)
-  // The request contains no proof of possession.
-  if (Object.hasOwn(decodeJwt(token), 'cnf')) throw rejected(client, `the ${name} is bound to a key`)
+  // The proof in the request must be signed with the key to which the token is bound.
+  if (claims.cnf !== undefined && claims.cnf.jkt !== jkt)
+    throw rejected(client, `the ${name} is bound to a key that the request does not prove`)
   return claims
 }
 

@@ -13,7 +13,7 @@ import { isMachineToken, machineSubject, sha256 } from '../model/identifiers.ts'
 import { OAuthError } from '../model/oauth-error.ts'
 import type { Grant, RegisteredClient } from '../model/records.ts'
 import { checkAuthMethod } from '../tokens/grants.ts'
-import { personalClaims } from '../tokens/jwt.ts'
+import { personalClaims, tokenType } from '../tokens/jwt.ts'
 import { type AccessTokenClaims, verifyAccessToken } from '../tokens/verify-access-token.ts'
 import {
   discardBody,
@@ -108,7 +108,7 @@ async function authenticateRequester(
   if (presented !== undefined) {
     if (form.has('client_secret') || form.has('client_assertion'))
       throw new OAuthError('invalid_request', 'the client must use only one authentication method')
-    const claims = await verifyAccessToken(presented, context)
+    const claims = await verifyBearerToken(presented, context)
     if (claims) return { clientId: claims.client_id, holder: holderOf(claims) }
     throw new OAuthError('invalid_token', 'the access token is not valid', {
       headers: { 'WWW-Authenticate': 'Bearer error="invalid_token"' },
@@ -151,16 +151,25 @@ async function describeToken(
   }
   const claims = await verifyAccessToken(token, context)
   if (!claims || claims.exp <= nowSec(context) || !isOwn(claims.client_id, holderOf(claims))) return undefined
-  const { client_id, sub, scope, aud, exp, iat, jti, act } = claims
-  const about = { client_id, sub, scope, aud, exp, iat, jti, act }
-  return { active: true, token_type: 'Bearer', iss: config.issuer, ...about }
+  const { client_id, sub, scope, aud, exp, iat, jti, act, cnf } = claims
+  const about = { client_id, sub, scope, aud, exp, iat, jti, act, cnf }
+  return { active: true, token_type: tokenType(cnf?.jkt), iss: config.issuer, ...about }
+}
+
+/** A token that is bound to a key is no bearer token (RFC 9449 section 7.2). */
+async function verifyBearerToken(
+  token: string,
+  context: AuthServerContext,
+): Promise<AccessTokenClaims | undefined> {
+  const claims = await verifyAccessToken(token, context)
+  return claims?.cnf === undefined ? claims : undefined
 }
 
 /** GET or POST /oauth/userinfo. */
 export async function sendUserInfo(exchange: Exchange, context: AuthServerContext): Promise<void> {
   await discardBody(exchange)
   const presented = readBearerToken(exchange)
-  const claims = presented === undefined ? undefined : await verifyAccessToken(presented, context)
+  const claims = presented === undefined ? undefined : await verifyBearerToken(presented, context)
   if (!claims || isMachineToken(claims)) {
     throw new OAuthError('invalid_token', 'a valid bearer access token from a user login is required', {
       headers: { 'WWW-Authenticate': presented === undefined ? 'Bearer' : 'Bearer error="invalid_token"' },

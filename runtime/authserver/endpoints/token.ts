@@ -4,7 +4,6 @@
  * OpenID Connect Core section 3.1.3.
  */
 import type { Exchange } from '../../net/index.ts'
-import type { AuthenticatedClient } from '../clients/client-directory.ts'
 import { type AuthServerContext, canSignIn, nowSec } from '../login/context.ts'
 import { makeEvent } from '../model/events.ts'
 import { machineSubject } from '../model/identifiers.ts'
@@ -12,21 +11,21 @@ import { OAuthError } from '../model/oauth-error.ts'
 import type { RegisteredClient } from '../model/records.ts'
 import { parseScope, supportedScopes } from '../model/scopes.ts'
 import type { IssuedGrant, TokenRequester } from '../tokens/grants.ts'
-import { signAccessToken, signIdToken } from '../tokens/jwt.ts'
+import { signAccessToken, signIdToken, tokenType } from '../tokens/jwt.ts'
 import { signMachineToken } from '../tokens/machine-tokens.ts'
 import { readResources } from './authorize.ts'
 import { type Parameters, readClientCredentials, readUniqueForm } from './form.ts'
 import { acceptsAssertions, issueForAssertion, jwtBearerGrant } from './jwt-bearer.ts'
-import { type AnyRequest, readMachineResource, readMachineScopes, type TokenResponse } from './machine-request.ts'
 import { sendPrivate } from './responses.ts'
 import { canExchangeTokens, exchangeToken, tokenExchangeGrant } from './token-exchange.ts'
-
-interface ClientRequest {
-  readonly form: Parameters
-  readonly client: AuthenticatedClient
-  /** Network address of the client. */
-  readonly source: string
-}
+import { markTokenProof, readTokenProof } from './token-proof.ts'
+import {
+  type AnyRequest,
+  type ClientRequest,
+  readMachineResource,
+  readMachineScopes,
+  type TokenResponse,
+} from './token-request.ts'
 
 type ClientGrant = (request: ClientRequest, context: AuthServerContext) => Promise<TokenResponse>
 
@@ -71,13 +70,17 @@ function forClient(grant: ClientGrant): GrantType['issue'] {
     const client = await context.clients.authenticate(readClientCredentials(exchange, form), source)
     if (client.kind === 'dcr' && !client.grantTypes.includes(form.require('grant_type')))
       throw new OAuthError('unauthorized_client', 'the client is not registered for this grant type')
-    return grant({ form, client, source }, context)
+    const mustBind = client.kind === 'declared' && client.isBound
+    const proof = await readTokenProof(exchange, { mustBind }, context)
+    const response = await grant({ form, client, source, jkt: proof?.jkt }, context)
+    if (proof) await markTokenProof(proof, client.id, context)
+    return response
   }
 }
 
 /** RFC 6749 section 4.4. The client gets no refresh token, because it can authenticate again. */
 async function issueToMachine(
-  { form, client }: ClientRequest,
+  { form, client, jkt }: ClientRequest,
   context: AuthServerContext,
 ): Promise<TokenResponse> {
   if (client.kind !== 'declared')
@@ -87,7 +90,7 @@ async function issueToMachine(
   const { config, keys } = context
   const lifeSec = Math.floor(client.tokenMs / 1000)
   const { id: clientId, authMethod } = client
-  const about = { clientId, subject: machineSubject(clientId), authMethod, scopes, audience, lifeSec }
+  const about = { clientId, subject: machineSubject(clientId), authMethod, scopes, audience, lifeSec, jkt }
   const accessToken = await signMachineToken(keys(), {
     ...about,
     issuer: config.issuer,
@@ -96,7 +99,7 @@ async function issueToMachine(
   return {
     body: {
       access_token: accessToken,
-      token_type: 'Bearer',
+      token_type: tokenType(jkt),
       expires_in: lifeSec,
       scope: scopes.join(' '),
     },
@@ -108,13 +111,13 @@ type UserGrant = (form: Parameters, by: TokenRequester, context: AuthServerConte
 
 /** Returns a grant that a user gave to a client. */
 function forUser(event: 'token_issued' | 'token_refreshed', grant: UserGrant): GrantType['issue'] {
-  return forClient(async ({ form, client, source }, context) => {
+  return forClient(async ({ form, client, source, jkt }, context) => {
     if (client.kind === 'declared')
       throw new OAuthError('unauthorized_client', 'a declared client cannot use this grant type')
-    const by = { clientId: client.id, authMethod: client.authMethod, source }
+    const by = { clientId: client.id, authMethod: client.authMethod, source, jkt }
     const issued = withoutDroppedScopes(await grant(form, by, context), client)
     await context.clients.renew(client)
-    return { body: await makeUserResponse(issued, context), event: makeEvent(event, issued.grant) }
+    return { body: await makeUserResponse(issued, jkt, context), event: makeEvent(event, issued.grant) }
   })
 }
 
@@ -156,15 +159,19 @@ async function redeemRefreshToken(
 }
 
 /** RFC 6749 section 5.1. */
-async function makeUserResponse(issued: IssuedGrant, context: AuthServerContext): Promise<object> {
+async function makeUserResponse(
+  issued: IssuedGrant,
+  jkt: string | undefined,
+  context: AuthServerContext,
+): Promise<object> {
   const { grant, scopes, audience, refreshToken, nonce } = issued
   const { config, keys, sessions } = context
   const lifeSec = Math.floor(config.accessTokenMs / 1000)
   const common = { grant, scopes, issuer: config.issuer, nowSec: nowSec(context), lifeSec }
-  const accessToken = await signAccessToken(keys(), { ...common, audience })
+  const accessToken = await signAccessToken(keys(), { ...common, audience, jkt })
   const response = {
     access_token: accessToken,
-    token_type: 'Bearer',
+    token_type: tokenType(jkt),
     expires_in: lifeSec,
     scope: scopes.join(' '),
     refresh_token: refreshToken,

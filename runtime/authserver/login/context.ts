@@ -1,6 +1,7 @@
 /** Everything that an endpoint uses. `server/auth-server.ts` builds it once. */
 import type { AuthServerConfig } from '../../config/index.ts'
 import type { Exchange, Log } from '../../net/index.ts'
+import type { MarkProof, Nonces } from '../../oauth/index.ts'
 import type { ClientDirectory } from '../clients/client-directory.ts'
 import type { AssertionPolicies } from '../clients/assertion-policies.ts'
 import type { DeclaredClients } from '../clients/declared-clients.ts'
@@ -14,6 +15,17 @@ import type { KeyRing } from '../tokens/key-ring.ts'
 import type { MachineTokens } from '../tokens/machine-tokens.ts'
 import type { Sessions } from '../tokens/sessions.ts'
 import type { Upstream } from '../upstream/upstream.ts'
+
+/** Settings and state for DPoP proofs at the token endpoint. */
+export interface TokenProofs {
+  /** True if the server issues only bound tokens. */
+  readonly isRequired: boolean
+  readonly maxAgeMs: number
+  /** Undefined: a proof can be used again until it is too old. */
+  readonly mark: MarkProof | undefined
+  /** Undefined: no nonce is required. */
+  readonly nonces: Nonces | undefined
+}
 
 export interface AuthServerContext {
   readonly config: AuthServerConfig
@@ -31,6 +43,8 @@ export interface AuthServerContext {
   readonly sessions: Sessions
   readonly machineTokens: MachineTokens
   readonly delegatedTokens: DelegatedTokens
+  /** Undefined if the server issues no bound tokens. */
+  readonly tokenProofs: TokenProofs | undefined
   /** Milliseconds since the epoch. */
   readonly now: () => number
   readonly log: Log

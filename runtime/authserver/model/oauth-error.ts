@@ -28,6 +28,8 @@ const oauthCodes = {
   registration_not_supported: 400,
   invalid_redirect_uri: 400,
   invalid_client_metadata: 400,
+  invalid_dpop_proof: 400,
+  use_dpop_nonce: 400,
   invalid_token: 401,
   insufficient_scope: 403,
 } as const satisfies Record<string, number>

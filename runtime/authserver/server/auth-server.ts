@@ -18,6 +18,7 @@ import {
 import { type Fetch, type Log, silentLog } from '../../net/index.ts'
 import type { EmbeddedAuthServer } from '../../incoming/index.ts'
 import { fetchClientDocument, type JsonRecord, localKeys, readJson, send } from '../../oauth/index.ts'
+import { makeTokenProofs } from '../endpoints/token-proof.ts'
 import { makeMemoryStore, type Store } from '../../store/index.ts'
 import { makeAddressOf } from './client-address.ts'
 import { type AuthServerFetches, makeFetches } from './fetches.ts'
@@ -147,6 +148,7 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
     sessions,
     machineTokens,
     delegatedTokens,
+    tokenProofs: makeTokenProofs(config, { state, keys, now }),
     now,
     log,
     emit,
@@ -174,6 +176,10 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
     routes: makeRoutes(context),
     keys: localKeys(() => ringHolder.ring.jwks),
     upstreamTokens,
+    dpop: {
+      store: parts.store.namespace('dpop-resource:'),
+      nonceSecrets: () => ringHolder.ring.sealSecrets,
+    },
     async isLive(caller) {
       const machine = machineClaims(caller)
       if (machine) return machineTokens.isLive(machine)

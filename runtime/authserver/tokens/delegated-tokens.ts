@@ -11,7 +11,7 @@ import { randomUUID } from 'node:crypto'
 import { isFields } from '../../../schemas/index.ts'
 import { isMachineSubject, machineSubject } from '../model/identifiers.ts'
 import type { TokenAuthMethod } from '../model/records.ts'
-import { signJwt } from './jwt.ts'
+import { boundTo, signJwt } from './jwt.ts'
 import type { KeyRing } from './key-ring.ts'
 import type { MachineTokens } from './machine-tokens.ts'
 
@@ -91,9 +91,11 @@ export function signDelegatedToken(
     readonly issuer: string
     readonly nowSec: number
     readonly lifeSec: number
+    /** Thumbprint of the key that the token is bound to. */
+    readonly jkt: string | undefined
   },
 ): Promise<string> {
-  const { user, actors, authMethod, scopes, audience, issuer, nowSec, lifeSec } = request
+  const { user, actors, authMethod, scopes, audience, issuer, nowSec, lifeSec, jkt } = request
   return signJwt(keys.signing, 'at+jwt', {
     iss: issuer,
     sub: user.sub,
@@ -110,5 +112,6 @@ export function signDelegatedToken(
     gid: user.gid,
     session_client_id: user.sessionClientId,
     act: actOf(actors),
+    ...boundTo(jkt),
   })
 }

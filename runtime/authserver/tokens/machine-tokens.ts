@@ -12,7 +12,7 @@ import type { Caller } from '../../net/index.ts'
 import { isAssertionClient, isMachineToken, machineSubject, sha256 } from '../model/identifiers.ts'
 import type { TokenAuthMethod } from '../model/records.ts'
 import type { State } from '../storage/state.ts'
-import { signJwt } from './jwt.ts'
+import { boundTo, signJwt } from './jwt.ts'
 import type { KeyRing } from './key-ring.ts'
 
 /** How long another replica may accept a revoked token. */
@@ -120,9 +120,11 @@ export function signMachineToken(
     readonly issuer: string
     readonly nowSec: number
     readonly lifeSec: number
+    /** Thumbprint of the key that the token is bound to. */
+    readonly jkt: string | undefined
   },
 ): Promise<string> {
-  const { clientId, subject, authMethod, scopes, audience, issuer, nowSec, lifeSec } = request
+  const { clientId, subject, authMethod, scopes, audience, issuer, nowSec, lifeSec, jkt } = request
   return signJwt(keys.signing, 'at+jwt', {
     iss: issuer,
     sub: subject,
@@ -134,5 +136,6 @@ export function signMachineToken(
     auth_method: authMethod,
     scope: scopes.join(' '),
     scp: [...scopes],
+    ...boundTo(jkt),
   })
 }

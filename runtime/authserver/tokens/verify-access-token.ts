@@ -35,6 +35,8 @@ const members = {
   /** Only in a delegated token. */
   act: maybe(actClaim),
   session_client_id: maybe(text),
+  /** Present in a token that is bound to a key. */
+  cnf: maybe(record({ jkt: text })),
 }
 const claims = record(members)
 export type AccessTokenClaims = Of<typeof members>

@@ -84,6 +84,7 @@ function declaredClientOf(
     scopes,
     resources: client.resources ?? allowedAudiences,
     tokenMs: parseDuration(client.tokenLifespan),
+    isBound: client.dpopBoundAccessTokens ?? false,
     ...(jwks === undefined ? {} : { jwks }),
     ...(jwksUri === undefined ? {} : { jwksUri }),
     ...(subjectClients === undefined ? {} : { subjectClients }),

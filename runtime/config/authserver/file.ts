@@ -188,6 +188,7 @@ function convert(file: AuthServerFile, reader: Reader): AuthServerConfig {
     clients: declaredClientsOf(file),
     ...tokenExchangeOf(file),
     assertionPolicies: assertionPoliciesOf(file),
+    dpop: file.dpop,
     disableUpstreamTokenInjection: file.disableUpstreamTokenInjection,
     storage:
       file.storage.redis === undefined

@@ -7,7 +7,7 @@
  * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer and Limits; RFC
  * 8414 section 2 (issuer).
  */
-import type { RuntimeClientAuth, UpstreamFilter } from '../../../schemas/index.ts'
+import type { Dpop, RuntimeClientAuth, UpstreamFilter } from '../../../schemas/index.ts'
 import type { AssertionAlg, JsonRecord, ProviderId } from '../../oauth/index.ts'
 import type { RedisStoreConfig } from '../../store/index.ts'
 import type { AssertionPolicySettings } from './trusted-issuers.ts'
@@ -62,6 +62,8 @@ export interface AuthServerConfig {
    * credential.
    */
   readonly disableUpstreamTokenInjection: boolean
+  /** Access tokens that are bound to a key. Default: off. */
+  readonly dpop?: Dpop | undefined
   readonly storage: StorageSettings
   /** Addresses and networks (CIDR) of proxies whose X-Forwarded-For is trusted. Absent: no proxy is trusted. */
   readonly trustedProxies?: readonly string[]
@@ -82,6 +84,8 @@ export interface DeclaredClientSettings {
   readonly tokenMs: number
   /** Clients whose users' tokens this client may exchange; `*` means all clients. Absent: none. */
   readonly subjectClients?: readonly string[]
+  /** Issues only tokens that are bound to a key. Default: false. */
+  readonly isBound?: boolean
 }
 
 /** Token exchange (RFC 8693). */

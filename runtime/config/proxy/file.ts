@@ -65,6 +65,8 @@ export function resolveProxyFile(
     // Flags replace all issuers in the file.
     oidc: config.oidc ?? (file.oidc && { ...oidcOf(file.oidc, 'oidc', env), resource: file.oidc.resource }),
     issuers: config.oidc ? undefined : file.issuers?.map((issuer, index) => issuerOf(issuer, index, env)),
+    // Flags do not weaken the check.
+    dpop: file.dpop,
     targetAddresses: addressPolicy(file.targetAddresses),
     targetTls: file.targetTls,
     strategy: file.outgoingAuth?.type === 'unauthenticated' ? undefined : file.outgoingAuth,

@@ -13,6 +13,7 @@ import {
   type OutgoingStrategy,
   type TargetTls,
   type RuntimeSessionStorage,
+  type Dpop,
 } from '../../../schemas/index.ts'
 import { type ProxyEnvironment, proxyEnvironment } from '../../net/index.ts'
 import { type Environment, variables } from './env.ts'
@@ -46,6 +47,8 @@ export interface ProxySettings {
   readonly oidc: IncomingOidc | undefined
   /** From a configuration file: additional issuers. */
   readonly issuers?: readonly IncomingIssuer[] | undefined
+  /** From a configuration file: access tokens that are bound to a key. */
+  readonly dpop?: Dpop | undefined
   readonly passAuthorization: boolean
   readonly remote: RemoteAuthSettings
   readonly exchange: ExchangeSettings | undefined

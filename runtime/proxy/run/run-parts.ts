@@ -2,6 +2,7 @@
 import type { Authenticator, EmbeddedAuthServer } from '../../incoming/index.ts'
 import type { ConnectionSource, Log } from '../../net/index.ts'
 import type { Events } from '../../observe/index.ts'
+import type { Store } from '../../store/index.ts'
 import type { TokenSource } from '../model/credential.ts'
 import type { RequestObserver } from '../server/request-log.ts'
 import type { ProxyAddress } from '../server/server.ts'
@@ -25,6 +26,8 @@ export interface RunParts {
   readonly tokens?: TokenSource
   /** Sessions shared with other processes. Default: from the configuration. */
   readonly sessions?: SharedSessions
+  /** Store for used DPoP proofs that several processes share. Default: the memory of this process. */
+  readonly proofs?: Store
   /** Source of connections. Default: binds the configured address. */
   readonly connections?: ConnectionSource
   /** Called after every finished request. */

@@ -203,3 +203,27 @@ t.test('gatehouse validate reports the same messages', async (t) => {
   }
   t.notMatch(output, /c2VjcmV0/)
 })
+
+await t.test('a virtual server must accept the tokens that its authorization server issues', async (t) => {
+  const messages = (issued: object | undefined, accepted: object | undefined) =>
+    formatViolations(
+      validateResource(
+        virtual({
+          incomingAuth: {
+            type: 'oidc',
+            oidcConfigRef: { name: 'login', audience: url, resourceUrl: url },
+            dpop: accepted,
+          },
+          authServerConfig: embedded({ dpop: issued }),
+        }),
+      ).violations,
+    )
+  const field = 'spec.incomingAuth.dpop.mode'
+  const [optional, required] = [{ mode: 'optional' }, { mode: 'required' }]
+  t.match(messages(optional, undefined), `${field}: must not be off`)
+  t.match(messages(required, { mode: 'off' }), `${field}: must not be off`)
+  t.match(messages(undefined, required), `${field}: must not be required`)
+  t.equal(messages(undefined, optional), '')
+  t.equal(messages(optional, required), '')
+  t.equal(messages(undefined, undefined), '')
+})

@@ -1,5 +1,6 @@
 /** docs/reference/specification/external-auth.md: the embedded authorization server. */
 import { externalAuth } from './external-auth.ts'
+import { dpopRows } from './dpop.ts'
 import {
   absent,
   booleanRow,
@@ -736,7 +737,33 @@ const exchanging: Table = {
   ],
 }
 
+const boundTokens: Table = {
+  name: 'dpop',
+  base: server({ dpop: {} }),
+  rows: dpopRows(`${at}.dpop`),
+}
+
+const boundClients: Table = {
+  name: 'clients with bound tokens',
+  base: server({
+    dpop: { mode: 'required' },
+    clients: [{ clientId: 'ci', jwks: { keys: [ecKey] }, scopes, dpopBoundAccessTokens: true }],
+  }),
+  rows: [
+    { id: '', at: `${client}.dpopBoundAccessTokens`, good: [absent, true, false], bad: ['yes', 1] },
+    {
+      id: '',
+      at: `${at}.dpop`,
+      good: [{ mode: 'optional' }],
+      bad: [absent, {}, { mode: 'off' }],
+      failure: `${at}.dpop`,
+    },
+  ],
+}
+
 export const authServerTables: readonly Table[] = [
+  boundTokens,
+  boundClients,
   top,
   several,
   cimd,

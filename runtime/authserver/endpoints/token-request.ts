@@ -1,8 +1,9 @@
 /**
- * What a machine requests at the token endpoint, and the response.
+ * Requests at the token endpoint, and the response.
  * Source: RFC 6749 sections 3.3 and 5.1; RFC 8707 section 2.2.
  */
 import type { Exchange } from '../../net/index.ts'
+import type { AuthenticatedClient } from '../clients/client-directory.ts'
 import type { MachineClient } from '../clients/declared-clients.ts'
 import type { AuthServerContext } from '../login/context.ts'
 import type { AuthServerEvent } from '../model/events.ts'
@@ -17,6 +18,16 @@ export interface AnyRequest {
   readonly form: Parameters
   /** Network address of the caller. */
   readonly source: string
+}
+
+/** A request of an authenticated client. */
+export interface ClientRequest {
+  readonly form: Parameters
+  readonly client: AuthenticatedClient
+  /** Network address of the client. */
+  readonly source: string
+  /** Thumbprint of the key of the client's proof. Undefined: the token is not bound. */
+  readonly jkt: string | undefined
 }
 
 export interface TokenResponse {
