@@ -1,7 +1,7 @@
 /** Bound tokens from the authorization server: codes, refreshing, machines, nonces, replay and the discovery document. */
 import { decodeJwt } from 'jose'
 import t from 'tap'
-import type { Dpop } from '../../../schemas/index.ts'
+import type { Dpop } from '../../../../schemas/index.ts'
 import {
   authorizeUrl,
   jsonOf,
@@ -18,9 +18,9 @@ import {
   tokenRequest,
   type Tokens,
   tokensOf,
-} from '../../helpers/authserver/authserver.ts'
-import { declared, newSecret } from '../../helpers/authserver/declared-client.ts'
-import { type DpopClient, makeDpopClient, type ProofChanges } from '../../helpers/oauth/dpop-client.ts'
+} from '../../../helpers/authserver/authserver.ts'
+import { declared, newSecret } from '../../../helpers/authserver/declared-client.ts'
+import { type DpopClient, makeDpopClient, type ProofChanges } from '../../../helpers/oauth/dpop-client.ts'
 
 t.setTimeout(120_000)
 

@@ -1,10 +1,10 @@
 /** Platform tokens as grants: a ServiceAccount and a GitHub job get tokens without a client. */
 import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
-import type { AssertionPolicySettings } from '../../../runtime/config/index.ts'
-import { callerFacts } from '../../../runtime/net/index.ts'
-import { GatehouseError } from '../../../schemas/index.ts'
-import { type Bucket, makeMemoryStore, type Store } from '../../../runtime/store/index.ts'
+import type { AssertionPolicySettings } from '../../../../runtime/config/index.ts'
+import { callerFacts } from '../../../../runtime/net/index.ts'
+import { GatehouseError } from '../../../../schemas/index.ts'
+import { type Bucket, makeMemoryStore, type Store } from '../../../../runtime/store/index.ts'
 import {
   jsonOf,
   listenFor,
@@ -12,8 +12,8 @@ import {
   type Rig,
   startAuthServer,
   tokensOf,
-} from '../../helpers/authserver/authserver.ts'
-import { declared, newSecret } from '../../helpers/authserver/declared-client.ts'
+} from '../../../helpers/authserver/authserver.ts'
+import { declared, newSecret } from '../../../helpers/authserver/declared-client.ts'
 import {
   jwtBearerGrant,
   type Platform,
@@ -23,8 +23,8 @@ import {
   startPlatform,
   trusted,
   workflowClaims,
-} from '../../helpers/authserver/platform.ts'
-import { callerOf } from '../../helpers/authserver/test-client.ts'
+} from '../../../helpers/authserver/platform.ts'
+import { callerOf } from '../../../helpers/authserver/test-client.ts'
 
 const scopes = ['tools:read', 'tools:write']
 const job = serviceAccountClaims('jobs', 'nightly')

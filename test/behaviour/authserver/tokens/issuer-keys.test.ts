@@ -3,11 +3,11 @@ import { writeFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import type { AssertionPolicySettings, TrustedIssuerSettings } from '../../../runtime/config/index.ts'
-import { refusal, type Rig, startAuthServer } from '../../helpers/authserver/authserver.ts'
-import { freePort } from '../../helpers/gatehouse.ts'
-import { policyFor, requestWithGrant, startPlatform, trusted } from '../../helpers/authserver/platform.ts'
-import { startLoopback } from '../../helpers/loopback.ts'
+import type { AssertionPolicySettings, TrustedIssuerSettings } from '../../../../runtime/config/index.ts'
+import { refusal, type Rig, startAuthServer } from '../../../helpers/authserver/authserver.ts'
+import { freePort } from '../../../helpers/gatehouse.ts'
+import { policyFor, requestWithGrant, startPlatform, trusted } from '../../../helpers/authserver/platform.ts'
+import { startLoopback } from '../../../helpers/loopback.ts'
 
 async function start(t: Test, issuers: readonly TrustedIssuerSettings[]) {
   const policies: AssertionPolicySettings[] = []

@@ -1,14 +1,14 @@
 /** Bound tokens with token exchange and jwt-bearer: which key binds the new token, and which proof a bound token needs. */
 import { decodeJwt } from 'jose'
 import t from 'tap'
-import type { Dpop } from '../../../schemas/index.ts'
+import type { Dpop } from '../../../../schemas/index.ts'
 import {
   jsonOf,
   refusal,
   type Rig,
   startAuthServer,
   tokenRequest,
-} from '../../helpers/authserver/authserver.ts'
+} from '../../../helpers/authserver/authserver.ts'
 import {
   accessTokenType,
   delegate,
@@ -17,7 +17,7 @@ import {
   exchangeGrant,
   postAs,
   startDelegation,
-} from '../../helpers/authserver/delegation.ts'
+} from '../../../helpers/authserver/delegation.ts'
 import {
   jwtBearerGrant,
   type Platform,
@@ -25,9 +25,9 @@ import {
   serviceAccountClaims,
   startPlatform,
   trusted,
-} from '../../helpers/authserver/platform.ts'
-import { TestClient, type TokenAnswer } from '../../helpers/authserver/test-client.ts'
-import { type DpopClient, makeDpopClient, type ProofChanges } from '../../helpers/oauth/dpop-client.ts'
+} from '../../../helpers/authserver/platform.ts'
+import { TestClient, type TokenAnswer } from '../../../helpers/authserver/test-client.ts'
+import { type DpopClient, makeDpopClient, type ProofChanges } from '../../../helpers/oauth/dpop-client.ts'
 
 t.setTimeout(120_000)
 
