@@ -29,8 +29,8 @@ export function checkGrantAudience(
   server: Pick<ServerMetadata, 'issuer' | 'token_endpoint'>,
 ): void {
   const audiences = audiencesOf(assertion) ?? []
-  const own = [server.issuer, server.token_endpoint]
-  if (audiences.length > 0 && audiences.every((audience) => own.includes(audience))) return
+  const accepted = new Set([server.issuer, server.token_endpoint])
+  if (audiences.length > 0 && audiences.every((audience) => accepted.has(audience))) return
   throw new OAuthClientError(
     'protocol',
     'the assertion is for another audience than the authorization server that the MCP server names. Request a token ' +

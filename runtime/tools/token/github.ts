@@ -2,7 +2,7 @@
  * Requests the OIDC token of a GitHub Actions job.
  * Source: https://docs.github.com/en/actions/reference/security/oidc
  */
-import { invalidConfig } from '../../../schemas/index.ts'
+import { GatehouseError, invalidConfig } from '../../../schemas/index.ts'
 import { type Environment, type MachineGrantRequest, readVariable } from '../../config/index.ts'
 import {
   endpointViolation,
@@ -25,8 +25,16 @@ const what = 'the OIDC endpoint of GitHub Actions'
 
 export interface GitHubJob {
   readonly url: string
-  /** Returns a token for `audience`. Rejects with OAuthClientError, or with the signal's reason. */
+  /** Returns a token for `audience`. Rejects with GitHubTokenError, or with the signal's reason. */
   requestToken(request: MachineGrantRequest): Promise<string>
+}
+
+/** The job got no OIDC token. */
+export class GitHubTokenError extends GatehouseError {
+  constructor(cause: GatehouseError) {
+    super('OAUTH_UNAVAILABLE', { detail: cause.message, cause })
+    this.name = 'GitHubTokenError'
+  }
 }
 
 /** Throws INVALID_CONFIG outside a job that may request tokens. */
@@ -54,7 +62,8 @@ export function readGitHubJob(env: Environment): GitHubJob {
         const value = requiredString(what, await readJson(what, response), 'value')
         return readGrantAssertion(value, what)
       } catch (error) {
-        throw withoutSecrets(error, [token])
+        const failure = withoutSecrets(error, [token])
+        throw failure instanceof GatehouseError ? new GitHubTokenError(failure) : failure
       }
     },
   }

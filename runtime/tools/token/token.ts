@@ -24,7 +24,7 @@ import { getMachineToken, type MachineToken } from '../../proxy/index.ts'
 import { exitCode, print, printError, printJson } from '../../toolkit/terminal/output.ts'
 import { forTerminal } from '../../toolkit/terminal/plain-text.ts'
 import { readBounded, readToken } from '../../toolkit/terminal/token-file.ts'
-import { type GitHubJob, readGitHubJob } from './github.ts'
+import { type GitHubJob, GitHubTokenError, readGitHubJob } from './github.ts'
 import { stoppedExitCode, stopSignal } from '../../toolkit/terminal/stop.ts'
 
 /** Contains the client secret, if no file is set. */
@@ -274,6 +274,8 @@ const steps: Readonly<Record<string, string>> = {
 
 function nextStep(error: GatehouseError, flags: TokenFlags): string {
   const { server, tokenUrl } = flags
+  if (error instanceof GitHubTokenError)
+    return 'check that the job has the permission "id-token: write", and run it again'
   const code = error instanceof OAuthClientError ? error.error : undefined
   const grant = hasAssertion(flags) ? 'jwt-bearer' : 'client_credentials'
   if (code === 'unauthorized_client')
