@@ -137,6 +137,7 @@ await t.test('a token with control characters is not printed', async (t) => {
 await t.test('completion offers the grants and algorithms', async (t) => {
   const complete = (...words: readonly string[]) => runGatehouse(['__complete', '--', ...words])
   t.match((await complete('proxy', '--remote-auth-grant', 'c')).stdout, /^client_credentials/)
+  t.match((await complete('proxy', '--remote-auth-grant', 'j')).stdout, /^jwt-bearer/)
   t.match((await complete('token', '--signing-alg', 'PS')).stdout, /^PS256/)
 })
 

@@ -222,13 +222,15 @@ await t.test('jwt-bearer: the token file is read for each request, a client is o
   })
   t.same(violations({ ...bearer, remoteAuthAssertionFile, remoteAuthTokenUrl: 'https://i.example/t' }), [])
 
-  const text = {
-    name: 'x',
-    targetUri: 'http://127.0.0.1:9000/mcp',
-    remoteAuth: { enabled: true, grant: 'jwt-bearer', assertionFile: remoteAuthAssertionFile },
+  for (const more of [{}, { tokenUrl: 'https://i.example/token' }]) {
+    const text = {
+      name: 'x',
+      targetUri: 'http://127.0.0.1:9000/mcp',
+      remoteAuth: { enabled: true, grant: 'jwt-bearer', assertionFile: remoteAuthAssertionFile, ...more },
+    }
+    const { remote } = resolveProxyFile('x', loadProxyFile(file('bearer.yaml', JSON.stringify(text))), {}, {})
+    t.match(remote.kind === 'oauth' && remote.machineGrant?.(request), { assertion: one })
   }
-  const { remote } = resolveProxyFile('x', loadProxyFile(file('bearer.yaml', JSON.stringify(text))), {}, {})
-  t.match(remote.kind === 'oauth' && remote.machineGrant?.(request), { assertion: one })
 })
 
 await t.test('jwt-bearer: missing, unusable and conflicting settings are reported at once', async (t) => {
@@ -271,6 +273,20 @@ await t.test('jwt-bearer: missing, unusable and conflicting settings are reporte
     ],
   ]
   for (const [input, expected, env] of rows) t.same(violations({ ...bearer, ...input }, env), expected)
+  t.same(violations({ remoteAuthAssertionFile: good }), [
+    '--remote-auth-assertion-file: requires --remote-auth or --remote-auth-client-id to have an effect',
+  ])
+  t.same(
+    violations({
+      ...bearer,
+      remoteAuthAssertionFile: good,
+      tokenExchangeUrl: 'https://x.example/t',
+      tokenExchangeSubjectTokenType: 'id_token',
+    }),
+    [
+      '--token-exchange-subject-token-type: id_token requires a user login, because a login without a user returns no ID token',
+    ],
+  )
   t.same(violations({ remoteAuth: true, remoteAuthAssertionFile: good }), [
     '--remote-auth-assertion-file: requires --remote-auth-grant jwt-bearer',
   ])

@@ -116,3 +116,22 @@ await t.test('workload: a configured server decides about the audience itself', 
     [token, token],
   )
 })
+
+await t.test('workload: a provider that uses the audience parameter gets it', async (t) => {
+  const world = await startPlatformWorld(t)
+  const { proxy } = await start(t, world, await workloadToken(world.issuer), { remoteAuthProvider: 'auth0' })
+  await proxy.ready
+  t.match(Object.fromEntries(world.forms[0] ?? []), { audience: world.server })
+  t.notOk(world.forms[0]?.has('resource'))
+})
+
+await t.test('workload: during an outage of the authorization server, the token stays in use', async (t) => {
+  const world = await startPlatformWorld(t)
+  const { proxy, text, call } = await start(t, world, await workloadToken(world.issuer, { jti: 'one' }))
+  await proxy.ready
+  world.response = { status: 503 }
+  world.rejectedToken = 'at-one'
+  t.equal((await call()).status, 503)
+  world.rejectedToken = undefined
+  t.equal(await text(), 'hello at-one')
+})
