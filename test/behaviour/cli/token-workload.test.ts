@@ -57,6 +57,10 @@ await t.test('a GitHub Actions job gets a token; the audience is the issuer', as
   t.match(typed, { code: 0, stderr: '' })
   t.match(JSON.parse(typed.stdout), { access_token: 'at-job', token_type: 'Bearer' })
   t.equal(github.seen[1]?.query.get('audience'), tokenUrl)
+
+  // The server has a public address, so addresses from servers must be public. The runner's address may be private.
+  const publicServer = ['token', '--server', 'https://1.1.1.1/mcp', '--token-url', tokenUrl, '--github']
+  t.match(await runGatehouse(publicServer, '', env), { code: 0, stdout: 'at-job\n', stderr: '' })
 })
 
 await t.test('a job whose OIDC endpoint fails sends nothing to the authorization server', async (t) => {
