@@ -42,6 +42,17 @@ await t.test(
   },
 )
 
+await t.test('a client can be sent in addition, with or without a secret', async (t) => {
+  const world = await startPlatformWorld(t)
+  const file = fileWith('pod-client-token', await workloadToken(world.issuer, { jti: 'pod' }))
+  const args = ['token', '--server', world.server, '--assertion-file', file, '--client-id', 'job']
+  t.match(await runGatehouse(args), { code: 0, stdout: 'at-pod\n' })
+  t.equal(world.forms[0]?.get('client_id'), 'job')
+  const secret = ['--client-secret-file', fileWith('job-secret', 's3cret')]
+  t.match(await runGatehouse([...args, ...secret]), { code: 0, stdout: 'at-pod\n' })
+  t.equal(world.authorizations[1], `Basic ${Buffer.from('job:s3cret').toString('base64')}`)
+})
+
 await t.test('a GitHub Actions job gets a token; the audience is the issuer', async (t) => {
   const world = await startPlatformWorld(t)
   const { github, env } = await startJob(t)
