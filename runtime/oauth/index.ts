@@ -18,12 +18,13 @@ export {
   managedParameters,
   readAuthorizationCode,
 } from './authorization.ts'
-export { type Fetch, type JsonRecord, readJson, send } from './call.ts'
+export { type Fetch, type JsonRecord, readJson, requiredString, send } from './call.ts'
 export { type Challenge, findChallenge, formatChallenge, parseChallenges } from './challenge.ts'
 export { type ClientAuthMethod, type OAuthClient } from './client/client.ts'
 export { type AssertionAlg, assertionAlgs, type ClientKey, readClientKey } from './client/client-key.ts'
+export { checkGrantAudience, readGrantAssertion } from './client/grant-assertion.ts'
 export { fetchClientDocument, isClientDocumentUrl } from './metadata/client-document.ts'
-export { isTransient, OAuthClientError, serverWords } from './client-error.ts'
+export { isTransient, OAuthClientError, serverWords, withoutSecrets } from './client-error.ts'
 export {
   endsRefreshToken,
   tokenRefusal,

@@ -2397,7 +2397,7 @@ export type RemoteAuth = {
   readonly issuer?: string
   /** Authorization endpoint; requires tokenUrl. */
   readonly authorizeUrl?: string
-  /** Token endpoint; requires authorizeUrl, except for the client_credentials grant. */
+  /** Token endpoint; requires authorizeUrl, except for a login without a user. */
   readonly tokenUrl?: string
   /** Client id; registered dynamically when unset. */
   readonly clientId?: string
@@ -2405,12 +2405,14 @@ export type RemoteAuth = {
   readonly clientSecretEnv?: string
   /** File that holds the client secret; overrides clientSecretEnv. */
   readonly clientSecretFile?: string
-  /** authorization_code: a user logs in with a browser. client_credentials: the client gets a token for itself. Default: the variable GATEHOUSE_REMOTE_AUTH_GRANT, otherwise authorization_code. */
-  readonly grant?: "authorization_code" | "client_credentials"
-  /** File with the client's private key (PEM or JWK), used instead of a secret for the client_credentials grant. */
+  /** authorization_code: a user logs in with a browser. client_credentials: the client gets a token for itself. jwt-bearer: the token in assertionFile is the credential. Default: the variable GATEHOUSE_REMOTE_AUTH_GRANT, otherwise authorization_code. */
+  readonly grant?: "authorization_code" | "client_credentials" | "jwt-bearer"
+  /** File with the client's private key (PEM or JWK), used instead of a secret for a login without a user. */
   readonly privateKeyFile?: string
   /** Signing algorithm for the private key. Default: the one that matches the key; RS256 for an RSA key. */
   readonly signingAlg?: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
+  /** File with the JWT for the jwt-bearer grant, with the authorization server's issuer as audience; reread for each token request. */
+  readonly assertionFile?: string
   /** Environment variable that holds a bearer token; an alternative to the login. */
   readonly bearerTokenEnv?: string
   /** File that holds a bearer token; an alternative to the login. */

@@ -120,6 +120,7 @@ function loginInput(remoteAuth: NonNullable<ProxyFile['remoteAuth']>, env: Envir
     remoteAuthGrant: remoteAuth.grant,
     remoteAuthPrivateKeyFile: remoteAuth.privateKeyFile,
     remoteAuthSigningAlg: remoteAuth.signingAlg,
+    remoteAuthAssertionFile: remoteAuth.assertionFile,
     remoteAuthCallbackPort: unlessDefault(
       String(remoteAuth.callbackPort),
       proxyFlags.remoteAuthCallbackPort.default,
@@ -132,7 +133,7 @@ function loginInput(remoteAuth: NonNullable<ProxyFile['remoteAuth']>, env: Envir
   })
 }
 
-/** Omits a default from the schema, because client_credentials rejects the setting. */
+/** Omits a default from the schema, because a login without a user rejects the setting. */
 function unlessDefault(value: string, byDefault: string): string | undefined {
   return value === byDefault ? undefined : value
 }

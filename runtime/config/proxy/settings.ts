@@ -104,10 +104,10 @@ export function resolveProxyConfig(
       'cannot be combined with a login, a bearer token or token exchange, which set that header',
     )
   }
-  if (remote.kind === 'oauth' && remote.machineClient && exchange?.subjectTokenType.endsWith(':id_token')) {
+  if (remote.kind === 'oauth' && remote.machineGrant && exchange?.subjectTokenType.endsWith(':id_token')) {
     violations.about(
       'tokenExchangeSubjectTokenType',
-      'id_token requires a user login, because client_credentials returns no ID token',
+      'id_token requires a user login, because a login without a user returns no ID token',
     )
   }
   if (exchange && remote.kind === 'none' && oidc === undefined) {

@@ -75,7 +75,7 @@ await t.test('a rejection is explained: exit code, message from the server, next
     [[...server, '--client-id', 'job', '--client-secret-file', wrong], 'invalid_client', /check --client-id/],
     [[...server, '--client-id', 'signer', '--private-key-file', unknown], 'invalid_client', /public key/],
     [atFake, 'unauthorized_client', /allow the client_credentials grant for this client/],
-    [atFake, 'unsupported_grant_type', /enable the grant client_credentials/],
+    [atFake, 'unsupported_grant_type', /enable the client_credentials grant/],
     [atFake, 'invalid_scope', /\(--scope\)/],
     [atFake, 'invalid_target', /\(--resource\)/],
   ]
@@ -137,6 +137,7 @@ await t.test('a token with control characters is not printed', async (t) => {
 await t.test('completion offers the grants and algorithms', async (t) => {
   const complete = (...words: readonly string[]) => runGatehouse(['__complete', '--', ...words])
   t.match((await complete('proxy', '--remote-auth-grant', 'c')).stdout, /^client_credentials/)
+  t.match((await complete('proxy', '--remote-auth-grant', 'j')).stdout, /^jwt-bearer/)
   t.match((await complete('token', '--signing-alg', 'PS')).stdout, /^PS256/)
 })
 
@@ -153,7 +154,7 @@ await t.test('invalid usage exits with 2 and names every error', async (t) => {
     '--issuer, --token-url: set only one of them',
     '--resource: must be an absolute URI without a fragment',
     '--scope: must contain only printable ASCII characters, without quotes or backslashes',
-    '--client-id: required',
+    '--client-id: required, unless --assertion-file or --github is set',
     '--client-secret-file, --private-key-file: set only one of them',
     '--private-key-file: expected a private key as PEM or JWK',
     '--ca-file: cannot read /absent: file not found',
