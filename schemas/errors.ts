@@ -31,6 +31,16 @@ export const errors = {
   HOST_DENIED: { status: 403, rpc: -32600, text: 'Host not allowed' },
   UNAUTHENTICATED: { status: 401, oauth: 'invalid_token', text: 'authentication is required' },
   INVALID_TOKEN: { status: 401, oauth: 'invalid_token', text: 'the access token is not valid' },
+  DPOP_PROOF_INVALID: {
+    status: 401,
+    oauth: 'invalid_dpop_proof',
+    text: 'the DPoP proof is missing or invalid',
+  },
+  DPOP_NONCE_REQUIRED: {
+    status: 401,
+    oauth: 'use_dpop_nonce',
+    text: 'the DPoP proof must contain the nonce in the DPoP-Nonce header',
+  },
   AUTH_UNAVAILABLE: { status: 503, text: 'authentication service temporarily unavailable' },
   OAUTH_UNAVAILABLE: { status: 503, rpc: -32603, text: 'the authorization server could not be reached' },
   OAUTH_REFUSED: { status: 502, rpc: -32603, text: 'the authorization server refused the request' },

@@ -75,7 +75,7 @@ const ofMcp = [
 
 const restricted: Readonly<Record<HeaderUse, readonly string[]>> = {
   injected: [...always, ...ofMcp],
-  passedThrough: [...always, ...ofMcp, 'Authorization', 'Cookie'],
+  passedThrough: [...always, ...ofMcp, 'Authorization', 'Cookie', 'DPoP'],
   service: [...always, 'Authorization', 'Content-Type'],
   collector: [...always, 'Content-Type'],
 }

@@ -29,6 +29,8 @@ export {
   prefixConflicts,
   subjectPrefixOf,
 } from './auth/issuers.ts'
+export { defaultAssertionAge, serviceAccountOf, trustViolations } from './auth/trusted-issuers.ts'
+export { dpopModeViolation } from './auth/dpop.ts'
 export { formatDuration, parseDuration, timerMs } from './duration.ts'
 export {
   type ErrorCode,

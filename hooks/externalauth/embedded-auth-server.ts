@@ -6,6 +6,7 @@ import {
   clientKeyViolations,
   type EmbeddedAuthServerConfig,
   type OAuth2UpstreamConfig,
+  trustViolations,
   type Violation,
 } from '../../schemas/index.ts'
 import { authServerSecrets, rereadSecrets } from '../runtime-config/auth-server.ts'
@@ -29,6 +30,7 @@ export function authServerViolations(config: EmbeddedAuthServerConfig, path: str
       : urlViolations(config.authorizationEndpointBaseUrl, `${path}.authorizationEndpointBaseUrl`)),
     ...reservedName(config, path),
     ...clientViolations(config, path),
+    ...trustViolations(config).map((found) => ({ ...found, path: `${path}.${found.path}` })),
   ]
 }
 
@@ -84,7 +86,23 @@ export function authServerWarnings(config: EmbeddedAuthServerConfig, where: stri
       `${where}: without hmacSecretRefs every restart invalidates codes and refresh tokens (development only)`,
     )
   }
-  return found
+  return [...found, ...replayWarnings(config, where)]
+}
+
+/** A pod presents the same token until the kubelet renews it. */
+function replayWarnings(
+  { trustedIssuers = [], inboundGrants }: EmbeddedAuthServerConfig,
+  where: string,
+): readonly string[] {
+  const policies = inboundGrants?.jwtBearer?.issuerPolicies ?? []
+  return policies.flatMap(({ issuerRef, replay }, index) => {
+    const issuer = trustedIssuers.find(({ name }) => name === issuerRef)
+    return issuer?.preset === 'kubernetes' && replay === 'once'
+      ? [
+          `${where}.inboundGrants.jwtBearer.issuerPolicies[${index}]: with replay once, a pod gets no further token until the kubelet renews its token file; set replay to untilExpiry unless each job runs once`,
+        ]
+      : []
+  })
 }
 
 /** Returns an error for an http issuer on a non-local host, unless insecureAllowHTTP is set. */

@@ -13,6 +13,7 @@ import {
   type ClientAuth,
   type DeclaredClient,
   type EmbeddedAuthServerConfig,
+  formatViolations,
   type input,
   type ObjectRef,
   type RedisTls,
@@ -27,6 +28,7 @@ import { clientAuthPart, type CredentialFiles } from './client-auth.ts'
 import { clientPairFailure, clientPairIn } from './client-certificate.ts'
 import { variablePart } from './header-forward.ts'
 import type { PodNeeds } from './needs.ts'
+import { resourceViolations, trustedIssuersPart } from './trusted-issuers.ts'
 import { definedFields } from '../base/kube.ts'
 
 export interface AuthServerTarget {
@@ -83,6 +85,9 @@ export function authServerPart(
     upstreamFilter: target.upstreamFilter,
     tokenLifespans: config.tokenLifespans,
     clients: clientsPart(config.clients, needs),
+    trustedIssuers: trustedIssuersPart(config, needs),
+    inboundGrants: config.inboundGrants,
+    dpop: config.dpop,
     storage: storagePart(config, target),
     upstreamProviders: config.upstreamProviders.map((upstream, index) =>
       upstreamPart(upstream, index, target),
@@ -328,33 +333,34 @@ export function restartSecrets(config: EmbeddedAuthServerConfig): readonly Secre
   return all.filter((ref) => ref !== undefined)
 }
 
-/** Lists the upstream providers' CA bundles. */
-export function authServerBundles(config: EmbeddedAuthServerConfig): readonly CABundleSource[] {
-  return config.upstreamProviders.flatMap(({ caBundleRef }) => caBundleRef ?? [])
+/** Lists the CA bundles of upstream providers and trusted issuers. */
+export function authServerBundles({
+  upstreamProviders,
+  trustedIssuers = [],
+}: EmbeddedAuthServerConfig): readonly CABundleSource[] {
+  return [...upstreamProviders, ...trustedIssuers].flatMap(({ caBundleRef }) => caBundleRef ?? [])
 }
 
-/** Returns an error when a declared client may request a resource for which this server issues no tokens. */
+/** Returns an error when a client or a binding names a resource for which this server issues no tokens. */
 export function resourceFailure(
-  { clients = [] }: EmbeddedAuthServerConfig,
+  config: EmbeddedAuthServerConfig,
   served: string | undefined,
 ): string | undefined {
-  const foreign = clients.flatMap(({ clientId, resources = [] }) =>
-    resources.filter((resource) => resource !== served).map((resource) => `${resource} (client ${clientId})`),
-  )
-  if (foreign.length === 0) return undefined
-  return `clients can only have the resource ${served}, because this server issues no other tokens; found ${foreign.join(', ')}`
+  const violations = resourceViolations(config, served)
+  return violations.length === 0 ? undefined : formatViolations(violations).replaceAll('\n', '; ')
 }
 
 /**
- * Returns an error when a server with declared clients would run several replicas that do not share used assertions and
- * removed clients. `replicas` is the number that the resource declares.
+ * Returns an error when a server for machines would run several replicas that do not share used assertions, and removed
+ * clients and bindings. `replicas` is the number that the resource declares.
  */
-export function clientReplicaFailure(
-  { clients = [], storage }: EmbeddedAuthServerConfig,
+export function machineReplicaFailure(
+  { clients = [], inboundGrants, storage }: EmbeddedAuthServerConfig,
   replicas: number,
 ): string | undefined {
-  if (clients.length === 0 || storage?.type === 'redis' || replicas < 2) return undefined
-  return 'storage of type memory allows only one replica with declared clients, because each replica would accept the same assertion; set storage to type redis'
+  const hasMachines = clients.length > 0 || inboundGrants?.jwtBearer !== undefined
+  if (!hasMachines || storage?.type === 'redis' || replicas < 2) return undefined
+  return 'storage of type memory allows only one replica with clients or inboundGrants.jwtBearer, because each replica would accept the same assertion; set storage to type redis'
 }
 
 /**

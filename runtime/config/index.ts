@@ -13,7 +13,12 @@ export {
 } from './authserver/settings.ts'
 export { authServerViolations, parseNetwork } from './authserver/validate.ts'
 export { loadAuthServerConfig } from './authserver/file.ts'
-export { followDeclaredClients } from './authserver/clients.ts'
+export { followAssertionPolicies, followDeclaredClients } from './authserver/clients.ts'
+export type {
+  AssertionPolicySettings,
+  SubjectBindingSettings,
+  TrustedIssuerSettings,
+} from './authserver/trusted-issuers.ts'
 export { followTokenPath, identifierOf, parseKeepingDigits, parseTokenPath } from './authserver/token-path.ts'
 export {
   environment,
@@ -32,6 +37,7 @@ export type { ExchangeSettings } from './proxy/exchange.ts'
 export { type FlagRow, proxyFlags, type ProxyInput } from './proxy/flags.ts'
 export type { IncomingOidc } from './proxy/oidc.ts'
 export { type OAuthSettings, offeredLogin, userLogin, userLoginVariables } from './proxy/remote.ts'
+export type { MachineGrantRequest, MachineGrantSource } from './proxy/machine-grant.ts'
 export type { RenewalPace } from './proxy/renewal-pace.ts'
 export { parseTarget, shownUri, type TargetAddress } from './proxy/target.ts'
 export { servingFiles } from './common/serving-files.ts'

@@ -1,6 +1,6 @@
 /**
  * Types of the console's API, shared by the server and the pages. From the runtime, the browser bundle imports only
- * this file, `api-overview.ts`, `api-pins.ts` and `calls/filter.ts`.
+ * this file, `api-overview.ts`, `api-calls.ts`, `api-pins.ts` and `calls/filter.ts`.
  *
  * All paths are below `<basePath>/api/v1/`. Errors are problem documents (RFC 9457) with a `code`. After 401
  * UNAUTHENTICATED, the page signs in at `<basePath>/login?to=<path of the page>`. Times are ISO 8601 in UTC. Text from
@@ -12,9 +12,12 @@
  * location }`, the address to open next. `index.html` contains `{{base}}` in `<base href>`, which the server replaces
  * with the base path.
  */
+import type { CallResultKind, CallView, ListedSession, PayloadView } from './api-calls.ts'
 import type { BackendView, Health, Overview } from './api-overview.ts'
 import type { ApprovalResult, LockDifferenceDetail, LockDifference, PinnedBackend } from './api-pins.ts'
 
+export type * from './api-calls.ts'
+export { outcomes } from './api-calls.ts'
 export type * from './api-overview.ts'
 export type * from './api-pins.ts'
 export { mostReviewed } from './api-pins.ts'
@@ -117,52 +120,6 @@ export interface ToolDetail extends Tool {
   readonly raw: string
   /** Parts that differ from the lock. */
   readonly drift?: readonly { readonly part: string; readonly diff: string }[]
-}
-
-export const outcomes = ['success', 'denied', 'failure', 'error', 'unauthenticated', 'cancelled'] as const
-export type CallResultKind = (typeof outcomes)[number]
-
-/** Item of GET `calls?caller&backend&tool&outcome&from&to&text&cursor&limit`, newest first. */
-export interface CallView {
-  readonly id: string
-  readonly at: string
-  readonly method: string
-  /** Name that the client used. */
-  readonly name?: string
-  readonly original?: string
-  readonly backend?: string
-  readonly caller?: { readonly sub?: string; readonly name?: string; readonly client?: string }
-  /** Twelve hex digits of a hash, never the session id. */
-  readonly session?: string
-  readonly era?: string
-  readonly ms: number
-  readonly outcome: CallResultKind
-  readonly denied?: { readonly by: DeniedBy; readonly policies?: readonly string[] }
-  readonly error?: { readonly code?: number; readonly message?: string }
-  readonly payload: 'none' | 'recorded' | 'withheld' | 'evicted' | 'elsewhere'
-  readonly trace?: string
-}
-
-export type DeniedBy = 'policy' | 'rate_limit' | 'quota' | 'origin' | 'pin' | 'webhook' | 'guardrail'
-
-/** GET `calls/{id}/payload`, for auditors and the call's caller. */
-export interface PayloadView {
-  readonly id: string
-  readonly arguments?: string
-  readonly result?: string
-  readonly truncated: boolean
-}
-
-/** Item of GET `sessions`. DELETE `sessions/{hash}` ends a session. */
-export interface ListedSession {
-  readonly hash: string
-  readonly caller?: { readonly sub?: string; readonly name?: string }
-  readonly client?: string
-  readonly era: string
-  readonly openedAt: string
-  readonly lastUsedAt: string
-  readonly streams: number
-  readonly mine: boolean
 }
 
 /** GET `policies`. */

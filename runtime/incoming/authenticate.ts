@@ -16,24 +16,33 @@ import {
   silentLog,
   type Stage,
 } from '../net/index.ts'
-import { type Keys, OAuthClientError, oauthCode, sendOAuthError, TokenRefused } from '../oauth/index.ts'
-import { annotateDenial } from '../observe/index.ts'
-import { type ChallengeError, challengeFor } from './challenge.ts'
+import { type Keys, oauthCode, ProofRefused, sendOAuthError, TokenRefused } from '../oauth/index.ts'
+import { type AuthScheme, type ChallengeError, challengeFor } from './challenge.ts'
 import { type IncomingConfig, incomingViolations, type OidcConfig } from './config.ts'
 import { advertisedIssuers, protectedResourceRoute } from './document.ts'
+import { boundKey, type DpopParts, makeProofCheck, type ProofCheck, type ProvedRequest } from './dpop.ts'
 import type { IncomingFetches } from './fetches.ts'
 import { anonymousCaller, localCaller } from './identity.ts'
 import { makeIssuerChecks, type TokenCheck } from './issuers.ts'
 import { OpenStreams } from './open-streams.ts'
-import { maxTokenLength } from './verifier.ts'
+import {
+  type AuthenticationEvent,
+  challengedAsDpop,
+  credentialsOf,
+  logOutageOnce,
+  makeErrorTranslator,
+  withChallenge,
+} from './refusals.ts'
 
 export interface Authenticator {
   /** For `Stages.authenticate`. */
   readonly stage: Stage<Exchange>
   /** For `Stages.route`: returns the stage for the protected-resource document; undefined for every other path. */
   readonly route: (exchange: Exchange) => Stage<Exchange> | undefined
-  /** Returns the caller for an Authorization header value. */
-  authenticate(authorization: string | undefined): Caller | Promise<Caller>
+  /**
+   * Returns the caller for an Authorization header value. `request` is required for tokens that are bound to a key.
+   */
+  authenticate(authorization: string | undefined, request?: AuthenticatedRequest): Caller | Promise<Caller>
   /** Returns the WWW-Authenticate value for an error from another module; undefined when the type is not oidc. */
   challenge(failure?: ChallengeError): string | undefined
   /**
@@ -45,14 +54,10 @@ export interface Authenticator {
   close(): Promise<void>
 }
 
-/**
- * Result of a token check: the token was rejected, checks are failing, or checks are working again. `reason` is a short
- * code.
- */
-export type AuthenticationEvent =
-  | { readonly kind: 'refused'; readonly reason: string }
-  | { readonly kind: 'unavailable'; readonly reason: string; readonly error: unknown }
-  | { readonly kind: 'available' }
+export interface AuthenticatedRequest extends ProvedRequest {
+  /** Receives a nonce that the client should use for its next proof. */
+  readonly onNonce?: ((nonce: string) => void) | undefined
+}
 
 export interface AuthenticatorParts {
   readonly log?: Log | undefined
@@ -68,6 +73,8 @@ export interface AuthenticatorParts {
    */
   readonly isLive?: ((caller: Caller) => Promise<boolean>) | undefined
   readonly proxy?: ProxyEnvironment | undefined
+  /** Required if the configuration accepts tokens that are bound to a key. */
+  readonly dpop?: DpopParts | undefined
   /** Replaces the fetches of the first issuer. The authenticator closes them. */
   readonly fetches?: IncomingFetches | undefined
 }
@@ -123,25 +130,63 @@ function oidcAuthenticator(
     fetches,
     report: (check) => reporting(check, config, parts.observe ?? logOutageOnce(log)),
   })
-  const verify = (authorization: string | undefined): Caller | Promise<Caller> =>
-    checks.check(bearerToken(authorization, config))
+  const refuse = makeErrorTranslator(config, parts.observe ?? logOutageOnce(log))
+  const proofs = makeProofCheck(config, parts.dpop, now)
+
+  /** Returns the caller, if the request proves that it holds the key to which the token is bound. */
+  function confirmed(
+    caller: Caller,
+    scheme: AuthScheme,
+    request: AuthenticatedRequest | undefined,
+  ): Caller | Promise<Caller> {
+    try {
+      const jkt = boundKey(caller, scheme)
+      return jkt === undefined ? caller : proved(caller, jkt, { proofs, request, refuse })
+    } catch (error) {
+      throw refuse(error)
+    }
+  }
+
+  function verify(
+    authorization: string | undefined,
+    request: AuthenticatedRequest | undefined,
+  ): Caller | Promise<Caller> {
+    const { scheme, token } = credentialsOf(authorization, config)
+    if (scheme === 'DPoP') return verifyBound(token, request)
+    if (config.dpop?.mode === 'required') throw refuse(new TokenRefused('bearer'))
+    const caller = checks.check(token)
+    return caller instanceof Promise
+      ? caller.then((found) => confirmed(found, scheme, request))
+      : confirmed(caller, scheme, request)
+  }
+
+  async function verifyBound(token: string, request: AuthenticatedRequest | undefined): Promise<Caller> {
+    try {
+      return await confirmed(await checks.check(token), 'DPoP', request)
+    } catch (error) {
+      throw challengedAsDpop(error, config)
+    }
+  }
 
   const isLive = parts.isLive && issuers ? onlyFor(config.issuer, parts.isLive) : parts.isLive
   async function verifyLive(
     authorization: string | undefined,
+    request: AuthenticatedRequest | undefined,
     stillLive: (caller: Caller) => Promise<boolean>,
   ): Promise<Caller> {
-    const caller = await verify(authorization)
+    const caller = await verify(authorization, request)
     if (await stillLive(caller)) return caller
     throw withChallenge('INVALID_TOKEN', config)
   }
   const streams = new OpenStreams({ now, isLive })
-  const authenticate = isLive ? (value: string | undefined) => verifyLive(value, isLive) : verify
+  const authenticate: Authenticator['authenticate'] = isLive
+    ? (value, request) => verifyLive(value, request, isLive)
+    : verify
 
   return {
     stage(exchange) {
       exchange.callerStreams = streams
-      const caller = authenticate(exchange.req.headers.authorization)
+      const caller = authenticate(exchange.req.headers.authorization, proofs && provedRequest(exchange))
       if (caller instanceof Promise) return setCaller(exchange, caller)
       exchange.caller = caller
       return undefined
@@ -199,74 +244,43 @@ async function setCaller(exchange: Exchange, caller: Promise<Caller>): Promise<v
   exchange.caller = await caller
 }
 
-/** Returns the bearer token from a header value. The scheme is case-insensitive (RFC 9110). */
-function bearerToken(authorization: string | undefined, config: OidcConfig): string {
-  if (authorization === undefined || authorization.trim() === '') {
-    throw new GatehouseError('CREDENTIALS_MISSING', { headers: { 'www-authenticate': challengeFor(config) } })
-  }
-  const [, rest] = /^bearer(?: +(.*))?$/i.exec(authorization.trim()) ?? [undefined, undefined]
-  if (rest !== undefined && /^[A-Za-z0-9\-._~+/]+=*$/.test(rest)) return rest
-  const detail = /^bearer *$/i.test(authorization.trim()) ? 'empty token in authorization header' : undefined
-  throw withChallenge('CREDENTIALS_MALFORMED', config, detail)
-}
-
-function withChallenge(
-  code: 'CREDENTIALS_MALFORMED' | 'INVALID_TOKEN',
-  config: OidcConfig,
-  detail?: string,
-  cause?: unknown,
-): GatehouseError {
-  const bare = new GatehouseError(code, detail === undefined ? {} : { detail })
-  const failure = { error: oauthCode(bare) ?? 'invalid_token', description: bare.message }
-  return new GatehouseError(code, {
-    detail: bare.message,
-    headers: { 'www-authenticate': challengeFor(config, failure) },
-    cause,
-  })
-}
-
-/** Returns an observer that logs an outage once instead of on every request. */
-function logOutageOnce(log: Log): (event: AuthenticationEvent) => void {
-  let reported: unknown
-  return (event) => {
-    if (event.kind === 'refused') log.debug('access token refused', { reason: event.reason })
-    else if (event.kind === 'available') log.info('access tokens can be checked again')
-    else if (event.error !== reported) {
-      reported = event.error
-      log.warn('access tokens cannot be checked', { reason: event.reason, err: event.error })
-    }
+/** Checks the proof. Rejects with errors that clients may see. */
+async function proved(
+  caller: Caller,
+  jkt: string,
+  {
+    proofs,
+    request,
+    refuse,
+  }: {
+    readonly proofs: ProofCheck | undefined
+    readonly request: AuthenticatedRequest | undefined
+    readonly refuse: (error: unknown) => unknown
+  },
+): Promise<Caller> {
+  try {
+    if (!proofs || !request) throw new ProofRefused('missing')
+    const nonce = await proofs.check(caller, jkt, request)
+    if (nonce !== undefined) request.onNonce?.(nonce)
+    return caller
+  } catch (error) {
+    const needsNonce = proofs !== undefined && error instanceof ProofRefused && error.reason === 'nonce'
+    if (needsNonce) request?.onNonce?.(await proofs.nonce())
+    throw refuse(error)
   }
 }
 
-/**
- * Reasons that a client can act on. All other reasons appear only in the log, because they would help an attacker forge
- * tokens.
- */
-const refusalTexts: Readonly<Partial<Record<TokenRefused['reason'], string>>> = {
-  expired: 'the access token has expired',
-  too_long: `the access token is longer than ${maxTokenLength.toLocaleString('en-US')} characters, the limit of this server`,
-}
-
-/** Returns a function that converts the verifier's errors to errors for clients. */
-function makeErrorTranslator(
-  config: OidcConfig,
-  observe: (event: AuthenticationEvent) => void,
-): (error: unknown) => unknown {
-  return (error) => {
-    if (error instanceof TokenRefused) {
-      observe({ kind: 'refused', reason: error.reason })
-      annotateDenial(`token_${error.reason}`)
-      return withChallenge('INVALID_TOKEN', config, refusalTexts[error.reason], error)
-    }
-    if (error instanceof OAuthClientError) {
-      observe({ kind: 'unavailable', reason: error.kind, error })
-      const seconds = Math.min(Math.max(error.retryAfterSec ?? 5, 1), 300)
-      return new GatehouseError('AUTH_UNAVAILABLE', {
-        headers: { 'retry-after': String(seconds) },
-        cause: error,
-      })
-    }
-    return error
+function provedRequest({ req, res, path }: Exchange): AuthenticatedRequest {
+  const proof = req.headers['dpop']
+  return {
+    method: req.method ?? '',
+    path,
+    // Node joins repeated headers with a comma, and the result is not a proof.
+    proof: typeof proof === 'string' ? proof : undefined,
+    onNonce(nonce) {
+      res.setHeader('DPoP-Nonce', nonce)
+      res.setHeader('Cache-Control', 'no-store')
+    },
   }
 }
 

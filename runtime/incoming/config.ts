@@ -7,7 +7,7 @@
  * Source: docs/reference/specification/proxy-command.md#incoming (incoming flags),
  * docs/reference/specification/virtual-server.md#incomingAuth (config.incomingAuth.oidc).
  */
-import { GatehouseError, issuerViolations } from '../../schemas/index.ts'
+import { type Dpop, GatehouseError, issuerViolations } from '../../schemas/index.ts'
 import { rotatingSecret } from '../config/index.ts'
 import type { TlsMaterial } from '../net/index.ts'
 import { endpointViolation } from '../oauth/index.ts'
@@ -60,10 +60,12 @@ export interface OidcConfig {
    * issuers.
    */
   readonly advertise?: boolean | undefined
+  /** Default: tokens that are bound to a key are rejected. */
+  readonly dpop?: Dpop | undefined
 }
 
 /** An issuer in addition to the first issuer. The server's own URL and scopes are settings of the first issuer. */
-export interface AdditionalIssuer extends Omit<OidcConfig, 'resource' | 'scopes'> {
+export interface AdditionalIssuer extends Omit<OidcConfig, 'resource' | 'scopes' | 'dpop'> {
   readonly issuer: string
   readonly audience: string
   /** Prefix for subjects. Default: the issuer followed by `#`. */
@@ -97,6 +99,9 @@ export function oidcViolations(
   }
   if (config.clientSecret !== undefined && !config.clientId) {
     problems.push('clientId: must be set when a client secret is given')
+  }
+  if (acceptsProofs(config) && resourceUrl(config) === undefined) {
+    problems.push('resource: must be set for DPoP, because proofs name the URL of this server')
   }
   const tokenFile = secretFileViolation(config.jwksAuthTokenPath)
   if (tokenFile !== undefined) problems.push(`jwksAuthTokenPath: ${tokenFile}`)
@@ -140,6 +145,11 @@ export function requiredAudience(config: OidcConfig): string {
 export function resourceUrl(config: OidcConfig): string | undefined {
   if (config.resource) return config.resource
   return config.audience !== undefined && isHttpUrl(config.audience) ? config.audience : undefined
+}
+
+/** True if this server accepts tokens that are bound to a key. */
+export function acceptsProofs({ dpop }: OidcConfig): boolean {
+  return dpop !== undefined && dpop.mode !== 'off'
 }
 
 function isHttpUrl(value: string): boolean {

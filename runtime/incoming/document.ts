@@ -7,8 +7,8 @@
  * docs/reference/specification/virtual-server.md#endpoints (endpoints).
  */
 import { type Exchange, sendBody, type Stage } from '../net/index.ts'
-import { resourceMetadataPath } from '../oauth/index.ts'
-import { type AdditionalIssuer, type OidcConfig, resourceUrl } from './config.ts'
+import { proofAlgorithms, resourceMetadataPath } from '../oauth/index.ts'
+import { acceptsProofs, type AdditionalIssuer, type OidcConfig, resourceUrl } from './config.ts'
 
 const root = '/.well-known/oauth-protected-resource'
 
@@ -28,6 +28,8 @@ export function protectedResourceDocument(
     ...(servers.length === 0 ? {} : { authorization_servers: servers }),
     bearer_methods_supported: ['header'],
     scopes_supported: scopes,
+    ...(acceptsProofs(config) ? { dpop_signing_alg_values_supported: proofAlgorithms } : {}),
+    ...(config.dpop?.mode === 'required' ? { dpop_bound_access_tokens_required: true } : {}),
   }
 }
 

@@ -4,16 +4,23 @@
  * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer;
  * docs/reference/specification/virtual-server.md, spec.authServerConfig.
  */
+import { type Dpop, dpopModeViolation } from '../../schemas/index.ts'
 import type { AuthServerConfig } from '../config/index.ts'
 import type { Caller, Exchange, Stage } from '../net/index.ts'
 import type { Keys } from '../oauth/index.ts'
 import type { UpstreamTokens } from '../outgoing/index.ts'
+import type { DpopParts } from './dpop.ts'
 import { type OidcConfig, requiredAudience } from './config.ts'
 
 /** Server settings that its host needs. */
 export type AuthServerFacts = Pick<
   AuthServerConfig,
-  'issuer' | 'allowedAudiences' | 'upstreams' | 'primaryUpstreamProvider' | 'disableUpstreamTokenInjection'
+  | 'issuer'
+  | 'allowedAudiences'
+  | 'upstreams'
+  | 'primaryUpstreamProvider'
+  | 'disableUpstreamTokenInjection'
+  | 'dpop'
 >
 
 /** Number of records and tokens that still use an older HMAC secret of the server. */
@@ -33,6 +40,8 @@ export interface EmbeddedAuthServer {
   /** Keys that verify the server's tokens without a network request. */
   readonly keys: Keys
   readonly upstreamTokens: UpstreamTokens
+  /** Where the host marks DPoP proofs as used, and the secrets for its nonces. */
+  readonly dpop: DpopParts
   /** Returns false if the grant behind the caller's token was revoked. Throws STORE_DOWN. */
   isLive(caller: Caller): Promise<boolean>
   /** Returns the reasons why the server is not ready; empty when it is ready. */
@@ -69,6 +78,19 @@ export function pairingViolations(
       ? []
       : [`${field}.resource: must equal the audience, because tokens are issued for the resource`]),
   ]
+}
+
+/**
+ * Returns the error, as a "field: rule" line, if the host rejects the tokens that the embedded server issues. `own` is
+ * the setting of the host.
+ */
+export function dpopViolations(
+  { dpop }: Pick<AuthServerFacts, 'dpop'>,
+  own: Dpop | undefined,
+  field: string,
+): readonly string[] {
+  const violation = dpopModeViolation(dpop, own)
+  return violation === undefined ? [] : [`${field}.mode: ${violation}`]
 }
 
 /** Returns upstream tokens that have no values, for checks that need only the provider names. */

@@ -39,7 +39,7 @@ export function makeFetches(config: OidcConfig, { proxy, now, log }: FetchParts)
     keys:
       config.jwksAuthTokenPath === undefined
         ? keys
-        : withToken(keys, rotatingSecret(config.jwksAuthTokenPath, { now, log })),
+        : fetchWithToken(keys, rotatingSecret(config.jwksAuthTokenPath, { now, log })),
     introspection,
     close: async () => {
       await Promise.all([keys.close(), introspection.close()])
@@ -48,7 +48,7 @@ export function makeFetches(config: OidcConfig, { proxy, now, log }: FetchParts)
 }
 
 /** Sends the token, for key sets that require one, such as the key set of an API server. */
-function withToken(fetchKeys: Fetch, token: () => Secret): Fetch {
+export function fetchWithToken(fetchKeys: Fetch, token: () => Secret): Fetch {
   return (url, init) => {
     const headers = new Headers(init?.headers)
     headers.set('authorization', `Bearer ${token().reveal()}`)

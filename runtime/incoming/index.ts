@@ -2,16 +2,16 @@
  * Public API of the incoming module: caller authentication, and the metadata that lets clients find the authorization
  * server.
  */
-export {
-  type AuthenticationEvent,
-  type Authenticator,
-  makeAuthenticator,
-} from './authenticate.ts'
+export { type Authenticator, makeAuthenticator } from './authenticate.ts'
+export type { DpopParts } from './dpop.ts'
+export type { AuthenticationEvent } from './refusals.ts'
 export { type IncomingConfig, incomingViolations } from './config.ts'
+export { fetchWithToken } from './fetches.ts'
 export { foreignGroupRemover } from './prefixes.ts'
 export {
   addsCredentialAgain,
   type AuthServerFacts,
+  dpopViolations,
   type EmbeddedAuthServer,
   pairingViolations,
   providersOnly,

@@ -60,7 +60,7 @@ export function makeIssuerChecks(
   }
 
   const first = checkOf(oidc, parts, {
-    reserved: issuers.map(subjectPrefixOf),
+    reserved: issuers.filter((issuer) => !sharesSubjects(issuer, parts)).map(subjectPrefixOf),
     rename: issuers.length === 0 ? undefined : foreignGroupRemover(issuers, groupClaims),
   })
   const close = async (): Promise<void> => {
@@ -80,6 +80,17 @@ export function makeIssuerChecks(
     throw new TokenRefused(looksLikeJwt(token) ? 'issuer' : 'malformed')
   })
   return { check: (token) => (selected(token, byIssuer, opaque) ?? refuse)(token), close }
+}
+
+/**
+ * True when the embedded authorization server may use the same subjects: it exchanges this issuer's tokens, and builds
+ * their subjects with the default prefix. Its users' ids never have such a prefix.
+ */
+function sharesSubjects(
+  { issuer = '', subjectPrefix }: OidcConfig & { readonly subjectPrefix?: string | undefined },
+  { keys }: IssuerParts,
+): boolean {
+  return keys !== undefined && subjectPrefix === undefined && !issuer.includes('#')
 }
 
 function selected(

@@ -1,7 +1,8 @@
 /**
- * Derives from an access token's claims whether a user or a machine presented it, and which client received it.
+ * Derives from an access token's claims whether a user or a machine presented it, which client received it, and which
+ * actor acts for the user.
  *
- * Source: RFC 9068 sections 2.2 and 5 (the subject of a machine is its client).
+ * Source: RFC 9068 sections 2.2 and 5 (the subject of a machine is its client); RFC 8693 section 4.1.
  */
 import type { CallerFacts } from './caller.ts'
 
@@ -15,30 +16,47 @@ const clientClaims = ['client_id', 'azp', 'cid', 'appid'] as const
 
 /** Subject prefix that the embedded authorization server uses for declared clients. */
 export const clientSubject = 'client:'
+/** Client id prefix that the embedded authorization server uses for subjects of trusted issuers (grant jwt-bearer). */
+const assertionClient = 'jwt-bearer:'
 const serviceAccountSubject = /^system:serviceaccount:[^:]+:[^:]+$/
 
 /** Reads the claims as the issuer wrote them. Without an origin, for example in a policy test, both rules apply. */
 export function callerFacts(claims: Claims, origin?: TokenOrigin): CallerFacts {
   const clientId = clientClaims.map((name) => textOf(claims, name)).find((id) => id !== undefined)
   const isMachine =
-    (origin !== 'external' && isDeclaredClient(claims)) ||
+    (origin !== 'external' && isEmbeddedMachine(claims)) ||
     (origin !== 'embedded' && isExternalMachine(claims, clientId))
   return {
     kind: isMachine ? 'machine' : 'user',
     clientId,
     // Any other issuer could let its users choose this claim.
     authMethod: origin === 'external' ? undefined : textOf(claims, 'auth_method'),
+    ...actorFact(claims, origin),
     hasUpstreams: origin !== 'external' && !isMachine,
   }
 }
 
-/** True for a client with its own token from the embedded authorization server, which has no session. */
-function isDeclaredClient(claims: Claims): boolean {
-  return (
-    textOf(claims, 'sub')?.startsWith(clientSubject) === true &&
-    textOf(claims, 'client_id') !== undefined &&
-    !Object.hasOwn(claims, 'tsid')
-  )
+/**
+ * Returns the outermost actor only: earlier actors are informational. An actor without a usable subject is still an
+ * actor. Any other issuer could choose the subject of a declared client, so its actors include the issuer.
+ */
+function actorFact(claims: Claims, origin: TokenOrigin | undefined): { readonly actor?: string } {
+  const { act } = claims
+  if (act === undefined || act === null) return {}
+  const sub = isRecord(act) ? (textOf(act, 'sub') ?? '') : ''
+  const isDeclared = origin === 'embedded' || (origin === undefined && sub.startsWith(clientSubject))
+  return { actor: isDeclared ? sub : `${textOf(claims, 'iss') ?? ''}#${sub}` }
+}
+
+function isRecord(value: unknown): value is Claims {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** True for a machine's own token from the embedded authorization server, which has no session. */
+function isEmbeddedMachine(claims: Claims): boolean {
+  const clientId = textOf(claims, 'client_id')
+  if (clientId === undefined || Object.hasOwn(claims, 'tsid')) return false
+  return textOf(claims, 'sub')?.startsWith(clientSubject) === true || clientId.startsWith(assertionClient)
 }
 
 /** True for a client that is its own subject, and for the ServiceAccount of a pod. */

@@ -20,6 +20,11 @@ export interface CallerFacts {
   readonly clientId?: string | undefined
   /** How the client authenticated; only the embedded authorization server reports it. */
   readonly authMethod?: string | undefined
+  /**
+   * The client that currently acts for the user (outermost `act`). For an issuer other than the embedded authorization
+   * server, the issuer and `#` precede the actor's subject.
+   */
+  readonly actor?: string | undefined
   /** True for a user who signed in at the embedded authorization server, which stores upstream tokens for them. */
   readonly hasUpstreams: boolean
 }
@@ -34,7 +39,7 @@ export interface Caller {
   readonly displayName: string
   /** The presented bearer token; undefined for anonymous and local callers. Not enumerable. */
   readonly token?: string | undefined
-  /** Identifies the user for session binding: issuer, NUL, subject. */
+  /** Identifies the user, and the actor if there is one, for session binding: issuer, NUL, subject, NUL, actor. */
   readonly key: string
   /** Undefined for callers without a token. */
   readonly facts?: CallerFacts | undefined
@@ -54,7 +59,7 @@ export function makeCaller(from: {
     subject: from.subject,
     claims: from.claims,
     displayName: from.displayName ?? from.subject,
-    key: `${from.issuer}\0${from.subject}`,
+    key: [from.issuer, from.subject, from.facts?.actor].filter((part) => part !== undefined).join('\0'),
     ...(from.facts && { facts: from.facts }),
   }
   Object.defineProperty(caller, 'token', { value: from.token, enumerable: false })

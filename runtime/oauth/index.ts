@@ -19,17 +19,27 @@ export {
   managedParameters,
   readAuthorizationCode,
 } from './authorization.ts'
-export { type Fetch, type JsonRecord, readJson, send } from './call.ts'
+export { type Fetch, type JsonRecord, readJson, requiredString, send } from './call.ts'
 export { type Challenge, findChallenge, formatChallenge, parseChallenges } from './challenge.ts'
 export { type ClientAuthMethod, type OAuthClient } from './client/client.ts'
 export { type AssertionAlg, assertionAlgs, type ClientKey, readClientKey } from './client/client-key.ts'
+export { checkGrantAudience, readGrantAssertion } from './client/grant-assertion.ts'
 export { fetchClientDocument, isClientDocumentUrl } from './metadata/client-document.ts'
-export { isTransient, OAuthClientError, serverWords } from './client-error.ts'
+export { isTransient, OAuthClientError, serverWords, withoutSecrets } from './client-error.ts'
 export {
   endsRefreshToken,
   tokenRefusal,
 } from './refusals/token-refusal.ts'
 export { peerWords, wordsOf } from './refusals/peer-words.ts'
+export { makeNonces, type Nonces } from './dpop/nonces.ts'
+export {
+  proofAlgorithms,
+  ProofRefused,
+  proofTarget,
+  type VerifiedProof,
+  verifyProof,
+} from './dpop/proof.ts'
+export { makeReplayCheck, type MarkProof, maxMarks } from './dpop/replay.ts'
 export { introspect } from './introspection.ts'
 export { openBrowser } from './login/browser.ts'
 export { type Callback, openCallback, type Redirect, unavailablePort } from './login/callback.ts'

@@ -42,6 +42,10 @@ export type RefusalReason =
   | 'inactive'
   | 'id_token'
   | 'subject'
+  | 'bearer'
+  | 'bound'
+  | 'unbound'
+  | 'confirmation'
 
 /** The token must not be accepted. `reason` is for logs and for choosing a fixed text. */
 export class TokenRefused extends ModuleError {

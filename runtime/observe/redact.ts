@@ -20,7 +20,7 @@ const minKeyLength = 19
  * credential.
  */
 const secretName =
-  /(?:authorization|cookie|password|passwd|passphrase|secret|token|assertion|verifier|credential|api[-_]?key|private[-_]?key|session[-_]?id|mcp-session-id|^session$|^code$|^state$|^nonce$|^sid$)s?$/i
+  /(?:authorization|cookie|password|passwd|passphrase|secret|token|assertion|verifier|credential|api[-_]?key|private[-_]?key|session[-_]?id|mcp-session-id|^dpop$|^session$|^code$|^state$|^nonce$|^sid$)s?$/i
 
 /** True when a field of this name must not be printed. */
 export function isSecretName(name: string): boolean {

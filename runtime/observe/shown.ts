@@ -42,6 +42,8 @@ export interface ShownSession {
   readonly owner: string
   readonly subject: string
   readonly displayName: string
+  /** The client that acts for the owner. */
+  readonly actor: string | undefined
   /** Raw `Implementation` object of the client. */
   readonly info: Buffer | undefined
   readonly protocolVersion: string

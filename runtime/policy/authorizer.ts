@@ -15,7 +15,7 @@ import {
   EngineFailure,
   originTypes,
   type PreparedPolicies,
-  principalFacts,
+  tokenFacts,
 } from '../../schemas/cedar/index.ts'
 import { formatViolations, GatehouseError, type RuntimeAuthz } from '../../schemas/index.ts'
 import { type Caller, type Log, silentLog } from '../net/index.ts'
@@ -32,7 +32,7 @@ import { mayApply, type Policy, type PolicyTarget, prepare, readPolicySet } from
 import { RequestEntities } from './cedar/request-entities.ts'
 import { hintNames, originAttributes, policyActions, type PolicyRequest, resourceOf } from './requests.ts'
 import { readStaticEntities, type StaticEntities } from './cedar/static-entities.ts'
-import { makeSubject, denyAll, type PolicySubject, type PrincipalFact } from './subject.ts'
+import { makeSubject, denyAll, type PolicySubject, type TokenFact } from './subject.ts'
 import { longestText } from './cedar/values.ts'
 import { type CedarDecision, maxListed, undecided, type PolicyVerdict } from './verdict.ts'
 import { digestOf } from './cedar/described.ts'
@@ -45,7 +45,7 @@ export interface Authorizer {
   /** Names of request attributes (claims, arguments) that a policy reads. */
   readonly reads: ReadonlySet<string>
   /** Facts about the caller's token that a policy reads. */
-  readonly facts: ReadonlySet<PrincipalFact>
+  readonly facts: ReadonlySet<TokenFact>
   /** Throws INVALID_PARAMS when policies read arguments that cannot be parsed. */
   decide(subject: PolicySubject, question: PolicyRequest): CedarDecision
   /** Returns the decision with its reasons. Throws like `decide`. */
@@ -150,7 +150,7 @@ class CedarAuthorizer implements Authorizer {
   })
   readonly digest: string
   readonly reads: ReadonlySet<string>
-  readonly facts: ReadonlySet<PrincipalFact>
+  readonly facts: ReadonlySet<TokenFact>
   /** Keyed by the claims of the presented token, which are never mutated. */
   readonly #subjects = new WeakMap<Claims, PolicySubject>()
   readonly #fromUpstream = new WeakMap<Claims, FromUpstream>()
@@ -171,10 +171,12 @@ class CedarAuthorizer implements Authorizer {
     const names = new Set(reads.flatMap(({ attributes }) => [...attributes]))
     this.reads = new Set([...names].filter((name) => /^(?:claim_|arg_)/.test(name)))
     const ofPrincipal = new Set(reads.flatMap(({ principalAttributes }) => [...principalAttributes]))
-    this.facts = new Set(principalFacts.filter((name) => ofPrincipal.has(name)))
     this.#wanted = wantedNames(
       names,
       reads.some(({ wholeContext }) => wholeContext),
+    )
+    this.facts = new Set(
+      tokenFacts.filter((name) => (name === 'actor' ? this.#wanted : ofPrincipal).has(name)),
     )
     this.#maxText = longestText(reads.reduce((sum, { patternLength }) => sum + patternLength, 0))
     this.#argumentPolicies = policies.filter(
@@ -301,7 +303,7 @@ class CedarAuthorizer implements Authorizer {
       principal: subject.principal,
       action: { type: 'Action', id: question.action },
       resource: resourceOf(question),
-      context: { ...subject.attributes, ...given.attributes },
+      context: { ...subject.attributes, ...subject.contextFacts, ...given.attributes },
       // The engine does not modify the attributes, but its type is mutable.
       entities: this.#entities.of(subject, question, given.attributes) as never,
     }

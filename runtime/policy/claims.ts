@@ -38,7 +38,8 @@ const lentClaims = ['name', 'email'] as const
 /**
  * Returns the claims of an upstream access token, with the name and email from the ID token if the access token has
  * neither. Returns `own` for an opaque token, and undefined for an invalid JWT. Also returns undefined for a subject
- * that could be another caller's principal: a declared client, or a user from one of the `reserved` issuers.
+ * that could be another caller's principal: a declared client, a subject of a trusted issuer, or a user from one of the
+ * `reserved` issuers.
  */
 export function claimsOfUpstream(
   accessToken: string,
@@ -53,13 +54,19 @@ export function claimsOfUpstream(
   if (!payload) return undefined
   const claims = ownGroups(payload)
   const { sub } = claims
-  if (typeof sub === 'string' && [clientSubject, ...reserved].some((prefix) => sub.startsWith(prefix)))
-    return undefined
+  if (typeof sub === 'string' && isForeignSubject(sub, reserved)) return undefined
   const lent = idToken === undefined ? undefined : payloadOf(idToken)
   const added = lentClaims.filter((name) => claims[name] === undefined && lent?.[name] !== undefined)
   return added.length === 0
     ? claims
     : { ...claims, ...Object.fromEntries(added.map((name) => [name, lent?.[name]])) }
+}
+
+/** The authorization server's subjects from trusted issuers are the issuer's URL, "#" and the issuer's subject. */
+const trustedSubject = /^https?:\/\/[^#]*#/
+
+function isForeignSubject(sub: string, reserved: readonly string[]): boolean {
+  return trustedSubject.test(sub) || [clientSubject, ...reserved].some((prefix) => sub.startsWith(prefix))
 }
 
 /** Returns the unverified payload of a JWT, or undefined. */

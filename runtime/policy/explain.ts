@@ -17,7 +17,7 @@ import { type Caller, callerFacts, makeCaller } from '../net/index.ts'
 import { attributesIn, type Authorizer, type AuthorizerConfig, makeAuthorizer } from './authorizer.ts'
 import type { Policy } from './cedar/policies.ts'
 import { mayApply } from './cedar/policies.ts'
-import type { PrincipalFacts } from './inputs.ts'
+import type { RecordedFacts } from './inputs.ts'
 import type { AccessRequest, Action } from './requests.ts'
 import type { PolicySubject } from './subject.ts'
 import type { CedarDecision } from './verdict.ts'
@@ -63,7 +63,7 @@ export interface PolicyQuestion extends Omit<AccessRequest, 'arguments'> {
   /** The caller's name when the claims have no `sub`. */
   readonly subject?: string | undefined
   /** Facts about the caller's token; null for an absent fact. Default: derived from the claims. */
-  readonly principal?: PrincipalFacts | undefined
+  readonly principal?: RecordedFacts | undefined
   readonly arguments?: unknown
 }
 
@@ -102,7 +102,7 @@ export async function asked(
 }
 
 /** Returns a caller with these claims. `given` overrides facts that are derived from the claims. */
-function callerOf(claims: PolicyQuestion['claims'], subject: string, given: PrincipalFacts = {}): Caller {
+function callerOf(claims: PolicyQuestion['claims'], subject: string, given: RecordedFacts = {}): Caller {
   const derived = callerFacts(claims)
   const { iss } = claims
   const {
@@ -110,6 +110,7 @@ function callerOf(claims: PolicyQuestion['claims'], subject: string, given: Prin
     issuer = typeof iss === 'string' ? iss : null,
     clientId = derived.clientId,
     authMethod = derived.authMethod,
+    actor = derived.actor,
   } = given
   return makeCaller({
     issuer: issuer ?? '',
@@ -119,6 +120,7 @@ function callerOf(claims: PolicyQuestion['claims'], subject: string, given: Prin
       kind: kind === 'machine' || kind === 'user' ? kind : derived.kind,
       clientId: clientId ?? undefined,
       authMethod: authMethod ?? undefined,
+      actor: actor ?? undefined,
       // Policies read exactly these claims.
       hasUpstreams: false,
     },

@@ -5,11 +5,11 @@
  * Source: docs/reference/specification/virtual-server.md#audit; docs/guides/policies.md.
  */
 import { exactJson, isFields, isRawJson } from '../../schemas/index.ts'
-import { principalFacts } from '../../schemas/cedar/index.ts'
+import { tokenFacts } from '../../schemas/cedar/index.ts'
 import { JsonError, JsonObject } from '../mcp/index.ts'
 import type { Authorizer } from './authorizer.ts'
 import type { AccessRequest } from './requests.ts'
-import type { PolicySubject, PrincipalFact } from './subject.ts'
+import type { PolicySubject, TokenFact } from './subject.ts'
 
 /** `read`: attributes that a policy reads. `all`: every claim and every argument. */
 export type InputsMode = 'read' | 'all'
@@ -27,7 +27,7 @@ export interface PolicyInputs {
    * Facts about the caller's token; null for an absent fact. With `read`: only the facts that a policy reads. Undefined
    * in lines from older versions.
    */
-  readonly principal?: PrincipalFacts | undefined
+  readonly principal?: RecordedFacts | undefined
   /** With `all`: the claims that the policies see. */
   readonly claims?: Readonly<Record<string, unknown>> | undefined
   /** Only with `all`; null when they cannot be parsed. */
@@ -38,7 +38,7 @@ export interface PolicyInputs {
   readonly hints?: Readonly<Record<string, boolean>> | undefined
 }
 
-export type PrincipalFacts = Readonly<Partial<Record<PrincipalFact, string | null>>>
+export type RecordedFacts = Readonly<Partial<Record<TokenFact, string | null>>>
 
 interface Question {
   readonly authorizer: Authorizer
@@ -46,7 +46,7 @@ interface Question {
   readonly request: AccessRequest
 }
 
-function recordedFacts({ allFacts }: PolicySubject, names: Iterable<PrincipalFact>): PrincipalFacts {
+function recordedFacts({ allFacts }: PolicySubject, names: Iterable<TokenFact>): RecordedFacts {
   return Object.fromEntries([...names].map((name) => [name, allFacts[name] ?? null]))
 }
 
@@ -60,7 +60,7 @@ export function inputsOf(mode: InputsMode, question: Question): PolicyInputs {
     const principal = authorizer.facts.size > 0 ? recordedFacts(subject, authorizer.facts) : undefined
     return { ...common, principal, attributes: readAttributes(question) }
   }
-  const principal = recordedFacts(subject, principalFacts)
+  const principal = recordedFacts(subject, tokenFacts)
   return { ...common, principal, claims: subject.claims, arguments: recordedArguments(request) }
 }
 

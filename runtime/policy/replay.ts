@@ -9,7 +9,7 @@
  */
 import { setImmediate } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
-import { originTypes, principalFacts } from '../../schemas/cedar/index.ts'
+import { originTypes, tokenFacts } from '../../schemas/cedar/index.ts'
 import { type Authorizer, makeAuthorizer, readsOrigin } from './authorizer.ts'
 import { mayApply, type Policy, readPolicySet } from './cedar/policies.ts'
 import { asked, type PolicySet } from './explain.ts'
@@ -18,6 +18,7 @@ import type { InputsMode } from './inputs.ts'
 import { hintNames } from './requests.ts'
 import type { RecordedLine } from './recorded.ts'
 import { type Replay, ReplayTally } from './replay-tally.ts'
+import type { TokenFact } from './subject.ts'
 import { undecided, type PolicyVerdict } from './verdict.ts'
 
 /** Maximum number of cached authorizers, each excluding a set of uncertain policies. */
@@ -112,10 +113,12 @@ class Replayer {
     if (request.origin === undefined && readsOrigin(policy)) return 'where it comes from'
     const hint = hintNames.find((name) => reads.attributes.has(name))
     if (hint !== undefined && request.action === 'call_tool' && !inputs?.hints) return hint
-    const fact = principalFacts.find(
-      (name) => reads.principalAttributes.has(name) && !Object.hasOwn(inputs?.principal ?? {}, name),
-    )
-    if (fact !== undefined) return `principal.${fact}`
+    const isRead = (name: TokenFact): boolean =>
+      name === 'actor'
+        ? reads.wholeContext || reads.attributes.has(name)
+        : reads.principalAttributes.has(name)
+    const fact = tokenFacts.find((name) => isRead(name) && !Object.hasOwn(inputs?.principal ?? {}, name))
+    if (fact !== undefined) return fact === 'actor' ? 'context.actor' : `principal.${fact}`
     if (inputs?.mode === 'all') {
       if (!inputs.claims) return 'claims'
       const readsArguments =

@@ -6,7 +6,7 @@
  * roleClaimName, groupEntityType).
  */
 import { hash } from 'node:crypto'
-import { type CedarValue, principalFacts, type Uid } from '../../schemas/cedar/index.ts'
+import type { CedarValue, tokenFacts, Uid } from '../../schemas/cedar/index.ts'
 import { type Caller, callerFacts } from '../net/index.ts'
 import type { Claims } from './claims.ts'
 import { Budget, toCedar } from './cedar/values.ts'
@@ -27,6 +27,8 @@ export interface PolicySubject {
   readonly attributes: CedarAttributes
   /** Facts about the caller's token that policies read, as attributes of the principal only. */
   readonly facts: CedarAttributes
+  /** Facts about the caller's token that policies read, as attributes of the context only. */
+  readonly contextFacts: CedarAttributes
   /** All facts about the caller's token, for the audit log. */
   readonly allFacts: Facts
   readonly parents: readonly Uid[]
@@ -45,8 +47,8 @@ const wellKnownGroupClaims = ['groups', 'roles', 'cognito:groups'] as const
 export interface Wanted {
   /** True for claims that a policy reads. */
   readonly claim: (attribute: string) => boolean
-  /** True for facts that a policy reads from the principal. */
-  readonly fact: (name: PrincipalFact) => boolean
+  /** True for facts that a policy reads. */
+  readonly fact: (name: TokenFact) => boolean
 }
 
 /** `claims` contains the claims that policies read. The caller identifies a principal whose claims have no `sub`. */
@@ -60,41 +62,46 @@ export function makeSubject(
   const id = typeof sub === 'string' && sub !== '' ? sub : caller.subject
   const { attributes, unusable } = claimAttributes(claims, wanted.claim)
   const allFacts = factsOf(caller)
-  const facts = Object.fromEntries(
-    Object.entries(allFacts).filter(([name]) => wanted.fact(name as PrincipalFact)),
+  const { actor, ...facts } = Object.fromEntries(
+    Object.entries(allFacts).filter(([name]) => wanted.fact(name as TokenFact)),
   )
+  const contextFacts = actor === undefined ? {} : { actor }
   const groups = [...new Set([...groupsOf(claims, rules), ...rolesOf(claims, rules)])].sort()
   const parents = groups.map((group) => ({ type: rules.groupEntityType, id: group }))
-  const named = [facts, attributes].map((values) => Object.entries(values).sort(byName))
+  const named = [{ ...facts, ...contextFacts }, attributes].map((values) =>
+    Object.entries(values).sort(byName),
+  )
   const text = JSON.stringify([id, groups, ...named, [...unusable].sort()])
   return {
     principal: { type: principalType, id },
     claims,
     attributes,
     facts,
+    contextFacts,
     allFacts,
     parents,
     unusable,
     fingerprint: hash('sha256', text, 'base64url'),
     denyAll:
-      ![id, ...Object.values(facts)].every((value) => value.isWellFormed()) ||
+      ![id, ...Object.values({ ...facts, ...contextFacts })].every((value) => value.isWellFormed()) ||
       !isWithinGroupLimit([id, ...groups]),
   }
 }
 
-export type PrincipalFact = (typeof principalFacts)[number]
+export type TokenFact = (typeof tokenFacts)[number]
 
 /** A fact without a value is absent. */
-type Facts = Readonly<Partial<Record<PrincipalFact, string>>>
+type Facts = Readonly<Partial<Record<TokenFact, string>>>
 
 function factsOf(caller: Caller): Facts {
-  const { kind, clientId, authMethod } = caller.facts ?? callerFacts(caller.claims)
+  const { kind, clientId, authMethod, actor } = caller.facts ?? callerFacts(caller.claims)
   const { issuer } = caller
   return {
     kind,
     ...(issuer !== '' && { issuer }),
     ...(clientId !== undefined && { clientId }),
     ...(authMethod !== undefined && { authMethod }),
+    ...(actor !== undefined && { actor }),
   }
 }
 
@@ -111,6 +118,7 @@ export function denyAll(id: string): PolicySubject {
     claims: undefined,
     attributes: {},
     facts: {},
+    contextFacts: {},
     allFacts: {},
     parents: [],
     unusable: new Set(),

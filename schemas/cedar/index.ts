@@ -15,7 +15,7 @@ export {
   type PolicyJson,
 } from './engine.ts'
 export { originTypes, readEntities } from './entities.ts'
-export { cedarWarnings, consoleActions, principalFacts } from './lint.ts'
+export { cedarWarnings, consoleActions, tokenFacts } from './lint.ts'
 export { namedOrigins } from './origins.ts'
 export { policyJson, readPolicies } from './policies.ts'
 export { PreparedPolicies } from './prepared.ts'

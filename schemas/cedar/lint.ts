@@ -24,8 +24,8 @@ const typesFor: Readonly<Record<PolicySubjectMatter, readonly string[]>> = {
   console: ['Console'],
 }
 const commonTypes: readonly string[] = ['Action', 'Client', 'MCP']
-/** Attributes of the principal: facts about the caller's token. */
-export const principalFacts = ['kind', 'issuer', 'clientId', 'authMethod'] as const
+/** Facts about the caller's token: attributes of the principal, except `actor`, which is an attribute of the context. */
+export const tokenFacts = ['kind', 'issuer', 'clientId', 'authMethod', 'actor'] as const
 /** Attributes of resources and actions. Request attributes start with a prefix. */
 const attributes: readonly string[] = [
   'name',
@@ -38,7 +38,7 @@ const attributes: readonly string[] = [
   'destructiveHint',
   'idempotentHint',
   'openWorldHint',
-  ...principalFacts,
+  ...tokenFacts,
 ]
 const prefixes = /^(?:claim_|arg_)/
 const maxWarnings = 20

@@ -86,6 +86,7 @@ import type {
   SizeRule,
   StatefulSetOverrides,
   StdioTarget,
+  SubjectBinding,
   TargetTls,
   ToolAnnotations,
   ToolLockBackendRef,
@@ -185,6 +186,7 @@ export type {
   SizeRule,
   StatefulSetOverrides,
   StdioTarget,
+  SubjectBinding,
   TargetTls,
   ToolAnnotations,
   ToolLockBackendRef,
@@ -223,14 +225,17 @@ export type AuditSwitch = Omit<filled.AuditSwitch, "enabled"> & {
   readonly enabled?: boolean
 }
 
-export type AuthServerFile = Omit<filled.AuthServerFile, "insecureAllowHTTP" | "scopesSupported" | "cimd" | "disableUpstreamTokenInjection" | "tokenLifespans" | "storage" | "clients" | "upstreamProviders" | "upstreamFilter"> & {
+export type AuthServerFile = Omit<filled.AuthServerFile, "insecureAllowHTTP" | "scopesSupported" | "cimd" | "disableUpstreamTokenInjection" | "tokenLifespans" | "dpop" | "storage" | "clients" | "trustedIssuers" | "inboundGrants" | "upstreamProviders" | "upstreamFilter"> & {
   readonly insecureAllowHTTP?: boolean
   readonly scopesSupported?: readonly string[]
   readonly cimd?: CimdConfig
   readonly disableUpstreamTokenInjection?: boolean
   readonly tokenLifespans?: TokenLifespans
+  readonly dpop?: Dpop
   readonly storage?: AuthServerStorageFile
   readonly clients?: readonly DeclaredClientFile[]
+  readonly trustedIssuers?: readonly TrustedIssuerFile[]
+  readonly inboundGrants?: InboundGrants
   readonly upstreamProviders?: readonly UpstreamProviderFile[]
   readonly upstreamFilter?: UpstreamFilter
 }
@@ -406,12 +411,22 @@ export type DeclaredClientFile = Omit<filled.DeclaredClientFile, "signingAlg" | 
   readonly tokenLifespan?: string
 }
 
-export type EmbeddedAuthServerConfig = Omit<filled.EmbeddedAuthServerConfig, "upstreamProviders" | "cimd" | "clients" | "disableUpstreamTokenInjection" | "insecureAllowHTTP" | "storage" | "tokenLifespans"> & {
+export type Dpop = Omit<filled.Dpop, "mode" | "requireNonce" | "proofMaxAge" | "replay"> & {
+  readonly mode?: "off" | "optional" | "required"
+  readonly requireNonce?: boolean
+  readonly proofMaxAge?: string
+  readonly replay?: "store" | "none"
+}
+
+export type EmbeddedAuthServerConfig = Omit<filled.EmbeddedAuthServerConfig, "upstreamProviders" | "cimd" | "clients" | "trustedIssuers" | "inboundGrants" | "disableUpstreamTokenInjection" | "insecureAllowHTTP" | "dpop" | "storage" | "tokenLifespans"> & {
   readonly upstreamProviders?: readonly UpstreamProvider[]
   readonly cimd?: CimdConfig
   readonly clients?: readonly DeclaredClient[]
+  readonly trustedIssuers?: readonly TrustedIssuer[]
+  readonly inboundGrants?: InboundGrants
   readonly disableUpstreamTokenInjection?: boolean
   readonly insecureAllowHTTP?: boolean
+  readonly dpop?: Dpop
   readonly storage?: AuthServerStorage
   readonly tokenLifespans?: TokenLifespans
 }
@@ -442,14 +457,21 @@ export type Guardrails = Omit<filled.Guardrails, "redact"> & {
   readonly redact?: readonly RedactRule[]
 }
 
-export type IncomingAuth = Omit<filled.IncomingAuth, "authzConfig"> & {
+export type InboundGrants = Omit<filled.InboundGrants, "jwtBearer" | "tokenExchange"> & {
+  readonly jwtBearer?: JwtBearerGrant
+  readonly tokenExchange?: TokenExchangeGrant
+}
+
+export type IncomingAuth = Omit<filled.IncomingAuth, "dpop" | "authzConfig"> & {
+  readonly dpop?: Dpop
   readonly authzConfig?: AuthzConfig
 }
 
-export type IncomingAuthFile = Omit<filled.IncomingAuthFile, "oidc" | "authz" | "issuers"> & {
+export type IncomingAuthFile = Omit<filled.IncomingAuthFile, "oidc" | "authz" | "issuers" | "dpop"> & {
   readonly oidc?: RuntimeOidc
   readonly authz?: RuntimeAuthz
   readonly issuers?: readonly RuntimeIssuer[]
+  readonly dpop?: Dpop
 }
 
 export type InlineOidc = Omit<filled.InlineOidc, "caBundleRef" | "jwksAllowPrivateIP" | "protectedResourceAllowPrivateIP" | "insecureAllowHTTP"> & {
@@ -462,6 +484,14 @@ export type InlineOidc = Omit<filled.InlineOidc, "caBundleRef" | "jwksAllowPriva
 export type InnerStep = Omit<filled.InnerStep, "type" | "onError"> & {
   readonly type?: "tool"
   readonly onError?: OnError
+}
+
+export type JwtBearerGrant = Omit<filled.JwtBearerGrant, "issuerPolicies"> & {
+  readonly issuerPolicies: readonly JwtBearerIssuerPolicy[]
+}
+
+export type JwtBearerIssuerPolicy = Omit<filled.JwtBearerIssuerPolicy, "replay"> & {
+  readonly replay?: "once" | "untilExpiry"
 }
 
 export type KubernetesServiceAccountOidc = Omit<filled.KubernetesServiceAccountOidc, "issuer" | "useClusterAuth"> & {
@@ -508,10 +538,11 @@ export type MCPRemoteProxy = Omit<filled.MCPRemoteProxy, "spec"> & {
   readonly spec: MCPRemoteProxySpec
 }
 
-export type MCPRemoteProxySpec = Omit<filled.MCPRemoteProxySpec, "allowPrivateEndpoint" | "transport" | "proxyPort" | "authServerRef" | "authzConfig" | "audit" | "trustProxyHeaders" | "resourceOverrides" | "sessionAffinity" | "sessionStorage"> & {
+export type MCPRemoteProxySpec = Omit<filled.MCPRemoteProxySpec, "allowPrivateEndpoint" | "transport" | "proxyPort" | "dpop" | "authServerRef" | "authzConfig" | "audit" | "trustProxyHeaders" | "resourceOverrides" | "sessionAffinity" | "sessionStorage"> & {
   readonly allowPrivateEndpoint?: boolean
   readonly transport?: "sse" | "streamable-http"
   readonly proxyPort?: number
+  readonly dpop?: Dpop
   readonly authServerRef?: AuthServerRef
   readonly authzConfig?: AuthzConfig
   readonly audit?: AuditSwitch
@@ -539,13 +570,14 @@ export type MCPServerEntryStatus = Omit<filled.MCPServerEntryStatus, "phase"> & 
   readonly phase?: "Valid" | "Pending" | "Failed"
 }
 
-export type MCPServerSpec = Omit<filled.MCPServerSpec, "transport" | "proxyMode" | "proxyPort" | "volumes" | "permissionProfile" | "resourceOverrides" | "authzConfig" | "audit" | "authServerRef" | "trustProxyHeaders" | "sessionAffinity" | "sessionStorage"> & {
+export type MCPServerSpec = Omit<filled.MCPServerSpec, "transport" | "proxyMode" | "proxyPort" | "volumes" | "permissionProfile" | "resourceOverrides" | "dpop" | "authzConfig" | "audit" | "authServerRef" | "trustProxyHeaders" | "sessionAffinity" | "sessionStorage"> & {
   readonly transport?: "stdio" | "streamable-http" | "sse"
   readonly proxyMode?: "sse" | "streamable-http"
   readonly proxyPort?: number
   readonly volumes?: readonly Volume[]
   readonly permissionProfile?: PermissionProfileRef
   readonly resourceOverrides?: ResourceOverrides
+  readonly dpop?: Dpop
   readonly authzConfig?: AuthzConfig
   readonly audit?: AuditSwitch
   readonly authServerRef?: AuthServerRef
@@ -682,7 +714,7 @@ export type ProxyDeploymentOverrides = Omit<filled.ProxyDeploymentOverrides, "im
   readonly imagePullSecrets?: readonly LocalObjectRef[]
 }
 
-export type ProxyFile = Omit<filled.ProxyFile, "transport" | "proxyMode" | "identifyCallers" | "targetAddresses" | "host" | "port" | "trustProxyHeaders" | "oidc" | "issuers" | "authz" | "audit" | "telemetry" | "sessionStorage" | "webhooks" | "remoteAuth" | "outgoingAuth"> & {
+export type ProxyFile = Omit<filled.ProxyFile, "transport" | "proxyMode" | "identifyCallers" | "targetAddresses" | "host" | "port" | "trustProxyHeaders" | "oidc" | "issuers" | "dpop" | "authz" | "audit" | "telemetry" | "sessionStorage" | "webhooks" | "remoteAuth" | "outgoingAuth"> & {
   readonly transport?: "streamable-http" | "sse"
   readonly proxyMode?: "streamable-http" | "sse"
   readonly identifyCallers?: boolean
@@ -692,6 +724,7 @@ export type ProxyFile = Omit<filled.ProxyFile, "transport" | "proxyMode" | "iden
   readonly trustProxyHeaders?: boolean
   readonly oidc?: ProxyOidc
   readonly issuers?: readonly ProxyIssuer[]
+  readonly dpop?: Dpop
   readonly authz?: RuntimeAuthz
   readonly audit?: Audit
   readonly telemetry?: Telemetry
@@ -851,6 +884,11 @@ export type TokenExchangeConfig = Omit<filled.TokenExchangeConfig, "clientAuth">
   readonly clientAuth?: ClientAuth
 }
 
+export type TokenExchangeGrant = Omit<filled.TokenExchangeGrant, "delegationLifespan" | "maxDelegationDepth"> & {
+  readonly delegationLifespan?: string
+  readonly maxDelegationDepth?: number
+}
+
 export type TokenExchangeStrategy = Omit<filled.TokenExchangeStrategy, "subjectTokenType"> & {
   readonly subjectTokenType?: string
 }
@@ -870,6 +908,15 @@ export type TokenResponseMapping = Omit<filled.TokenResponseMapping, "expiresInP
 
 export type ToolLockSpec = Omit<filled.ToolLockSpec, "scheme"> & {
   readonly scheme?: "gatehouse.pin.v1"
+}
+
+export type TrustedIssuer = Omit<filled.TrustedIssuer, "allowPrivateIPs" | "caBundleRef"> & {
+  readonly allowPrivateIPs?: boolean
+  readonly caBundleRef?: CABundleSource
+}
+
+export type TrustedIssuerFile = Omit<filled.TrustedIssuerFile, "allowPrivateIPs"> & {
+  readonly allowPrivateIPs?: boolean
 }
 
 export type UpstreamFilter = Omit<filled.UpstreamFilter, "claim"> & {

@@ -88,6 +88,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "clients")), () => not(exists(select(self, "clients"), (c) => has(c, "clientSecretFiles"))), () => matches(select(self, "issuer"), /^(https:\/\/|http:\/\/(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[\[]::1[\]])(:[0-9]+)?(\/|$))/u)),
   "!has(self.clients) || !self.clients.exists(c, has(c.clientSecretRefs)) || self.issuer.matches('^(https://|http://(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[[]::1[]])(:[0-9]+)?(/|$))')": (self) =>
     or(() => not(has(self, "clients")), () => not(exists(select(self, "clients"), (c) => has(c, "clientSecretRefs"))), () => matches(select(self, "issuer"), /^(https:\/\/|http:\/\/(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[\[]::1[\]])(:[0-9]+)?(\/|$))/u)),
+  "!has(self.clients) || !self.clients.exists(c, has(c.dpopBoundAccessTokens) && c.dpopBoundAccessTokens) || (has(self.dpop) && self.dpop.mode != 'off')": (self) =>
+    or(() => not(has(self, "clients")), () => not(exists(select(self, "clients"), (c) => and(() => has(c, "dpopBoundAccessTokens"), () => select(c, "dpopBoundAccessTokens")))), () => and(() => has(self, "dpop"), () => notEqual(select(select(self, "dpop"), "mode"), "off"))),
   "!has(self.clusterMode) || !self.clusterMode || has(self.addr)": (self) =>
     or(() => not(has(self, "clusterMode")), () => not(select(self, "clusterMode")), () => has(self, "addr")),
   "!has(self.compositeToolRefs) || size(self.compositeToolRefs) == 0": (self) =>
@@ -106,6 +108,10 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "config")), () => not(has(select(self, "config"), "rateLimiting")), () => and(() => has(self, "sessionStorage"), () => equal(select(select(self, "sessionStorage"), "provider"), "redis"))),
   "!has(self.dcrConfig) || !has(self.dcrConfig.registrationEndpoint) || (has(self.scopes) && size(self.scopes) > 0)": (self) =>
     or(() => not(has(self, "dcrConfig")), () => not(has(select(self, "dcrConfig"), "registrationEndpoint")), () => and(() => has(self, "scopes"), () => greater(size(select(self, "scopes")), 0n))),
+  "!has(self.dpop) || has(self.oidc)": (self) =>
+    or(() => not(has(self, "dpop")), () => has(self, "oidc")),
+  "!has(self.dpop) || has(self.oidcConfigRef) || has(self.oidcConfigRefs)": (self) =>
+    or(() => not(has(self, "dpop")), () => has(self, "oidcConfigRef"), () => has(self, "oidcConfigRefs")),
   "!has(self.embeddingHeaders) || self.embeddingProvider != 'tei'": (self) =>
     or(() => not(has(self, "embeddingHeaders")), () => notEqual(select(self, "embeddingProvider"), "tei")),
   "!has(self.embeddingServerRef) || !has(self.config) || !has(self.config.optimizer) || self.config.optimizer.embeddingProvider == 'tei'": (self) =>
@@ -126,10 +132,18 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "idpClientAuth")), () => equal(startsWith(select(select(self, "idpClientAuth"), "method"), "clientSecret"), has(self, "idpClientSecretRef"))),
   "!has(self.idpClientSecretRef) || has(self.idpClientId)": (self) =>
     or(() => not(has(self, "idpClientSecretRef")), () => has(self, "idpClientId")),
+  "!has(self.inboundGrants) || !has(self.inboundGrants.tokenExchange) || size(self.upstreamProviders) > 0": (self) =>
+    or(() => not(has(self, "inboundGrants")), () => not(has(select(self, "inboundGrants"), "tokenExchange")), () => greater(size(select(self, "upstreamProviders")), 0n)),
   "!has(self.issuer) || self.issuer.startsWith('https://') || self.issuer.matches('^http://(localhost|127[.]0[.]0[.]1|[[]::1[]])(:[0-9]+)?(/|$)')": (self) =>
     or(() => not(has(self, "issuer")), () => startsWith(select(self, "issuer"), "https://"), () => matches(select(self, "issuer"), /^http:\/\/(localhost|127[.]0[.]0[.]1|[\[]::1[\]])(:[0-9]+)?(\/|$)/u)),
   "!has(self.issuers) || has(self.oidc)": (self) =>
     or(() => not(has(self, "issuers")), () => has(self, "oidc")),
+  "!has(self.jwksAuthTokenPath) || has(self.jwksUrl)": (self) =>
+    or(() => not(has(self, "jwksAuthTokenPath")), () => has(self, "jwksUrl")),
+  "!has(self.jwksUrl) || self.jwksUrl.matches('^(https://|http://(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[[]::1[]])(:[0-9]+)?(/|$))')": (self) =>
+    or(() => not(has(self, "jwksUrl")), () => matches(select(self, "jwksUrl"), /^(https:\/\/|http:\/\/(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[\[]::1[\]])(:[0-9]+)?(\/|$))/u)),
+  "!has(self.maxAssertionAge) || (duration(self.maxAssertionAge) >= duration('1m') && duration(self.maxAssertionAge) <= duration('24h'))": (self) =>
+    or(() => not(has(self, "maxAssertionAge")), () => and(() => greaterOrEqual(duration(select(self, "maxAssertionAge")), duration("1m")), () => lessOrEqual(duration(select(self, "maxAssertionAge")), duration("24h")))),
   "!has(self.maxToolNameLength) || self.maxToolNameLength == 0 || self.maxToolNameLength >= 32": (self) =>
     or(() => not(has(self, "maxToolNameLength")), () => equal(select(self, "maxToolNameLength"), 0n), () => greaterOrEqual(select(self, "maxToolNameLength"), 32n)),
   "!has(self.mutating) || !has(self.validating) || !self.mutating.exists(m, self.validating.exists(v, v.name == m.name))": (self) =>
@@ -158,6 +172,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "sentinelTls")), () => has(self, "sentinelConfig")),
   "!has(self.shadowReplaces) || (has(self.shadowPolicies) && size(self.shadowPolicies) > 0)": (self) =>
     or(() => not(has(self, "shadowReplaces")), () => and(() => has(self, "shadowPolicies"), () => greater(size(select(self, "shadowPolicies")), 0n))),
+  "!has(self.subjectClients) || size(self.subjectClients) == 1 || !self.subjectClients.exists(c, c == '*')": (self) =>
+    or(() => not(has(self, "subjectClients")), () => equal(size(select(self, "subjectClients")), 1n), () => not(exists(select(self, "subjectClients"), (c) => equal(c, "*")))),
   "!has(self.targetClientAuth) || (has(self.targetClientId) && self.targetClientId != '')": (self) =>
     or(() => not(has(self, "targetClientAuth")), () => and(() => has(self, "targetClientId"), () => notEqual(select(self, "targetClientId"), ""))),
   "!has(self.targetClientAuth) || has(self.targetClientId)": (self) =>
@@ -172,12 +188,14 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "targetTls")), () => and(() => has(self, "targetUri"), () => startsWith(select(self, "targetUri"), "https://"))),
   "!has(self.tokenUrl) || self.tokenUrl.startsWith('https://') || self.tokenUrl.matches('^http://(localhost|127[.]0[.]0[.]1|[[]::1[]])(:[0-9]+)?(/|$)')": (self) =>
     or(() => not(has(self, "tokenUrl")), () => startsWith(select(self, "tokenUrl"), "https://"), () => matches(select(self, "tokenUrl"), /^http:\/\/(localhost|127[.]0[.]0[.]1|[\[]::1[\]])(:[0-9]+)?(\/|$)/u)),
+  "!self.allowPrivateIPs || has(self.jwksUrl)": (self) =>
+    or(() => not(select(self, "allowPrivateIPs")), () => has(self, "jwksUrl")),
   "!self.clusterMode || has(self.addr)": (self) =>
     or(() => not(select(self, "clusterMode")), () => has(self, "addr")),
   "!self.enabled || has(self.auth)": (self) =>
     or(() => not(select(self, "enabled")), () => has(self, "auth")),
-  "!self.enabled || has(self.issuer) || has(self.authorizeUrl) || (has(self.grant) && self.grant == 'client_credentials')": (self) =>
-    or(() => not(select(self, "enabled")), () => has(self, "issuer"), () => has(self, "authorizeUrl"), () => and(() => has(self, "grant"), () => equal(select(self, "grant"), "client_credentials"))),
+  "!self.enabled || has(self.issuer) || has(self.authorizeUrl) || (has(self.grant) && self.grant in ['client_credentials', 'jwt-bearer'])": (self) =>
+    or(() => not(select(self, "enabled")), () => has(self, "issuer"), () => has(self, "authorizeUrl"), () => and(() => has(self, "grant"), () => isIn(select(self, "grant"), ["client_credentials", "jwt-bearer"]))),
   "!self.enabled || has(self.publicUrl)": (self) =>
     or(() => not(select(self, "enabled")), () => has(self, "publicUrl")),
   "!self.exists(h, h.matches('(?i)^(accept-encoding|authorization|connection|content-encoding|content-length|content-type|expect|forwarded|host|http2-settings|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|x-forwarded-.*|x-real-ip)$'))": (self) =>
@@ -192,8 +210,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     not(exists(self, (k) => isIn(k, ["response_type", "client_id", "redirect_uri", "scope", "state", "code_challenge", "code_challenge_method", "nonce"]))),
   "!self.matches('(?i)^(accept-encoding|connection|content-encoding|content-length|content-type|expect|forwarded|host|http2-settings|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|x-forwarded-.*|x-real-ip)$')": (self) =>
     not(matches(self, /^(accept-encoding|connection|content-encoding|content-length|content-type|expect|forwarded|host|http2-settings|keep-alive|proxy-[^\n]*|te|trailer|transfer-encoding|upgrade|x-forwarded-[^\n]*|x-real-ip)$/iu)),
-  "!self.matches('(?i)^(accept|accept-encoding|authorization|connection|content-encoding|content-length|content-type|cookie|expect|forwarded|host|http2-settings|keep-alive|last-event-id|mcp-method|mcp-name|mcp-param-.*|mcp-protocol-version|mcp-session-id|proxy-.*|te|trailer|transfer-encoding|upgrade|x-forwarded-.*|x-real-ip)$')": (self) =>
-    not(matches(self, /^(accept|accept-encoding|authorization|connection|content-encoding|content-length|content-type|cookie|expect|forwarded|host|http2-settings|keep-alive|last-event-id|mcp-method|mcp-name|mcp-param-[^\n]*|mcp-protocol-version|mcp-session-id|proxy-[^\n]*|te|trailer|transfer-encoding|upgrade|x-forwarded-[^\n]*|x-real-ip)$/iu)),
+  "!self.matches('(?i)^(accept|accept-encoding|authorization|connection|content-encoding|content-length|content-type|cookie|dpop|expect|forwarded|host|http2-settings|keep-alive|last-event-id|mcp-method|mcp-name|mcp-param-.*|mcp-protocol-version|mcp-session-id|proxy-.*|te|trailer|transfer-encoding|upgrade|x-forwarded-.*|x-real-ip)$')": (self) =>
+    not(matches(self, /^(accept|accept-encoding|authorization|connection|content-encoding|content-length|content-type|cookie|dpop|expect|forwarded|host|http2-settings|keep-alive|last-event-id|mcp-method|mcp-name|mcp-param-[^\n]*|mcp-protocol-version|mcp-session-id|proxy-[^\n]*|te|trailer|transfer-encoding|upgrade|x-forwarded-[^\n]*|x-real-ip)$/iu)),
   "!self.matches('(?i)^(accept|accept-encoding|connection|content-encoding|content-length|content-type|expect|forwarded|host|http2-settings|keep-alive|last-event-id|mcp-method|mcp-name|mcp-param-.*|mcp-protocol-version|mcp-session-id|proxy-.*|te|trailer|transfer-encoding|upgrade|x-forwarded-.*|x-real-ip)$')": (self) =>
     not(matches(self, /^(accept|accept-encoding|connection|content-encoding|content-length|content-type|expect|forwarded|host|http2-settings|keep-alive|last-event-id|mcp-method|mcp-name|mcp-param-[^\n]*|mcp-protocol-version|mcp-session-id|proxy-[^\n]*|te|trailer|transfer-encoding|upgrade|x-forwarded-[^\n]*|x-real-ip)$/iu)),
   "!self.matches('(^|/)[.][.](/|$)')": (self) =>
@@ -212,6 +230,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => and(() => has(self, "clientSecretRef"), () => not(has(self, "privateKeyRef")), () => not(has(self, "serviceAccountToken"))), () => and(() => not(has(self, "clientSecretRef")), () => notEqual(has(self, "privateKeyRef"), has(self, "serviceAccountToken")))),
   "(has(self.clientSecretRefs) && !has(self.jwks) && !has(self.jwksUri)) || (!has(self.clientSecretRefs) && has(self.jwks) != has(self.jwksUri))": (self) =>
     or(() => and(() => has(self, "clientSecretRefs"), () => not(has(self, "jwks")), () => not(has(self, "jwksUri"))), () => and(() => not(has(self, "clientSecretRefs")), () => notEqual(has(self, "jwks"), has(self, "jwksUri")))),
+  "(has(self.clients) && self.clients.exists(c, has(c.subjectClients))) == (has(self.inboundGrants) && has(self.inboundGrants.tokenExchange))": (self) =>
+    equal(and(() => has(self, "clients"), () => exists(select(self, "clients"), (c) => has(c, "subjectClients"))), and(() => has(self, "inboundGrants"), () => has(select(self, "inboundGrants"), "tokenExchange"))),
   "(has(self.mutating) && size(self.mutating) > 0) || (has(self.validating) && size(self.validating) > 0)": (self) =>
     or(() => and(() => has(self, "mutating"), () => greater(size(select(self, "mutating")), 0n)), () => and(() => has(self, "validating"), () => greater(size(select(self, "validating")), 0n))),
   "(has(self.sentinelAddrs) && size(self.sentinelAddrs) > 0) != has(self.sentinelService)": (self) =>
@@ -284,6 +304,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     greater(duration(self), duration("0s")),
   "duration(self) >= duration('100ms') && duration(self) <= duration('60s')": (self) =>
     and(() => greaterOrEqual(duration(self), duration("100ms")), () => lessOrEqual(duration(self), duration("60s"))),
+  "duration(self) >= duration('10s') && duration(self) <= duration('5m')": (self) =>
+    and(() => greaterOrEqual(duration(self), duration("10s")), () => lessOrEqual(duration(self), duration("5m"))),
   "duration(self) >= duration('1s') && duration(self) <= duration('30s')": (self) =>
     and(() => greaterOrEqual(duration(self), duration("1s")), () => lessOrEqual(duration(self), duration("30s"))),
   "duration(self) >= duration('1s') && duration(self) <= duration('5m')": (self) =>
@@ -292,6 +314,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     and(() => greaterOrEqual(duration(select(self, "accessTokenLifespan")), duration("1m")), () => lessOrEqual(duration(select(self, "accessTokenLifespan")), duration("24h"))),
   "duration(self.authCodeLifespan) >= duration('30s') && duration(self.authCodeLifespan) <= duration('10m')": (self) =>
     and(() => greaterOrEqual(duration(select(self, "authCodeLifespan")), duration("30s")), () => lessOrEqual(duration(select(self, "authCodeLifespan")), duration("10m"))),
+  "duration(self.delegationLifespan) >= duration('1m') && duration(self.delegationLifespan) <= duration('1h')": (self) =>
+    and(() => greaterOrEqual(duration(select(self, "delegationLifespan")), duration("1m")), () => lessOrEqual(duration(select(self, "delegationLifespan")), duration("1h"))),
   "duration(self.healthCheckTimeout) < duration(self.healthCheckInterval) || self.healthCheckTimeout == '10s'": (self) =>
     or(() => less(duration(select(self, "healthCheckTimeout")), duration(select(self, "healthCheckInterval"))), () => equal(select(self, "healthCheckTimeout"), "10s")),
   "duration(self.refreshTokenGracePeriod) >= duration('0s') && duration(self.refreshTokenGracePeriod) <= duration('10m')": (self) =>
@@ -306,8 +330,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     notEqual(has(self, "addr"), has(self, "sentinelConfig")),
   "has(self.audience) || has(self.resource)": (self) =>
     or(() => has(self, "audience"), () => has(self, "resource")),
-  "has(self.authorizeUrl) == has(self.tokenUrl) || (has(self.grant) && self.grant == 'client_credentials')": (self) =>
-    or(() => equal(has(self, "authorizeUrl"), has(self, "tokenUrl")), () => and(() => has(self, "grant"), () => equal(select(self, "grant"), "client_credentials"))),
+  "has(self.authorizeUrl) == has(self.tokenUrl) || (has(self.grant) && self.grant in ['client_credentials', 'jwt-bearer'])": (self) =>
+    or(() => equal(has(self, "authorizeUrl"), has(self, "tokenUrl")), () => and(() => has(self, "grant"), () => isIn(select(self, "grant"), ["client_credentials", "jwt-bearer"]))),
   "has(self.backends) || has(self.tools)": (self) =>
     or(() => has(self, "backends"), () => has(self, "tools")),
   "has(self.backends) || has(self.tools) || has(self.pointers)": (self) =>
@@ -356,6 +380,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => has(self, "redact"), () => has(self, "sizes"), () => has(self, "mark")),
   "has(self.stdio) || has(self.attach) || self.proxyMode == self.transport": (self) =>
     or(() => has(self, "stdio"), () => has(self, "attach"), () => equal(select(self, "proxyMode"), select(self, "transport"))),
+  "has(self.subject) != has(self.matcher)": (self) =>
+    notEqual(has(self, "subject"), has(self, "matcher")),
   "has(self.token) != has(self.tokenEnv)": (self) =>
     notEqual(has(self, "token"), has(self, "tokenEnv")),
   "has(self.username) != has(self.usernameEnv)": (self) =>
@@ -384,6 +410,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => select(self, "insecureAllowHTTP"), () => startsWith(select(self, "issuer"), "https://")),
   "self.issuer.startsWith('https://') || self.insecureAllowHTTP || self.issuer.matches('^http://(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[[]::1[]])(:[0-9]+)?(/|$)')": (self) =>
     or(() => startsWith(select(self, "issuer"), "https://"), () => select(self, "insecureAllowHTTP"), () => matches(select(self, "issuer"), /^http:\/\/(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[\[]::1[\]])(:[0-9]+)?(\/|$)/u)),
+  "self.issuerUrl.matches('^(https://|http://(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[[]::1[]])(:[0-9]+)?(/|$))')": (self) =>
+    matches(select(self, "issuerUrl"), /^(https:\/\/|http:\/\/(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[\[]::1[\]])(:[0-9]+)?(\/|$))/u),
   "self.method == 'privateKeyJwt' || !(has(self.signingAlg) || has(self.assertionAudience))": (self) =>
     or(() => equal(select(self, "method"), "privateKeyJwt"), () => not(or(() => has(self, "signingAlg"), () => has(self, "assertionAudience")))),
   "self.method == 'privateKeyJwt' || !has(self.assertionAudience)": (self) =>
@@ -410,6 +438,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => notEqual(select(self, "type"), "oidc"), () => has(self, "oidc")),
   "self.type != 'oidc' || has(self.oidcConfigRef) || has(self.oidcConfigRefs)": (self) =>
     or(() => notEqual(select(self, "type"), "oidc"), () => has(self, "oidcConfigRef"), () => has(self, "oidcConfigRefs")),
+  "self.type == 'oidc' || !has(self.dpop)": (self) =>
+    or(() => equal(select(self, "type"), "oidc"), () => not(has(self, "dpop"))),
   "self.type == 'oidc' || !has(self.issuers)": (self) =>
     or(() => equal(select(self, "type"), "oidc"), () => not(has(self, "issuers"))),
   "self.url.startsWith('https://') || !(has(self.caBundlePath) || has(self.clientCertificatePath) || has(self.bearerTokenPath))": (self) =>
@@ -422,6 +452,6 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => startsWith(select(self, "url"), "https://"), () => and(() => has(self, "insecureSkipVerify"), () => select(self, "insecureSkipVerify"))),
   "self.url.startsWith('https://') || (has(self.tlsConfig) && has(self.tlsConfig.insecureSkipVerify) && self.tlsConfig.insecureSkipVerify)": (self) =>
     or(() => startsWith(select(self, "url"), "https://"), () => and(() => has(self, "tlsConfig"), () => has(select(self, "tlsConfig"), "insecureSkipVerify"), () => select(select(self, "tlsConfig"), "insecureSkipVerify"))),
-  "size(self.upstreamProviders) > 0 || (has(self.clients) && size(self.clients) > 0)": (self) =>
-    or(() => greater(size(select(self, "upstreamProviders")), 0n), () => and(() => has(self, "clients"), () => greater(size(select(self, "clients")), 0n))),
+  "size(self.upstreamProviders) > 0 || (has(self.clients) && size(self.clients) > 0) || (has(self.inboundGrants) && has(self.inboundGrants.jwtBearer))": (self) =>
+    or(() => greater(size(select(self, "upstreamProviders")), 0n), () => and(() => has(self, "clients"), () => greater(size(select(self, "clients")), 0n)), () => and(() => has(self, "inboundGrants"), () => has(select(self, "inboundGrants"), "jwtBearer"))),
 }

@@ -58,7 +58,7 @@ export type Audit = {
 }
 
 /** Kind of audit event. */
-export type AuditEventType = "mcp_initialize" | "mcp_ping" | "mcp_logging" | "mcp_completion" | "mcp_notification" | "mcp_roots_list_changed" | "mcp_tool_call" | "mcp_tools_list" | "mcp_resource_read" | "mcp_resources_list" | "mcp_prompt_get" | "mcp_prompts_list" | "mcp_request" | "sse_connection" | "http_request" | "vmcp_workflow_started" | "vmcp_workflow_completed" | "vmcp_workflow_failed" | "vmcp_workflow_timed_out" | "vmcp_workflow_step_started" | "vmcp_workflow_step_completed" | "vmcp_workflow_step_failed" | "vmcp_workflow_step_skipped" | "auth_client_registered" | "auth_client_updated" | "auth_client_deleted" | "auth_client_rejected" | "auth_consent_given" | "auth_consent_refused" | "auth_login_completed" | "auth_login_failed" | "auth_code_issued" | "auth_token_issued" | "auth_token_refreshed" | "auth_code_reused" | "auth_refresh_reused" | "auth_grant_ended" | "auth_upstream_refreshed" | "auth_upstream_refused" | "console_login_completed" | "console_login_failed" | "console_logout" | "console_payload_viewed" | "console_session_ended" | "console_backend_rechecked" | "console_pin_approved" | "console_tool_tried" | "console_decision_explained"
+export type AuditEventType = "mcp_initialize" | "mcp_ping" | "mcp_logging" | "mcp_completion" | "mcp_notification" | "mcp_roots_list_changed" | "mcp_tool_call" | "mcp_tools_list" | "mcp_resource_read" | "mcp_resources_list" | "mcp_prompt_get" | "mcp_prompts_list" | "mcp_request" | "sse_connection" | "http_request" | "vmcp_workflow_started" | "vmcp_workflow_completed" | "vmcp_workflow_failed" | "vmcp_workflow_timed_out" | "vmcp_workflow_step_started" | "vmcp_workflow_step_completed" | "vmcp_workflow_step_failed" | "vmcp_workflow_step_skipped" | "auth_client_registered" | "auth_client_updated" | "auth_client_deleted" | "auth_client_rejected" | "auth_consent_given" | "auth_consent_refused" | "auth_login_completed" | "auth_login_failed" | "auth_code_issued" | "auth_token_issued" | "auth_token_refreshed" | "auth_token_exchanged" | "auth_code_reused" | "auth_refresh_reused" | "auth_grant_ended" | "auth_upstream_refreshed" | "auth_upstream_refused" | "console_login_completed" | "console_login_failed" | "console_logout" | "console_payload_viewed" | "console_session_ended" | "console_backend_rechecked" | "console_pin_approved" | "console_tool_tried" | "console_decision_explained"
 
 /** Audit log: one record per request. Off unless enabled. */
 export type AuditSwitch = {
@@ -94,11 +94,17 @@ export type AuthServerFile = {
   readonly primaryUpstreamProvider?: string
   /** Lifetimes of issued tokens and codes. */
   readonly tokenLifespans: TokenLifespans
+  /** Issues access tokens that are bound to a key of the client (DPoP, RFC 9449). With required, it issues only such tokens. When unset, tokens are not bound. */
+  readonly dpop?: Dpop
   /** Where the authorization server stores its state. */
   readonly storage: AuthServerStorageFile
   /** Clients that get tokens for themselves, without a browser or a user (client_credentials grant). */
   readonly clients?: readonly DeclaredClientFile[]
-  /** Identity providers to which login is delegated. At least one is required unless clients is set. */
+  /** Issuers whose tokens this server accepts in place of a client secret or a login. Each must be referred to by another field. */
+  readonly trustedIssuers?: readonly TrustedIssuerFile[]
+  /** Grants for callers that already have a token. */
+  readonly inboundGrants?: InboundGrants
+  /** Identity providers to which login is delegated. At least one is required unless clients or inboundGrants.jwtBearer is set. */
   readonly upstreamProviders: readonly UpstreamProviderFile[]
   /** Upstream providers that a user signs in to, by group. Without it, every user signs in to all. */
   readonly upstreamFilter?: UpstreamFilter
@@ -707,6 +713,10 @@ export type DeclaredClient = {
   readonly resources?: readonly string[]
   /** Lifetime of the client's access tokens, from 1m to 1h. */
   readonly tokenLifespan: string
+  /** Ids of the clients whose users' tokens this client may exchange (token exchange), or "*" alone for all clients; default: none. Includes this client. */
+  readonly subjectClients?: readonly string[]
+  /** Issues only tokens that are bound to a key of the client (DPoP). */
+  readonly dpopBoundAccessTokens?: boolean
   /** One or two client secrets of at least 32 characters each; both are accepted, to allow rotation. */
   readonly clientSecretRefs?: readonly SecretRef[]
 }
@@ -727,6 +737,10 @@ export type DeclaredClientFile = {
   readonly resources?: readonly string[]
   /** Lifetime of the client's access tokens, from 1m to 1h. */
   readonly tokenLifespan: string
+  /** Ids of the clients whose users' tokens this client may exchange (token exchange), or "*" alone for all clients; default: none. Includes this client. */
+  readonly subjectClients?: readonly string[]
+  /** Issues only tokens that are bound to a key of the client (DPoP). */
+  readonly dpopBoundAccessTokens?: boolean
   /** One or two files that each hold a client secret of at least 32 characters; both are accepted. Reloaded when they change. */
   readonly clientSecretFiles?: readonly string[]
 }
@@ -757,11 +771,23 @@ export type DiscoveredBackend = {
   readonly mcpRevision?: string
 }
 
+/** Access tokens that are bound to a key of the client (DPoP, RFC 9449). */
+export type Dpop = {
+  /** off: DPoP is not supported; optional: bound tokens require a proof, and unbound tokens are accepted too; required: only bound tokens are accepted. */
+  readonly mode: "off" | "optional" | "required"
+  /** Requires a nonce from the server in each proof, so that a client cannot create proofs in advance. A nonce is valid for 5 minutes. */
+  readonly requireNonce: boolean
+  /** Largest difference between the time in a proof and the time of the server, in both directions, 10s to 5m. */
+  readonly proofMaxAge: string
+  /** store: each proof is accepted once, at the cost of one write to the store per request; none: a proof is accepted again for the same request until it is too old. */
+  readonly replay: "store" | "none"
+}
+
 /** The embedded authorization server. */
 export type EmbeddedAuthServerConfig = {
   /** Issuer identifier, used as the iss claim: https, http for localhost, or http for trusted in-cluster hosts when insecureAllowHTTP is true; no query, fragment or trailing slash (RFC 8414). */
   readonly issuer: string
-  /** Identity providers to which login is delegated. MCPServer and MCPRemoteProxy support one, VirtualMCPServer several. At least one is required unless clients is set. */
+  /** Identity providers to which login is delegated. MCPServer and MCPRemoteProxy support one, VirtualMCPServer several. At least one is required unless clients or inboundGrants.jwtBearer is set. */
   readonly upstreamProviders: readonly UpstreamProvider[]
   /** When set, the authorization endpoint is advertised under this URL instead of under the issuer; the other endpoints are still derived from the issuer. The URL rules are the same as for issuer. */
   readonly authorizationEndpointBaseUrl?: string
@@ -773,6 +799,10 @@ export type EmbeddedAuthServerConfig = {
   readonly cimd?: CimdConfig
   /** Clients that get tokens for themselves, without a browser or a user (client_credentials grant). */
   readonly clients?: readonly DeclaredClient[]
+  /** Issuers whose tokens this server accepts in place of a client secret or a login. Each must be referred to by another field. */
+  readonly trustedIssuers?: readonly TrustedIssuer[]
+  /** Grants for callers that already have a token. */
+  readonly inboundGrants?: InboundGrants
   /** Strips the Authorization, Cookie and Proxy-Authorization headers after the JWT is validated, so that the backend gets an unauthenticated request. Cannot be combined with token exchange or cloudSts. */
   readonly disableUpstreamTokenInjection: boolean
   /** Secrets that sign authorization codes and refresh tokens, at least 32 random bytes each; the first signs, the rest only verify. Default: an ephemeral secret (development only). */
@@ -783,6 +813,8 @@ export type EmbeddedAuthServerConfig = {
   readonly insecureAllowHTTP: boolean
   /** Upstream whose access token provides the claims for policies; default: the first upstream. Used only on VirtualMCPServer. */
   readonly primaryUpstreamProvider?: string
+  /** Issues access tokens that are bound to a key of the client (DPoP, RFC 9449). With required, it issues only such tokens. When unset, tokens are not bound. */
+  readonly dpop?: Dpop
   /** Where the authorization server stores its state. */
   readonly storage?: AuthServerStorage
   /** Lifetimes of issued tokens and codes. */
@@ -991,6 +1023,14 @@ export type IdentityFromToken = {
 /** Name of an identity provider that needs non-standard settings: parameters, the scope for refresh tokens, the parameter that carries scopes, and authentication at the token endpoint. additionalAuthorizationParams takes precedence. */
 export type IdentityProvider = "entra" | "okta" | "auth0" | "google" | "github" | "atlassian" | "slack" | "salesforce" | "snowflake" | "cognito"
 
+/** Grants for callers that already have a token. */
+export type InboundGrants = {
+  /** Exchanges a signed token (assertion) of a trusted issuer for an access token of this server (RFC 7523). The caller needs no client id. */
+  readonly jwtBearer?: JwtBearerGrant
+  /** Token exchange (RFC 8693): clients with subjectClients exchange a user's access token from this server for a token that names both. */
+  readonly tokenExchange?: TokenExchangeGrant
+}
+
 /** How clients are authenticated; set type anonymous explicitly to disable authentication. */
 export type IncomingAuth = {
   /** anonymous: all clients are accepted; oidc: tokens are validated against oidcConfigRef or oidcConfigRefs. */
@@ -999,6 +1039,8 @@ export type IncomingAuth = {
   readonly oidcConfigRef?: MCPOIDCConfigReference
   /** References to the MCPOIDCConfigs of all accepted issuers; mutually exclusive with oidcConfigRef. The iss claim of a token selects the issuer. Only the first entry can set resourceUrl and scopes; only the others can set prefixes, because subjects from the first issuer stay unchanged. */
   readonly oidcConfigRefs?: readonly IssuerReference[]
+  /** Access tokens that are bound to a key of the client (DPoP, RFC 9449). When unset, bound tokens are rejected. */
+  readonly dpop?: Dpop
   /** Authorization policies; mutually exclusive with authzConfigRef. */
   readonly authzConfig?: AuthzConfig
   /** Shared MCPAuthzConfig of type cedarv1; mutually exclusive with authzConfig. */
@@ -1015,6 +1057,8 @@ export type IncomingAuthFile = {
   readonly authz?: RuntimeAuthz
   /** Additional issuers whose tokens are accepted. The first issuer is the one in oidc. */
   readonly issuers?: readonly RuntimeIssuer[]
+  /** Access tokens that are bound to a key of the client (DPoP, RFC 9449). When unset, bound tokens are rejected. */
+  readonly dpop?: Dpop
 }
 
 /** An OpenID Connect issuer. */
@@ -1075,6 +1119,26 @@ export type IssuerReference = {
   readonly groupPrefix?: string
   /** Whether the protected-resource metadata lists the issuer. Default: true for the first entry, false for the others. The embedded authorization server is always listed. */
   readonly advertise?: boolean
+}
+
+/** Exchanges a signed token (assertion) of a trusted issuer for an access token of this server (RFC 7523). The caller needs no client id. */
+export type JwtBearerGrant = {
+  /** One policy for each issuer. */
+  readonly issuerPolicies: readonly JwtBearerIssuerPolicy[]
+}
+
+/** Which assertions of an issuer are accepted. */
+export type JwtBearerIssuerPolicy = {
+  /** Name of one of trustedIssuers. */
+  readonly issuerRef: string
+  /** Longest accepted lifetime of an assertion (exp minus iat), from 1m to 24h. Default: 5m, or 1h for the preset kubernetes. */
+  readonly maxAssertionAge?: string
+  /** once: each assertion is accepted once. untilExpiry: an assertion can be used until it expires, as a pod needs it whose token file changes rarely. */
+  readonly replay: "once" | "untilExpiry"
+  /** Values of the aud claim that are accepted; an assertion must have exactly one. None may be a resource of this server. Default: the issuer and the token endpoint of this server. */
+  readonly acceptedAudiences?: readonly string[]
+  /** Subjects that get tokens. The first binding that matches applies. */
+  readonly subjectBindings: readonly SubjectBinding[]
 }
 
 /** Kubernetes service account tokens. */
@@ -1294,6 +1358,8 @@ export type MCPRemoteProxySpec = {
   readonly oidcConfigRef?: MCPOIDCConfigReference
   /** References to the MCPOIDCConfigs of all accepted issuers; mutually exclusive with oidcConfigRef. The iss claim of a token selects the issuer. Only the first entry can set resourceUrl and scopes; only the others can set prefixes, because subjects from the first issuer stay unchanged. */
   readonly oidcConfigRefs?: readonly IssuerReference[]
+  /** Access tokens that are bound to a key of the client (DPoP, RFC 9449). When unset, bound tokens are rejected. */
+  readonly dpop?: Dpop
   /** MCPExternalAuthConfig for authentication to the remote server. */
   readonly externalAuthConfigRef?: ObjectRef
   /** Embedded authorization server of this proxy. */
@@ -1473,6 +1539,8 @@ export type MCPServerSpec = {
   readonly oidcConfigRef?: MCPOIDCConfigReference
   /** References to the MCPOIDCConfigs of all accepted issuers; mutually exclusive with oidcConfigRef. The iss claim of a token selects the issuer. Only the first entry can set resourceUrl and scopes; only the others can set prefixes, because subjects from the first issuer stay unchanged. */
   readonly oidcConfigRefs?: readonly IssuerReference[]
+  /** Access tokens that are bound to a key of the client (DPoP, RFC 9449). When unset, bound tokens are rejected. */
+  readonly dpop?: Dpop
   /** Authorization policies; mutually exclusive with authzConfigRef. */
   readonly authzConfig?: AuthzConfig
   /** Shared MCPAuthzConfig; mutually exclusive with authzConfig. */
@@ -2079,6 +2147,8 @@ export type ProxyFile = {
   readonly oidc?: ProxyOidc
   /** Additional issuers whose tokens are accepted. The first issuer is oidc. */
   readonly issuers?: readonly ProxyIssuer[]
+  /** Access tokens that are bound to a key of the client (DPoP, RFC 9449). When unset, bound tokens are rejected. Requires oidc. */
+  readonly dpop?: Dpop
   /** Rules that decide which calls a client may make. */
   readonly authz?: RuntimeAuthz
   /** Audit log: one record per MCP operation. Off unless enabled. */
@@ -2327,7 +2397,7 @@ export type RemoteAuth = {
   readonly issuer?: string
   /** Authorization endpoint; requires tokenUrl. */
   readonly authorizeUrl?: string
-  /** Token endpoint; requires authorizeUrl, except for the client_credentials grant. */
+  /** Token endpoint; requires authorizeUrl, except for a login without a user. */
   readonly tokenUrl?: string
   /** Client id; registered dynamically when unset. */
   readonly clientId?: string
@@ -2335,12 +2405,14 @@ export type RemoteAuth = {
   readonly clientSecretEnv?: string
   /** File that holds the client secret; overrides clientSecretEnv. */
   readonly clientSecretFile?: string
-  /** authorization_code: a user logs in with a browser. client_credentials: the client gets a token for itself. Default: the variable GATEHOUSE_REMOTE_AUTH_GRANT, otherwise authorization_code. */
-  readonly grant?: "authorization_code" | "client_credentials"
-  /** File with the client's private key (PEM or JWK), used instead of a secret for the client_credentials grant. */
+  /** authorization_code: a user logs in with a browser. client_credentials: the client gets a token for itself. jwt-bearer: the token in assertionFile is the credential. Default: the variable GATEHOUSE_REMOTE_AUTH_GRANT, otherwise authorization_code. */
+  readonly grant?: "authorization_code" | "client_credentials" | "jwt-bearer"
+  /** File with the client's private key (PEM or JWK), used instead of a secret for a login without a user. */
   readonly privateKeyFile?: string
   /** Signing algorithm for the private key. Default: the one that matches the key; RS256 for an RSA key. */
   readonly signingAlg?: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
+  /** File with the JWT for the jwt-bearer grant, with the authorization server's issuer as audience; reread for each token request. */
+  readonly assertionFile?: string
   /** Environment variable that holds a bearer token; an alternative to the login. */
   readonly bearerTokenEnv?: string
   /** File that holds a bearer token; an alternative to the login. */
@@ -2774,6 +2846,18 @@ export type StdioTarget = {
   readonly args?: readonly string[]
 }
 
+/** Gives tokens to one subject, or to each subject whose claims match. */
+export type SubjectBinding = {
+  /** Exact sub claim, such as system:serviceaccount:jobs:nightly. Mutually exclusive with matcher. */
+  readonly subject?: string
+  /** CEL expression over the claims map, such as claims.repository_id == '1234'. Mutually exclusive with subject. */
+  readonly matcher?: string
+  /** Resources for which the subject may request tokens; default: all of the server's resources. */
+  readonly allowedResources?: readonly string[]
+  /** Scopes that the subject may request; without a scope parameter, it gets all of them. */
+  readonly scopes: readonly string[]
+}
+
 /** The client certificate for the target (mutual TLS). */
 export type TargetTls = {
   /** PEM file with the client certificate; reloaded when it changes. */
@@ -2840,6 +2924,14 @@ export type TokenExchangeConfig = {
   readonly subjectProviderName?: string
   /** Type of the subject token; access_token when unset. id_token is for workload identity federation with OIDC providers. */
   readonly subjectTokenType?: string
+}
+
+/** Token exchange (RFC 8693): clients with subjectClients exchange a user's access token from this server for a token that names both. */
+export type TokenExchangeGrant = {
+  /** Maximum lifetime of an exchanged token, from 1m to 1h. It never outlives the exchanged token. */
+  readonly delegationLifespan: string
+  /** Maximum number of clients in an act chain. */
+  readonly maxDelegationDepth: number
 }
 
 /** Token exchange (RFC 8693). */
@@ -2972,6 +3064,40 @@ export type ToolOverride = {
   readonly description?: string
   /** Annotation overrides; each one that is set replaces the backend's annotation. */
   readonly annotations?: ToolAnnotations
+}
+
+/** An issuer whose tokens this server accepts. */
+export type TrustedIssuer = {
+  /** Unique name, which issuerRef refers to. */
+  readonly name: string
+  /** Issuer, compared exactly with the iss claim. Its key set is discovered unless jwksUrl is set. */
+  readonly issuerUrl: string
+  /** URL of the issuer's key set. */
+  readonly jwksUrl?: string
+  /** Permits private addresses for the key set. Needs jwksUrl. */
+  readonly allowPrivateIPs: boolean
+  /** Adds the checks of a platform. kubernetes: only ServiceAccounts; the default of maxAssertionAge is 1h. github: bindings must compare repository_id or repository_owner_id. gitlab: bindings must compare project_id or namespace_id; only protected refs. */
+  readonly preset?: "kubernetes" | "github" | "gitlab"
+  /** Trust anchors for the issuer's endpoints, in addition to the system's. */
+  readonly caBundleRef?: CABundleSource
+}
+
+/** An issuer whose tokens this server accepts. */
+export type TrustedIssuerFile = {
+  /** Unique name, which issuerRef refers to. */
+  readonly name: string
+  /** Issuer, compared exactly with the iss claim. Its key set is discovered unless jwksUrl is set. */
+  readonly issuerUrl: string
+  /** URL of the issuer's key set. */
+  readonly jwksUrl?: string
+  /** Permits private addresses for the key set. Needs jwksUrl. */
+  readonly allowPrivateIPs: boolean
+  /** Adds the checks of a platform. kubernetes: only ServiceAccounts; the default of maxAssertionAge is 1h. github: bindings must compare repository_id or repository_owner_id. gitlab: bindings must compare project_id or namespace_id; only protected refs. */
+  readonly preset?: "kubernetes" | "github" | "gitlab"
+  /** PEM file with trust anchors for the issuer's endpoints, in addition to the system's. Reloaded when it changes. */
+  readonly caBundlePath?: string
+  /** File with a bearer token for fetching the key set. Needs jwksUrl. Reloaded when it changes. */
+  readonly jwksAuthTokenPath?: string
 }
 
 /** Selects upstream providers by the user's groups. */

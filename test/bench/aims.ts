@@ -107,6 +107,12 @@ const aims = {
     unit: '%',
     command: 'vmcp:throughput vmcp:told',
   },
+  dpopCheck: {
+    figure: 'DPoP check of a known token, CPU, in signature checks',
+    aim: 1.5,
+    unit: '×',
+    command: 'authserver',
+  },
   replay: {
     figure: 'replay of 10,000 audit lines under 50 policies, CPU',
     aim: 10,

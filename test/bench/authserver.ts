@@ -13,6 +13,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { missingRedis, type RedisProcess, startRedis } from '../helpers/redis.ts'
 import { type AimName, reached } from './aims.ts'
+import { measureDpop } from './authserver/dpop.ts'
 import { type Http, makeHttp } from './authserver/http.ts'
 import { login, refresh, register } from './authserver/login.ts'
 import { type Machine, makeMachine, tokenWithKey, tokenWithSecret } from './authserver/machine.ts'
@@ -53,6 +54,7 @@ interface Measured {
 /** Runs everything and prints the tables. */
 export async function run(): Promise<void> {
   pinSelf()
+  await measureDpop()
   const upstream = await startPeer('authserver-upstream.ts', [])
   try {
     await measureStore('memory', 'memory', String(upstream.said))

@@ -76,6 +76,10 @@ await t.test('proxy as OAuth client: servers of revision 2025-03-26', async (t) 
 
 await t.test('proxy as OAuth client: only the listed extensions fail', async (t) => {
   const outcomes = await runClient(t, ['--suite', 'extensions', '--expected-failures', expected])
-  for (const scenario of ['auth/client-credentials-jwt', 'auth/client-credentials-basic'])
+  for (const scenario of [
+    'auth/client-credentials-jwt',
+    'auth/client-credentials-basic',
+    'auth/wif-jwt-bearer',
+  ])
     t.equal(outcomes.get(scenario), '1 tools called', scenario)
 })

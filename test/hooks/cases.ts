@@ -274,6 +274,16 @@ const servers: Record<string, () => Request> = {
         server('files', { oidcConfigRefs: severalIssuers }),
       ).settle(),
     ),
+  'MCPServer/bound-tokens': () =>
+    files(
+      world(
+        oidcConfig(),
+        server('files', {
+          oidcConfigRef: { name: 'login', audience: 'files' },
+          dpop: { mode: 'required', requireNonce: true, proofMaxAge: '30s' },
+        }),
+      ).settle(),
+    ),
   'MCPServer/missing-reference-keeps-children': () =>
     files(
       world(oidcConfig(), server('files', { oidcConfigRef: { name: 'login', audience: 'files' } }))
@@ -507,6 +517,25 @@ const virtualServers: Record<string, () => Request> = {
         virtual({
           incomingAuth: { type: 'oidc', oidcConfigRefs: severalIssuers },
           authServerConfig: embedded(),
+        }),
+      ).settle(),
+    ),
+  'VirtualMCPServer/bound-tokens': () =>
+    door(
+      world(
+        oidcConfig(),
+        entry('plain'),
+        virtual({
+          incomingAuth: {
+            type: 'oidc',
+            oidcConfigRef: {
+              name: 'login',
+              audience: 'https://door.example.com/mcp',
+              resourceUrl: 'https://door.example.com/mcp',
+            },
+            dpop: { mode: 'optional', replay: 'none' },
+          },
+          authServerConfig: embedded({ dpop: { mode: 'optional', requireNonce: true } }),
         }),
       ).settle(),
     ),

@@ -124,7 +124,7 @@ await t.test('origin: preflights of allowed origins are answered before authenti
   t.equal(yes.headers.get('access-control-allow-origin'), origin)
   t.match(
     yes.headers.get('access-control-allow-headers'),
-    /Authorization, Content-Type, Accept, Mcp-Session-Id/,
+    /Authorization, DPoP, Content-Type, Accept, Mcp-Session-Id/,
   )
   t.equal(yes.headers.get('vary'), 'Origin, Access-Control-Request-Headers')
   t.equal(yes.headers.get('access-control-allow-credentials'), null)

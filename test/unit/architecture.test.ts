@@ -93,6 +93,7 @@ const pages = 'runtime/console/web/'
 const sharedWithPages: ReadonlySet<string> = new Set([
   'runtime/console/api.ts',
   'runtime/console/api-overview.ts',
+  'runtime/console/api-calls.ts',
   'runtime/console/api-pins.ts',
   'runtime/console/calls/filter.ts',
   'schemas/hidden-characters.ts',

@@ -6,7 +6,7 @@
  */
 import {
   addressViolation,
-  type EmbeddedAuthServerConfig,
+  dpopModeViolation,
   reservedOverrides,
   upstreamFilterViolations,
   type Violation,
@@ -22,7 +22,7 @@ import { toYaml } from '../../children/yaml.ts'
 import { metadataViolations } from '../../children/checks/metadata-shape.ts'
 import { mergedTemplateViolations } from '../../children/pod-template.ts'
 import { mostReplicas } from '../../children/serving/availability.ts'
-import { clientReplicaFailure } from '../../runtime-config/auth-server.ts'
+import { machineReplicaFailure } from '../../runtime-config/auth-server.ts'
 import { PodNeeds } from '../../runtime-config/needs.ts'
 import type { CheckSettings } from '../../base/settings.ts'
 import { checkContext } from '../common/check-context.ts'
@@ -31,6 +31,7 @@ import { consoleViolations } from './config/console.ts'
 import { container } from './paths.ts'
 import { issuerReferenceViolations, ownIssuerReference } from '../../runtime-config/issuers.ts'
 import { reservedNames } from './references.ts'
+import { resourceViolations } from '../../runtime-config/trusted-issuers.ts'
 import { authServerViolations, hasIdentity } from '../../externalauth/index.ts'
 import { definedFields } from '../../base/kube.ts'
 
@@ -102,8 +103,14 @@ function pairingViolations({ incomingAuth, authServerConfig: server }: VirtualMC
       message: 'must be oidc when authServerConfig is set, because that server issues the tokens',
     })
   }
+  const dpop = server && dpopModeViolation(server.dpop, incomingAuth.dpop)
+  if (dpop !== undefined) violations.push({ path: 'spec.incomingAuth.dpop.mode', message: dpop })
   const resource = ownIssuerReference(incomingAuth)?.resourceUrl
-  if (server && resource !== undefined) violations.push(...resourceViolations(server, resource))
+  // Without resourceUrl, the resource depends on the cluster, and reconciliation checks it.
+  if (server && resource !== undefined) {
+    const found = resourceViolations(server, resource)
+    violations.push(...found.map((one) => ({ ...one, path: `spec.authServerConfig.${one.path}` })))
+  }
   const inline = incomingAuth.authzConfig?.inline?.primaryUpstreamProvider
   if (inline === undefined) return violations
   const path = 'spec.incomingAuth.authzConfig.inline.primaryUpstreamProvider'
@@ -128,24 +135,8 @@ function filterViolations({
   return upstreamFilterViolations(filter, known).map((one) => ({ ...one, path: `${path}.${one.path}` }))
 }
 
-/** Without resourceUrl, the resource depends on the cluster, and reconciliation checks it. */
-function resourceViolations({ clients = [] }: EmbeddedAuthServerConfig, served: string): Violation[] {
-  return clients.flatMap(({ resources = [] }, index) =>
-    resources.flatMap((resource, i) =>
-      resource === served
-        ? []
-        : [
-            {
-              path: `spec.authServerConfig.clients[${index}].resources[${i}]`,
-              message: `must be ${served}, the resourceUrl of oidcConfigRef; this server issues no other tokens`,
-            },
-          ],
-    ),
-  )
-}
-
 function replicaViolations({ authServerConfig: server, ...spec }: VirtualMCPServerSpec): Violation[] {
-  const message = server && clientReplicaFailure(server, mostReplicas(spec))
+  const message = server && machineReplicaFailure(server, mostReplicas(spec))
   return message === undefined ? [] : [{ path: 'spec.authServerConfig', message }]
 }
 

@@ -12,6 +12,7 @@ import {
   type JWTPayload,
   type JWTVerifyGetKey,
   jwtVerify,
+  type ProtectedHeaderParameters,
 } from 'jose'
 import { type AssertionAlg, skewSec } from '../../oauth/index.ts'
 import { compoundKey, sha256 } from '../model/identifiers.ts'
@@ -53,6 +54,17 @@ export function claimedClient(assertion: string): string | undefined {
 
 /** Runs the checks that require no keys. Returns the reason why the assertion is rejected, or undefined. */
 export function assertionViolation(assertion: string, algs: readonly AssertionAlg[]): string | undefined {
+  const header = readAssertionHeader(assertion)
+  if (typeof header === 'string') return header
+  const type = typeof header.typ === 'string' ? header.typ.toLowerCase().replace(/^application\//, '') : ''
+  if (header.typ !== undefined && !types.has(type)) return "the assertion's header has an unsupported typ"
+  return header.alg !== undefined && headerAlgs(algs).includes(header.alg)
+    ? undefined
+    : "the assertion's algorithm is not allowed for this client"
+}
+
+/** Returns the header of an assertion that contains no key and no URL of a key, or why the assertion is rejected. */
+export function readAssertionHeader(assertion: string): ProtectedHeaderParameters | string {
   if (assertion.length > maxLength) return 'the assertion is larger than 16 KiB'
   let header
   try {
@@ -60,13 +72,9 @@ export function assertionViolation(assertion: string, algs: readonly AssertionAl
   } catch {
     return 'the assertion is not a signed JWT'
   }
-  if (keyMembers.some((member) => header[member] !== undefined))
-    return "the assertion's header contains a key or a key URL"
-  const type = typeof header.typ === 'string' ? header.typ.toLowerCase().replace(/^application\//, '') : ''
-  if (header.typ !== undefined && !types.has(type)) return "the assertion's header has an unsupported typ"
-  return header.alg !== undefined && headerAlgs(algs).includes(header.alg)
-    ? undefined
-    : "the assertion's algorithm is not allowed for this client"
+  return keyMembers.some((member) => header[member] !== undefined)
+    ? "the assertion's header contains a key or a key URL"
+    : header
 }
 
 /** `Ed25519` is another name for EdDSA with this curve, which is the only supported curve (RFC 9864). */
@@ -124,17 +132,29 @@ function checkClaims(
   { aud, exp, iat, jti }: JWTPayload,
   { issuer, nowMs }: AssertionRules,
 ): VerifiedAssertion | string {
-  const nowSec = Math.floor(nowMs / 1000)
-  // If the assertion had several audiences, one of the other servers could present it here.
-  if ((Array.isArray(aud) && aud.length === 1 ? aud[0] : aud) !== issuer)
-    return "the assertion's only audience must be this issuer"
+  if (soleAudience(aud) !== issuer) return "the assertion's only audience must be this issuer"
   if (typeof jti !== 'string' || jti === '') return 'the assertion has no jti'
   if (exp === undefined) return 'the assertion has no exp'
+  const violation = lifeViolation({ exp, iat }, maxLifeSec, nowMs)
+  return violation ?? { jti, expSec: exp }
+}
+
+/** Returns the only audience. If an assertion had several, one of the other servers could present it here. */
+export function soleAudience(aud: unknown): unknown {
+  return Array.isArray(aud) && aud.length === 1 ? aud[0] : aud
+}
+
+/** Returns why the times of an assertion are rejected. The limit also bounds how long a replay mark is stored. */
+export function lifeViolation(
+  { exp, iat }: { readonly exp: number; readonly iat: unknown },
+  limitSec: number,
+  nowMs: number,
+): string | undefined {
+  const nowSec = Math.floor(nowMs / 1000)
   if (iat !== undefined && (typeof iat !== 'number' || iat > nowSec + skewSec))
     return 'the assertion was issued in the future'
-  // Limits how long the replay mark is stored, even if iat is absent.
   const begin = Math.min(iat ?? Number.POSITIVE_INFINITY, nowSec + skewSec)
-  return exp - begin > maxLifeSec ? 'the assertion is valid for more than 5 minutes' : { jti, expSec: exp }
+  return exp - begin > limitSec ? `the assertion is valid for more than ${limitSec / 60} minutes` : undefined
 }
 
 function describe(error: errors.JOSEError): string {
@@ -148,15 +168,23 @@ function describe(error: errors.JOSEError): string {
 
 const reportedClaims: ReadonlySet<string> = new Set(['iss', 'sub', 'aud', 'exp', 'nbf', 'iat', 'jti'])
 
+interface AssertionIdentity {
+  readonly purpose: 'client-authentication' | 'jwt-bearer'
+  readonly issuer: string
+  readonly subject: string
+  /** Identifies the assertion. */
+  readonly jti: string
+}
+
 /** Returns the store key that marks an assertion as used. Assertions for other purposes have different keys. */
-export function replayKey(clientId: string, jti: string): string {
-  return `assertion:${sha256(compoundKey('client-authentication', clientId, clientId, jti))}`
+export function replayKey({ purpose, issuer, subject, jti }: AssertionIdentity): string {
+  return `assertion:${sha256(compoundKey(purpose, issuer, subject, jti))}`
 }
 
 /**
  * Returns how long to remember a used assertion: until every replica rejects it as expired, even if a replica's clock is
  * up to `skewSec` behind this one.
  */
-export function replayMs({ expSec }: VerifiedAssertion, nowMs: number): number {
+export function replayMs({ expSec }: Pick<VerifiedAssertion, 'expSec'>, nowMs: number): number {
   return Math.max(1, Math.ceil((expSec + 2 * skewSec) * 1000 - nowMs))
 }

@@ -165,7 +165,12 @@ async function checkAssertion(
     throw clientAuthError(given, "the client's keys cannot be read")
   }
   if (typeof verified === 'string') throw clientAuthError(given, verified)
-  const mark = replayKey(clientId, verified.jti)
+  const mark = replayKey({
+    purpose: 'client-authentication',
+    issuer: clientId,
+    subject: clientId,
+    jti: verified.jti,
+  })
   // Checked before the limit, so that a stolen used assertion cannot use up the client's permits.
   if ((await state.store.get(mark)) !== undefined) throw clientAuthError(given, alreadyUsed)
   const waitMs = await takePermission(state.store, limits[kind], { caller, host: clientId })

@@ -3,14 +3,16 @@
  *
  * The file and its secrets are read again every few seconds. A removed client loses its tokens immediately. If it is
  * added again, tokens from before the removal stay invalid: `MachineTokens` stores the removal for every replica. A
- * removal is not stored if no process was running while the client was absent from the file.
- * Source: RFC 6749 sections 2.3.1 and 4.4.
+ * removal is not stored if no process was running while the client was absent from the file. A client that may no longer
+ * exchange another client's tokens loses its tokens in the same way.
+ * Source: RFC 6749 sections 2.3.1 and 4.4; RFC 8693.
  */
 import { timingSafeEqual } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { DeclaredClientSettings } from '../../config/index.ts'
 import { sha256 } from '../model/identifiers.ts'
 import type { AssertionKeys } from './client-key-sets.ts'
+import { PendingRemovals } from './pending-removals.ts'
 
 export interface MachineClient {
   readonly id: string
@@ -21,14 +23,23 @@ export interface MachineClient {
   readonly scopes: readonly string[]
   readonly resources: readonly string[]
   readonly tokenMs: number
+  /** Clients whose users' tokens this client may exchange; `*` means all clients. Empty: it cannot exchange tokens. */
+  readonly subjectClients: readonly string[]
+  /** True if the client gets only tokens that are bound to a key. */
+  readonly isBound: boolean
+}
+
+/** True when the client may exchange tokens that were issued to the other client, or to itself. */
+function mayExchangeFor({ id, subjectClients }: MachineClient, otherId: string): boolean {
+  if (subjectClients.length === 0) return false
+  return otherId === id || subjectClients.includes('*') || subjectClients.includes(otherId)
 }
 
 export class DeclaredClients {
   readonly #read: () => readonly DeclaredClientSettings[]
   readonly #now: () => number
   #clients: Clients
-  /** Removals that are not stored yet, with their time in Unix milliseconds. */
-  readonly #removed = new Map<string, number>()
+  readonly #removals = new PendingRemovals()
 
   /** Throws INVALID_CONFIG listing every unusable secret. */
   constructor(read: () => readonly DeclaredClientSettings[], now: () => number) {
@@ -54,29 +65,31 @@ export class DeclaredClients {
    */
   async reload(storeRemoval: (clientId: string) => Promise<void>): Promise<void> {
     const { clients: next, violations } = load(this.#read(), this.#clients)
-    const nowMs = this.#now()
-    for (const id of this.#clients.keys()) if (!next.has(id)) this.#removed.set(id, nowMs)
+    const removed = [...this.#clients.values()].filter((client) => losesAccess(client, next.get(client.id)))
+    this.#removals.record(
+      removed.map(({ id }) => id),
+      this.#now(),
+    )
     this.#clients = next
-    await this.#storeRemovals(storeRemoval)
+    await this.#removals.store(storeRemoval)
     throwIfAny(violations)
   }
 
-  async #storeRemovals(storeRemoval: (clientId: string) => Promise<void>): Promise<void> {
-    try {
-      for (const [id, atMs] of [...this.#removed]) {
-        await storeRemoval(id)
-        if (this.#removed.get(id) === atMs) this.#removed.delete(id)
-      }
-    } catch {
-      // The store is down, which its own health check reports.
-    }
+  /** True when the client is declared and may exchange tokens that were issued to the other client. */
+  mayExchange(clientId: string, otherId: string): boolean {
+    const client = this.#clients.get(clientId)
+    return client !== undefined && mayExchangeFor(client, otherId)
   }
 
   /** True when the client is declared and no removal after this time is waiting to be stored. */
   isDeclaredSince(clientId: string, sinceSec: number): boolean {
-    const removedAtMs = this.#removed.get(clientId)
-    return this.#clients.has(clientId) && (removedAtMs === undefined || sinceSec * 1000 > removedAtMs)
+    return this.#clients.has(clientId) && !this.#removals.hasSince(clientId, sinceSec)
   }
+}
+
+/** True when the client is removed, or may no longer exchange the tokens of a client. */
+function losesAccess({ subjectClients }: MachineClient, next: MachineClient | undefined): boolean {
+  return !next || subjectClients.some((id) => !mayExchangeFor(next, id))
 }
 
 function throwIfAny(violations: readonly string[]): void {
@@ -102,6 +115,7 @@ function load(
 
 function toClient(settings: DeclaredClientSettings, violations: string[]): MachineClient {
   const { clientId, secrets = [], jwks, jwksUri, signingAlg, scopes, resources, tokenMs } = settings
+  const { subjectClients = [] } = settings
   const secretHashes = secrets.flatMap((secret) => {
     try {
       return [sha256(secret())]
@@ -120,6 +134,8 @@ function toClient(settings: DeclaredClientSettings, violations: string[]): Machi
     scopes,
     resources,
     tokenMs,
+    subjectClients,
+    isBound: settings.isBound ?? false,
   }
 }
 

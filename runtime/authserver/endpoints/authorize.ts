@@ -43,6 +43,7 @@ const afterRedirect: readonly AuthorizeStep[] = [
   refuseUnsupported,
   checkResponseType,
   checkPkce,
+  checkKeyThumbprint,
   checkScopes,
   checkResources,
   checkPrompt,
@@ -184,6 +185,13 @@ function checkPkce({ parameters }: Draft): void {
   }
 }
 
+/** RFC 9449 section 10. */
+function checkKeyThumbprint({ parameters }: Draft, { tokenProofs }: AuthServerContext): void {
+  const jkt = parameters.get('dpop_jkt')
+  if (tokenProofs && jkt !== undefined && !/^[\w-]{43}$/.test(jkt))
+    throw new OAuthError('invalid_request', 'dpop_jkt must be 43 base64url characters')
+}
+
 /** Unsupported scopes are ignored (RFC 6749 section 3.3). The token response lists the granted scopes. */
 function checkScopes(draft: Draft, { config }: AuthServerContext): void {
   const registered = draft.client?.scopes ?? []
@@ -203,8 +211,14 @@ const maxResources = 100
 
 /** Returns the requested resources in their configured spelling. Throws OAuthError invalid_target (RFC 8707). */
 export function readResources(parameters: Parameters, context: AuthServerContext): readonly string[] {
-  const { allowedAudiences } = context.config
-  const requested = parameters.all('resource')
+  return findResources(parameters.all('resource'), context)
+}
+
+/** Returns the distinct resources with these URLs. Throws OAuthError invalid_target if one is not served here. */
+export function findResources(
+  requested: readonly string[],
+  { config: { allowedAudiences } }: Pick<AuthServerContext, 'config'>,
+): readonly string[] {
   if (requested.length > maxResources)
     throw new OAuthError('invalid_target', `at most ${maxResources} resources can be requested`)
   const found = requested.map((resource) => {
@@ -279,6 +293,7 @@ async function storeRequest(
     prompt,
     loginHint: readLoginHint(parameters),
     maxAgeSec,
+    codeJkt: context.tokenProofs && parameters.get('dpop_jkt'),
   }
   const handle = randomId()
   await context.state.requests.put(handle, request, loginMs)

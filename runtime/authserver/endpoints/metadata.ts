@@ -4,8 +4,9 @@
  * docs/reference/specification/external-auth.md.
  */
 import type { Exchange } from '../../net/index.ts'
-import { assertionAlgs } from '../../oauth/index.ts'
+import { assertionAlgs, proofAlgorithms } from '../../oauth/index.ts'
 import { type AuthServerContext, canSignIn } from '../login/context.ts'
+import { acceptsAssertions } from './jwt-bearer.ts'
 import { sendDocument } from './responses.ts'
 import { grantTypesSupported } from './token.ts'
 
@@ -24,6 +25,7 @@ function serverMetadata(context: AuthServerContext): Record<string, unknown> {
     introspection_endpoint: urls.introspect,
     grant_types_supported: grantTypesSupported(context),
     ...clientAuthMetadata(context),
+    ...(context.tokenProofs ? { dpop_signing_alg_values_supported: proofAlgorithms } : {}),
     ...(canSignIn(context) ? loginMetadata(context) : { response_types_supported: [] }),
   }
 }
@@ -45,7 +47,9 @@ function clientAuthMetadata(context: AuthServerContext): Record<string, unknown>
   const methods = clientAuthMethods(context)
   const algs = assertionAlgsInUse(context)
   const metadata = {
-    token_endpoint_auth_methods_supported: methods,
+    // An assertion is presented without a client (grant jwt-bearer).
+    token_endpoint_auth_methods_supported:
+      acceptsAssertions(context) && !methods.includes('none') ? ['none', ...methods] : methods,
     revocation_endpoint_auth_methods_supported: methods,
     // RFC 8414 section 2 allows access token types here: a client inspects its own tokens with its own token.
     introspection_endpoint_auth_methods_supported: ['Bearer', ...methods.filter((name) => name !== 'none')],

@@ -9,12 +9,12 @@ import type { Exchange } from '../../net/index.ts'
 import type { AuthenticatedClient } from '../clients/client-directory.ts'
 import { type AuthServerContext, nowSec } from '../login/context.ts'
 import { makeEvent } from '../model/events.ts'
-import { isMachineSubject, machineSubject, sha256 } from '../model/identifiers.ts'
+import { isMachineToken, machineSubject, sha256 } from '../model/identifiers.ts'
 import { OAuthError } from '../model/oauth-error.ts'
 import type { Grant, RegisteredClient } from '../model/records.ts'
 import { checkAuthMethod } from '../tokens/grants.ts'
-import { personalClaims } from '../tokens/jwt.ts'
-import { verifyAccessToken } from '../tokens/verify-access-token.ts'
+import { personalClaims, tokenType } from '../tokens/jwt.ts'
+import { type AccessTokenClaims, verifyAccessToken } from '../tokens/verify-access-token.ts'
 import {
   discardBody,
   type Parameters,
@@ -25,14 +25,15 @@ import {
 import { sendEmpty, sendPrivate } from './responses.ts'
 
 /**
- * POST /oauth/revoke: either kind of token ends its grant. When the last grant ends, the upstream tokens end too. A
- * machine's token has no grant, so only the token itself is revoked.
+ * POST /oauth/revoke: either kind of token ends its grant. When the last grant ends, the upstream tokens end too. For a
+ * declared client, only the token itself is revoked: its own token has no grant, and the grant behind a delegated token
+ * belongs to another client.
  */
 export async function revokeToken(exchange: Exchange, context: AuthServerContext): Promise<void> {
   const form = await readUniqueForm(exchange)
   const client = await authenticateClient(exchange, form, context)
   const token = form.require('token')
-  if (client.kind === 'declared') await revokeMachineToken(token, client.id, context)
+  if (client.kind === 'declared') await revokeOwnToken(token, client.id, context)
   else await revokeGrant(token, client, context)
   sendEmpty(exchange, 200)
 }
@@ -47,13 +48,9 @@ function authenticateClient(
 
 const revokedByClient = 'revoked by the client'
 
-async function revokeMachineToken(
-  token: string,
-  clientId: string,
-  context: AuthServerContext,
-): Promise<void> {
+async function revokeOwnToken(token: string, clientId: string, context: AuthServerContext): Promise<void> {
   const claims = await verifyAccessToken(token, context, { evenExpired: true })
-  if (claims?.sub !== machineSubject(clientId)) return
+  if (claims?.client_id !== clientId) return
   await context.machineTokens.revoke(claims.jti, claims.exp)
   context.emit(makeEvent('grant_ended', { clientId, userId: claims.sub, reason: revokedByClient }))
 }
@@ -96,9 +93,10 @@ export async function introspectToken(exchange: Exchange, context: AuthServerCon
 interface Requester {
   readonly clientId: string
   /**
-   * Subject whose tokens the request can read. Absent for a registered client, which can read all of its own tokens.
+   * Holder whose tokens the request can read: the user, or a declared client. Absent for a registered client, which can
+   * read all of its own tokens.
    */
-  readonly userId: string | undefined
+  readonly holder: string | undefined
 }
 
 async function authenticateRequester(
@@ -110,18 +108,23 @@ async function authenticateRequester(
   if (presented !== undefined) {
     if (form.has('client_secret') || form.has('client_assertion'))
       throw new OAuthError('invalid_request', 'the client must use only one authentication method')
-    const claims = await verifyAccessToken(presented, context)
-    if (claims) return { clientId: claims.client_id, userId: claims.sub }
+    const claims = await verifyBearerToken(presented, context)
+    if (claims) return { clientId: claims.client_id, holder: holderOf(claims) }
     throw new OAuthError('invalid_token', 'the access token is not valid', {
       headers: { 'WWW-Authenticate': 'Bearer error="invalid_token"' },
     })
   }
   const client = await authenticateClient(exchange, form, context)
-  if (client.kind === 'declared') return { clientId: client.id, userId: machineSubject(client.id) }
-  if (client.authMethod !== 'none') return { clientId: client.id, userId: undefined }
+  if (client.kind === 'declared') return { clientId: client.id, holder: machineSubject(client.id) }
+  if (client.authMethod !== 'none') return { clientId: client.id, holder: undefined }
   // A public client proves nothing, because any client could send its id.
   const text = 'introspection requires a client secret or a bearer access token'
   throw new OAuthError('invalid_client', text, { headers: { 'WWW-Authenticate': 'Bearer' } })
+}
+
+/** A delegated token belongs to the client that acts for the user. */
+function holderOf({ act, client_id: clientId, sub }: AccessTokenClaims): string {
+  return act === undefined ? sub : machineSubject(clientId)
 }
 
 async function describeToken(
@@ -130,8 +133,8 @@ async function describeToken(
   context: AuthServerContext,
 ): Promise<object | undefined> {
   const { config, grants } = context
-  const isOwn = (clientId: string, userId: string): boolean =>
-    clientId === requester.clientId && (requester.userId === undefined || requester.userId === userId)
+  const isOwn = (clientId: string, holder: string): boolean =>
+    clientId === requester.clientId && (requester.holder === undefined || requester.holder === holder)
   const refresh = await grants.inspectRefreshToken(token)
   if (refresh) {
     const { clientId, userId, scopes, expiresAtMs, rotatedAtMs } = refresh.family
@@ -147,18 +150,27 @@ async function describeToken(
     }
   }
   const claims = await verifyAccessToken(token, context)
-  if (!claims || claims.exp <= nowSec(context) || !isOwn(claims.client_id, claims.sub)) return undefined
-  const { client_id, sub, scope, aud, exp, iat, jti } = claims
-  const about = { client_id, sub, scope, aud, exp, iat, jti }
-  return { active: true, token_type: 'Bearer', iss: config.issuer, ...about }
+  if (!claims || claims.exp <= nowSec(context) || !isOwn(claims.client_id, holderOf(claims))) return undefined
+  const { client_id, sub, scope, aud, exp, iat, jti, act, cnf } = claims
+  const about = { client_id, sub, scope, aud, exp, iat, jti, act, cnf }
+  return { active: true, token_type: tokenType(cnf?.jkt), iss: config.issuer, ...about }
+}
+
+/** A token that is bound to a key is no bearer token (RFC 9449 section 7.2). */
+async function verifyBearerToken(
+  token: string,
+  context: AuthServerContext,
+): Promise<AccessTokenClaims | undefined> {
+  const claims = await verifyAccessToken(token, context)
+  return claims?.cnf === undefined ? claims : undefined
 }
 
 /** GET or POST /oauth/userinfo. */
 export async function sendUserInfo(exchange: Exchange, context: AuthServerContext): Promise<void> {
   await discardBody(exchange)
   const presented = readBearerToken(exchange)
-  const claims = presented === undefined ? undefined : await verifyAccessToken(presented, context)
-  if (!claims || isMachineSubject(claims.sub)) {
+  const claims = presented === undefined ? undefined : await verifyBearerToken(presented, context)
+  if (!claims || isMachineToken(claims)) {
     throw new OAuthError('invalid_token', 'a valid bearer access token from a user login is required', {
       headers: { 'WWW-Authenticate': presented === undefined ? 'Bearer' : 'Bearer error="invalid_token"' },
     })

@@ -1,71 +1,86 @@
 /**
- * The token endpoint: authorization_code, refresh_token and client_credentials.
+ * The token endpoint: authorization_code, refresh_token, client_credentials, token exchange and jwt-bearer.
  * Source: RFC 6749 sections 3.2, 4.1.3, 4.4, 5 and 6; RFC 7636 section 4.5; RFC 8707 section 2.2; RFC 9700; RFC 9068;
  * OpenID Connect Core section 3.1.3.
  */
 import type { Exchange } from '../../net/index.ts'
-import type { AuthenticatedClient } from '../clients/client-directory.ts'
-import type { MachineClient } from '../clients/declared-clients.ts'
 import { type AuthServerContext, canSignIn, nowSec } from '../login/context.ts'
-import { type AuthServerEvent, makeEvent } from '../model/events.ts'
+import { makeEvent } from '../model/events.ts'
 import { machineSubject } from '../model/identifiers.ts'
 import { OAuthError } from '../model/oauth-error.ts'
 import type { RegisteredClient } from '../model/records.ts'
-import { parseScope, supportedScopes, within } from '../model/scopes.ts'
+import { parseScope, supportedScopes } from '../model/scopes.ts'
 import type { IssuedGrant, TokenRequester } from '../tokens/grants.ts'
-import { signAccessToken, signIdToken } from '../tokens/jwt.ts'
+import { signAccessToken, signIdToken, tokenType } from '../tokens/jwt.ts'
 import { signMachineToken } from '../tokens/machine-tokens.ts'
 import { readResources } from './authorize.ts'
 import { type Parameters, readClientCredentials, readUniqueForm } from './form.ts'
+import { acceptsAssertions, issueForAssertion, jwtBearerGrant } from './jwt-bearer.ts'
 import { sendPrivate } from './responses.ts'
+import { canExchangeTokens, exchangeToken, tokenExchangeGrant } from './token-exchange.ts'
+import { markTokenProof, readTokenProof } from './token-proof.ts'
+import {
+  type AnyRequest,
+  type ClientRequest,
+  readMachineResource,
+  readMachineScopes,
+  type TokenResponse,
+} from './token-request.ts'
 
-interface TokenRequest<Client = AuthenticatedClient> {
-  readonly form: Parameters
-  readonly client: Client
-  /** Network address of the client. */
-  readonly source: string
+type ClientGrant = (request: ClientRequest, context: AuthServerContext) => Promise<TokenResponse>
+
+interface GrantType {
+  /** True when some client can use the grant. */
+  readonly isOffered: (context: AuthServerContext) => boolean
+  readonly issue: (request: AnyRequest, context: AuthServerContext) => Promise<TokenResponse>
 }
-
-interface TokenResponse {
-  readonly body: object
-  readonly event: AuthServerEvent
-}
-
-type GrantHandler = (request: TokenRequest, context: AuthServerContext) => Promise<TokenResponse>
 
 /** Every supported grant type. */
-const handlers: ReadonlyMap<string, GrantHandler> = new Map([
-  ['authorization_code', forUser('token_issued', redeemCode)],
-  ['refresh_token', forUser('token_refreshed', redeemRefreshToken)],
-  ['client_credentials', issueToMachine],
+const grants: ReadonlyMap<string, GrantType> = new Map([
+  ['authorization_code', { isOffered: canSignIn, issue: forUser('token_issued', redeemCode) }],
+  ['refresh_token', { isOffered: canSignIn, issue: forUser('token_refreshed', redeemRefreshToken) }],
+  ['client_credentials', { isOffered: hasMachines, issue: forClient(issueToMachine) }],
+  [tokenExchangeGrant, { isOffered: canExchangeTokens, issue: forClient(exchangeToken) }],
+  [jwtBearerGrant, { isOffered: acceptsAssertions, issue: issueForAssertion }],
 ])
+
+function hasMachines({ declared }: AuthServerContext): boolean {
+  return declared.all().length > 0
+}
 
 /** Returns the grant types that a client can use. */
 export function grantTypesSupported(context: AuthServerContext): readonly string[] {
-  const hasMachines = context.declared.all().length > 0
-  return [...handlers.keys()].filter((type) =>
-    type === 'client_credentials' ? hasMachines : canSignIn(context),
-  )
+  return [...grants].filter(([, { isOffered }]) => isOffered(context)).map(([type]) => type)
 }
 
 export async function issueTokens(exchange: Exchange, context: AuthServerContext): Promise<void> {
   const form = await readUniqueForm(exchange)
-  const grantType = form.require('grant_type')
-  const source = context.addressOf(exchange)
-  const client = await context.clients.authenticate(readClientCredentials(exchange, form), source)
-  const handler = handlers.get(grantType)
-  if (!handler || !grantTypesSupported(context).includes(grantType))
+  const grant = grants.get(form.require('grant_type'))
+  if (grant?.isOffered(context) !== true)
     throw new OAuthError('unsupported_grant_type', 'this grant type is not supported')
-  if (client.kind === 'dcr' && !client.grantTypes.includes(grantType))
-    throw new OAuthError('unauthorized_client', 'the client is not registered for this grant type')
-  const { body, event } = await handler({ form, client, source }, context)
+  const source = context.addressOf(exchange)
+  const { body, event } = await grant.issue({ exchange, form, source }, context)
   sendPrivate(exchange, body)
   context.emit(event)
 }
 
+/** Returns a grant that requires an authenticated client. */
+function forClient(grant: ClientGrant): GrantType['issue'] {
+  return async ({ exchange, form, source }, context) => {
+    const client = await context.clients.authenticate(readClientCredentials(exchange, form), source)
+    if (client.kind === 'dcr' && !client.grantTypes.includes(form.require('grant_type')))
+      throw new OAuthError('unauthorized_client', 'the client is not registered for this grant type')
+    const mustBind = client.kind === 'declared' && client.isBound
+    const proof = await readTokenProof(exchange, { mustBind }, context)
+    const response = await grant({ form, client, source, jkt: proof?.jkt }, context)
+    if (proof) await markTokenProof(proof, client.id, context)
+    return response
+  }
+}
+
 /** RFC 6749 section 4.4. The client gets no refresh token, because it can authenticate again. */
 async function issueToMachine(
-  { form, client }: TokenRequest,
+  { form, client, jkt }: ClientRequest,
   context: AuthServerContext,
 ): Promise<TokenResponse> {
   if (client.kind !== 'declared')
@@ -75,7 +90,7 @@ async function issueToMachine(
   const { config, keys } = context
   const lifeSec = Math.floor(client.tokenMs / 1000)
   const { id: clientId, authMethod } = client
-  const about = { clientId, authMethod, scopes, audience, lifeSec }
+  const about = { clientId, subject: machineSubject(clientId), authMethod, scopes, audience, lifeSec, jkt }
   const accessToken = await signMachineToken(keys(), {
     ...about,
     issuer: config.issuer,
@@ -84,49 +99,26 @@ async function issueToMachine(
   return {
     body: {
       access_token: accessToken,
-      token_type: 'Bearer',
+      token_type: tokenType(jkt),
       expires_in: lifeSec,
       scope: scopes.join(' '),
     },
-    event: makeEvent('token_issued', { clientId, userId: machineSubject(clientId) }),
+    event: makeEvent('token_issued', { clientId, userId: about.subject }),
   }
-}
-
-function readMachineScopes(form: Parameters, { scopes }: MachineClient): readonly string[] {
-  const requested = parseScope(form.get('scope') ?? '')
-  if (!within(requested, scopes))
-    throw new OAuthError('invalid_scope', 'a requested scope is not declared for this client')
-  return requested.length > 0 ? requested : scopes
-}
-
-/** Returns the resource of the token. Throws OAuthError invalid_target (RFC 8707). */
-function readMachineResource(form: Parameters, client: MachineClient, context: AuthServerContext): string {
-  const requested = readResources(form, context)
-  if (!within(requested, client.resources))
-    throw new OAuthError('invalid_target', 'the requested resource is not declared for this client')
-  const [audience, ...others] = requested.length > 0 ? requested : client.resources
-  // If a token were valid for several servers, each of them could impersonate the client at the others (RFC 9700
-  // section 2.3).
-  if (audience === undefined || others.length > 0)
-    throw new OAuthError('invalid_target', 'resource must name exactly one server')
-  return audience
 }
 
 type UserGrant = (form: Parameters, by: TokenRequester, context: AuthServerContext) => Promise<IssuedGrant>
 
-/** Returns the handler for a grant that a user gave to a client. */
-function forUser(event: 'token_issued' | 'token_refreshed', grant: UserGrant): GrantHandler {
-  return async ({ form, client, source }, context) => {
+/** Returns a grant that a user gave to a client. */
+function forUser(event: 'token_issued' | 'token_refreshed', grant: UserGrant): GrantType['issue'] {
+  return forClient(async ({ form, client, source, jkt }, context) => {
     if (client.kind === 'declared')
-      throw new OAuthError(
-        'unauthorized_client',
-        'a declared client can only use the client_credentials grant',
-      )
-    const by = { clientId: client.id, authMethod: client.authMethod, source }
+      throw new OAuthError('unauthorized_client', 'a declared client cannot use this grant type')
+    const by = { clientId: client.id, authMethod: client.authMethod, source, jkt }
     const issued = withoutDroppedScopes(await grant(form, by, context), client)
     await context.clients.renew(client)
-    return { body: await makeUserResponse(issued, context), event: makeEvent(event, issued.grant) }
-  }
+    return { body: await makeUserResponse(issued, jkt, context), event: makeEvent(event, issued.grant) }
+  })
 }
 
 /** Removes the scopes that the client is no longer registered for. */
@@ -167,15 +159,19 @@ async function redeemRefreshToken(
 }
 
 /** RFC 6749 section 5.1. */
-async function makeUserResponse(issued: IssuedGrant, context: AuthServerContext): Promise<object> {
+async function makeUserResponse(
+  issued: IssuedGrant,
+  jkt: string | undefined,
+  context: AuthServerContext,
+): Promise<object> {
   const { grant, scopes, audience, refreshToken, nonce } = issued
   const { config, keys, sessions } = context
   const lifeSec = Math.floor(config.accessTokenMs / 1000)
   const common = { grant, scopes, issuer: config.issuer, nowSec: nowSec(context), lifeSec }
-  const accessToken = await signAccessToken(keys(), { ...common, audience })
+  const accessToken = await signAccessToken(keys(), { ...common, audience, jkt })
   const response = {
     access_token: accessToken,
-    token_type: 'Bearer',
+    token_type: tokenType(jkt),
     expires_in: lifeSec,
     scope: scopes.join(' '),
     refresh_token: refreshToken,

@@ -20,6 +20,7 @@ const outcomes = {
   code_issued: 'success',
   token_issued: 'success',
   token_refreshed: 'success',
+  token_exchanged: 'success',
   code_reused: 'denied',
   refresh_reused: 'denied',
   grant_ended: 'success',

@@ -32,3 +32,30 @@ export function machineSubject(clientId: string): string {
 export function isMachineSubject(subject: string): boolean {
   return subject.startsWith(machinePrefix)
 }
+
+const assertionPrefix = 'jwt-bearer:'
+
+/** Returns the client id of a binding's tokens. No client can register or declare an id of this form. */
+export function assertionClientId(issuerUrl: string, kind: 'subject' | 'matcher', selector: string): string {
+  return `${assertionPrefix}${sha256(compoundKey(issuerUrl, kind, selector))}`
+}
+
+/** Returns the subject of a platform's tokens. An issuer contains no "#", so two issuers have different subjects. */
+export function assertionSubject(issuerUrl: string, subject: string): string {
+  return `${issuerUrl}#${subject}`
+}
+
+/** True for a token that a machine got for itself: as a declared client, or with an assertion. */
+export function isMachineToken({
+  sub,
+  client_id: clientId,
+}: {
+  readonly sub: string
+  readonly client_id: string
+}): boolean {
+  return isMachineSubject(sub) || isAssertionClient(clientId)
+}
+
+export function isAssertionClient(clientId: string): boolean {
+  return clientId.startsWith(assertionPrefix)
+}

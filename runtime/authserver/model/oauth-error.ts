@@ -28,16 +28,20 @@ const oauthCodes = {
   registration_not_supported: 400,
   invalid_redirect_uri: 400,
   invalid_client_metadata: 400,
+  invalid_dpop_proof: 400,
+  use_dpop_nonce: 400,
   invalid_token: 401,
   insufficient_scope: 403,
 } as const satisfies Record<string, number>
 
 export type OAuthCode = keyof typeof oauthCodes
 
-/** The reason why a client's authentication failed, for the audit log only. */
+/** The reason why a client's authentication or assertion failed, for the audit log only. */
 interface ClientRejection {
   /** Absent for an unknown client, because untrusted clients choose the value. */
   readonly clientId?: string
+  /** Subject of an assertion whose signature is valid. */
+  readonly userId?: string
   /** Fixed wording. */
   readonly reason: string
 }

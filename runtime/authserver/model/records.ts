@@ -47,6 +47,8 @@ const requestMembers = {
   prompt: list(text),
   loginHint: maybe(text),
   maxAgeSec: maybe(count),
+  /** Thumbprint of the key that the client must prove to redeem the code (dpop_jkt). */
+  codeJkt: maybe(text),
 }
 /** A validated authorization request. */
 export const request = record(requestMembers)
@@ -138,6 +140,8 @@ const grantMembers = {
   authTimeSec: count,
   /** Method that the client must use for this grant. Absent in records from older versions. */
   authMethod: maybe(oneOf('none', 'client_secret_basic', 'client_secret_post', 'private_key_jwt')),
+  /** Thumbprint of the key that a public client must prove to refresh. Absent: no key (RFC 9449 section 5). */
+  jkt: maybe(text),
 }
 export type Grant = Of<typeof grantMembers>
 
@@ -148,6 +152,8 @@ export const code = record({
   redirectGiven: flag,
   codeChallenge: text,
   nonce: maybe(text),
+  /** Thumbprint of the key that the client must prove to redeem the code (dpop_jkt). */
+  codeJkt: maybe(text),
   expiresAtMs: count,
 })
 export type StoredCode = NonNullable<ReturnType<typeof code>>

@@ -10,34 +10,41 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import {
+  type AssertionPolicySettings,
   type AuthServerConfig,
   authServerViolations,
   type DeclaredClientSettings,
 } from '../../config/index.ts'
-import { type Fetch, isLoopbackHost, type Log, makeFetch, silentLog } from '../../net/index.ts'
+import { type Fetch, type Log, silentLog } from '../../net/index.ts'
 import type { EmbeddedAuthServer } from '../../incoming/index.ts'
 import { fetchClientDocument, type JsonRecord, localKeys, readJson, send } from '../../oauth/index.ts'
+import { makeTokenProofs } from '../endpoints/token-proof.ts'
 import { makeMemoryStore, type Store } from '../../store/index.ts'
 import { makeAddressOf } from './client-address.ts'
+import { type AuthServerFetches, makeFetches } from './fetches.ts'
+import { AssertionPolicies } from '../clients/assertion-policies.ts'
 import { makeClientDocuments } from '../clients/client-documents.ts'
 import { type ClientDirectory, makeClientDirectory } from '../clients/client-directory.ts'
 import { makeClientKeySets } from '../clients/client-key-sets.ts'
 import { DeclaredClients } from '../clients/declared-clients.ts'
+import { IssuerKeys } from '../clients/issuer-keys.ts'
 import type { AuthServerContext } from '../login/context.ts'
 import { type AuthServerEvent, makeEvent } from '../model/events.ts'
 import { takePermission } from '../storage/limits.ts'
 import { makeRoutes } from './routes.ts'
 import { watchRotation } from '../storage/rotation.ts'
 import { makeState, type State } from '../storage/state.ts'
+import { DelegatedTokens, isDelegated } from '../tokens/delegated-tokens.ts'
 import { Grants } from '../tokens/grants.ts'
 import type { KeyRing } from '../tokens/key-ring.ts'
 import { machineClaims, MachineTokens } from '../tokens/machine-tokens.ts'
 import { RingHolder, type RingHolderParts } from '../tokens/ring-holder.ts'
-import { sessionClaims, Sessions } from '../tokens/sessions.ts'
+import { sessionClaims } from '../tokens/session-claims.ts'
+import { Sessions } from '../tokens/sessions.ts'
 import { OAuth2Upstream } from '../upstream/oauth2-upstream.ts'
 import { OidcUpstream } from '../upstream/oidc-upstream.ts'
 import type { Upstream } from '../upstream/upstream.ts'
-import { followUpstreamTls, upstreamFileViolations } from '../upstream/upstream-client.ts'
+import { upstreamFileViolations } from '../upstream/upstream-client.ts'
 import { UpstreamTokenStore, type StoredUpstreamTokens } from '../upstream/upstream-token-store.ts'
 import { makeUrls } from '../model/urls.ts'
 
@@ -55,6 +62,8 @@ export interface AuthServerParts {
   readonly documentFetch?: Fetch
   /** Returns the current declared clients. Default: the clients in the configuration. Throws INVALID_CONFIG. */
   readonly readClients?: () => readonly DeclaredClientSettings[]
+  /** Returns the current policies for assertions. Default: the policies in the configuration. Throws INVALID_CONFIG. */
+  readonly readAssertionPolicies?: () => readonly AssertionPolicySettings[]
   /** Audit sink. Without it, events go to the log. */
   readonly onEvent?: (event: AuthServerEvent) => void
   /** How often to read mounted keys and declared clients. Default 5 s. 0 disables it. */
@@ -84,6 +93,11 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
   const ringParts = { store, lent, now, promoteAfterMs }
   const readClients = parts.readClients ?? (() => config.clients ?? [])
   const { ringHolder, declared } = await checkedStart(config, ringParts, readClients)
+  const assertionPolicies = new AssertionPolicies(
+    parts.readAssertionPolicies ?? (() => config.assertionPolicies ?? []),
+    now,
+  )
+  const issuerKeys = new IssuerKeys({ now, log })
   const isSettled = (): boolean => ringHolder.isSettled
   warnAboutDevelopmentSettings(ringHolder.ring, config, parts.store, log)
 
@@ -98,8 +112,11 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
   const machineTokens = new MachineTokens({
     state,
     now,
-    isDeclaredSince: (clientId, sinceSec) => declared.isDeclaredSince(clientId, sinceSec),
+    isDeclaredSince: (clientId, sinceSec) =>
+      declared.isDeclaredSince(clientId, sinceSec) || assertionPolicies.isBoundSince(clientId, sinceSec),
   })
+  const mayExchange = (clientId: string, otherId: string): boolean => declared.mayExchange(clientId, otherId)
+  const delegatedTokens = new DelegatedTokens({ machineTokens, mayExchange })
   const keys = (): KeyRing => ringHolder.ring
   const upstreamParts = { now, log, state, issuer: config.issuer, groupClaim: config.upstreamFilter?.claim }
   const upstreams: readonly Upstream[] = config.upstreams.map((upstream) =>
@@ -124,10 +141,14 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
     keys,
     clients,
     declared,
+    assertionPolicies,
+    issuerKeys,
     upstreams,
     grants,
     sessions,
     machineTokens,
+    delegatedTokens,
+    tokenProofs: makeTokenProofs(config, { state, keys, now }),
     now,
     log,
     emit,
@@ -146,10 +167,7 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
     everyMs: parts.resealEveryMs ?? 60_000,
     isSettled,
   })
-  const reload = {
-    keys: () => ringHolder.reload(),
-    clients: () => declared.reload((removed) => machineTokens.revokeAll(removed)),
-  }
+  const reload = makeReloads({ ringHolder, ...context })
   const timer = reloadRegularly(reload, parts.reloadEveryMs ?? 5_000, log)
 
   return {
@@ -158,29 +176,26 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
     routes: makeRoutes(context),
     keys: localKeys(() => ringHolder.ring.jwks),
     upstreamTokens,
+    dpop: {
+      store: parts.store.namespace('dpop-resource:'),
+      nonceSecrets: () => ringHolder.ring.sealSecrets,
+    },
     async isLive(caller) {
       const machine = machineClaims(caller)
       if (machine) return machineTokens.isLive(machine)
-      const claims = sessionClaims(caller)
-      return claims !== undefined && (await sessions.isLive(claims))
+      const claims = sessionClaims(caller.claims, caller.subject)
+      if (!claims || !(await sessions.isLive(claims))) return false
+      return !isDelegated(caller.claims) || delegatedTokens.isLive(caller.claims)
     },
     notReady: () => listReadinessProblems(parts.store, upstreams),
     secretUses: () => rotation.uses(),
-    async reload() {
-      // Invalid keys must not prevent the removal of a client.
-      const ring = reload.keys()
-      try {
-        await reload.clients()
-      } finally {
-        await ring
-      }
-    },
+    reload: () => reloadAll(reload),
     endSession: (sessionId) => sessions.endSession(sessionId),
     async close() {
       clearInterval(timer)
       rotation.close()
       for (const upstream of upstreams) upstream.close()
-      await fetches.close()
+      await Promise.all([fetches.close(), issuerKeys.retain([])])
     },
   }
 }
@@ -189,7 +204,7 @@ interface ClientParts {
   readonly store: Store
   readonly state: State
   readonly declared: DeclaredClients
-  readonly fetches: ReturnType<typeof makeFetches>
+  readonly fetches: AuthServerFetches
   readonly now: () => number
   readonly log: Log
 }
@@ -253,11 +268,33 @@ async function checkedStart(
   throw new GatehouseError('INVALID_CONFIG', { detail: `authorization server: ${violations.join('; ')}` })
 }
 
-function reloadRegularly(
-  reload: Readonly<Record<'keys' | 'clients', () => Promise<void>>>,
-  everyMs: number,
-  log: Log,
-): NodeJS.Timeout | undefined {
+type Reloads = Readonly<Record<'keys' | 'clients' | 'assertionPolicies', () => Promise<void>>>
+
+type ReloadParts = Pick<
+  AuthServerContext,
+  'declared' | 'assertionPolicies' | 'issuerKeys' | 'machineTokens'
+> & { readonly ringHolder: RingHolder }
+
+function makeReloads(parts: ReloadParts): Reloads {
+  const { ringHolder, declared, assertionPolicies, issuerKeys, machineTokens } = parts
+  const storeRemoval = (clientId: string): Promise<void> => machineTokens.revokeAll(clientId)
+  return {
+    keys: () => ringHolder.reload(),
+    clients: () => declared.reload(storeRemoval),
+    async assertionPolicies() {
+      await assertionPolicies.reload(storeRemoval)
+      await issuerKeys.retain(assertionPolicies.issuers())
+    },
+  }
+}
+
+/** Invalid keys must not prevent the removal of a client, nor the reverse. */
+async function reloadAll({ keys, clients, assertionPolicies }: Reloads): Promise<void> {
+  const results = await Promise.allSettled([keys(), clients(), assertionPolicies()])
+  for (const result of results) if (result.status === 'rejected') throw result.reason
+}
+
+function reloadRegularly(reload: Reloads, everyMs: number, log: Log): NodeJS.Timeout | undefined {
   if (everyMs <= 0) return undefined
   const timer = setInterval(() => {
     reload.keys().catch((error: unknown) => {
@@ -265,6 +302,9 @@ function reloadRegularly(
     })
     reload.clients().catch((error: unknown) => {
       log.error('the changed declared clients are invalid; keeping the old ones', { err: error })
+    })
+    reload.assertionPolicies().catch((error: unknown) => {
+      log.error('the changed inboundGrants are invalid; keeping the old ones', { err: error })
     })
   }, everyMs)
   timer.unref()
@@ -299,80 +339,6 @@ function warnAboutDevelopmentSettings(ring: KeyRing, config: AuthServerConfig, s
       'upstream client registrations are stored in memory: every restart and every replica registers again',
     )
   }
-}
-
-/** Creates the fetch functions for providers and documents. `close` aborts all requests in progress. */
-function makeFetches(config: AuthServerConfig, parts: AuthServerParts, log: Log) {
-  const closing = new AbortController()
-  const plain = findHttpUpstreams(config)
-  if (plain.length > 0) {
-    log.warn('upstream endpoints use plain http: secrets and tokens are sent in plain text', {
-      upstreams: plain,
-    })
-  }
-  const upstreams = upstreamFetches(config, plain.length > 0, log)
-  const documents = untrustedFetch(10_240, config)
-  const keySets = untrustedFetch(65_536, config)
-  const abortable =
-    (fetch: Fetch | undefined): Fetch =>
-    async (url, init) => {
-      if (!fetch) throw new GatehouseError('INTERNAL')
-      const signal = init?.signal ? AbortSignal.any([init.signal, closing.signal]) : closing.signal
-      return fetch(url, { ...init, signal })
-    }
-  return {
-    upstream: ({ name }: AuthServerConfig['upstreams'][number]): Fetch =>
-      abortable(parts.fetch ?? upstreams.get(name)),
-    document: abortable(parts.documentFetch ?? documents),
-    /** For clients' keys, which are larger than documents. */
-    keySet: abortable(parts.documentFetch ?? keySets),
-    async close() {
-      closing.abort(new Error('the authorization server is shutting down'))
-      await Promise.all([...upstreams.values(), documents, keySets].map((fetch) => fetch.close()))
-    },
-  }
-}
-
-/** Returns a guarded fetch for addresses that clients choose. `allowLoopback` also permits this machine. */
-function untrustedFetch(maxBytes: number, { cimd }: AuthServerConfig): ReturnType<typeof makeFetch> {
-  const options = { timeoutMs: 5_000, maxBytes, maxRedirects: 0, keepAlive: false }
-  const guarded = makeFetch({ ...options, guard: true })
-  if (!cimd?.allowLoopback) return guarded
-  const local = makeFetch({ ...options, guard: false })
-  const fetch: Fetch = (url, init) => (isLoopbackHost(new URL(url).hostname) ? local : guarded)(url, init)
-  const close = async (): Promise<void> => {
-    await Promise.all([guarded.close(), local.close()])
-  }
-  return Object.assign(fetch, { close })
-}
-
-/** Returns one fetch function per upstream, with its certificates. Throws INVALID_CONFIG for a broken file. */
-function upstreamFetches({ upstreams }: AuthServerConfig, allowHttp: boolean, log: Log) {
-  return new Map(
-    upstreams.map((upstream, index) => {
-      const tls = followUpstreamTls(upstream, index, log)
-      return [upstream.name, makeFetch({ timeoutMs: 30_000, allowHttp, ...(tls ? { tls } : {}) })]
-    }),
-  )
-}
-
-/**
- * Returns the providers with http endpoints, which docs/reference/specification/external-auth.md allows for
- * oauth2Config and userInfo.
- */
-function findHttpUpstreams({ upstreams }: AuthServerConfig): readonly string[] {
-  const isPlain = (url: string | undefined): boolean => {
-    if (url === undefined) return false
-    const { protocol, hostname } = new URL(url)
-    return protocol === 'http:' && !isLoopbackHost(hostname)
-  }
-  return upstreams
-    .filter((upstream) =>
-      upstream.type === 'oidc'
-        ? isPlain(upstream.userInfoOverride?.endpointUrl)
-        : isPlain(upstream.tokenEndpoint) || isPlain(upstream.userInfo?.endpointUrl),
-    )
-    .map(({ name }) => name)
 }
 
 async function listReadinessProblems(

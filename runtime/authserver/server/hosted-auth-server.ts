@@ -3,6 +3,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import {
   type AuthServerConfig,
   type Environment,
+  followAssertionPolicies,
   followDeclaredClients,
   loadAuthServerConfig,
   type StorageSettings,
@@ -40,7 +41,14 @@ export async function openAuthServer(
   try {
     const lent = parts.shared && (await sharedRing(parts.shared))
     const readClients = followDeclaredClients(path)
-    const server = await makeAuthServer(config, { ...parts, store, lent, readClients })
+    const readAssertionPolicies = followAssertionPolicies(path)
+    const server = await makeAuthServer(config, {
+      ...parts,
+      store,
+      lent,
+      readClients,
+      readAssertionPolicies,
+    })
     return {
       ...server,
       config,

@@ -101,7 +101,7 @@ async function handleRequest(
   const { req, res } = exchange
   if (endpoint.for === 'clients') {
     res.setHeader('Access-Control-Allow-Origin', '*')
-    res.setHeader('Access-Control-Expose-Headers', 'WWW-Authenticate, Retry-After')
+    res.setHeader('Access-Control-Expose-Headers', 'WWW-Authenticate, Retry-After, DPoP-Nonce')
     if (req.method === 'OPTIONS') return sendPreflight(exchange, allowedMethods(endpoint))
   }
   const handler = handlerFor(endpoint, req.method)
@@ -123,7 +123,7 @@ async function handleRequest(
 
 function noLoginError(): OAuthError {
   const text =
-    'users cannot sign in here: this server issues tokens only to its declared clients (client_credentials grant)'
+    'users cannot sign in here: this server issues tokens only to machines (client_credentials and jwt-bearer grants)'
   return new OAuthError('access_denied', text)
 }
 
@@ -155,7 +155,7 @@ function sendPreflight(exchange: Exchange, allow: readonly string[]): void {
   sendEmpty(exchange, 204, {
     Allow: allow.join(', '),
     'Access-Control-Allow-Methods': allow.join(', '),
-    'Access-Control-Allow-Headers': 'Authorization, Content-Type, MCP-Protocol-Version',
+    'Access-Control-Allow-Headers': 'Authorization, Content-Type, DPoP, MCP-Protocol-Version',
     'Access-Control-Max-Age': '86400',
   })
 }

@@ -28,7 +28,7 @@ interface Rate {
 interface Limit {
   /** Limits per network address, so that one address cannot exhaust the total. */
   readonly caller: readonly Rate[]
-  /** Limits per host from which documents are fetched, or per client. */
+  /** Limits per host from which documents are fetched, per client, or per subject. */
   readonly host?: readonly Rate[]
   /** Limits for the whole server. They bound the number of stored records. */
   readonly total: readonly Rate[]
@@ -59,6 +59,12 @@ export const limits = {
   },
   /** Valid assertions of clients with a metadata document. Their number is unlimited, so there is also a total. */
   describedAssertion: {
+    caller: [{ capacity: 600, refillMs: minute }],
+    host: [{ capacity: 600, refillMs: minute }],
+    total: [{ capacity: 3_000, refillMs: minute }],
+  },
+  /** Valid assertions of trusted issuers. `host` is the subject. The number of subjects is unlimited. */
+  grantAssertion: {
     caller: [{ capacity: 600, refillMs: minute }],
     host: [{ capacity: 600, refillMs: minute }],
     total: [{ capacity: 3_000, refillMs: minute }],

@@ -39,13 +39,15 @@ interface GrantsParts {
   readonly onReuse: (what: 'code' | 'refresh', grant: Grant, source: string | undefined) => void
 }
 
-type CodeRequest = Pick<StoredCode, 'redirectUri' | 'redirectGiven' | 'codeChallenge' | 'nonce'>
+type CodeRequest = Pick<StoredCode, 'redirectUri' | 'redirectGiven' | 'codeChallenge' | 'nonce' | 'codeJkt'>
 
 /** The client that sent a token request. */
 export interface TokenRequester {
   readonly clientId: string
   /** How the client authenticated. */
   readonly authMethod: TokenAuthMethod
+  /** Thumbprint of the key of the client's proof. */
+  readonly jkt?: string | undefined
   /** Network address, for audit. */
   readonly source?: string | undefined
 }
@@ -98,6 +100,7 @@ export class Grants {
       redirectGiven: request.redirectGiven,
       codeChallenge: request.codeChallenge,
       nonce: request.nonce,
+      codeJkt: request.codeJkt,
       expiresAtMs: now() + lives.authCodeMs,
     }
     await state.codes.put(id, record, lives.authCodeMs)
@@ -113,7 +116,9 @@ export class Grants {
     if (id === undefined || !seen || seen.value.clientId !== by.clientId) throw invalidCode()
     checkAuthMethod(seen.value, by)
     if (seen.value.used) return this.#rejectReusedCode(seen.value, by)
-    const record = seen.value
+    // A thief without the key cannot use up the code.
+    if (seen.value.codeJkt !== undefined && seen.value.codeJkt !== by.jkt) throw invalidCode()
+    const record = { ...seen.value, jkt: by.authMethod === 'none' ? by.jkt : undefined }
     if (record.expiresAtMs <= now() || !matchesRedirect(record, by) || !matchesChallenge(record, by)) {
       await state.codes.swap(id, seen, undefined)
       await sessions.endGrant(record.sessionId, record.grantId)
@@ -137,6 +142,7 @@ export class Grants {
         throw invalidRefreshToken()
       const family = seen.value
       checkAuthMethod(family, by)
+      if (family.jkt !== undefined && family.jkt !== by.jkt) throw invalidRefreshToken()
       const access = narrowAccess(family, wanted)
       const generation = await this.#rotate(read, seen, { source: by.source, signedBy: ring.secretId })
       if (generation === undefined) continue
@@ -228,9 +234,9 @@ export class Grants {
 /** Returns the grant's fields, without the other fields of its record. */
 function grantOf(record: Grant): Grant {
   const { grantId, sessionId, clientId, clientKind, userId, scopes, resources } = record
-  const { refreshable, authTimeSec, authMethod } = record
+  const { refreshable, authTimeSec, authMethod, jkt } = record
   const ids = { grantId, sessionId, clientId, clientKind, userId }
-  return { ...ids, scopes, resources, refreshable, authTimeSec, authMethod }
+  return { ...ids, scopes, resources, refreshable, authTimeSec, authMethod, jkt }
 }
 
 /**

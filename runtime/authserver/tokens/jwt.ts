@@ -26,9 +26,9 @@ interface TokenRequest {
 
 export async function signAccessToken(
   keys: KeyRing,
-  request: TokenRequest & { readonly audience: readonly string[] },
+  request: TokenRequest & { readonly audience: readonly string[]; readonly jkt: string | undefined },
 ): Promise<string> {
-  const { grant, scopes, audience, issuer, nowSec, lifeSec } = request
+  const { grant, scopes, audience, issuer, nowSec, lifeSec, jkt } = request
   return signJwt(keys.signing, 'at+jwt', {
     iss: issuer,
     sub: grant.userId,
@@ -43,7 +43,18 @@ export async function signAccessToken(
     auth_time: grant.authTimeSec,
     tsid: grant.sessionId,
     gid: sha256(grant.grantId),
+    ...boundTo(jkt),
   })
+}
+
+/** Returns the claim that binds a token to the key with this thumbprint (RFC 9449 section 6.1). */
+export function boundTo(jkt: string | undefined): { readonly cnf?: { readonly jkt: string } } {
+  return jkt === undefined ? {} : { cnf: { jkt } }
+}
+
+/** Returns the token_type of a response (RFC 9449 section 5). */
+export function tokenType(jkt: string | undefined): 'Bearer' | 'DPoP' {
+  return jkt === undefined ? 'Bearer' : 'DPoP'
 }
 
 interface PersonalClaims {

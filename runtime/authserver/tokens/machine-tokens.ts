@@ -1,17 +1,18 @@
 /**
- * Signs, checks and revokes the access tokens of declared clients.
+ * Signs, checks and revokes the access tokens of declared clients and of platforms (grant jwt-bearer).
  *
- * Such a token has no session. It is valid while its client is declared, unless its `jti` is revoked or the client was
- * removed after the token was issued.
+ * Such a token has no session. It is valid while its client or binding is in the configuration, unless its `jti` is
+ * revoked or the client or binding was removed after the token was issued. The same applies to every client in a
+ * delegated token (delegated-tokens.ts).
  * Source: RFC 9068; RFC 6749 section 4.4.3 (no refresh token); RFC 7009.
  */
 import { randomUUID } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Caller } from '../../net/index.ts'
-import { isMachineSubject, machineSubject, sha256 } from '../model/identifiers.ts'
+import { isAssertionClient, isMachineToken, machineSubject, sha256 } from '../model/identifiers.ts'
 import type { TokenAuthMethod } from '../model/records.ts'
 import type { State } from '../storage/state.ts'
-import { signJwt } from './jwt.ts'
+import { boundTo, signJwt } from './jwt.ts'
 import type { KeyRing } from './key-ring.ts'
 
 /** How long another replica may accept a revoked token. */
@@ -31,7 +32,10 @@ export interface MachineClaims {
 interface MachineTokensParts {
   readonly state: State
   readonly now: () => number
-  /** True when the client is declared and no removal after this time (Unix seconds) is waiting to be stored. */
+  /**
+   * True when the client or binding is in the configuration and no removal after this time (Unix seconds) is waiting to
+   * be stored.
+   */
   readonly isDeclaredSince: (clientId: string, sinceSec: number) => boolean
 }
 
@@ -45,17 +49,26 @@ export class MachineTokens {
     this.#parts = parts
   }
 
-  async isLive({ sub, client_id: clientId, iat, jti }: MachineClaims): Promise<boolean> {
+  async isLive({ sub, client_id: clientId, ...claims }: MachineClaims): Promise<boolean> {
+    const isOwn = isAssertionClient(clientId) || sub === machineSubject(clientId)
+    return isOwn && this.isIssuedTo([clientId], claims)
+  }
+
+  /** True while all of these clients and bindings are in the configuration and the token is not revoked. */
+  async isIssuedTo(
+    clientIds: readonly string[],
+    { iat, jti }: Pick<MachineClaims, 'iat' | 'jti'>,
+  ): Promise<boolean> {
     const { state, now, isDeclaredSince } = this.#parts
-    if (sub !== machineSubject(clientId) || !isDeclaredSince(clientId, iat)) return false
+    if (!clientIds.every((clientId) => isDeclaredSince(clientId, iat))) return false
     const until = this.#live.get(jti)
     if (until !== undefined && now() < until) return true
     const revocations = this.#revocations
-    const [revoked, removedAtMs = 0] = await Promise.all([
+    const [revoked, ...removals] = await Promise.all([
       state.store.get(revokedKey(jti)),
-      state.store.get(removedKey(clientId)),
+      ...clientIds.map((clientId) => state.store.get(removedKey(clientId))),
     ])
-    if (revoked !== undefined || iat * 1000 <= Number(removedAtMs)) return false
+    if (revoked !== undefined || removals.some((atMs = '0') => iat * 1000 <= Number(atMs))) return false
     if (revocations === this.#revocations) this.#live.set(jti, now() + livenessMs)
     return true
   }
@@ -69,7 +82,7 @@ export class MachineTokens {
     this.#live.delete(jti)
   }
 
-  /** Revokes all tokens that a removed client has now. */
+  /** Revokes all tokens that a removed client or binding has now. */
   async revokeAll(clientId: string): Promise<void> {
     const { state, now } = this.#parts
     await state.store.set(removedKey(clientId), String(now()), { ttlMs: removalMs })
@@ -89,7 +102,8 @@ function revokedKey(jti: string): string {
 /** Returns the claims of a machine's token; undefined for any other caller. */
 export function machineClaims({ claims }: Pick<Caller, 'claims'>): MachineClaims | undefined {
   const { sub, client_id: clientId, iat, jti } = claims
-  if (typeof sub !== 'string' || !isMachineSubject(sub) || typeof clientId !== 'string') return undefined
+  if (typeof sub !== 'string' || typeof clientId !== 'string') return undefined
+  if (!isMachineToken({ sub, client_id: clientId })) return undefined
   if (typeof iat !== 'number' || typeof jti !== 'string') return undefined
   return { sub, client_id: clientId, iat, jti }
 }
@@ -98,19 +112,22 @@ export function signMachineToken(
   keys: KeyRing,
   request: {
     readonly clientId: string
+    readonly subject: string
     /** How the client authenticated, for policies. */
-    readonly authMethod: TokenAuthMethod
+    readonly authMethod: TokenAuthMethod | 'jwt_bearer'
     readonly scopes: readonly string[]
     readonly audience: string
     readonly issuer: string
     readonly nowSec: number
     readonly lifeSec: number
+    /** Thumbprint of the key that the token is bound to. */
+    readonly jkt: string | undefined
   },
 ): Promise<string> {
-  const { clientId, authMethod, scopes, audience, issuer, nowSec, lifeSec } = request
+  const { clientId, subject, authMethod, scopes, audience, issuer, nowSec, lifeSec, jkt } = request
   return signJwt(keys.signing, 'at+jwt', {
     iss: issuer,
-    sub: machineSubject(clientId),
+    sub: subject,
     aud: [audience],
     exp: nowSec + lifeSec,
     iat: nowSec,
@@ -119,5 +136,6 @@ export function signMachineToken(
     auth_method: authMethod,
     scope: scopes.join(' '),
     scp: [...scopes],
+    ...boundTo(jkt),
   })
 }

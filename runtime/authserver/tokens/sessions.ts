@@ -9,10 +9,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import { GatehouseError } from '../../../schemas/index.ts'
-import type { Caller } from '../../net/index.ts'
 import { isOffered, keepOffered } from '../model/offered.ts'
 import type { User, LoginSession, UpstreamTokensRecord } from '../model/records.ts'
 import { type Repository, type SeenRecord, type State } from '../storage/state.ts'
+import type { SessionClaims } from './session-claims.ts'
 import { findNewestRefreshToken, lockRefreshTokens } from './upstream-refresh-tokens.ts'
 import { sha256, randomId, compoundKey, upstreamRowKey } from '../model/identifiers.ts'
 
@@ -30,20 +30,6 @@ const maxConnectedClients = 100
 const listedMs = 35 * 24 * 3_600_000
 /** How long another replica may accept tokens of an ended grant. */
 const livenessMs = 5_000
-
-export interface IssuedClaims {
-  readonly tsid: string
-  readonly gid: string
-  readonly sub: string
-  readonly client_id: string
-}
-
-/** Returns a caller's session claims; undefined for machines and for tokens from other issuers. */
-export function sessionClaims(caller: Caller): IssuedClaims | undefined {
-  const { tsid, gid, client_id } = caller.claims
-  if (typeof tsid !== 'string' || typeof gid !== 'string' || typeof client_id !== 'string') return undefined
-  return { tsid, gid, client_id, sub: caller.subject }
-}
 
 export class Sessions {
   readonly #state: State
@@ -283,7 +269,7 @@ export class Sessions {
   }
 
   /** True while a token's grant is live and belongs to the token's user and client. */
-  async isLive(claims: IssuedClaims): Promise<boolean> {
+  async isLive(claims: SessionClaims): Promise<boolean> {
     const name = `${claims.tsid} ${claims.gid} ${claims.sub} ${claims.client_id}`
     const until = this.#live.get(name)
     if (until !== undefined && this.#now() < until) return true

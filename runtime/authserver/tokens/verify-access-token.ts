@@ -2,16 +2,23 @@
  * Verifies access tokens for the server's own endpoints: userinfo, introspection and revocation.
  *
  * Requires a signature made with a key in the key ring, the exact issuer, a served audience, the type `at+jwt`, and a
- * live grant or a declared client. runtime/incoming verifies the callers of MCP endpoints with the same keys.
+ * live grant, or a client or binding in the configuration. A delegated token requires both. runtime/incoming verifies
+ * the callers of MCP endpoints with the same keys.
  * Source: RFC 9068 section 4, RFC 8725.
  */
 import { createLocalJWKSet, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
+import { isFields } from '../../../schemas/index.ts'
 import type { AuthServerConfig } from '../../config/index.ts'
-import { count, list, maybe, type Of, record, text } from '../model/codec.ts'
-import { isMachineSubject } from '../model/identifiers.ts'
+import { count, list, maybe, type Of, record, type RecordShape, text } from '../model/codec.ts'
+import { isMachineToken } from '../model/identifiers.ts'
+import { type DelegatedTokens, isDelegated } from './delegated-tokens.ts'
 import type { KeyRing } from './key-ring.ts'
 import type { MachineTokens } from './machine-tokens.ts'
+import { sessionClaims } from './session-claims.ts'
 import type { Sessions } from './sessions.ts'
+
+/** Accepts any object, because the liveness check reads the chain. */
+const actClaim: RecordShape<object> = (value) => (isFields(value) ? value : undefined)
 
 const members = {
   /** Session and grant. Absent in a machine's token. */
@@ -25,6 +32,11 @@ const members = {
   iat: count,
   jti: text,
   auth_time: maybe(count),
+  /** Only in a delegated token. */
+  act: maybe(actClaim),
+  session_client_id: maybe(text),
+  /** Present in a token that is bound to a key. */
+  cnf: maybe(record({ jkt: text })),
 }
 const claims = record(members)
 export type AccessTokenClaims = Of<typeof members>
@@ -34,6 +46,7 @@ interface VerifierContext {
   readonly keys: () => KeyRing
   readonly sessions: Sessions
   readonly machineTokens: MachineTokens
+  readonly delegatedTokens: DelegatedTokens
   readonly now: () => number
 }
 
@@ -80,9 +93,10 @@ export async function verifyAccessToken(
 
 async function isLive(
   read: AccessTokenClaims,
-  { sessions, machineTokens }: VerifierContext,
+  { sessions, machineTokens, delegatedTokens }: VerifierContext,
 ): Promise<boolean> {
-  if (isMachineSubject(read.sub)) return machineTokens.isLive(read)
-  const { tsid, gid } = read
-  return tsid !== undefined && gid !== undefined && sessions.isLive({ ...read, tsid, gid })
+  if (isMachineToken(read)) return machineTokens.isLive(read)
+  const session = sessionClaims(read, read.sub)
+  if (!session || !(await sessions.isLive(session))) return false
+  return !isDelegated(read) || delegatedTokens.isLive(read)
 }

@@ -19,10 +19,12 @@ import {
 import { makeEvent } from '../model/events.ts'
 import { isOffered } from '../model/offered.ts'
 import type { StoredRow } from '../model/records.ts'
-import { type IssuedClaims, sessionClaims } from '../tokens/sessions.ts'
+import { isDelegated } from '../tokens/delegated-tokens.ts'
+import { machineClaims } from '../tokens/machine-tokens.ts'
+import { type SessionClaims, sessionClaims } from '../tokens/session-claims.ts'
 import { type RenewalParts, Renewals, UpstreamTokenGone } from './renewals.ts'
 import type { Upstream } from './upstream.ts'
-import { isMachineSubject, sha256, upstreamRowKey } from '../model/identifiers.ts'
+import { sha256, upstreamRowKey } from '../model/identifiers.ts'
 
 export interface StoredUpstreamTokens extends UpstreamTokensOfCallers {
   /** Names in configured order. */
@@ -33,9 +35,10 @@ export interface StoredUpstreamTokens extends UpstreamTokensOfCallers {
    * Returns the caller's token from a provider (default: the primary one), renewed when it is due; undefined when the
    * caller has none. Rejects with UPSTREAM_TOKEN_MISSING when the user must sign in again, and with AUTH_UNAVAILABLE or
    * STORE_DOWN when the provider or the store does not respond. Also rejects with NOT_FOUND for a provider that is not
-   * configured, and with USER_REQUIRED for a declared client, which has no user.
+   * configured, and with USER_REQUIRED for a declared client, also when it acts for a user.
    */
   get(caller: Caller, provider?: string, signal?: AbortSignal): Promise<UpstreamToken | undefined>
+  /** For policies. Also returns the user's token when a declared client acts for the user. */
   required(caller: Caller, provider?: string, signal?: AbortSignal): Promise<UpstreamToken | undefined>
 }
 
@@ -77,7 +80,12 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
     this.accountsUrl = parts.accountsUrl
   }
 
-  get(caller: Caller, provider = this.primary, signal?: AbortSignal): Promise<UpstreamToken | undefined> {
+  async get(
+    caller: Caller,
+    provider = this.primary,
+    signal?: AbortSignal,
+  ): Promise<UpstreamToken | undefined> {
+    if (isDelegated(caller.claims)) throw new GatehouseError('USER_REQUIRED', { detail: delegatedText })
     return this.#get(caller, provider, { signal, isRequired: this.#parts.upstreams.length === 1 })
   }
 
@@ -90,13 +98,13 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
   }
 
   async isWithheld(caller: Caller, provider: string): Promise<boolean> {
-    const claims = sessionClaims(caller)
+    const claims = sessionClaims(caller.claims, caller.subject)
     const session = claims && (await this.#parts.sessions.get(claims.tsid))
     return session !== undefined && !isOffered(session, provider)
   }
 
   refused(caller: Caller, provider: string, accessToken: string): boolean {
-    const claims = sessionClaims(caller)
+    const claims = sessionClaims(caller.claims, caller.subject)
     if (!claims) return false
     const id = upstreamRowKey(claims.tsid, provider)
     const { now } = this.#parts
@@ -124,8 +132,8 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
     const upstream = upstreams.find((candidate) => candidate.name === provider)
     if (!upstream)
       throw new GatehouseError('NOT_FOUND', { detail: `unknown upstream provider "${provider}"` })
-    if (isMachineSubject(caller.subject)) throw new GatehouseError('USER_REQUIRED')
-    const claims = sessionClaims(caller)
+    if (machineClaims(caller)) throw new GatehouseError('USER_REQUIRED')
+    const claims = sessionClaims(caller.claims, caller.subject)
     if (!claims) return undefined
     const id = upstreamRowKey(claims.tsid, provider)
     const [row, live] = await Promise.all([state.rows.get(id), sessions.isLive(claims)])
@@ -179,8 +187,12 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
   }
 }
 
+/** The user allowed only the client of the session to use the provider's tokens. */
+const delegatedText =
+  "this backend requires the user's own token; the caller acts for the user with a delegated token"
+
 /** False for a token stored for another user or another client. */
-function isOwn(row: StoredRow, claims: IssuedClaims): boolean {
+function isOwn(row: StoredRow, claims: SessionClaims): boolean {
   return row.userId === claims.sub && row.clientId === claims.client_id
 }
 

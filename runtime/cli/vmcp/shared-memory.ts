@@ -6,11 +6,12 @@ import { type MemoryStoreOptions, makeMemoryStore, makeRemoteStore, serveStore }
 import type { Store, StoreCall } from '../../store/index.ts'
 import type { Handlers, WorkerChannel } from '../../process/index.ts'
 
-type Kind = 'sessions' | 'counters' | 'logins'
+type Kind = 'sessions' | 'counters' | 'proofs' | 'logins'
 
 const bounds: Readonly<Record<Kind, MemoryStoreOptions>> = {
   sessions: { maxEntries: 50_000, maxBytes: 64 * 1024 * 1024 },
   counters: { maxEntries: 100_000 },
+  proofs: { maxEntries: 100_000 },
   logins: {},
 }
 
@@ -31,7 +32,12 @@ export function offerMemory(of: Readonly<Record<Kind, MemoryStoreOptions>> = bou
 export function sharedMemory(channel: WorkerChannel): Readonly<Record<Kind, Store>> {
   const store = (kind: Kind) =>
     makeRemoteStore((call) => channel.call(nameOf(kind), call, { withinMs: longestMs }))
-  return { sessions: store('sessions'), counters: store('counters'), logins: store('logins') }
+  return {
+    sessions: store('sessions'),
+    counters: store('counters'),
+    proofs: store('proofs'),
+    logins: store('logins'),
+  }
 }
 
 function nameOf(kind: string): string {

@@ -14,35 +14,58 @@ import {
 import { invalidConfig, parseConfig, readConfigText } from '../common/config-file.ts'
 import { systemReason } from '../common/system-reason.ts'
 import type { AuthServerConfig, DeclaredClientSettings, SecretSource } from './settings.ts'
+import {
+  type AssertionPolicySettings,
+  assertionPoliciesOf,
+  trustedIssuerViolations,
+} from './trusted-issuers.ts'
 
 const minSecretLength = 32
 
 type Clients = readonly DeclaredClientSettings[]
 
 /**
- * Returns a function that returns the file's current declared clients. It parses the file only when its text has
- * changed. It throws INVALID_CONFIG when the file violates its schema, or when the clients violate a rule. It does not
- * read their secrets, and does not check other settings, which take effect at the next start.
+ * Returns a function that returns the file's current declared clients. It throws INVALID_CONFIG when the file violates
+ * its schema, or when the clients violate a rule. It does not read their secrets, and does not check other settings,
+ * which take effect at the next start.
  */
 export function followDeclaredClients(path: string): () => Clients {
-  let parsed: { readonly text: string; readonly clients: Clients } | undefined
-  return () => {
-    const text = readConfigText(path)
-    if (parsed?.text !== text) parsed = { text, clients: parseClients(text, path) }
-    return parsed.clients
-  }
+  return followFile(path, (file) => {
+    const clients = declaredClientsOf(file)
+    const { allowedAudiences } = file
+    return { value: clients, violations: declaredClientViolations({ clients, allowedAudiences }) }
+  })
 }
 
-function parseClients(text: string, path: string): Clients {
-  const file = parseConfig('authserver', text, path)
-  const clients = declaredClientsOf(file)
-  const { allowedAudiences } = file
-  const violations = declaredClientViolations({ clients, allowedAudiences })
-  if (violations.length === 0) return clients
-  throw invalidConfig(
-    violations.map((message) => ({ path: '', message })),
-    path,
-  )
+/** Like followDeclaredClients, for the issuers whose assertions are grants. */
+export function followAssertionPolicies(path: string): () => readonly AssertionPolicySettings[] {
+  return followFile(path, (file) => ({
+    value: assertionPoliciesOf(file),
+    violations: trustedIssuerViolations(file),
+  }))
+}
+
+interface Read<T> {
+  readonly value: T
+  readonly violations: readonly string[]
+}
+
+/** Parses the file only when its text has changed. */
+function followFile<T>(path: string, read: (file: AuthServerFile) => Read<T>): () => T {
+  let parsed: { readonly text: string; readonly value: T } | undefined
+  return () => {
+    const text = readConfigText(path)
+    if (parsed?.text === text) return parsed.value
+    const { value, violations } = read(parseConfig('authserver', text, path))
+    if (violations.length > 0) {
+      throw invalidConfig(
+        violations.map((message) => ({ path: '', message })),
+        path,
+      )
+    }
+    parsed = { text, value }
+    return value
+  }
 }
 
 export function declaredClientsOf({ clients = [], allowedAudiences }: AuthServerFile): Clients {
@@ -54,19 +77,28 @@ function declaredClientOf(
   index: number,
   allowedAudiences: readonly string[],
 ): DeclaredClientSettings {
-  const { clientId, jwks, jwksUri, signingAlg, scopes, clientSecretFiles: files } = client
+  const { clientId, jwks, jwksUri, signingAlg, scopes, subjectClients, clientSecretFiles: files } = client
   return {
     clientId,
     signingAlg,
     scopes,
     resources: client.resources ?? allowedAudiences,
     tokenMs: parseDuration(client.tokenLifespan),
+    isBound: client.dpopBoundAccessTokens ?? false,
     ...(jwks === undefined ? {} : { jwks }),
     ...(jwksUri === undefined ? {} : { jwksUri }),
+    ...(subjectClients === undefined ? {} : { subjectClients }),
     ...(files === undefined
       ? {}
       : { secrets: files.map((file, at) => secretIn(`clients[${index}].clientSecretFiles[${at}]`, file)) }),
   }
+}
+
+export function tokenExchangeOf({ inboundGrants }: AuthServerFile): Pick<AuthServerConfig, 'tokenExchange'> {
+  const grant = inboundGrants?.tokenExchange
+  if (!grant) return {}
+  const { delegationLifespan, maxDelegationDepth } = grant
+  return { tokenExchange: { lifeMs: parseDuration(delegationLifespan), maxDelegationDepth } }
 }
 
 /** Returns a function that reads the secret. Trims it, because editors and kubectl add newlines. */

@@ -32,7 +32,8 @@ import {
   type UpstreamConfig,
   type UserInfoSettings,
 } from './settings.ts'
-import { declaredClientsOf } from './clients.ts'
+import { declaredClientsOf, tokenExchangeOf } from './clients.ts'
+import { assertionPoliciesOf, trustedIssuerViolations } from './trusted-issuers.ts'
 import { authServerViolations } from './validate.ts'
 import { invalidConfig, parseConfig, readConfigText } from '../common/config-file.ts'
 import { systemReason } from '../common/system-reason.ts'
@@ -65,7 +66,8 @@ export function parseAuthServerConfig(text: string, env: Environment, source?: s
   const reader = new Reader(env)
   const config = convert(file, reader)
   reader.probeSecrets(config)
-  const violations = [...reader.violations, ...authServerViolations(config)]
+  probeTrustedIssuers(file, reader)
+  const violations = [...reader.violations, ...authServerViolations(config), ...trustedIssuerViolations(file)]
   if (violations.length > 0) {
     throw invalidConfig(
       violations.map((message) => ({ path: '', message })),
@@ -184,6 +186,9 @@ function convert(file: AuthServerFile, reader: Reader): AuthServerConfig {
     grantMs: authServerDefaults.grantMs,
     upstreams: file.upstreamProviders.map((upstream, index) => upstreamOf(upstream, index, file, reader)),
     clients: declaredClientsOf(file),
+    ...tokenExchangeOf(file),
+    assertionPolicies: assertionPoliciesOf(file),
+    dpop: file.dpop,
     disableUpstreamTokenInjection: file.disableUpstreamTokenInjection,
     storage:
       file.storage.redis === undefined
@@ -250,6 +255,14 @@ function upstreamOf(
   if (oauth2Config)
     return { ...oauth2Of(name, oauth2Config, `${at}.oauth2Config`, fallback, reader), ...shared }
   throw new GatehouseError('INVALID_CONFIG', { detail: `${at} has neither oidcConfig nor oauth2Config` })
+}
+
+function probeTrustedIssuers({ trustedIssuers = [] }: AuthServerFile, reader: Reader): void {
+  for (const { name, caBundlePath, jwksAuthTokenPath } of trustedIssuers) {
+    const at = `trustedIssuers[${name}]`
+    if (caBundlePath !== undefined) reader.file(`${at}.caBundlePath`, caBundlePath)
+    if (jwksAuthTokenPath !== undefined) reader.file(`${at}.jwksAuthTokenPath`, jwksAuthTokenPath)
+  }
 }
 
 function tlsOf(

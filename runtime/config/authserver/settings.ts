@@ -7,9 +7,10 @@
  * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer and Limits; RFC
  * 8414 section 2 (issuer).
  */
-import type { RuntimeClientAuth, UpstreamFilter } from '../../../schemas/index.ts'
+import type { Dpop, RuntimeClientAuth, UpstreamFilter } from '../../../schemas/index.ts'
 import type { AssertionAlg, JsonRecord, ProviderId } from '../../oauth/index.ts'
 import type { RedisStoreConfig } from '../../store/index.ts'
+import type { AssertionPolicySettings } from './trusted-issuers.ts'
 
 /**
  * Reads a secret on every use, so that a rotated file takes effect immediately. Throws INVALID_CONFIG if there is no
@@ -45,10 +46,14 @@ export interface AuthServerConfig {
   readonly authCodeMs: number
   /** Maximum lifetime of a grant, regardless of refreshes. */
   readonly grantMs: number
-  /** Empty: users cannot sign in, and only declared clients get tokens. */
+  /** Empty: users cannot sign in, and only declared clients and bound subjects get tokens. */
   readonly upstreams: readonly UpstreamConfig[]
   /** Clients that get tokens for themselves. */
   readonly clients?: readonly DeclaredClientSettings[]
+  /** Absent: no client can exchange tokens. */
+  readonly tokenExchange?: TokenExchangeSettings
+  /** Issuers whose assertions are grants. */
+  readonly assertionPolicies?: readonly AssertionPolicySettings[]
   readonly primaryUpstreamProvider?: string
   /** Selects upstreams by the user's groups. If absent, every user signs in to all upstreams. */
   readonly upstreamFilter?: UpstreamFilter
@@ -57,6 +62,8 @@ export interface AuthServerConfig {
    * credential.
    */
   readonly disableUpstreamTokenInjection: boolean
+  /** Access tokens that are bound to a key. Default: off. */
+  readonly dpop?: Dpop | undefined
   readonly storage: StorageSettings
   /** Addresses and networks (CIDR) of proxies whose X-Forwarded-For is trusted. Absent: no proxy is trusted. */
   readonly trustedProxies?: readonly string[]
@@ -75,6 +82,18 @@ export interface DeclaredClientSettings {
   readonly scopes: readonly string[]
   readonly resources: readonly string[]
   readonly tokenMs: number
+  /** Clients whose users' tokens this client may exchange; `*` means all clients. Absent: none. */
+  readonly subjectClients?: readonly string[]
+  /** Issues only tokens that are bound to a key. Default: false. */
+  readonly isBound?: boolean
+}
+
+/** Token exchange (RFC 8693). */
+interface TokenExchangeSettings {
+  /** Maximum lifetime of an exchanged token. */
+  readonly lifeMs: number
+  /** Maximum number of clients in an `act` chain. */
+  readonly maxDelegationDepth: number
 }
 
 export interface ClientRegistrationConfig {

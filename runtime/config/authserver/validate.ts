@@ -151,8 +151,10 @@ const providerName = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
 
 function upstreamViolations(config: AuthServerConfig): readonly string[] {
   const { upstreams, primaryUpstreamProvider } = config
-  if (upstreams.length === 0 && (config.clients ?? []).length === 0)
-    return ['upstreamProviders must contain at least one provider unless clients is set']
+  if (upstreams.length === 0 && [...(config.clients ?? []), ...(config.assertionPolicies ?? [])].length === 0)
+    return [
+      'upstreamProviders must contain at least one provider unless clients or inboundGrants.jwtBearer is set',
+    ]
   const names = upstreams.map((upstream) => upstream.name)
   const origins = new Set(upstreams.map(({ redirectUri }) => originOf(redirectUri)))
   return [

@@ -65,6 +65,8 @@ export function resolveProxyFile(
     // Flags replace all issuers in the file.
     oidc: config.oidc ?? (file.oidc && { ...oidcOf(file.oidc, 'oidc', env), resource: file.oidc.resource }),
     issuers: config.oidc ? undefined : file.issuers?.map((issuer, index) => issuerOf(issuer, index, env)),
+    // Flags do not weaken the check.
+    dpop: file.dpop,
     targetAddresses: addressPolicy(file.targetAddresses),
     targetTls: file.targetTls,
     strategy: file.outgoingAuth?.type === 'unauthenticated' ? undefined : file.outgoingAuth,
@@ -118,6 +120,7 @@ function loginInput(remoteAuth: NonNullable<ProxyFile['remoteAuth']>, env: Envir
     remoteAuthGrant: remoteAuth.grant,
     remoteAuthPrivateKeyFile: remoteAuth.privateKeyFile,
     remoteAuthSigningAlg: remoteAuth.signingAlg,
+    remoteAuthAssertionFile: remoteAuth.assertionFile,
     remoteAuthCallbackPort: unlessDefault(
       String(remoteAuth.callbackPort),
       proxyFlags.remoteAuthCallbackPort.default,
@@ -130,7 +133,7 @@ function loginInput(remoteAuth: NonNullable<ProxyFile['remoteAuth']>, env: Envir
   })
 }
 
-/** Omits a default from the schema, because client_credentials rejects the setting. */
+/** Omits a default from the schema, because a login without a user rejects the setting. */
 function unlessDefault(value: string, byDefault: string): string | undefined {
   return value === byDefault ? undefined : value
 }

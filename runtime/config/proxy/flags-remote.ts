@@ -86,10 +86,10 @@ export const remoteFlags = {
     flag: '--remote-auth-grant',
     kind: 'string',
     value: 'grant',
-    values: ['authorization_code', 'client_credentials'],
+    values: ['authorization_code', 'client_credentials', 'jwt-bearer'],
     default: 'authorization_code',
     group: outgoing,
-    help: 'authorization_code: a user logs in with a browser; client_credentials: the client gets a token for itself',
+    help: 'authorization_code: a user logs in with a browser; client_credentials: the client gets a token for itself; jwt-bearer: a token from the platform, such as a Kubernetes service account token, is the credential',
     added: true,
   },
   remoteAuthPrivateKeyFile: {
@@ -97,7 +97,7 @@ export const remoteFlags = {
     kind: 'string',
     value: 'file',
     group: outgoing,
-    help: 'file with the client’s private key (PEM or JWK), used instead of a secret for the client_credentials grant; reread for each token request',
+    help: 'file with the client’s private key (PEM or JWK), used instead of a secret for a login without a user; reread for each token request',
     added: true,
   },
   remoteAuthSigningAlg: {
@@ -107,6 +107,14 @@ export const remoteFlags = {
     values: assertionAlgs,
     group: outgoing,
     help: 'algorithm for the private key: ES256, ES384, RS256, PS256 or EdDSA (default: from the key, RS256 for RSA)',
+    added: true,
+  },
+  remoteAuthAssertionFile: {
+    flag: '--remote-auth-assertion-file',
+    kind: 'string',
+    value: 'file',
+    group: outgoing,
+    help: 'file with the JWT for the jwt-bearer grant, with the authorization server’s issuer as audience; reread for each token request',
     added: true,
   },
   remoteAuthBearerToken: {

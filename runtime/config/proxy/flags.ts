@@ -42,6 +42,7 @@ export interface ProxyInput {
   readonly remoteAuthGrant?: string
   readonly remoteAuthPrivateKeyFile?: string
   readonly remoteAuthSigningAlg?: string
+  readonly remoteAuthAssertionFile?: string
   readonly remoteAuthBearerToken?: string
   readonly remoteAuthBearerTokenFile?: string
   readonly remoteAuthCallbackPort?: string

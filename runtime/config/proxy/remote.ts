@@ -3,18 +3,12 @@
  *
  * Source: docs/reference/specification/proxy-command.md#rules, rules 1 to 6 and "Outgoing (remote server) flags".
  */
-import {
-  isProviderId,
-  managedParameters,
-  type OAuthClient,
-  type ProviderId,
-  providerIds,
-} from '../../oauth/index.ts'
+import { isProviderId, managedParameters, type ProviderId, providerIds } from '../../oauth/index.ts'
 import { Secret } from '../../observe/index.ts'
 import { type Environment, readVariable, variables } from './env.ts'
 import { SettingErrors, type InputKey, quoteShortened, secretFrom } from '../common/setting-errors.ts'
 import { flagOf, type ProxyInput } from './flags.ts'
-import { isMachineGrant, machineClient } from './machine-client.ts'
+import { grantName, isMachineGrant, machineGrant, type MachineGrantSource } from './machine-grant.ts'
 import { renewalPace, type RenewalPace } from './renewal-pace.ts'
 import { rotatingSecret } from '../common/secrets.ts'
 
@@ -40,11 +34,8 @@ export interface OAuthSettings {
   readonly tokenUrl: string | undefined
   readonly clientId: string | undefined
   readonly clientSecret: Secret | undefined
-  /**
-   * Returns the client with its current credential when it gets tokens for itself (client_credentials). Undefined: a
-   * user logs in.
-   */
-  readonly machineClient: (() => OAuthClient) | undefined
+  /** The grant of a login without a user. Undefined: a user logs in. */
+  readonly machineGrant: MachineGrantSource | undefined
   /** Client id for authorization servers that support metadata documents. */
   readonly clientMetadataUrl: string | undefined
   /** 0 selects a free port. */
@@ -73,6 +64,7 @@ const oauthOnly = [
   'remoteAuthGrant',
   'remoteAuthPrivateKeyFile',
   'remoteAuthSigningAlg',
+  'remoteAuthAssertionFile',
   'remoteAuthCallbackPort',
   'remoteAuthResource',
   'remoteAuthScopes',
@@ -143,8 +135,8 @@ function oauthSettings(
   violations.exclusive('remoteAuthIssuer', 'remoteAuthTokenUrl')
   const authorizeUrl = violations.url('remoteAuthAuthorizeUrl')
   const tokenUrl = violations.url('remoteAuthTokenUrl')
-  const isMachine = isMachineGrant(env, violations)
-  if (!isMachine && (authorizeUrl === undefined) !== (tokenUrl === undefined)) {
+  const grant = grantName(env, violations)
+  if (!isMachineGrant(grant) && (authorizeUrl === undefined) !== (tokenUrl === undefined)) {
     violations.add('--remote-auth-authorize-url, --remote-auth-token-url', 'set both or neither')
   }
   const clientId = violations.text('remoteAuthClientId')
@@ -153,7 +145,7 @@ function oauthSettings(
     file: 'remoteAuthClientSecretFile',
     variable: variables.remoteClientSecret,
   })
-  if (!isMachine && clientSecret !== undefined && clientId === undefined) {
+  if (grant !== 'client_credentials' && clientSecret !== undefined && clientId === undefined) {
     violations.add('the client secret for the target', 'requires --remote-auth-client-id')
   }
   if (violations.given('remoteAuthClientSecret')) {
@@ -170,7 +162,7 @@ function oauthSettings(
     tokenUrl,
     clientId,
     clientSecret,
-    machineClient: isMachine ? machineClient(violations, clientId, clientSecret) : undefined,
+    machineGrant: machineGrant(grant, violations, { id: clientId, secret: clientSecret }),
     clientMetadataUrl: readVariable(env, variables.clientMetadataUrl),
     callbackPort: callbackPort(violations),
     resource: resource(input, violations),

@@ -13,6 +13,7 @@ import {
   type OutgoingStrategy,
   type TargetTls,
   type RuntimeSessionStorage,
+  type Dpop,
 } from '../../../schemas/index.ts'
 import { type ProxyEnvironment, proxyEnvironment } from '../../net/index.ts'
 import { type Environment, variables } from './env.ts'
@@ -46,6 +47,8 @@ export interface ProxySettings {
   readonly oidc: IncomingOidc | undefined
   /** From a configuration file: additional issuers. */
   readonly issuers?: readonly IncomingIssuer[] | undefined
+  /** From a configuration file: access tokens that are bound to a key. */
+  readonly dpop?: Dpop | undefined
   readonly passAuthorization: boolean
   readonly remote: RemoteAuthSettings
   readonly exchange: ExchangeSettings | undefined
@@ -101,10 +104,10 @@ export function resolveProxyConfig(
       'cannot be combined with a login, a bearer token or token exchange, which set that header',
     )
   }
-  if (remote.kind === 'oauth' && remote.machineClient && exchange?.subjectTokenType.endsWith(':id_token')) {
+  if (remote.kind === 'oauth' && remote.machineGrant && exchange?.subjectTokenType.endsWith(':id_token')) {
     violations.about(
       'tokenExchangeSubjectTokenType',
-      'id_token requires a user login, because client_credentials returns no ID token',
+      'id_token requires a user login, because a login without a user returns no ID token',
     )
   }
   if (exchange && remote.kind === 'none' && oidc === undefined) {

@@ -56,6 +56,7 @@ export function virtualServerOf(
       type: oidc ? 'oidc' : 'anonymous',
       ...(oidc && { oidc }),
       ...(file.issuers && { issuers: file.issuers.map(issuerOf) }),
+      ...(file.dpop && { dpop: file.dpop }),
       ...(file.authz && { authz: file.authz }),
     },
     outgoingAuth: { source: 'inline', ...(file.outgoingAuth && { default: file.outgoingAuth }) },

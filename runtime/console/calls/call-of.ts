@@ -81,6 +81,8 @@ function callerOf(caller: Caller | undefined, client: string | undefined): NonNu
   if (caller) {
     shown.sub = caller.subject.slice(0, 128)
     shown.name = caller.displayName.slice(0, 128)
+    const actor = caller.facts?.actor
+    if (actor !== undefined) shown.actor = actor.slice(0, 128)
   }
   if (client !== undefined) shown.client = client
   return shown

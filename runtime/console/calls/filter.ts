@@ -3,7 +3,7 @@ import type { CallView } from '../api.ts'
 
 /** Empty members match everything. */
 export interface CallFilter {
-  /** Substring of the caller's name or subject. */
+  /** Substring of the caller's name or subject, or of the acting client. */
   readonly caller: string
   readonly backend: string
   /** Tool name, as used by clients or by the backend. */
@@ -36,10 +36,10 @@ export function callTest({
     if (backend !== '' && call.backend !== backend) return false
     if (tool !== '' && call.name !== tool && call.original !== tool) return false
     if (outcome !== '' && call.outcome !== outcome) return false
-    const { sub = '', name = '', client = '' } = call.caller ?? {}
-    if (!has([sub, name], wantedCaller)) return false
+    const { sub = '', name = '', actor = '', client = '' } = call.caller ?? {}
+    if (!has([sub, name, actor], wantedCaller)) return false
     const { method, original = '', error } = call
-    const texts = [method, call.name ?? '', original, call.backend ?? '', sub, name, client]
+    const texts = [method, call.name ?? '', original, call.backend ?? '', sub, name, actor, client]
     return has([...texts, error?.message ?? ''], wantedText)
   }
 }

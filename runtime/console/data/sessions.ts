@@ -7,10 +7,14 @@ import { given, iso } from './texts.ts'
 const maxText = 128
 
 export function sessionRow(facts: ShownSession, viewer: string): ListedSession {
-  const { hash, owner, subject, displayName, protocolVersion, openedAt, usedAt, streams } = facts
+  const { hash, owner, subject, displayName, actor, protocolVersion, openedAt, usedAt, streams } = facts
   return {
     hash,
-    caller: { sub: subject.slice(0, maxText), name: displayName.slice(0, maxText) },
+    caller: {
+      sub: subject.slice(0, maxText),
+      name: displayName.slice(0, maxText),
+      ...given('actor', actor?.slice(0, maxText)),
+    },
     ...given('client', clientName(facts.info)),
     era: protocolVersion,
     openedAt: iso(openedAt),

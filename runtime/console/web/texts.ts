@@ -163,6 +163,8 @@ export const texts = {
     own: 'Your calls',
     one: 'One call',
     caller: 'Caller',
+    actor: 'Acting client',
+    via: 'via',
     client: 'Client',
     tool: 'Tool',
     outcome: 'Outcome',

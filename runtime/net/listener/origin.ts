@@ -122,6 +122,7 @@ function hostName(header: string | undefined): string | undefined {
 /** Request headers that pages from allowed origins may always send. */
 const requestHeaders: readonly string[] = [
   'Authorization',
+  'DPoP',
   'Content-Type',
   'Accept',
   'Mcp-Session-Id',
@@ -137,7 +138,7 @@ const maxRequestedHeaders = 100
 
 function allowCors({ req, res }: Exchange, origin: string, further: readonly string[]): void {
   res.setHeader('Access-Control-Allow-Origin', origin)
-  res.setHeader('Access-Control-Expose-Headers', 'Mcp-Session-Id, WWW-Authenticate')
+  res.setHeader('Access-Control-Expose-Headers', 'Mcp-Session-Id, WWW-Authenticate, DPoP-Nonce')
   res.setHeader('Vary', 'Origin')
   if (req.method !== 'OPTIONS' || req.headers['access-control-request-method'] === undefined) return
   const requested = req.headers['access-control-request-headers']

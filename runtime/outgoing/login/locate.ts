@@ -42,7 +42,7 @@ export interface Located {
 
 export type LocateSettings = Pick<
   OAuthSettings,
-  'issuer' | 'authorizeUrl' | 'tokenUrl' | 'resource' | 'scopes' | 'provider' | 'machineClient'
+  'issuer' | 'authorizeUrl' | 'tokenUrl' | 'resource' | 'scopes' | 'provider' | 'machineGrant'
 >
 
 export interface LocateOptions {
@@ -72,14 +72,14 @@ export async function locate(options: LocateOptions): Promise<Located> {
 }
 
 /** Adds provider-specific values; configured settings take precedence. */
-function withHint(located: Located, { provider, scopes, resource, machineClient }: LocateSettings): Located {
+function withHint(located: Located, { provider, scopes, resource, machineGrant }: LocateSettings): Located {
   const hint = hintFor(provider)
   if (!hint) return located
   const audience = hint.resource === 'audience' ? located.resource : undefined
   return {
     ...located,
     resource: hint.resource !== undefined && resource === undefined ? undefined : located.resource,
-    scopes: scopes === undefined && !machineClient ? offlineScopes(hint, located.scopes) : located.scopes,
+    scopes: scopes === undefined && !machineGrant ? offlineScopes(hint, located.scopes) : located.scopes,
     authorizeParams: { ...hint.authorizeParams, ...(audience !== undefined && { audience }) },
   }
 }
@@ -107,7 +107,7 @@ async function locateServer(options: LocateOptions): Promise<Located> {
       server,
       issuer: server.issuer,
       resource: resourceFor(options, undefined),
-      scopes: settings.scopes ?? (settings.machineClient ? [] : userScopes),
+      scopes: settings.scopes ?? (settings.machineGrant ? [] : userScopes),
     }
   }
   return locateFromTarget(options)
@@ -135,9 +135,9 @@ async function locateFromTarget(options: LocateOptions): Promise<Located> {
 function requestedScopes(
   asked: readonly string[],
   server: ServerMetadata,
-  { machineClient }: LocateSettings,
+  { machineGrant }: LocateSettings,
 ): readonly string[] {
-  return machineClient ? asked.filter((scope) => !scopesOfUsers.has(scope)) : withOffline(asked, server)
+  return machineGrant ? asked.filter((scope) => !scopesOfUsers.has(scope)) : withOffline(asked, server)
 }
 
 /** Returns the scopes that a challenge requires. */
@@ -165,7 +165,7 @@ async function serverFor(
     absentOnly,
   )
   if (found) return found
-  if (options.settings.machineClient) {
+  if (options.settings.machineGrant) {
     throw new OAuthClientError(
       'absent',
       'neither the server nor its challenge names an authorization server. Configure the issuer',
@@ -188,7 +188,7 @@ async function firstUsable(issuers: readonly string[], options: LocateOptions): 
   if (failure instanceof OAuthClientError && failure.kind === 'absent')
     throw new OAuthClientError(
       'absent',
-      options.settings.machineClient
+      options.settings.machineGrant
         ? 'the authorization server has no metadata document. Configure its token endpoint'
         : `the authorization server has no metadata document. Set its endpoints with ${endpointFlags}, and the client ` +
             'with --remote-auth-client-id',
@@ -234,8 +234,8 @@ function isIssuerLike(realm: string): boolean {
 }
 
 /** MCP 2025-11-25 authorization: a client that does not find S256 in the metadata must not continue. */
-function requirePkce(server: ServerMetadata, { provider, machineClient }: LocateSettings): void {
-  if (machineClient || supportsS256(server)) return
+function requirePkce(server: ServerMetadata, { provider, machineGrant }: LocateSettings): void {
+  if (machineGrant || supportsS256(server)) return
   const listed = server.code_challenge_methods_supported
   if (listed === undefined && hintFor(provider)?.silentPkce) return
   const found =

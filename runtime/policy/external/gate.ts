@@ -127,7 +127,11 @@ class ExternalGate implements Gate {
   async #principalFor(caller: Caller, signal: AbortSignal | undefined): Promise<Principal | undefined> {
     const claims = await this.#claimsOf(caller, signal)
     if (!claims) return undefined
-    const principal = principalOf(claims, this.#settings.claimMapping)
+    const { actor } = caller.facts ?? {}
+    const principal: Principal = {
+      ...principalOf(claims, this.#settings.claimMapping),
+      ...(actor === undefined ? {} : { actor }),
+    }
     // Fallback id for callers whose claims have no `sub`.
     return principal['sub'] === undefined ? { ...principal, sub: caller.subject } : principal
   }

@@ -160,6 +160,6 @@ function bucket(config: RateLimitBucket | undefined): Omit<Bucket, 'key'> | unde
 }
 
 /** Returns a user's key in stores: a digest of issuer and subject that does not identify the person. */
-export function userKey({ key }: Caller): string {
-  return hash('sha256', key, 'base64url')
+export function userKey({ issuer, subject }: Caller): string {
+  return hash('sha256', `${issuer}\0${subject}`, 'base64url')
 }

@@ -55,7 +55,7 @@ export function makeHeaderRules(options: HeaderOptions): HeaderRules {
     add.push(name, value)
   }
   for (const name of options.credentialNames) drop.add(name)
-  if (!options.passAuthorization) drop.add('authorization')
+  if (!options.passAuthorization) for (const name of ['authorization', 'dpop']) drop.add(name)
   for (const name of options.strip) drop.add(name)
   const injected = new Set(options.inject.map(({ name }) => name.toLowerCase()))
   return { drop, add, injected, identifyCallers: options.identifyCallers, target: options.target }

@@ -1,23 +1,24 @@
 /**
- * Finds the target's authorization server, and requests a token for a client without a user (client_credentials). Does
- * not retry, and stores nothing.
- * Source: RFC 6749 section 4.4; RFC 8707; MCP extension "OAuth Client Credentials" (SEP-1046).
+ * Finds the target's authorization server, and requests a token for a client without a user (client_credentials or
+ * jwt-bearer). Does not retry, and stores nothing.
+ * Source: RFC 6749 section 4.4; RFC 7523 section 2.1; RFC 8707; MCP extension "OAuth Client Credentials" (SEP-1046).
  */
-import type { OAuthSettings, TargetAddress } from '../../config/index.ts'
+import type { MachineGrantSource, OAuthSettings, TargetAddress } from '../../config/index.ts'
 import {
   type Challenge,
+  checkGrantAudience,
   clientCredentialsGrant,
   type Fetch,
   hintedClient,
   hintedTokens,
   hintFor,
-  type OAuthClient,
+  jwtBearerGrant,
   type TokenSet,
 } from '../../oauth/index.ts'
 import { locate, type Located, type LocateSettings, uriOf } from '../../outgoing/index.ts'
 
 export interface MachineSettings extends LocateSettings, Pick<OAuthSettings, 'required'> {
-  readonly machineClient: () => OAuthClient
+  readonly machineGrant: MachineGrantSource
 }
 
 export interface MachineTokenParts {
@@ -46,25 +47,31 @@ export function locateForMachine(
 }
 
 /** Rejects with OAuthClientError, or with the signal's reason. */
-export function requestMachineToken(
+export async function requestMachineToken(
   { server, issuer, scopes, resource, authorizeParams }: Located,
   { settings, fetch, signal, now }: MachineTokenParts,
 ): Promise<TokenSet> {
   const hint = hintFor(settings.provider)
-  const client = settings.machineClient()
-  return clientCredentialsGrant({
+  // Without an issuer, the configured endpoint is the only identifier that both sides share.
+  const assertionAudience = issuer === undefined ? server.token_endpoint : undefined
+  const { client, assertion } = await settings.machineGrant({
+    audience: issuer ?? assertionAudience,
+    fetch,
+    signal,
+  })
+  const audience = authorizeParams?.['audience']
+  const request = {
     server,
-    // Without an issuer, the configured endpoint is the only identifier that both sides share.
-    client: hintedClient(hint, {
-      ...client,
-      assertionAudience: issuer === undefined ? server.token_endpoint : undefined,
-    }),
+    client: client && hintedClient(hint, { ...client, assertionAudience }),
     scopes,
     resource,
-    audience: authorizeParams?.['audience'],
     map: hintedTokens(hint),
     fetch,
     signal,
     now,
-  })
+  }
+  if (assertion === undefined) return clientCredentialsGrant({ ...request, audience })
+  const isConfigured = settings.issuer !== undefined || settings.tokenUrl !== undefined
+  if (!isConfigured) checkGrantAudience(assertion, server)
+  return jwtBearerGrant({ ...request, assertion, extra: audience === undefined ? {} : { audience } })
 }

@@ -9,7 +9,12 @@
  * Errors.
  */
 import type { ProxySettings } from '../../config/index.ts'
-import { addsCredentialAgain, type AuthServerFacts, pairingViolations } from '../../incoming/index.ts'
+import {
+  addsCredentialAgain,
+  type AuthServerFacts,
+  dpopViolations,
+  pairingViolations,
+} from '../../incoming/index.ts'
 import type { StrategyConfig } from '../../outgoing/index.ts'
 
 /** Client credentials that are dropped with disableUpstreamTokenInjection. */
@@ -21,7 +26,7 @@ export function authServerViolations(config: ProxySettings, server: AuthServerFa
 }
 
 function incomingViolations(
-  { oidc, resourceUrl }: ProxySettings,
+  { oidc, dpop, resourceUrl }: ProxySettings,
   server: AuthServerFacts,
 ): readonly string[] {
   if (!oidc) return ['oidc: is required with an embedded authorization server, which issues the tokens']
@@ -29,7 +34,10 @@ function incomingViolations(
   if (oidc.audience === undefined && resource === undefined) {
     return ['oidc.audience: set audience or resourceUrl, because tokens are issued for it']
   }
-  return pairingViolations(server, { issuer: oidc.issuer, audience: oidc.audience, resource }, 'oidc')
+  return [
+    ...pairingViolations(server, { issuer: oidc.issuer, audience: oidc.audience, resource }, 'oidc'),
+    ...dpopViolations(server, dpop, 'dpop'),
+  ]
 }
 
 function outgoingViolations(

@@ -4,7 +4,12 @@
  * Source: docs/reference/specification/proxy-command.md#incoming, "Incoming (OIDC) flags" and --resource-url.
  */
 import type { IncomingOidc, ProxySettings } from '../../config/index.ts'
-import { type Authenticator, type EmbeddedAuthServer, makeAuthenticator } from '../../incoming/index.ts'
+import {
+  type Authenticator,
+  type DpopParts,
+  type EmbeddedAuthServer,
+  makeAuthenticator,
+} from '../../incoming/index.ts'
 import { followCaBundle, type Log } from '../../net/index.ts'
 import { roleClaimsOf } from '../../outgoing/index.ts'
 import type { ProxyAddress } from '../server/server.ts'
@@ -14,9 +19,9 @@ import type { ProxyAddress } from '../server/server.ts'
  * embedded authorization server, its keys are not fetched, and revoked grants are rejected.
  */
 export function incomingFor(
-  { oidc, issuers, resourceUrl, host, proxyEnvironment, strategy }: ProxySettings,
+  { oidc, issuers, dpop, resourceUrl, host, proxyEnvironment, strategy }: ProxySettings,
   log: Log,
-  authServer?: EmbeddedAuthServer,
+  parts: { readonly authServer?: EmbeddedAuthServer | undefined; readonly dpop?: DpopParts | undefined } = {},
 ): ((address: ProxyAddress) => Authenticator) | undefined {
   if (!oidc) return undefined
   const first = configOf(oidc, log)
@@ -36,15 +41,16 @@ export function incomingFor(
     return makeAuthenticator(
       {
         type: 'oidc',
-        oidc: { ...first, resource, scopes: oidc.scopes },
+        oidc: { ...first, resource, scopes: oidc.scopes, dpop },
         issuers: others,
         groupClaims: roleClaimsOf([strategy]),
       },
       {
         log,
         proxy: proxyEnvironment,
-        keys: authServer?.keys,
-        isLive: authServer?.isLive,
+        keys: parts.authServer?.keys,
+        isLive: parts.authServer?.isLive,
+        dpop: parts.dpop,
       },
     )
   }

@@ -15,6 +15,8 @@ export interface MachineTokenOptions {
   readonly settings: MachineSettings
   /** The MCP endpoint. Not called if an issuer or a token endpoint is configured. */
   readonly target: TargetAddress
+  /** Additional URLs that the operator configured. */
+  readonly typed?: readonly string[]
   readonly ca?: string | undefined
   readonly proxy: ProxyEnvironment
   readonly signal: AbortSignal
@@ -30,11 +32,11 @@ export interface MachineToken {
  * the target requires no token, or with the signal's reason.
  */
 export async function getMachineToken(options: MachineTokenOptions): Promise<MachineToken> {
-  const { settings, target, ca, proxy, signal } = options
+  const { settings, target, typed = [], ca, proxy, signal } = options
   const dispatcher = makeDispatcher({ origin: target.origin, ca, proxy })
   const { fetch, close } = await makeLoginFetch({
     target,
-    typed: [settings.issuer, settings.tokenUrl],
+    typed: [settings.issuer, settings.tokenUrl, ...typed],
     ca,
     proxy,
   })

@@ -159,9 +159,9 @@ export async function makeLogin(
     signal: parts.signal ? AbortSignal.any([stop.signal, parts.signal]) : stop.signal,
     now: Date.now,
   }
-  const { machineClient } = settings
-  const login = machineClient
-    ? new MachineLogin({ ...shared, settings: { ...settings, machineClient } })
+  const { machineGrant } = settings
+  const login = machineGrant
+    ? new MachineLogin({ ...shared, settings: { ...settings, machineGrant } })
     : new TargetLogin({
         ...shared,
         settings,

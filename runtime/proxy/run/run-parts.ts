@@ -3,6 +3,7 @@ import type { Authenticator, EmbeddedAuthServer } from '../../incoming/index.ts'
 import type { ConnectionSource, Log, LocalTokens } from '../../net/index.ts'
 import type { Events } from '../../observe/index.ts'
 import type { TokenSource } from '../../outgoing/index.ts'
+import type { Store } from '../../store/index.ts'
 import type { RequestObserver } from '../server/request-log.ts'
 import type { ProxyAddress } from '../server/server.ts'
 import type { SharedSessions } from '../session/sessions.ts'
@@ -25,6 +26,8 @@ export interface RunParts {
   readonly tokens?: TokenSource
   /** Sessions shared with other processes. Default: from the configuration. */
   readonly sessions?: SharedSessions
+  /** Store for used DPoP proofs that several processes share. Default: the memory of this process. */
+  readonly proofs?: Store
   /** Source of connections. Default: binds the configured address. */
   readonly connections?: ConnectionSource
   /** Rejects requests without one of these tokens. Default: no token is required. */

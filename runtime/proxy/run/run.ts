@@ -10,7 +10,7 @@ import { isIP } from 'node:net'
 import type { ServedCertificate } from '../../../schemas/certificate/index.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type ProxySettings, vmcpEnvironment } from '../../config/index.ts'
-import type { EmbeddedAuthServer } from '../../incoming/index.ts'
+import type { DpopParts, EmbeddedAuthServer } from '../../incoming/index.ts'
 import {
   followTls,
   type Listener,
@@ -19,6 +19,7 @@ import {
   type TlsMaterial,
   unbracket,
 } from '../../net/index.ts'
+import { maxMarks } from '../../oauth/index.ts'
 import { makeEvents, openServingCertificate } from '../../observe/index.ts'
 import { authServerViolations, strippedHeaders } from './auth-server.ts'
 import { incomingFor } from './incoming-auth.ts'
@@ -33,7 +34,7 @@ import { makeRemote } from './remote.ts'
 import type { RunParts } from './run-parts.ts'
 import { type RunningProxy, startProxy } from '../server/server.ts'
 import { sessionsInStore } from '../session/session-store.ts'
-import type { SharedSessions } from '../session/sessions.ts'
+import type { Store } from '../../store/index.ts'
 
 export interface RunningCommand extends RunningProxy {
   /** Resolves when requests can be served; rejects when the login failed. */
@@ -64,7 +65,9 @@ export async function runProxy(config: ProxySettings, parts: RunParts): Promise<
     operatorUrls: 'all',
   })
   const made = await makeRemote(config, parts, dispatcher)
-  const sessions = parts.sessions ?? (await sessionStoreOf(config, parts))
+  const store = await sharedStoreOf(config, parts)
+  const sessions = parts.sessions ?? (store && sessionsInStore(store))
+  const dpop = authServer?.dpop ?? (await proofStoreOf(config, parts, store))
   const certificate =
     config.tls && openServingCertificate(config.tls, (!parts.quiet && parts.events) || makeEvents())
   const metrics =
@@ -93,9 +96,13 @@ export async function runProxy(config: ProxySettings, parts: RunParts): Promise<
       log,
       allowedOrigins: config.allowedOrigins,
       allowedHosts: parts.allowedHosts ?? publicHosts(config),
-      incoming: parts.incoming ?? incomingFor(config, log, authServer),
+      incoming: parts.incoming ?? incomingFor(config, log, { authServer, dpop }),
       authServer,
-      strip: authServer?.config.disableUpstreamTokenInjection ? strippedHeaders : [],
+      strip: [
+        ...(authServer?.config.disableUpstreamTokenInjection ? strippedHeaders : []),
+        // Otherwise, the target could send the client's proof again.
+        ...(config.oidc || parts.incoming ? ['dpop'] : []),
+      ],
       credential: made.credential,
       login: made.login,
       inject: config.inject,
@@ -163,11 +170,23 @@ function moreMetrics(
   return () => secretUseMetrics(authServer?.secretUses()) + counted() + certificateMetrics(certificate)
 }
 
-/** Opens the session store that replicas share, if configured. */
-async function sessionStoreOf(
+/** Returns where to mark DPoP proofs as used; undefined if no proofs are accepted. */
+async function proofStoreOf(
+  { dpop }: ProxySettings,
+  { proofs }: RunParts,
+  shared: Store | undefined,
+): Promise<DpopParts | undefined> {
+  if (dpop === undefined || dpop.mode === 'off') return undefined
+  if (shared) return { store: shared.namespace('dpop:') }
+  const { makeMemoryStore } = await import('../../store/index.ts')
+  return { store: proofs ?? makeMemoryStore({ maxEntries: maxMarks }) }
+}
+
+/** Opens the store that replicas share, if configured. */
+async function sharedStoreOf(
   { sessionStorage, name }: ProxySettings,
   { secret, log }: RunParts,
-): Promise<SharedSessions | undefined> {
+): Promise<Store | undefined> {
   if (sessionStorage?.provider !== 'redis') return undefined
   // Load it on demand, because the store's client is large and most proxies do not use it.
   const { makeRedisStore, sealStore } = await import('../../store/index.ts')
@@ -184,5 +203,5 @@ async function sessionStoreOf(
     log.warn('session storage has no key; values are stored in plaintext', {
       variable: vmcpEnvironment.stateKey,
     })
-  return sessionsInStore(key ? sealStore(store, () => [Buffer.from(key)]) : store)
+  return key ? sealStore(store, () => [Buffer.from(key)]) : store
 }

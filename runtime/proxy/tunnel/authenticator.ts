@@ -17,7 +17,7 @@ export function exchangeable(first: Authenticator): ExchangeableAuthenticator {
   return {
     stage: (exchange) => current.stage(exchange),
     route: (exchange) => current.route(exchange),
-    authenticate: (authorization) => current.authenticate(authorization),
+    authenticate: (authorization, request) => current.authenticate(authorization, request),
     challenge: (failure) => current.challenge(failure),
     sendChallenge: (exchange, error) => current.sendChallenge(exchange, error),
     close: () => current.close(),

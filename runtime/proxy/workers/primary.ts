@@ -7,10 +7,11 @@ import type { ServedCertificate } from '../../../schemas/certificate/index.ts'
 import { GatehouseError, isFields } from '../../../schemas/index.ts'
 import type { ProxySettings } from '../../config/index.ts'
 import { type Listener, listenerUrl, makeDispatcher } from '../../net/index.ts'
-import type { Challenge } from '../../oauth/index.ts'
+import { type Challenge, maxMarks } from '../../oauth/index.ts'
 import { makeEvents, openServingCertificate } from '../../observe/index.ts'
 import { type Handlers, Workers } from '../../process/index.ts'
 import type { OwnLogin } from '../../outgoing/index.ts'
+import type { StoreCall } from '../../store/index.ts'
 import { certificateMetrics, isCounts, mergedMetrics, serveMetrics } from '../server/metrics.ts'
 import { makeLogin, type MadeLogin } from '../run/remote.ts'
 import { resolveHost, type RunningCommand, targetTls } from '../run/run.ts'
@@ -60,6 +61,8 @@ export async function runPrimary(config: ProxySettings, parts: RunParts): Promis
   }
 }
 
+type ServedStore = (call: StoreCall) => Promise<unknown>
+
 class Primary {
   readonly #config: ProxySettings
   readonly #parts: RunParts
@@ -70,6 +73,7 @@ class Primary {
     updateAgeOnGet: true,
   })
   #workers: Workers | undefined
+  #proofStore: Promise<ServedStore> | undefined
 
   constructor(config: ProxySettings, parts: RunParts, made: MadeLogin | undefined) {
     this.#config = config
@@ -120,7 +124,16 @@ class Primary {
           sessions.set(String(argument['key']), argument['record'])
       },
       'session.delete': (key) => void sessions.delete(String(key)),
+      'store.proofs': async (call) => (await this.#proofs())(call as StoreCall),
     }
+  }
+
+  /** Opens the store for used DPoP proofs. Loaded on demand, because most proxies do not use it. */
+  #proofs(): Promise<ServedStore> {
+    this.#proofStore ??= import('../../store/index.ts').then(({ makeMemoryStore, serveStore }) =>
+      serveStore(makeMemoryStore({ maxEntries: maxMarks })),
+    )
+    return this.#proofStore
   }
 
   async #state(): Promise<LoginState> {

@@ -17,12 +17,15 @@ export function runWorker(config: ProxySettings, parts: RunParts): Promise<void>
     const metrics = config.metricsPort === undefined ? undefined : makeProxyMetrics(parts.version)
     const login = new RemoteLogin(channel)
     offer({ login: (state) => login.update(state), metrics: () => metrics?.counts() })
+    // Loaded on demand, because most proxies do not use it.
+    const store = config.dpop && (await import('../../store/index.ts'))
     return runProxy(
       { ...config, metricsPort: undefined, warnings: [] },
       {
         ...parts,
         quiet: true,
         connections,
+        ...(store && { proofs: store.makeRemoteStore((call) => channel.call('store.proofs', call)) }),
         ...(config.remote.kind === 'oauth' ? { tokens: login } : {}),
         ...(config.sessionStorage?.provider === 'redis' ? {} : { sessions: sessionsOf(channel) }),
         ...(metrics ? { observe: metrics.observe } : {}),

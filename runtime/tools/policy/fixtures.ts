@@ -6,7 +6,7 @@ import {
   isFields,
   type Violation,
 } from '../../../schemas/index.ts'
-import { principalFacts } from '../../../schemas/cedar/index.ts'
+import { tokenFacts } from '../../../schemas/cedar/index.ts'
 import { standardText } from '../../toolkit/terminal/input.ts'
 import { type Manifest, readManifests } from '../../toolkit/manifests/read.ts'
 import type { PolicyQuestion, PolicyTest } from '../../policy/index.ts'
@@ -113,7 +113,7 @@ class Reader {
   /** Reads facts about the caller's token. They replace the facts derived from its claims. */
   #facts(value: unknown, path: string): Fields {
     const facts = this.fields(value, `${path}.principal`)
-    this.only(facts, principalFacts, `${path}.principal`)
+    this.only(facts, tokenFacts, `${path}.principal`)
     for (const [name, fact] of Object.entries(facts))
       if (typeof fact !== 'string') this.wrong(`${path}.principal.${name}`, 'must be a string')
     const { kind } = facts

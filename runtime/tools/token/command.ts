@@ -1,6 +1,6 @@
 /**
  * `gatehouse token` prints an access token for an MCP server, which a client requests for itself with its secret or
- * private key (client_credentials).
+ * private key (client_credentials), or with a token from the platform (jwt-bearer).
  *
  * Standard output contains only the token, or one JSON object. Everything else goes to standard error. Exit codes: 0
  * the token was printed, 1 a server is unreachable or its metadata is unusable, 2 invalid usage or configuration, 3 the
@@ -16,13 +16,17 @@ export function addTokenCommand(program: Command): void {
     .command('token')
     .summary('get an access token for an MCP server, without a browser')
     .description(
-      'Gets an access token with a client’s own secret or private key (client_credentials) and prints it. Finds the\n' +
-        'authorization server from the MCP server’s challenge and metadata, like "gatehouse proxy".',
+      'Gets an access token with a client’s own secret or private key (client_credentials), or with a token from the\n' +
+        'platform (jwt-bearer), and prints it. Finds the authorization server from the MCP server’s challenge and\n' +
+        'metadata, like "gatehouse proxy".',
     )
     .option('--server <url>', 'URL of the MCP server')
     .option('--issuer <url>', 'issuer of the authorization server, instead of discovery from the server')
     .option('--token-url <url>', 'token endpoint, for an authorization server without metadata')
-    .option('--client-id <id>', 'client id registered with the authorization server (required)')
+    .option(
+      '--client-id <id>',
+      'client id registered with the authorization server (required without --assertion-file or --github)',
+    )
     .option(
       '--client-secret-file <path>',
       'file with the client secret, or - for standard input (default: the variable GATEHOUSE_CLIENT_SECRET)',
@@ -34,6 +38,11 @@ export function addTokenCommand(program: Command): void {
         'algorithm for the private key (default: from the key, RS256 for RSA)',
       ).choices(assertionAlgs),
     )
+    .option(
+      '--assertion-file <path>',
+      'JWT from the platform, such as a Kubernetes service account token, with the issuer as audience; - for standard input',
+    )
+    .option('--github', 'use the OIDC token of this GitHub Actions job, with the issuer as audience')
     .option(
       '--scope <scope>',
       'scope to request; repeatable (default: the scopes that the server requires)',
@@ -57,6 +66,8 @@ export function addTokenCommand(program: Command): void {
         '  gatehouse token --server https://mcp.example.com/mcp --client-id job --private-key-file key.pem --json\n' +
         '  gatehouse token --issuer https://id.example.com --client-id job --private-key-file key.pem \\\n' +
         '    --resource https://mcp.example.com/mcp --scope tools\n' +
+        '  gatehouse token --server https://mcp.example.com/mcp --assertion-file /var/run/secrets/gatehouse/token\n' +
+        '  gatehouse token --server https://mcp.example.com/mcp --github\n' +
         '\nExit codes: 0 the token was printed, 1 a server is unreachable or its metadata is unusable,\n' +
         '2 invalid usage or configuration, 3 the authorization server rejected the request.',
     )

@@ -1,6 +1,13 @@
 /** The work of `gatehouse token`: reads the client's credential, requests the token, and explains failures. */
 import { GatehouseError, invalidConfig } from '../../../schemas/index.ts'
-import { environment, parseTarget, readVariable, shownUri, type TargetAddress } from '../../config/index.ts'
+import {
+  environment,
+  type MachineGrantSource,
+  parseTarget,
+  readVariable,
+  shownUri,
+  type TargetAddress,
+} from '../../config/index.ts'
 import { networkFailureText, knownFailure, processProxyEnvironment } from '../../net/index.ts'
 import {
   type AssertionAlg,
@@ -9,6 +16,7 @@ import {
   type OAuthClient,
   OAuthClientError,
   readClientKey,
+  readGrantAssertion,
   serverWords,
   tokenRefusal,
 } from '../../oauth/index.ts'
@@ -16,6 +24,7 @@ import { getMachineToken, type MachineToken } from '../../proxy/index.ts'
 import { exitCode, print, printError, printJson } from '../../toolkit/terminal/output.ts'
 import { forTerminal } from '../../toolkit/terminal/plain-text.ts'
 import { readBounded, readToken } from '../../toolkit/terminal/token-file.ts'
+import { type GitHubJob, GitHubTokenError, readGitHubJob } from './github.ts'
 import { stoppedExitCode, stopSignal } from '../../toolkit/terminal/stop.ts'
 
 /** Contains the client secret, if no file is set. */
@@ -29,6 +38,8 @@ export interface TokenFlags {
   readonly clientSecretFile?: string
   readonly privateKeyFile?: string
   readonly signingAlg?: AssertionAlg
+  readonly assertionFile?: string
+  readonly github?: boolean
   readonly scope?: readonly string[]
   readonly resource?: string
   readonly provider?: string
@@ -94,12 +105,13 @@ function readRequest(flags: TokenFlags) {
   if (resource !== undefined && (!URL.canParse(resource) || resource.includes('#')))
     errors.add('--resource', 'must be an absolute URI without a fragment')
   const scopes = readScopes(flags, errors)
-  const client = readClient(flags, errors)
+  const grant = readGrant(flags, errors)
   const ca = caFile === undefined ? undefined : errors.attempt(() => readBounded('--ca-file', caFile))
   errors.throwIfAny()
-  if (!target || !client) throw new GatehouseError('INTERNAL')
+  if (!target || !grant) throw new GatehouseError('INTERNAL')
   return {
     target,
+    typed: grant.job ? [grant.job.url] : [],
     ca,
     settings: {
       required: true,
@@ -110,7 +122,7 @@ function readRequest(flags: TokenFlags) {
       resource: resource ?? (flags.server === undefined ? '' : undefined),
       scopes,
       provider: provider !== undefined && isProviderId(provider) ? provider : undefined,
-      machineClient: () => client,
+      machineGrant: grant.source,
     },
   }
 }
@@ -138,10 +150,42 @@ function readScopes({ scope }: TokenFlags, errors: OptionErrors): readonly strin
   return scopes
 }
 
+interface Grant {
+  readonly source: MachineGrantSource
+  readonly job?: GitHubJob
+}
+
+function readGrant(flags: TokenFlags, errors: OptionErrors): Grant | undefined {
+  const { assertionFile, github = false } = flags
+  const client = readClient(flags, errors)
+  if (assertionFile !== undefined && github) errors.add('--assertion-file, --github', 'set only one of them')
+  if (github) {
+    const job = errors.attempt(() => readGitHubJob(environment()))
+    return job && { job, source: async (request) => ({ client, assertion: await job.requestToken(request) }) }
+  }
+  if (assertionFile === undefined) return client && { source: () => ({ client }) }
+  const assertion = errors.attempt(() =>
+    readGrantAssertion(readBounded('--assertion-file', assertionFile), '--assertion-file'),
+  )
+  return assertion === undefined ? undefined : { source: () => ({ client, assertion }) }
+}
+
+/** True when an assertion is the grant, so that the client needs no credential. */
+function hasAssertion({ assertionFile, github = false }: TokenFlags): boolean {
+  return assertionFile !== undefined || github
+}
+
+/** Returns undefined without a client. */
 function readClient(flags: TokenFlags, errors: OptionErrors): OAuthClient | undefined {
   const { clientId = '', clientSecretFile, privateKeyFile, signingAlg } = flags
   const variable = readVariable(environment(), { name: clientSecretVariable, meaning: 'client secret' })
-  if (clientId === '') errors.add('--client-id', 'required')
+  if (clientId === '') {
+    const credential = credentialSource(flags, variable)
+    if (!hasAssertion(flags))
+      errors.add('--client-id', 'required, unless --assertion-file or --github is set')
+    else if (credential !== undefined) errors.add(credential, 'requires --client-id')
+    else if (flags.clientId === '') errors.add('--client-id', 'must not be empty')
+  }
   if (privateKeyFile !== undefined && (clientSecretFile ?? variable) !== undefined) {
     const source = clientSecretFile === undefined ? clientSecretVariable : '--client-secret-file'
     errors.add(`${source}, --private-key-file`, 'set only one of them')
@@ -159,6 +203,7 @@ function readClient(flags: TokenFlags, errors: OptionErrors): OAuthClient | unde
       ? variable
       : errors.attempt(() => readToken('--client-secret-file', clientSecretFile))
   if (clientSecret !== undefined) return { clientId, clientSecret }
+  if (hasAssertion(flags)) return clientId === '' ? undefined : { clientId }
   if (clientSecretFile === undefined) {
     errors.add(
       '--client-secret-file',
@@ -166,6 +211,15 @@ function readClient(flags: TokenFlags, errors: OptionErrors): OAuthClient | unde
     )
   }
   return undefined
+}
+
+function credentialSource(
+  { clientSecretFile, privateKeyFile }: TokenFlags,
+  variable: string | undefined,
+): string | undefined {
+  if (privateKeyFile !== undefined) return '--private-key-file'
+  if (clientSecretFile !== undefined) return '--client-secret-file'
+  return variable === undefined ? undefined : clientSecretVariable
 }
 
 function printResult({ tokens, located }: MachineToken, { json }: TokenFlags): number {
@@ -211,14 +265,22 @@ function isRejection(error: GatehouseError): boolean {
 const steps: Readonly<Record<string, string>> = {
   invalid_client:
     'check --client-id, and check that the authorization server has this secret or public key for the client',
-  unauthorized_client: 'allow the client_credentials grant for this client on the authorization server',
-  unsupported_grant_type: 'enable the client_credentials grant on the authorization server',
+  invalid_grant:
+    'check that the assertion has not expired and has the right audience, and that the authorization server trusts ' +
+    'its issuer and subject',
   invalid_scope: 'request only scopes that this client may have (--scope)',
   invalid_target: 'request a resource that this client may use (--resource)',
 }
 
-function nextStep(error: GatehouseError, { server, tokenUrl }: TokenFlags): string {
+function nextStep(error: GatehouseError, flags: TokenFlags): string {
+  const { server, tokenUrl } = flags
+  if (error instanceof GitHubTokenError)
+    return 'check that the job has the permission "id-token: write", and run it again'
   const code = error instanceof OAuthClientError ? error.error : undefined
+  const grant = hasAssertion(flags) ? 'jwt-bearer' : 'client_credentials'
+  if (code === 'unauthorized_client')
+    return `allow the ${grant} grant for this client on the authorization server`
+  if (code === 'unsupported_grant_type') return `enable the ${grant} grant on the authorization server`
   if (code !== undefined && Object.hasOwn(steps, code)) return steps[code] ?? ''
   if (error.code === 'BACKEND_FAILED') return 'call the server without a token, or set --issuer'
   if (tokenRefusal(error) === 'temporary') return 'try again when the authorization server is available'

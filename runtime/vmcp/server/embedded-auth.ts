@@ -8,6 +8,7 @@
 import type { VmcpConfig } from '../../config/index.ts'
 import {
   type AuthServerFacts,
+  dpopViolations,
   type EmbeddedAuthServer,
   pairingViolations,
   secretNotes,
@@ -16,11 +17,12 @@ import type { Metrics } from '../../observe/index.ts'
 
 /** Lists settings that conflict with the embedded authorization server, as `field: rule` lines. */
 export function embeddedViolations(config: VmcpConfig, server: AuthServerFacts): readonly string[] {
-  const { oidc, type } = config.incomingAuth
+  const { dpop, oidc, type } = config.incomingAuth
   return [
     ...(type === 'oidc' && oidc
       ? pairingViolations(server, oidc, 'incomingAuth.oidc')
       : ['incomingAuth.type: must be oidc, because an embedded authorization server issues the tokens']),
+    ...dpopViolations(server, dpop, 'incomingAuth.dpop'),
     ...primaryViolations(config, server),
   ]
 }

@@ -15,14 +15,14 @@ export function incomingConfig(
   env: Readonly<Record<string, string | undefined>>,
   log: Log,
 ): IncomingConfig {
-  const { type, oidc, issuers } = config.incomingAuth
+  const { type, oidc, issuers, dpop } = config.incomingAuth
   if (type === 'anonymous') return { type }
   if (type === 'local') return { type, username: userInfo().username }
   if (!oidc)
     throw new GatehouseError('INVALID_CONFIG', { detail: 'incomingAuth.oidc: is required when type is oidc' })
   return {
     type,
-    oidc: resolved(oidc, 'incomingAuth.oidc', env, log),
+    oidc: { ...resolved(oidc, 'incomingAuth.oidc', env, log), dpop },
     issuers: issuers?.map((issuer, index) => resolved(issuer, `incomingAuth.issuers[${index}]`, env, log)),
     groupClaims: renamedClaims(config),
   }

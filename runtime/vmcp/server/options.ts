@@ -33,6 +33,8 @@ export interface ServingWorker {
   /** Stores in the primary process's memory. Each has separate limits. */
   readonly sessions: Store
   readonly counters: Store
+  /** Used DPoP proofs. */
+  readonly proofs: Store
 }
 
 export interface StartOptions {

@@ -9,6 +9,7 @@
 import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
 import { type Authenticator, type EmbeddedAuthServer, makeAuthenticator } from '../../incoming/index.ts'
 import type { Log, OriginCheck } from '../../net/index.ts'
+import { maxMarks } from '../../oauth/index.ts'
 import type { Events } from '../../observe/index.ts'
 import type { UpstreamTokens } from '../../outgoing/index.ts'
 import { makeMemoryStore, type Store } from '../../store/index.ts'
@@ -33,6 +34,8 @@ export interface ReloadableOptions {
   readonly store: Store | undefined
   /** Store for counters that several processes share. Default: the memory of this process. */
   readonly counters?: Store | undefined
+  /** Store for used DPoP proofs that several processes share. Default: the memory of this process. */
+  readonly proofs?: Store | undefined
   readonly upstreamTokens: UpstreamTokens | undefined
   readonly authServer: EmbeddedAuthServer | undefined
 }
@@ -41,6 +44,8 @@ export class Reloadable {
   readonly #options: ReloadableOptions
   /** The quota counters, if there is no shared store. A reload keeps them. */
   readonly #counters: Store
+  /** Used DPoP proofs, if there is no shared store. A reload keeps them. */
+  readonly #proofs: Store
   config: VmcpConfig
   authenticator: Authenticator
   guards: Guards
@@ -54,6 +59,7 @@ export class Reloadable {
   constructor(config: VmcpConfig, options: ReloadableOptions) {
     this.#options = options
     this.#counters = options.counters ?? makeMemoryStore({ now: options.clock.now, maxEntries: maxCounters })
+    this.#proofs = options.proofs ?? makeMemoryStore({ now: options.clock.now, maxEntries: maxMarks })
     this.config = config
     this.passthroughHeaders = passthroughHeaders(config)
     this.authenticator = this.#makeAuthenticator(config)
@@ -104,12 +110,13 @@ export class Reloadable {
   }
 
   #makeAuthenticator(config: VmcpConfig): Authenticator {
-    const { authServer, env, events, log } = this.#options
+    const { authServer, env, events, log, store = this.#proofs } = this.#options
     return makeAuthenticator(incomingConfig(config, env, log), {
       log,
       observe: (event) => reportAuthentication(events, event),
       keys: authServer?.keys,
       isLive: authServer?.isLive,
+      dpop: authServer?.dpop ?? { store: store.namespace('dpop:') },
     })
   }
 

@@ -140,6 +140,7 @@ class Vmcp implements VmcpServer {
       observation,
       store: this.#storage?.isWorkerStore ? undefined : this.#storage?.store,
       counters: worker?.counters,
+      proofs: worker?.proofs,
       upstreamTokens: options.upstreamTokens,
       authServer: options.authServer,
     })

@@ -104,7 +104,7 @@ t.test('discovery: HEAD, OPTIONS and wrong methods', async (t) => {
     t.equal(preflight.headers.get('access-control-allow-origin'), '*')
     t.match(
       preflight.headers.get('access-control-allow-headers'),
-      /authorization, content-type, mcp-protocol-version/i,
+      /authorization, content-type, dpop, mcp-protocol-version/i,
     )
     t.equal(preflight.headers.get('access-control-allow-credentials'), null)
   }

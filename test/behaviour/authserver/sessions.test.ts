@@ -5,7 +5,8 @@
 import t from 'tap'
 import { makeState } from '../../../runtime/authserver/storage/state.ts'
 import type { UpstreamTokensRecord } from '../../../runtime/authserver/model/records.ts'
-import { type IssuedClaims, Sessions } from '../../../runtime/authserver/tokens/sessions.ts'
+import type { SessionClaims } from '../../../runtime/authserver/tokens/session-claims.ts'
+import { Sessions } from '../../../runtime/authserver/tokens/sessions.ts'
 import { makeMemoryStore, type Store } from '../../../runtime/store/index.ts'
 import { sha256, upstreamRowKey } from '../../../runtime/authserver/model/identifiers.ts'
 
@@ -47,7 +48,7 @@ async function open(self: Setup, provider = 'corp') {
     obtained: [self.tokens(provider)],
     endsAtMs: self.now() + 30 * day,
   })
-  const claims: IssuedClaims = {
+  const claims: SessionClaims = {
     tsid: opened.sessionId,
     gid: sha256(opened.grantId),
     sub: alice.userId,

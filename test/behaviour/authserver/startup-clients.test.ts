@@ -40,6 +40,26 @@ const fileOf = ({ issuer = 'https://mcp.example.com', clients = [] }: ConfigFile
 
 const keyed = { clientId: 'signer', scopes: ['tools:read'], jwks: { keys: [key.jwk] } }
 
+t.test('file: token exchange gets its settings and the clients that may use it', (t) => {
+  const issuer = 'https://mcp.example.com'
+  const upstream = { name: 'corp', type: 'oidc', oidcConfig: { issuerUrl: issuer, clientId: 'x' } }
+  const textWith = (tokenExchange: object): string =>
+    JSON.stringify({
+      issuer,
+      allowedAudiences: [`${issuer}/mcp`],
+      upstreamProviders: [upstream],
+      clients: [{ ...keyed, subjectClients: ['app'] }],
+      inboundGrants: { tokenExchange },
+    })
+  const config = parseAuthServerConfig(textWith({}), {})
+  t.strictSame(config.tokenExchange, { lifeMs: 900_000, maxDelegationDepth: 5 })
+  t.strictSame(config.clients?.[0]?.subjectClients, ['app'])
+  const given = parseAuthServerConfig(textWith({ delegationLifespan: '1h', maxDelegationDepth: 10 }), {})
+  t.strictSame(given.tokenExchange, { lifeMs: 3_600_000, maxDelegationDepth: 10 })
+  t.equal(parseAuthServerConfig(fileOf({ clients: [keyed] }), {}).tokenExchange, undefined)
+  t.end()
+})
+
 t.test('file: a client gets the defaults, and every field is read', (t) => {
   const write = folder(t)
   const files = [write('a', `${secret}\n`), write('b', newSecret())]
@@ -128,7 +148,10 @@ t.test('file: every invalid client field is reported at once, one per line', asy
 t.test('file: what the schema rejects', (t) => {
   const rejects = (file: ConfigFile, message: RegExp): void =>
     void t.throws(() => parseAuthServerConfig(fileOf(file), {}), { code: 'INVALID_CONFIG', message })
-  rejects({ clients: [] }, /upstreamProviders.*at least one provider unless clients is set/)
+  rejects(
+    { clients: [] },
+    /upstreamProviders.*at least one provider unless clients or inboundGrants.jwtBearer is set/,
+  )
   rejects({ clients: [keyed, keyed] }, /clients/)
   rejects({ clients: [{ ...keyed, clientId: 'https://client.example/doc' }] }, /clientId/)
   rejects({ clients: [{ ...keyed, clientId: 'client:x' }] }, /clientId/)

@@ -109,7 +109,10 @@ t.test('errors: each rule, with the field’s own name', async (t) => {
       /^cimd.cacheMaxSize must be at least 1$/,
     ],
     [{ cimd: { cacheMaxSize: 1, cacheTtlMs: 0, allowLoopback: false } }, /^cimd.cacheFallbackTtl must be/],
-    [{ upstreams: [] }, /^upstreamProviders must contain at least one provider unless clients is set$/],
+    [
+      { upstreams: [] },
+      /^upstreamProviders must contain at least one provider unless clients or inboundGrants.jwtBearer is set$/,
+    ],
     [{ upstreams: [oidc, { ...oidc }] }, /^upstreamProviders name "corp" is used twice$/],
     [{ upstreams: [oidc, { ...hub, name: 'default' }] }, /"default" is reserved/],
     [{ upstreams: [{ ...oidc, name: 'Corp' }] }, /"Corp" must be 1 to 63 lowercase/],

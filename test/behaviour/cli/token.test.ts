@@ -137,6 +137,7 @@ await t.test('a token with control characters is not printed', async (t) => {
 await t.test('completion offers the grants and algorithms', async (t) => {
   const complete = (...words: readonly string[]) => runGatehouse(['__complete', '--', ...words])
   t.match((await complete('proxy', '--remote-auth-grant', 'c')).stdout, /^client_credentials/)
+  t.match((await complete('proxy', '--remote-auth-grant', 'j')).stdout, /^jwt-bearer/)
   t.match((await complete('token', '--signing-alg', 'PS')).stdout, /^PS256/)
 })
 
@@ -153,7 +154,7 @@ await t.test('invalid usage exits with 2 and names every error', async (t) => {
     '--issuer, --token-url: set only one of them',
     '--resource: must be an absolute URI without a fragment',
     '--scope: must contain only printable ASCII characters, without quotes or backslashes',
-    '--client-id: required',
+    '--client-id: required, unless --assertion-file or --github is set',
     '--client-secret-file, --private-key-file: set only one of them',
     '--private-key-file: expected a private key as PEM or JWK',
     '--ca-file: cannot read /absent: file not found',

@@ -291,6 +291,20 @@ await t.test(
       facts: { kind: 'machine', clientId: 'ci', authMethod: 'private_key_jwt', hasUpstreams: false },
     })
     t.equal(await refusal(server, await sign({ nonce: 'n' }, 'JWT')), 'INVALID_TOKEN type', 'its ID token')
+    // The server exchanges tokens of an issuer that is also accepted directly.
+    const exchanged = await sign({ sub: `${b.issuer}#job`, client_id: 'jwt-bearer:x' })
+    t.match(await server.caller(exchanged), {
+      issuer,
+      subject: `${b.issuer}#job`,
+      facts: { kind: 'machine', clientId: 'jwt-bearer:x', hasUpstreams: false },
+    })
+    const prefixed = serverOf(
+      t,
+      { oidc: { issuer, audience: 'me' }, issuers: [{ ...second, subjectPrefix: 'https://b.example#' }] },
+      { keys: localKeys(() => set) },
+    )
+    const foreign = await sign({ sub: 'https://b.example#job', client_id: 'jwt-bearer:x' })
+    t.equal(await refusal(prefixed, foreign), 'INVALID_TOKEN subject', 'another issuer has this prefix')
   },
 )
 

@@ -121,7 +121,7 @@ t.test(
   'two replicas: people, a ServiceAccount and declared clients',
   { skip: missingBrowser || missingRedisTls },
   async (t) => {
-    const rig = await startReplicas(t, Object.values(toolOf), policiesFor)
+    const rig = await startReplicas(t, Object.values(toolOf), { policies: policiesFor })
     const { origin, first, second, cluster, secret, key } = rig
     const replicas = [first, second]
     const processes = replicas.map(({ gateway }) => gateway.running())

@@ -33,6 +33,7 @@ export interface AuditLine {
   readonly type: string
   readonly outcome: string
   readonly subjects: Readonly<Record<string, string>>
+  readonly delegation?: { readonly chain: readonly { readonly sub: string }[] }
   readonly target: { readonly name?: string }
   readonly metadata: { readonly extra: { readonly reason?: string } }
 }
@@ -77,14 +78,20 @@ async function startFront(t: Test): Promise<{ origin: string; targets: string[] 
   return { origin: `http://127.0.0.1:${typeof address === 'object' && address ? address.port : 0}`, targets }
 }
 
-/**
- * Starts both replicas with the declared clients `ci` (secret) and `signer` (key). `policies` receives the issuers of
- * people and of ServiceAccounts.
- */
+interface ReplicaOptions {
+  /** Receives the issuers of people and of ServiceAccounts. */
+  readonly policies: (origin: string, cluster: string) => readonly string[]
+  /** Clients that may exchange the tokens of people. */
+  readonly delegates?: readonly string[]
+  /** Further settings of the authorization server. `publish` reads them again. */
+  readonly more?: () => Readonly<Record<string, unknown>>
+}
+
+/** Starts both replicas with the declared clients `ci` (secret) and `signer` (key). */
 export async function startReplicas(
   t: Test,
   tools: readonly string[],
-  policies: (origin: string, cluster: string) => readonly string[],
+  { policies, delegates = [], more = () => ({}) }: ReplicaOptions,
 ): Promise<Replicas> {
   const front = await startFront(t)
   const { origin } = front
@@ -105,11 +112,24 @@ export async function startReplicas(
     ci: { clientSecretFiles: [join(dir, 'secret')] },
     signer: { jwks: { keys: [key.jwk] } },
   }
+  const scopes = [...oidcOf(origin).scopes, ...(delegates.length > 0 ? ['tools'] : [])]
+  const exchange =
+    delegates.length > 0 ? { inboundGrants: { tokenExchange: {} }, scopesSupported: scopes } : {}
   const keys = makeKeys(dir)
   const publish = (clientIds: readonly string[]): void => {
-    const clients = clientIds.map((clientId) => ({ clientId, scopes: ['tools'], ...credentials[clientId] }))
+    const clients = clientIds.map((clientId) => ({
+      clientId,
+      scopes: ['tools'],
+      ...credentials[clientId],
+      ...(delegates.includes(clientId) ? { subjectClients: ['*'] } : {}),
+    }))
     const storage = { type: 'redis', redis: { addr: redis.addr, passwordEnv: 'REDIS_PASSWORD' } }
-    const file = authServerFile({ origin, providers: { corp: provider }, keys, more: { clients, storage } })
+    const file = authServerFile({
+      origin,
+      providers: { corp: provider },
+      keys,
+      more: { ...more(), clients, storage, ...exchange },
+    })
     writeFileSync(join(dir, 'authserver-config.yaml'), file)
   }
   publish(['ci', 'signer'])
@@ -125,7 +145,7 @@ export async function startReplicas(
         groupRef: 'team',
         incomingAuth: {
           type: 'oidc',
-          oidc: oidcOf(origin),
+          oidc: { ...oidcOf(origin), scopes },
           issuers: [{ issuer, audience, jwksUrl, jwksAllowPrivateIp: true }],
           authz: { type: 'cedar', policies: policies(origin, issuer) },
         },

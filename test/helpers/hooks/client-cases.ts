@@ -11,7 +11,7 @@ import {
   virtual,
   world,
 } from '../../hooks/resources.ts'
-import type { Stored, World } from '../../hooks/world.ts'
+import { configMap, type Stored, type World } from '../../hooks/world.ts'
 
 /** A public key on P-256. */
 export const ecKey = {
@@ -75,9 +75,47 @@ const withoutSecret = (...objects: Stored[]): World =>
     .remove('Secret', 'nightly.job')
     .settle()
 
+const scopes = ['tools:call']
+const trustedIssuers = [
+  { name: 'cluster', issuerUrl: 'https://kubernetes.default.svc.cluster.local', preset: 'kubernetes' },
+  {
+    name: 'ci',
+    issuerUrl: 'https://ci.example.com',
+    jwksUrl: 'https://10.0.0.7/keys',
+    allowPrivateIPs: true,
+    caBundleRef: { configMapRef: { name: 'ci-ca', key: 'root.pem' } },
+    preset: 'gitlab',
+  },
+]
+const issuerPolicies = [
+  {
+    issuerRef: 'cluster',
+    replay: 'untilExpiry',
+    maxAssertionAge: '30m',
+    subjectBindings: [{ subject: 'system:serviceaccount:jobs:nightly', scopes }],
+  },
+  {
+    issuerRef: 'ci',
+    acceptedAudiences: ['https://auth.example.com'],
+    subjectBindings: [{ matcher: "claims.project_id == '7'", scopes }],
+  },
+]
+/** Settings of a server that accepts tokens of two platforms. */
+export const platforms = { trustedIssuers, inboundGrants: { jwtBearer: { issuerPolicies } } }
+const ciBundle = (): Stored => configMap('ci-ca', { 'root.pem': 'certificates' })
+
 type Request = Record<string, unknown>
 
+const exchanging = {
+  clients: [nightly, { ...agent, subjectClients: ['https://app.example.com/client.json', 'nightly'] }],
+  inboundGrants: { tokenExchange: { delegationLifespan: '5m', maxDelegationDepth: 2 } },
+}
+
 export const clientCases: Record<string, () => Request> = {
+  'MCPServer/token-exchange-grant': () =>
+    world(oidcConfig(), secrets(), authServer(exchanging), filesWithServer)
+      .settle()
+      .request('MCPServer', 'files'),
   'MCPExternalAuthConfig/clients': () =>
     world(authServer({ clients: [nightly, agent] }), secrets())
       .settle()
@@ -96,6 +134,16 @@ export const clientCases: Record<string, () => Request> = {
     world(oidcConfig(), authServer({ clients: [agent, builds], upstreamProviders: [] }), crmWithServer)
       .settle()
       .request('MCPRemoteProxy', 'crm'),
+  'MCPExternalAuthConfig/platforms': () =>
+    world(authServer(platforms), ciBundle()).settle().request('MCPExternalAuthConfig', 'server'),
+  'MCPServer/platforms': () =>
+    world(oidcConfig(), authServer(platforms), ciBundle(), filesWithServer)
+      .settle()
+      .request('MCPServer', 'files'),
+  'VirtualMCPServer/platforms': () =>
+    world(oidcConfig(), ciBundle(), door([], { ...platforms, clients: undefined, upstreamProviders: [] }))
+      .ready()
+      .request('VirtualMCPServer', 'door'),
   'VirtualMCPServer/clients': () =>
     world(oidcConfig(), secrets(), door([nightly, agent, builds]))
       .ready()

@@ -17,7 +17,8 @@ import { makeUserId, userOf } from '../../../runtime/authserver/upstream/user.ts
 import { issuerOf } from '../../../runtime/authserver/upstream/upstream-registration.ts'
 import {
   compoundKey,
-  isMachineSubject,
+  assertionClientId,
+  isMachineToken,
   machineSubject,
 } from '../../../runtime/authserver/model/identifiers.ts'
 import { buildClientRedirect } from '../../../runtime/authserver/model/urls.ts'
@@ -92,7 +93,7 @@ t.test('form: empty values are absent, repeats are found', async (t) => {
   t.equal(new Parameters(new URLSearchParams('b=1&b=1')).repeated(), 'b')
   t.throws(() => parameters.require('a'), {
     error: 'invalid_request',
-    message: 'the parameter a is required',
+    message: 'the a parameter is required',
   })
 })
 
@@ -189,9 +190,11 @@ t.test('user ids: no user has the subject of a declared client, whatever a provi
   for (const subject of ['client:job', 'job', '', 'client:', machineSubject(machineSubject('job'))]) {
     for (const provider of ['corp', 'client', 'client:']) {
       const user = userOf('https://as.example', { provider, identity: { subject, synthesized: false } }, 0)
-      t.equal(isMachineSubject(user.userId), false)
+      t.equal(isMachineToken({ sub: user.userId, client_id: 'app' }), false)
       t.match(user.userId, /^[0-9a-f]{8}-[0-9a-f-]{27}$/)
     }
   }
-  t.equal(isMachineSubject(machineSubject('job')), true)
+  t.equal(isMachineToken({ sub: machineSubject('job'), client_id: 'job' }), true)
+  const clientId = assertionClientId('https://ci.example', 'subject', 'job')
+  t.equal(isMachineToken({ sub: 'https://ci.example#job', client_id: clientId }), true)
 })

@@ -3,7 +3,12 @@ import t from 'tap'
 import { offerMemory, sharedMemory } from '../../../runtime/cli/vmcp/shared-memory.ts'
 
 t.test('what fills one kind of record takes nothing from the others', async (t) => {
-  const offers = offerMemory({ sessions: { maxEntries: 2 }, counters: { maxEntries: 2 }, logins: {} })
+  const offers = offerMemory({
+    sessions: { maxEntries: 2 },
+    counters: { maxEntries: 2 },
+    proofs: { maxEntries: 2 },
+    logins: {},
+  })
   const { sessions, counters, logins } = sharedMemory({
     call: async (name, argument) => offers[name]?.(argument),
   })

@@ -6,11 +6,13 @@ import { join } from 'node:path'
 import t from 'tap'
 import {
   loadProxyFile,
+  type MachineGrantSource,
   offeredLogin,
   type ProxyInput,
   resolveProxyConfig,
   resolveProxyFile,
 } from '../../../runtime/config/index.ts'
+import type { OAuthClient } from '../../../runtime/oauth/index.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'machine-client-'))
 const file = (name: string, text: string): string => {
@@ -30,6 +32,18 @@ function violations(input: ProxyInput, env: Record<string, string> = {}): string
   }
 }
 
+const request = {
+  audience: undefined,
+  fetch: () => Promise.reject(new Error('no request is expected')),
+  signal: new AbortController().signal,
+}
+
+function currentClient(source: MachineGrantSource): OAuthClient {
+  const grant = source(request)
+  if (grant instanceof Promise || !grant.client) throw new Error('no client')
+  return grant.client
+}
+
 const ecKey = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey
 const pem = (key: KeyObject): string => key.export({ type: 'pkcs8', format: 'pem' }).toString()
 const keyFile = file('ec.pem', pem(ecKey))
@@ -42,8 +56,9 @@ const machine: ProxyInput = {
 await t.test('client_credentials: the client has a secret or a key, read for each request', async (t) => {
   const client = (input: ProxyInput, env: Record<string, string> = {}) => {
     const { remote } = resolve({ ...machine, ...input }, env)
-    if (remote.kind !== 'oauth' || !remote.machineClient) throw new Error('no client')
-    return remote.machineClient
+    if (remote.kind !== 'oauth' || !remote.machineGrant) throw new Error('no client')
+    const { machineGrant } = remote
+    return () => currentClient(machineGrant)
   }
   const path = file('machine-secret', 'one\n')
   const env = { GATEHOUSE_REMOTE_OAUTH_CLIENT_SECRET: 'from-env' }
@@ -67,7 +82,7 @@ await t.test('client_credentials: the client has a secret or a key, read for eac
   file('rotated.pem', 'half a key')
   t.match(sign(), { privateKey: { alg: 'EdDSA' } }, 'an invalid file keeps the last key')
   const { remote } = resolve({ remoteAuth: true })
-  t.equal(remote.kind === 'oauth' ? remote.machineClient : 'none', undefined, 'a user by default')
+  t.equal(remote.kind === 'oauth' ? remote.machineGrant : 'none', undefined, 'a user by default')
   const tokenUrl = 'https://i.example/token'
   t.same(violations({ ...machine, remoteAuthPrivateKeyFile: keyFile, remoteAuthTokenUrl: tokenUrl }), [])
 })
@@ -98,7 +113,7 @@ await t.test('client_credentials: all conflicts are reported at once, one error 
     '--remote-auth-scope-param-name: has no effect with the client_credentials grant',
     '--remote-auth-skip-browser: has no effect with the client_credentials grant',
     '--remote-auth-timeout: has no effect with the client_credentials grant',
-    '--token-exchange-subject-token-type: id_token requires a user login, because client_credentials returns no ID token',
+    '--token-exchange-subject-token-type: id_token requires a user login, because a login without a user returns no ID token',
   ])
 })
 
@@ -119,11 +134,15 @@ await t.test('client_credentials: a missing or unusable setting is named', async
     ],
     [
       { ...machine, remoteAuthGrant: 'password' },
-      ['--remote-auth-grant: must be authorization_code or client_credentials, found "password"'],
+      [
+        '--remote-auth-grant: must be one of authorization_code, client_credentials, jwt-bearer, found "password"',
+      ],
     ],
     [
       { remoteAuth: true },
-      ['GATEHOUSE_REMOTE_AUTH_GRANT: must be authorization_code or client_credentials, found "implicit"'],
+      [
+        'GATEHOUSE_REMOTE_AUTH_GRANT: must be one of authorization_code, client_credentials, jwt-bearer, found "implicit"',
+      ],
       { GATEHOUSE_REMOTE_AUTH_GRANT: 'implicit' },
     ],
     [
@@ -150,8 +169,12 @@ await t.test('client_credentials: a missing or unusable setting is named', async
     [
       { remoteAuth: true, remoteAuthPrivateKeyFile: keyFile, remoteAuthSigningAlg: 'ES256' },
       [
-        '--remote-auth-private-key-file, --remote-auth-signing-alg: requires --remote-auth-grant client_credentials',
+        '--remote-auth-private-key-file, --remote-auth-signing-alg: requires --remote-auth-grant client_credentials or jwt-bearer',
       ],
+    ],
+    [
+      { ...machine, remoteAuthPrivateKeyFile: keyFile, remoteAuthAssertionFile: 'token' },
+      ['--remote-auth-assertion-file: requires --remote-auth-grant jwt-bearer'],
     ],
     [
       { remoteAuthGrant: 'client_credentials', remoteAuthPrivateKeyFile: keyFile },
@@ -163,12 +186,118 @@ await t.test('client_credentials: a missing or unusable setting is named', async
   for (const [input, expected, env] of rows) t.same(violations(input, env), expected)
 })
 
+/** A JWT with this payload; its signature is not checked here. */
+const jwt = (payload: object): string =>
+  ['{"alg":"RS256"}', JSON.stringify(payload), 'signature']
+    .map((part) => Buffer.from(part).toString('base64url'))
+    .join('.')
+const bearer: ProxyInput = { remoteAuth: true, remoteAuthGrant: 'jwt-bearer' }
+
+await t.test('jwt-bearer: the token file is read for each request, a client is optional', async (t) => {
+  const [one, two] = [jwt({ jti: 'one' }), jwt({ jti: 'two' })]
+  const remoteAuthAssertionFile = file('token', `${one}\n`)
+  const current = (input: ProxyInput, env: Record<string, string> = {}) => {
+    const { remote } = resolve({ ...bearer, remoteAuthAssertionFile, ...input }, env)
+    if (remote.kind !== 'oauth' || !remote.machineGrant) throw new Error('no grant')
+    const { machineGrant } = remote
+    return () => machineGrant(request)
+  }
+  const read = current({})
+  t.same(read(), { client: undefined, assertion: one })
+  file('token', two)
+  t.match(read(), { assertion: two })
+  for (const text of ['', 'half.a.token', 'x'.repeat(20_000)]) {
+    file('token', text)
+    t.match(read(), { assertion: two }, 'an unusable file keeps the last token')
+  }
+  file('token', one)
+  t.same(current({ remoteAuthClientId: 'job' })(), { client: { clientId: 'job' }, assertion: one })
+  const env = { GATEHOUSE_REMOTE_OAUTH_CLIENT_SECRET: 's3cret', GATEHOUSE_REMOTE_AUTH_GRANT: 'jwt-bearer' }
+  t.match(current({ remoteAuthGrant: undefined as never, remoteAuthClientId: 'job' }, env)(), {
+    client: { clientId: 'job', clientSecret: 's3cret' },
+    assertion: one,
+  })
+  t.match(current({ remoteAuthClientId: 'job', remoteAuthPrivateKeyFile: keyFile })(), {
+    client: { clientId: 'job', privateKey: { alg: 'ES256' } },
+  })
+  t.same(violations({ ...bearer, remoteAuthAssertionFile, remoteAuthTokenUrl: 'https://i.example/t' }), [])
+
+  for (const more of [{}, { tokenUrl: 'https://i.example/token' }]) {
+    const text = {
+      name: 'x',
+      targetUri: 'http://127.0.0.1:9000/mcp',
+      remoteAuth: { enabled: true, grant: 'jwt-bearer', assertionFile: remoteAuthAssertionFile, ...more },
+    }
+    const { remote } = resolveProxyFile('x', loadProxyFile(file('bearer.yaml', JSON.stringify(text))), {}, {})
+    t.match(remote.kind === 'oauth' && remote.machineGrant?.(request), { assertion: one })
+  }
+})
+
+await t.test('jwt-bearer: missing, unusable and conflicting settings are reported at once', async (t) => {
+  const broken = file('broken-token', 's3cret.not.jwt')
+  const long = file('long-token', `e30.${'x'.repeat(16_384)}.x`)
+  const good = file('good-token', jwt({}))
+  const rows: readonly (readonly [ProxyInput, readonly string[], Record<string, string>?])[] = [
+    [{}, ['--remote-auth-grant: jwt-bearer requires --remote-auth-assertion-file']],
+    [
+      { remoteAuthAssertionFile: join(dir, 'absent') },
+      [`--remote-auth-assertion-file: the secret file ${join(dir, 'absent')} cannot be read: file not found`],
+    ],
+    [
+      { remoteAuthAssertionFile: broken },
+      [`--remote-auth-assertion-file: the file ${broken}: expected a signed JWT`],
+    ],
+    [
+      { remoteAuthAssertionFile: long },
+      [`--remote-auth-assertion-file: the file ${long}: the JWT is longer than 16 KiB`],
+    ],
+    [{ remoteAuthAssertionFile: '' }, ['--remote-auth-assertion-file: must not be empty']],
+    [
+      { remoteAuthAssertionFile: good },
+      ['the client secret for the target: requires --remote-auth-client-id'],
+      { GATEHOUSE_REMOTE_OAUTH_CLIENT_SECRET: 's' },
+    ],
+    [
+      {
+        remoteAuthAssertionFile: broken,
+        remoteAuthPrivateKeyFile: keyFile,
+        remoteAuthSkipBrowser: true,
+        remoteAuthTimeout: '1m',
+      },
+      [
+        '--remote-auth-skip-browser: has no effect with the jwt-bearer grant',
+        '--remote-auth-timeout: has no effect with the jwt-bearer grant',
+        '--remote-auth-private-key-file: requires --remote-auth-client-id',
+        `--remote-auth-assertion-file: the file ${broken}: expected a signed JWT`,
+      ],
+    ],
+  ]
+  for (const [input, expected, env] of rows) t.same(violations({ ...bearer, ...input }, env), expected)
+  t.same(violations({ remoteAuthAssertionFile: good }), [
+    '--remote-auth-assertion-file: requires --remote-auth or --remote-auth-client-id to have an effect',
+  ])
+  t.same(
+    violations({
+      ...bearer,
+      remoteAuthAssertionFile: good,
+      tokenExchangeUrl: 'https://x.example/t',
+      tokenExchangeSubjectTokenType: 'id_token',
+    }),
+    [
+      '--token-exchange-subject-token-type: id_token requires a user login, because a login without a user returns no ID token',
+    ],
+  )
+  t.same(violations({ remoteAuth: true, remoteAuthAssertionFile: good }), [
+    '--remote-auth-assertion-file: requires --remote-auth-grant jwt-bearer',
+  ])
+})
+
 await t.test(
   'client_credentials: the variable does not change the login that a terminal offers',
   async (t) => {
     const env = { GATEHOUSE_REMOTE_AUTH_GRANT: 'client_credentials' }
     t.same(violations({}, env), [], 'it has no effect without a login')
-    t.match(offeredLogin(resolve({}, env), env), { kind: 'oauth', machineClient: undefined })
+    t.match(offeredLogin(resolve({}, env), env), { kind: 'oauth', machineGrant: undefined })
   },
 )
 
@@ -187,7 +316,7 @@ await t.test('client_credentials: a configuration file has the same settings', a
       remoteAuth: { ...remoteAuth, ...more },
     })
     const { remote } = resolveProxyFile('x', loadProxyFile(file('proxy.yaml', text)), {}, env)
-    return remote.kind === 'oauth' ? remote.machineClient?.() : 'none'
+    return remote.kind === 'oauth' ? remote.machineGrant && currentClient(remote.machineGrant) : 'none'
   }
   t.match(load({}), { clientId: 'job', privateKey: { alg: 'ES256' } })
   t.equal(

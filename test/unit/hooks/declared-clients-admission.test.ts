@@ -99,9 +99,38 @@ const rules: readonly Rule[] = [
   ],
   ['a long lifespan', [keyed({ tokenLifespan: '2h' })], '….clients[0].tokenLifespan: must be from 1m to 1h'],
   [
+    'subjectClients without the grant',
+    [keyed({ subjectClients: ['*'] })],
+    '….inboundGrants: inboundGrants.tokenExchange and the subjectClients of at least one client must be set together',
+  ],
+  [
+    'the grant without subjectClients',
+    [keyed()],
+    '….inboundGrants: inboundGrants.tokenExchange and the subjectClients of at least one client must be set together',
+    { inboundGrants: { tokenExchange: {} } },
+  ],
+  [
+    'token exchange without users',
+    [keyed({ subjectClients: ['*'] })],
+    "….upstreamProviders: upstreamProviders needs at least one provider when inboundGrants.tokenExchange is set, because only users' tokens can be exchanged",
+    { inboundGrants: { tokenExchange: {} }, upstreamProviders: [] },
+  ],
+  [
+    'a list of clients next to all clients',
+    [keyed({ subjectClients: ['*', 'app'] })],
+    '….clients[0].subjectClients: * must be the only entry',
+    { inboundGrants: { tokenExchange: {} } },
+  ],
+  [
+    'a long delegation lifespan',
+    [keyed({ subjectClients: ['*'] })],
+    '….inboundGrants.tokenExchange.delegationLifespan: must be from 1m to 1h',
+    { inboundGrants: { tokenExchange: { delegationLifespan: '2h' } } },
+  ],
+  [
     'neither clients nor upstreams',
     [],
-    '….upstreamProviders: upstreamProviders needs at least one provider unless clients is set',
+    '….upstreamProviders: upstreamProviders needs at least one provider unless clients or inboundGrants.jwtBearer is set',
     { upstreamProviders: [] },
   ],
   [
@@ -173,4 +202,28 @@ t.test('gatehouse validate reports the same messages', async (t) => {
     t.match(output, message)
   }
   t.notMatch(output, /c2VjcmV0/)
+})
+
+await t.test('a virtual server must accept the tokens that its authorization server issues', async (t) => {
+  const messages = (issued: object | undefined, accepted: object | undefined) =>
+    formatViolations(
+      validateResource(
+        virtual({
+          incomingAuth: {
+            type: 'oidc',
+            oidcConfigRef: { name: 'login', audience: url, resourceUrl: url },
+            dpop: accepted,
+          },
+          authServerConfig: embedded({ dpop: issued }),
+        }),
+      ).violations,
+    )
+  const field = 'spec.incomingAuth.dpop.mode'
+  const [optional, required] = [{ mode: 'optional' }, { mode: 'required' }]
+  t.match(messages(optional, undefined), `${field}: must not be off`)
+  t.match(messages(required, { mode: 'off' }), `${field}: must not be off`)
+  t.match(messages(undefined, required), `${field}: must not be required`)
+  t.equal(messages(undefined, optional), '')
+  t.equal(messages(optional, required), '')
+  t.equal(messages(undefined, undefined), '')
 })

@@ -14,7 +14,7 @@ import {
   virtual,
   world,
 } from '../../hooks/resources.ts'
-import { ecKey } from '../../helpers/hooks/client-cases.ts'
+import { ecKey, platforms } from '../../helpers/hooks/client-cases.ts'
 import { validateResource } from '../../../hooks/index.ts'
 import type { Stored, World } from '../../hooks/world.ts'
 import { condition, fileOf } from './kinds/proxies/proxy-response.ts'
@@ -160,7 +160,7 @@ for (const { kind, name, conditionType, reason, map, deployment, objects } of ho
     t.match(condition(bad, kind, name, conditionType), {
       status: 'False',
       reason,
-      message: `clients can only have the resource https://${name}.example.com, because this server issues no other tokens; found https://other.example.com (client agent)`,
+      message: `clients[0].resources[1]: must be https://${name}.example.com, the resourceUrl of oidcConfigRef; this server issues no other tokens`,
     })
   })
 
@@ -198,7 +198,10 @@ t.test(
       'door',
       'AuthServerConfigValidated',
     )
-    t.match(foreign, { status: 'False', message: /; found https:\/\/a\.example\.com \(client agent\)$/ })
+    t.match(foreign, {
+      status: 'False',
+      message: /^clients\[0\]\.resources\[0\]: must be http:\/\/vmcp-door\./,
+    })
   },
 )
 
@@ -364,12 +367,14 @@ t.test('the single proxy of a stdio server may have declared clients with memory
   t.equal(condition(w, 'MCPServer', 'files', 'AuthServerReplicasWarning'), undefined)
 })
 
-t.test('admission rejects replicas of a virtual server with clients in memory', async (t) => {
+t.test('admission rejects replicas of a virtual server for machines in memory', async (t) => {
   const [, , door] = hosts
-  const [manifest] = hostObjects(door, { clients: [keyed('agent')] }, { replicas: 2 })
-  t.match(validateResource(manifest).violations, [
-    { path: 'spec.authServerConfig', message: /only one replica with declared clients/ },
-  ])
-  const [shared] = hostObjects(door, { clients: [keyed('agent')], ...redisStore }, { replicas: 2 })
-  t.same(validateResource(shared).violations, [])
+  for (const settings of [{ clients: [keyed('agent')] }, platforms]) {
+    const [manifest] = hostObjects(door, settings, { replicas: 2 })
+    t.match(validateResource(manifest).violations, [
+      { path: 'spec.authServerConfig', message: /only one replica with clients or inboundGrants.jwtBearer/ },
+    ])
+    const [shared] = hostObjects(door, { ...settings, ...redisStore }, { replicas: 2 })
+    t.same(validateResource(shared).violations, [])
+  }
 })

@@ -205,13 +205,13 @@ t.test(
       document?.rows.find((row) => row.field === `spec.embeddedAuthServer.${field}`)?.text
     t.match(
       textOf('delegateClients'),
-      /exchange users’ tokens.*declare a program that acts for itself in clients/,
+      /exchanges tokens of users.*subjectClients.*declare a program that acts for itself/,
     )
-    t.match(textOf('trustedIssuers'), /neither exchanged nor accepted as assertions/)
+    t.match(textOf('trustedIssuers'), /not subject tokens here.*inboundGrants.jwtBearer, with the scopes/)
     for (const field of ['spiffeTrustDomains', 'inboundGrants.spiffeClientAuth'])
       t.match(textOf(field), /SPIFFE identities are not supported/, field)
     t.match(textOf('inboundGrants.tokenExchange'), /not exchanged/)
-    t.match(textOf('inboundGrants.jwtBearer'), /not exchanged for tokens/)
+    t.match(textOf('inboundGrants.jwtBearer'), /bindings without scopes.*with the scopes of each subject/)
     t.match(textOf('allowPrivateKeyJWTRegistration'), /cannot register public keys/)
     t.equal(document?.rows.length, 7, 'an empty object has no row')
     const { issuer, upstreamProviders } = embeddedAuthServer

@@ -33,9 +33,9 @@ async function makeLogin(t: Test, first: TokenResponse) {
     },
     {},
   )
-  if (remote.kind !== 'oauth' || !remote.machineClient) throw new Error('no login')
+  if (remote.kind !== 'oauth' || !remote.machineGrant) throw new Error('no login')
   const login = new MachineLogin({
-    settings: { ...remote, machineClient: remote.machineClient },
+    settings: { ...remote, machineGrant: remote.machineGrant },
     target: {
       origin: 'http://127.0.0.1:1',
       authority: '127.0.0.1:1',

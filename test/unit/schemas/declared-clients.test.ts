@@ -30,9 +30,34 @@ t.test('a file with clients needs no upstreams', async (t) => {
   for (const clients of [undefined, []]) {
     t.equal(
       formatViolations(validateRuntime('authserver', { ...file, clients }).violations),
-      'upstreamProviders: upstreamProviders needs at least one provider unless clients is set',
+      'upstreamProviders: upstreamProviders needs at least one provider unless clients or inboundGrants.jwtBearer is set',
     )
   }
+})
+
+t.test('token exchange: the runtime file has the same rules', async (t) => {
+  const upstreamProviders = [
+    { name: 'corp', type: 'oidc', oidcConfig: { issuerUrl: 'https://id.example.com', clientId: 'x' } },
+  ]
+  const exchanging: Doc = {
+    ...file,
+    upstreamProviders,
+    inboundGrants: { tokenExchange: {} },
+    clients: [{ ...client, subjectClients: ['https://app.example.com/client.json'] }],
+  }
+  const { config, violations } = validateRuntime('authserver', exchanging)
+  t.strictSame(violations, [])
+  t.match(config, { inboundGrants: { tokenExchange: { delegationLifespan: '15m', maxDelegationDepth: 5 } } })
+  t.equal(
+    messageFor('inboundGrants', {}, exchanging),
+    'inboundGrants: inboundGrants.tokenExchange and the subjectClients of at least one client must be set together',
+  )
+  t.strictSame(pathsFor('clients', [client], exchanging), ['inboundGrants'])
+  t.strictSame(pathsFor('upstreamProviders', [], exchanging), ['upstreamProviders'])
+  t.equal(
+    messageFor('clients[0].subjectClients', ['*', 'x'], exchanging),
+    'clients[0].subjectClients: * must be the only entry',
+  )
 })
 
 t.test('clientSecretFiles: one or two absolute paths', async (t) => {

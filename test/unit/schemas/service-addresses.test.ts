@@ -36,6 +36,7 @@ const allowed = [
 /** Fields that look like addresses and are not dialed by HTTP. */
 const reasons: Readonly<Record<string, string>> = {
   issuer: 'of the embedded server: its own name',
+  issuerRef: 'the name of a trusted issuer',
   authorizationEndpointBaseUrl: 'opened by browsers alone',
   address: 'of Redis: not HTTP, and nothing that it says is passed on',
   clusterAddrs: 'of Redis',

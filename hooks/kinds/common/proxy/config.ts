@@ -3,6 +3,8 @@
  * server.
  */
 import {
+  type Dpop,
+  dpopModeViolation,
   type EmbeddedAuthServerConfig,
   type input,
   type MCPExternalAuthConfig,
@@ -19,7 +21,7 @@ import { specFailure } from '../../../references/resolve.ts'
 import {
   authServerPart,
   checkAuthServerReplicas,
-  clientReplicaFailure,
+  machineReplicaFailure,
   resourceFailure,
 } from '../../../runtime-config/auth-server.ts'
 import { headerIdentifiers } from '../../../runtime-config/header-forward.ts'
@@ -83,6 +85,7 @@ export function proxyConfig(
     endpointPrefix: spec.endpointPrefix || undefined,
     oidc,
     issuers: values.issuers?.issuers.length ? values.issuers.issuers : undefined,
+    dpop: spec.dpop,
     authz: values.authz && withoutPrimaryProvider(values.authz),
     audit: spec.audit?.enabled ? { enabled: true, component: context.name } : undefined,
     telemetry: values.telemetry,
@@ -151,7 +154,8 @@ function embeddedServer(
       ? 'authServerRef and externalAuthConfigRef both define an embedded authorization server'
       : (issuerFailure(server) ??
         pairingFailure(server, oidcConfig) ??
-        clientReplicaFailure(server, mostReplicas(desiredReplicas(target))) ??
+        machineReplicaFailure(server, mostReplicas(desiredReplicas(target))) ??
+        dpopFailure(server, target.context.spec.dpop) ??
         injectionFailure(server, reference ? external : undefined))
   if (why === undefined) return { value: server }
   conditions.set(type, 'False', reason, why)
@@ -160,6 +164,11 @@ function embeddedServer(
 
 function desiredReplicas({ context, workload }: ProxyTarget): DesiredReplicas {
   return { replicas: workload.replicas, autoscaling: context.spec.autoscaling }
+}
+
+function dpopFailure({ dpop }: EmbeddedAuthServerConfig, own: Dpop | undefined): string | undefined {
+  const violation = dpopModeViolation(dpop, own)
+  return violation && `spec.dpop.mode: ${violation}`
 }
 
 /**

@@ -4,6 +4,7 @@
  * Source: docs/reference/specification/virtual-server.md, "spec.authServerConfig", Errors.
  */
 import {
+  type CABundleSource,
   type EmbeddedAuthServerConfig,
   formatViolations,
   type input,
@@ -116,10 +117,14 @@ function bundleFailure(context: Context, server: EmbeddedAuthServerConfig): stri
 
 /** Returns the settings without optional CA bundles that do not exist. */
 function withPresentBundles(context: Context, server: EmbeddedAuthServerConfig): EmbeddedAuthServerConfig {
-  const upstreamProviders = server.upstreamProviders.map(({ caBundleRef, ...rest }) =>
-    caBundleRef && !caBundleFailure(context, caBundleRef) ? { ...rest, caBundleRef } : rest,
-  )
-  return { ...server, upstreamProviders }
+  const withPresent = <T extends { readonly caBundleRef?: CABundleSource }>({ caBundleRef, ...rest }: T) =>
+    caBundleRef && !caBundleFailure(context, caBundleRef) ? { ...rest, caBundleRef } : rest
+  const { upstreamProviders, trustedIssuers } = server
+  return {
+    ...server,
+    upstreamProviders: upstreamProviders.map(withPresent),
+    ...(trustedIssuers && { trustedIssuers: trustedIssuers.map(withPresent) }),
+  }
 }
 
 /** Checks that the embedded server and the incoming OIDC settings use the same issuer and resource. */

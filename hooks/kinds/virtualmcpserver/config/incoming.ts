@@ -27,6 +27,7 @@ export function incomingAuth(
     type: context.spec.incomingAuth.type,
     ...(oidc && { oidc }),
     ...(values.issuers?.issuers.length && { issuers: values.issuers.issuers }),
+    ...(context.spec.incomingAuth.dpop && { dpop: context.spec.incomingAuth.dpop }),
     ...(authz && { authz }),
   }
 }

@@ -63,6 +63,7 @@ function factsOf(call: CallView): readonly (readonly [string, ComponentChildren]
     [texts.calls.original, call.original === call.name ? undefined : text(call.original)],
     [texts.backend, text(call.backend)],
     [texts.calls.caller, text([caller?.name, caller?.sub].filter(Boolean).join(', ') || undefined)],
+    [texts.calls.actor, text(caller?.actor)],
     [texts.calls.client, text(caller?.client)],
     [texts.calls.session, text(call.session)],
     [texts.calls.era, text(call.era)],

@@ -11,7 +11,7 @@ import { duration } from '../parts/format.ts'
 import { OutcomeMark } from '../parts/marks.tsx'
 import { Empty, Loaded, Notice } from '../parts/notices.tsx'
 import { type Column, Table } from '../parts/table.tsx'
-import { Foreign, Time } from '../parts/text.tsx'
+import { CallerName, Foreign, Time } from '../parts/text.tsx'
 import { may } from '../shell/permissions.ts'
 import { pathPart, route, setQuery } from '../shell/router.ts'
 import { texts } from '../texts.ts'
@@ -201,10 +201,7 @@ function columnsOf(open: string, toggle: (id: string) => void): readonly Column<
     {
       key: 'caller',
       label: texts.calls.caller,
-      cell: ({ caller }) => {
-        const who = caller?.name ?? caller?.sub
-        return who === undefined ? '–' : <Foreign text={who} most={60} />
-      },
+      cell: ({ caller }) => <CallerName caller={caller} />,
     },
     {
       key: 'client',

@@ -8,7 +8,7 @@ import { Pager } from '../parts/filters.tsx'
 import { ago, count } from '../parts/format.ts'
 import { Empty, Failure, Loaded } from '../parts/notices.tsx'
 import { type Column, Table } from '../parts/table.tsx'
-import { Foreign, Time } from '../parts/text.tsx'
+import { CallerName, Foreign, Time } from '../parts/text.tsx'
 import { may } from '../shell/permissions.ts'
 import { pathPart } from '../shell/router.ts'
 import { texts } from '../texts.ts'
@@ -64,10 +64,7 @@ function columnsOf(me: Me, reload: () => void): readonly Column<ListedSession>[]
     {
       key: 'caller',
       label: texts.calls.caller,
-      cell: ({ caller }) => {
-        const who = caller?.name ?? caller?.sub
-        return who === undefined ? '–' : <Foreign text={who} most={60} />
-      },
+      cell: ({ caller }) => <CallerName caller={caller} />,
     },
     {
       key: 'client',

@@ -3,7 +3,7 @@
  * length is limited.
  */
 import { useState } from 'preact/hooks'
-import { mostReviewed } from '../../api.ts'
+import { type CallerView, mostReviewed } from '../../api.ts'
 import { texts } from '../texts.ts'
 import { count, fullTime, shortTime } from './format.ts'
 import { piecesOf } from './hidden-characters.ts'
@@ -38,6 +38,23 @@ export function Foreign({ text, most = longestName }: { readonly text: string; r
       <Pieces text={cut ? text.slice(0, most) : text} />
       {cut ? <span class="soft">{texts.text.cut(text.length)}</span> : undefined}
     </bdi>
+  )
+}
+
+/** The caller, followed by the client that acts for it. */
+export function CallerName({ caller = {} }: { readonly caller: CallerView | undefined }) {
+  const { sub, name = sub, actor } = caller
+  if (name === undefined) return <>–</>
+  return (
+    <>
+      <Foreign text={name} most={60} />
+      {actor === undefined ? undefined : (
+        <span class="soft">
+          {' '}
+          {texts.calls.via} <Foreign text={actor} most={60} />
+        </span>
+      )}
+    </>
   )
 }
 

@@ -211,6 +211,7 @@ function sessionView(session: ServerSession): ShownSession {
     owner: facts.owner,
     subject: sender.caller.subject,
     displayName: sender.caller.displayName,
+    actor: sender.caller.facts?.actor,
     info: facts.info,
     protocolVersion: facts.protocolVersion,
     openedAt,

@@ -1,5 +1,6 @@
 /** docs/reference/specification/external-auth.md: the embedded authorization server. */
 import { externalAuth } from './external-auth.ts'
+import { dpopRows } from './dpop.ts'
 import {
   absent,
   booleanRow,
@@ -15,6 +16,7 @@ import {
   secretRows,
   type Table,
 } from './table.ts'
+import { trustedIssuerTables } from './trusted-issuers.ts'
 
 const at = 'spec.embeddedAuthServer'
 const oidc = { issuerUrl: 'https://idp.example.com', clientId: 'gatehouse' }
@@ -688,7 +690,80 @@ const withoutUpstreams: Table = {
   ],
 }
 
+const exchange = `${at}.inboundGrants.tokenExchange`
+const exchanging: Table = {
+  name: 'token exchange',
+  base: server({
+    clients: [{ clientId: 'ci', clientSecretRefs: [secretRef], scopes, subjectClients: ['*'] }],
+    inboundGrants: { tokenExchange: {} },
+  }),
+  rows: [
+    {
+      id: '',
+      at: `${client}.subjectClients`,
+      good: [
+        ['ci', 'https://app.example.com/client.json'],
+        ['x'.repeat(2048)],
+        Array.from({ length: 50 }, (_, i) => `c${i}`),
+      ],
+      bad: [[], '*', ['*', 'ci'], Array.from({ length: 51 }, (_, i) => `c${i}`)],
+    },
+    {
+      id: '',
+      at: `${client}.subjectClients`,
+      bad: [[''], ['a b'], ['é'], ['x'.repeat(2049)], [1]],
+      failure: `${client}.subjectClients[0]`,
+    },
+    { id: '', at: `${client}.subjectClients`, bad: [['a', 'a']], failure: `${client}.subjectClients[1]` },
+    { id: '', at: `${client}.subjectClients`, bad: [absent], failure: `${at}.inboundGrants` },
+    { id: '', at: `${at}.inboundGrants`, bad: [absent, {}] },
+    { id: '', at: `${at}.inboundGrants.passwordGrant`, bad: [{}] },
+    { id: '', at: `${exchange}.allowMayAct`, bad: [true] },
+    { id: '', at: `${at}.upstreamProviders`, bad: [[]] },
+    {
+      id: '',
+      at: `${exchange}.delegationLifespan`,
+      default: '15m',
+      good: ['1m', '90s', '1h'],
+      bad: [...notDuration, '0s', '59s', '1h1s'],
+    },
+    {
+      id: '',
+      at: `${exchange}.maxDelegationDepth`,
+      default: 5,
+      good: [1, 10],
+      bad: [0, 11, 1.5, '5'],
+    },
+  ],
+}
+
+const boundTokens: Table = {
+  name: 'dpop',
+  base: server({ dpop: {} }),
+  rows: dpopRows(`${at}.dpop`),
+}
+
+const boundClients: Table = {
+  name: 'clients with bound tokens',
+  base: server({
+    dpop: { mode: 'required' },
+    clients: [{ clientId: 'ci', jwks: { keys: [ecKey] }, scopes, dpopBoundAccessTokens: true }],
+  }),
+  rows: [
+    { id: '', at: `${client}.dpopBoundAccessTokens`, good: [absent, true, false], bad: ['yes', 1] },
+    {
+      id: '',
+      at: `${at}.dpop`,
+      good: [{ mode: 'optional' }],
+      bad: [absent, {}, { mode: 'off' }],
+      failure: `${at}.dpop`,
+    },
+  ],
+}
+
 export const authServerTables: readonly Table[] = [
+  boundTokens,
+  boundClients,
   top,
   several,
   cimd,
@@ -703,4 +778,6 @@ export const authServerTables: readonly Table[] = [
   keyed,
   keyedByUrl,
   withoutUpstreams,
+  exchanging,
+  ...trustedIssuerTables,
 ]

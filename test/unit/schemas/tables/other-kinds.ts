@@ -1,4 +1,5 @@
 /** Kinds that the spec documents name and do not define. */
+import { dpopRows } from './dpop.ts'
 import {
   absent,
   booleanRow,
@@ -159,6 +160,7 @@ export function issuerRows(at: string): Table['rows'] {
 }
 
 const proxyRows: Table['rows'] = [
+  { id: '', at: 'spec.dpop', good: [absent], bad: [{}], failure: '*' },
   ports('spec.proxyPort', 8080),
   { id: '', at: 'spec.oidcConfigRef', good: [absent, oidcRef], bad: [ref, { audience: 'a' }], failure: '*' },
   ...issuerRows('spec.oidcConfigRefs'),
@@ -568,7 +570,17 @@ const embeddingSecret: Table = {
   rows: secretRows('spec.hfTokenSecretRef'),
 }
 
+const boundTokens: readonly Table[] = [
+  document('MCPServer', { image: 'x', oidcConfigRef: oidcRef, dpop: {} }),
+  document('MCPRemoteProxy', { remoteUrl: 'https://x.example.com', oidcConfigRefs: [oidcRef], dpop: {} }),
+].map((base, index) => ({
+  name: `dpop of ${['MCPServer', 'MCPRemoteProxy'][index]}`,
+  base,
+  rows: dpopRows('spec.dpop'),
+}))
+
 export const otherKindTables: readonly Table[] = [
+  ...boundTokens,
   group,
   entry,
   entryBundle,

@@ -1,5 +1,6 @@
 /** docs/reference/specification/virtual-server.md: VirtualMCPServer, all but spec.config. */
 import { companions } from './external-auth.ts'
+import { dpopRows } from './dpop.ts'
 import { issuerRows } from './other-kinds.ts'
 import {
   absent,
@@ -25,7 +26,7 @@ export function virtualServer(extra: Doc = {}): Doc {
 }
 
 const oidcRef = { name: 'corp', audience: 'https://mcp.example.com' }
-const withOidc = virtualServer({ incomingAuth: { type: 'oidc', oidcConfigRef: oidcRef } })
+const withOidc = virtualServer({ incomingAuth: { type: 'oidc', oidcConfigRef: oidcRef, dpop: {} } })
 
 const spec: Table = {
   name: 'VirtualMCPServer spec',
@@ -35,6 +36,7 @@ const spec: Table = {
     { id: '3.spec.groupRef', at: 'spec.groupRef.name', required: true, bad: notName },
     { id: '', at: 'spec.incomingAuth', required: true },
     ...issuerRows('spec.incomingAuth.oidcConfigRefs'),
+    { id: '', at: 'spec.incomingAuth.dpop', good: [absent], bad: [{}], failure: '*' },
     {
       id: '',
       at: 'spec.embeddingServerRef',
@@ -113,6 +115,7 @@ const incoming: Table = {
       bad: ['', 'none', 'OIDC', 'local'],
     },
     { id: '', at: 'spec.incomingAuth.oidcConfigRef', required: true },
+    ...dpopRows('spec.incomingAuth.dpop'),
     {
       id: '3.spec.incomingAuth.oidcConfigRef.name',
       at: 'spec.incomingAuth.oidcConfigRef.name',

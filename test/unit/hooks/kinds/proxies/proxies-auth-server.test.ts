@@ -46,7 +46,23 @@ t.test('authServerRef: what does not fit is refused with a condition', async (t)
     type: 'embeddedAuthServer',
     embeddedAuthServer: two,
   })
+  const bound = (dpop: object) =>
+    resource('MCPExternalAuthConfig', 'server', {
+      type: 'embeddedAuthServer',
+      embeddedAuthServer: embedded({ dpop }),
+    })
+  const required = { mode: 'required' }
   const wrong: [World, string, RegExp][] = [
+    [
+      world(oidcConfig(), bound(required), server('files', { ...login(), ...authServer })),
+      'AuthServerRefInvalidConfig',
+      /spec\.dpop\.mode: must not be off/,
+    ],
+    [
+      world(oidcConfig(), auth.server, server('files', { ...login(), ...authServer, dpop: required })),
+      'AuthServerRefInvalidConfig',
+      /spec\.dpop\.mode: must not be required/,
+    ],
     [
       world(oidcConfig(), server2, server('files', { ...login(), ...authServer })),
       'MultiUpstreamNotSupported',

@@ -1,7 +1,7 @@
 /** Facts about the caller's token as attributes of the principal: kind, issuer, client id, authentication method. */
 import t from 'tap'
-import { foreignGroupRemover } from '../../../runtime/incoming/index.ts'
-import { callerFacts, makeCaller } from '../../../runtime/net/index.ts'
+import { foreignGroupRemover } from '../../../../runtime/incoming/index.ts'
+import { callerFacts, makeCaller } from '../../../../runtime/net/index.ts'
 import {
   explainDecision,
   makeAuthorizer,
@@ -10,9 +10,9 @@ import {
   replayDecisions,
   runPolicyTests,
   type UpstreamTokenSource,
-} from '../../../runtime/policy/index.ts'
-import { inputsOf } from '../../../runtime/policy/inputs.ts'
-import { cedarWarnings } from '../../../schemas/cedar/index.ts'
+} from '../../../../runtime/policy/index.ts'
+import { inputsOf } from '../../../../runtime/policy/inputs.ts'
+import { cedarWarnings } from '../../../../schemas/cedar/index.ts'
 
 const setOf = (...policies: string[]): PolicySet => ({
   serverName: 'front',
@@ -199,6 +199,7 @@ t.test('recorded decisions contain the facts, and are inconclusive without them'
     issuer,
     clientId: 'app',
     authMethod: null,
+    actor: null,
   })
   for (const mode of ['read', 'all'] as const) {
     const same = await replayDecisions(policies, [

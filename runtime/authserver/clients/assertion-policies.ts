@@ -1,0 +1,118 @@
+/**
+ * Subjects of trusted issuers that get tokens without being declared as clients (grant jwt-bearer).
+ *
+ * A binding is identified by its issuer and its selector, and its tokens name this id as their client. A removed binding
+ * loses its tokens immediately, like a removed client (`declared-clients.ts`). The policies are read again every few
+ * seconds.
+ * Source: RFC 7523 section 2.1; docs/reference/specification/external-auth.md#embeddedAuthServer.
+ */
+import { compileBoundedCel, GatehouseError } from '../../../schemas/index.ts'
+import type {
+  AssertionPolicySettings,
+  SubjectBindingSettings,
+  TrustedIssuerSettings,
+} from '../../config/index.ts'
+import { assertionClientId } from '../model/identifiers.ts'
+import { PendingRemovals } from './pending-removals.ts'
+
+type Claims = Readonly<Record<string, unknown>>
+
+export interface AssertionBinding {
+  /** Client id of the tokens. */
+  readonly clientId: string
+  readonly matches: (claims: Claims) => boolean
+  readonly scopes: readonly string[]
+  readonly resources: readonly string[]
+}
+
+export interface AssertionPolicy extends Omit<AssertionPolicySettings, 'bindings'> {
+  readonly bindings: readonly AssertionBinding[]
+}
+
+type ReadPolicies = () => readonly AssertionPolicySettings[]
+
+export class AssertionPolicies {
+  readonly #read: ReadPolicies
+  readonly #now: () => number
+  readonly #removals = new PendingRemovals()
+  #loaded: Loaded
+
+  /** Throws INVALID_CONFIG for an invalid matcher. */
+  constructor(read: ReadPolicies, now: () => number) {
+    this.#read = read
+    this.#now = now
+    this.#loaded = load(read())
+  }
+
+  /** Returns the policy for an issuer, which is compared exactly. */
+  find(issuerUrl: string): AssertionPolicy | undefined {
+    return this.#loaded.byIssuer.get(issuerUrl)
+  }
+
+  issuers(): readonly TrustedIssuerSettings[] {
+    return [...this.#loaded.byIssuer.values()].map(({ issuer }) => issuer)
+  }
+
+  /**
+   * Reads the policies again. Rejects with INVALID_CONFIG and keeps all previous policies when the file is invalid. Calls
+   * `storeRemoval` for each removed binding; if it rejects, the next reload calls it again.
+   */
+  async reload(storeRemoval: (clientId: string) => Promise<void>): Promise<void> {
+    const next = load(this.#read())
+    this.#removals.record(this.#loaded.clientIds.difference(next.clientIds), this.#now())
+    this.#loaded = next
+    await this.#removals.store(storeRemoval)
+  }
+
+  /** True when the binding exists and no removal after this time is waiting to be stored. */
+  isBoundSince(clientId: string, sinceSec: number): boolean {
+    return this.#loaded.clientIds.has(clientId) && !this.#removals.hasSince(clientId, sinceSec)
+  }
+}
+
+interface Loaded {
+  readonly byIssuer: ReadonlyMap<string, AssertionPolicy>
+  readonly clientIds: ReadonlySet<string>
+}
+
+function load(settings: readonly AssertionPolicySettings[]): Loaded {
+  const policies = settings.map((policy) => ({
+    ...policy,
+    bindings: policy.bindings.map((binding) => toBinding(policy.issuer.issuerUrl, binding)),
+  }))
+  return {
+    byIssuer: new Map(policies.map((policy) => [policy.issuer.issuerUrl, policy])),
+    clientIds: new Set(policies.flatMap(({ bindings }) => bindings.map(({ clientId }) => clientId))),
+  }
+}
+
+function toBinding(
+  issuerUrl: string,
+  { subject, matcher = '', scopes, resources }: SubjectBindingSettings,
+): AssertionBinding {
+  const rights = { scopes, resources }
+  return subject === undefined
+    ? {
+        ...rights,
+        clientId: assertionClientId(issuerUrl, 'matcher', matcher),
+        matches: claimMatcher(matcher),
+      }
+    : {
+        ...rights,
+        clientId: assertionClientId(issuerUrl, 'subject', subject),
+        matches: ({ sub }) => sub === subject,
+      }
+}
+
+/** An expression that fails, for example because a claim is missing, does not match. */
+function claimMatcher(expression: string): (claims: Claims) => boolean {
+  const program = compileBoundedCel(expression)
+  return (claims) => {
+    try {
+      return program({ claims }) === true
+    } catch (error) {
+      if (error instanceof GatehouseError) return false
+      throw error
+    }
+  }
+}

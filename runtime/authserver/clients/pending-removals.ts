@@ -1,0 +1,27 @@
+/** Removals of clients and bindings that are not stored yet, so that they take effect here while the store is down. */
+export class PendingRemovals {
+  /** Time of each removal in Unix milliseconds. */
+  readonly #removed = new Map<string, number>()
+
+  record(ids: Iterable<string>, nowMs: number): void {
+    for (const id of ids) this.#removed.set(id, nowMs)
+  }
+
+  /** Calls `storeRemoval` for each removal. If it rejects, the next call tries again. */
+  async store(storeRemoval: (id: string) => Promise<void>): Promise<void> {
+    try {
+      for (const [id, atMs] of [...this.#removed]) {
+        await storeRemoval(id)
+        if (this.#removed.get(id) === atMs) this.#removed.delete(id)
+      }
+    } catch {
+      // The store is down, which its own health check reports.
+    }
+  }
+
+  /** True when a removal after this time is waiting to be stored. */
+  hasSince(id: string, sinceSec: number): boolean {
+    const removedAtMs = this.#removed.get(id)
+    return removedAtMs !== undefined && sinceSec * 1000 <= removedAtMs
+  }
+}

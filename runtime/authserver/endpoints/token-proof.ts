@@ -1,0 +1,96 @@
+/**
+ * DPoP at the token endpoint: a token is bound to the key with which the client signed its proof.
+ *
+ * The proof is checked before the grant, so that an invalid proof uses up no code. It is marked as used only after the
+ * grant was accepted, so that untrusted clients cannot fill the store.
+ * Source: RFC 9449 sections 5, 8 and 11.1.
+ */
+import { GatehouseError, parseDuration } from '../../../schemas/index.ts'
+import type { AuthServerConfig } from '../../config/index.ts'
+import type { Exchange } from '../../net/index.ts'
+import {
+  makeNonces,
+  makeReplayCheck,
+  ProofRefused,
+  proofTarget,
+  type VerifiedProof,
+  verifyProof,
+} from '../../oauth/index.ts'
+import type { AuthServerContext, TokenProofs } from '../login/context.ts'
+import { OAuthError } from '../model/oauth-error.ts'
+import { tooManyRequests } from '../storage/limits.ts'
+
+/** Returns undefined if the server issues no bound tokens. */
+export function makeTokenProofs(
+  { dpop }: AuthServerConfig,
+  { state, keys, now }: Pick<AuthServerContext, 'state' | 'keys' | 'now'>,
+): TokenProofs | undefined {
+  if (dpop === undefined || dpop.mode === 'off') return undefined
+  const maxAgeMs = parseDuration(dpop.proofMaxAge)
+  const store = state.store.namespace('dpop:')
+  return {
+    isRequired: dpop.mode === 'required',
+    maxAgeMs,
+    mark: dpop.replay === 'store' ? makeReplayCheck({ store, maxAgeMs, now }) : undefined,
+    nonces: dpop.requireNonce
+      ? makeNonces({ secrets: () => keys().sealSecrets, purpose: 'token', now })
+      : undefined,
+  }
+}
+
+/**
+ * Returns the verified proof of a token request; undefined if the token stays unbound. Throws OAuthError
+ * invalid_dpop_proof, use_dpop_nonce.
+ */
+export async function readTokenProof(
+  exchange: Exchange,
+  { mustBind }: { readonly mustBind: boolean },
+  context: AuthServerContext,
+): Promise<VerifiedProof | undefined> {
+  const { tokenProofs, urls, now } = context
+  if (tokenProofs === undefined) return undefined
+  const { dpop: header } = exchange.req.headers
+  if (header === undefined && !tokenProofs.isRequired && !mustBind) return undefined
+  const { nonces, maxAgeMs } = tokenProofs
+  const own = proofTarget(urls.token)
+  try {
+    const proof = await verifyProof(typeof header === 'string' ? header : undefined, {
+      method: 'POST',
+      isTarget: (url) => url === own,
+      maxAgeMs,
+      nowMs: now(),
+      isNonce: nonces && ((nonce) => nonces.isValid(nonce)),
+    })
+    if (nonces && proof.nonce !== undefined && nonces.isAging(proof.nonce))
+      exchange.res.setHeader('DPoP-Nonce', nonces.current())
+    return proof
+  } catch (error) {
+    throw toProofError(error, nonces?.current())
+  }
+}
+
+/** Marks the proof as used. Throws OAuthError invalid_dpop_proof for a used proof. */
+export async function markTokenProof(
+  proof: VerifiedProof,
+  clientId: string,
+  { tokenProofs }: AuthServerContext,
+): Promise<void> {
+  try {
+    await tokenProofs?.mark?.(proof, clientId)
+  } catch (error) {
+    throw toProofError(error)
+  }
+}
+
+function toProofError(error: unknown, nonce?: string): unknown {
+  if (error instanceof GatehouseError && error.code === 'RATE_LIMITED')
+    return tooManyRequests(Number(error.headers['retry-after']) * 1000)
+  if (!(error instanceof ProofRefused)) return error
+  if (error.reason === 'nonce' && nonce !== undefined) {
+    const text = 'the DPoP proof must contain the nonce in the DPoP-Nonce header'
+    return new OAuthError('use_dpop_nonce', text, { headers: { 'DPoP-Nonce': nonce }, cause: error })
+  }
+  const text =
+    error.reason === 'missing' ? 'a DPoP proof is required' : 'the DPoP proof is invalid or was already used'
+  return new OAuthError('invalid_dpop_proof', text, { cause: error })
+}

@@ -1,0 +1,19 @@
+/** The session and grant that an access token depends on, as its claims name them. */
+
+export interface SessionClaims {
+  readonly tsid: string
+  readonly gid: string
+  readonly sub: string
+  /** The client that the user signed in to, also in a delegated token. */
+  readonly client_id: string
+}
+
+/** Returns the session claims of a user's token; undefined for machines and for tokens from other issuers. */
+export function sessionClaims(
+  claims: Readonly<Record<string, unknown>>,
+  sub: string,
+): SessionClaims | undefined {
+  const { tsid, gid, client_id, session_client_id: clientId = client_id } = claims
+  if (typeof tsid !== 'string' || typeof gid !== 'string' || typeof clientId !== 'string') return undefined
+  return { tsid, gid, sub, client_id: clientId }
+}

@@ -1,0 +1,83 @@
+/**
+ * Issuers whose tokens the authorization server accepts as grants, and the subjects that get tokens.
+ *
+ * Source: docs/reference/specification/external-auth.md#embeddedAuthServer; RFC 7523 section 2.1.
+ */
+import {
+  type AuthServerFile,
+  defaultAssertionAge,
+  type JwtBearerIssuerPolicy,
+  parseDuration,
+  type TrustedIssuerFile,
+  trustViolations,
+} from '../../../schemas/index.ts'
+
+/** Issuer whose key set verifies assertions. */
+export type TrustedIssuerSettings = TrustedIssuerFile
+
+export interface SubjectBindingSettings {
+  /** Exactly one of `subject` and `matcher` (CEL) is set. */
+  readonly subject?: string
+  readonly matcher?: string
+  readonly resources: readonly string[]
+  readonly scopes: readonly string[]
+}
+
+/** Which assertions of an issuer are accepted for the grant jwt-bearer. */
+export interface AssertionPolicySettings {
+  readonly issuer: TrustedIssuerSettings
+  readonly maxAgeMs: number
+  readonly replay: JwtBearerIssuerPolicy['replay']
+  /** Default: the issuer and the token endpoint of this server. */
+  readonly acceptedAudiences?: readonly string[]
+  readonly bindings: readonly SubjectBindingSettings[]
+}
+
+/** Returns one policy for each reference to a trusted issuer. */
+export function assertionPoliciesOf({
+  trustedIssuers = [],
+  inboundGrants,
+  allowedAudiences,
+}: AuthServerFile): readonly AssertionPolicySettings[] {
+  return (inboundGrants?.jwtBearer?.issuerPolicies ?? []).flatMap((policy) => {
+    const issuer = trustedIssuers.find(({ name }) => name === policy.issuerRef)
+    if (!issuer) return []
+    const { replay, acceptedAudiences, subjectBindings } = policy
+    return {
+      issuer,
+      maxAgeMs: parseDuration(policy.maxAssertionAge ?? defaultAssertionAge(issuer.preset)),
+      replay,
+      ...(acceptedAudiences === undefined ? {} : { acceptedAudiences }),
+      bindings: subjectBindings.map(({ allowedResources = allowedAudiences, ...binding }) => ({
+        ...binding,
+        resources: allowedResources,
+      })),
+    }
+  })
+}
+
+/** Returns one sentence per error in the trusted issuers and the policies that refer to them. */
+export function trustedIssuerViolations(file: AuthServerFile): readonly string[] {
+  const { allowedAudiences, inboundGrants } = file
+  const policies = inboundGrants?.jwtBearer?.issuerPolicies ?? []
+  return [
+    ...trustViolations(file).map(({ path, message }) => `${path} ${message}`),
+    ...policies.flatMap(({ acceptedAudiences = [], subjectBindings }, index) => {
+      const at = `inboundGrants.jwtBearer.issuerPolicies[${index}]`
+      return [
+        // Otherwise, an access token for a resource would be a grant as well.
+        ...acceptedAudiences
+          .filter((audience) => allowedAudiences.includes(audience))
+          .map((audience) => `${at}.acceptedAudiences "${audience}" must not be one of allowedAudiences`),
+        ...subjectBindings.flatMap(({ allowedResources = [] }, position) =>
+          allowedResources
+            .filter((resource) => !allowedAudiences.includes(resource))
+            .map(
+              (resource) =>
+                `${at}.subjectBindings[${position}].allowedResources "${resource}" is not in allowedAudiences`,
+            ),
+        ),
+      ]
+    }),
+  ]
+}

@@ -1,0 +1,197 @@
+/**
+ * The grant of a login without a user: client_credentials with a client secret or a private key, or jwt-bearer with a
+ * token that the platform issued for the workload.
+ *
+ * Files are read again for each token request, so that a replaced secret, key or token takes effect without a restart.
+ * Source: RFC 6749 section 4.4; RFC 7523 sections 2.1 and 2.2; MCP extensions "OAuth Client Credentials" (SEP-1046) and
+ * "Workload Identity Federation" (SEP-1933).
+ */
+import { GatehouseError } from '../../../schemas/index.ts'
+import {
+  type AssertionAlg,
+  assertionAlgs,
+  type Fetch,
+  type OAuthClient,
+  readClientKey,
+  readGrantAssertion,
+} from '../../oauth/index.ts'
+import type { Secret } from '../../observe/index.ts'
+import { quoteShortened, type InputKey, type SettingErrors } from '../common/setting-errors.ts'
+import { readSecretFile } from '../common/secrets.ts'
+import { type Environment, readVariable, variables } from './env.ts'
+import { flagOf, proxyFlags } from './flags.ts'
+
+/** Settings that apply only when a user logs in. */
+const userOnly = [
+  'remoteAuthAuthorizeUrl',
+  'remoteAuthCallbackPort',
+  'remoteAuthScopeParamName',
+  'remoteAuthSkipBrowser',
+  'remoteAuthTimeout',
+  'remoteAuthEphemeral',
+] as const satisfies readonly InputKey[]
+
+const machineOnly = [
+  'remoteAuthPrivateKeyFile',
+  'remoteAuthSigningAlg',
+] as const satisfies readonly InputKey[]
+
+type GrantName = (typeof proxyFlags.remoteAuthGrant.values)[number]
+
+/** What a token request without a user presents. Without an assertion, the grant is client_credentials. */
+export type MachineGrant =
+  | { readonly client: OAuthClient; readonly assertion?: undefined }
+  | {
+      /** Undefined: the assertion alone identifies the workload. */
+      readonly client: OAuthClient | undefined
+      /** A JWT, which is the grant (jwt-bearer). */
+      readonly assertion: string
+    }
+
+export interface MachineGrantRequest {
+  /** The audience that the authorization server expects in an assertion. */
+  readonly audience: string | undefined
+  readonly fetch: Fetch
+  readonly signal: AbortSignal
+}
+
+/** Returns the current grant. Called for each token request. */
+export type MachineGrantSource = (request: MachineGrantRequest) => MachineGrant | Promise<MachineGrant>
+
+/** Returns undefined for an unknown grant. Reports it, and settings that the grant does not use. */
+export function grantName(env: Environment, violations: SettingErrors): GrantName | undefined {
+  const { values, default: byDefault } = proxyFlags.remoteAuthGrant
+  const flag = violations.text('remoteAuthGrant')
+  const given = flag ?? readVariable(env, variables.remoteGrant) ?? byDefault
+  const grant = values.find((known) => known === given)
+  if (grant === undefined) {
+    const subject = flag === undefined ? variables.remoteGrant.name : flagOf('remoteAuthGrant')
+    violations.add(subject, `must be one of ${values.join(', ')}, found ${quoteShortened(given)}`)
+  }
+  if (isMachineGrant(grant)) {
+    for (const key of userOnly)
+      if (violations.given(key)) violations.about(key, `has no effect with the ${grant} grant`)
+  } else violations.needs(machineOnly, '--remote-auth-grant client_credentials or jwt-bearer')
+  if (grant !== 'jwt-bearer') violations.needs(['remoteAuthAssertionFile'], '--remote-auth-grant jwt-bearer')
+  return grant
+}
+
+/** True for a grant that requires no user. */
+export function isMachineGrant(grant: GrantName | undefined): boolean {
+  return grant === 'client_credentials' || grant === 'jwt-bearer'
+}
+
+/** Returns undefined for a user's grant. Reports missing and conflicting settings. */
+export function machineGrant(
+  grant: GrantName | undefined,
+  violations: SettingErrors,
+  { id, secret }: { readonly id: string | undefined; readonly secret: Secret | undefined },
+): MachineGrantSource | undefined {
+  if (!isMachineGrant(grant)) return undefined
+  const client = machineClient(violations, id, secret)
+  if (grant === 'jwt-bearer') {
+    if (id === undefined) violations.needs(['remoteAuthPrivateKeyFile'], '--remote-auth-client-id')
+    const assertion = assertionOf(violations)
+    return assertion && (() => ({ client: client?.(), assertion: assertion() }))
+  }
+  if (id === undefined) {
+    violations.about(
+      'remoteAuthGrant',
+      'client_credentials requires --remote-auth-client-id, because such a client is not registered dynamically',
+    )
+  }
+  if (secret === undefined && !secretGiven(violations) && !violations.given('remoteAuthPrivateKeyFile')) {
+    violations.about(
+      'remoteAuthGrant',
+      'client_credentials requires --remote-auth-client-secret-file or --remote-auth-private-key-file',
+    )
+  }
+  return client && (() => ({ client: client() }))
+}
+
+/**
+ * Returns a function that returns the client with its current credential, if any. Returns undefined without a client
+ * id. Reports conflicting and unusable credentials.
+ */
+function machineClient(
+  violations: SettingErrors,
+  clientId: string | undefined,
+  clientSecret: Secret | undefined,
+): (() => OAuthClient) | undefined {
+  const alg = signingAlg(violations)
+  const privateKey = privateKeyOf(violations, alg)
+  const hasKey = violations.given('remoteAuthPrivateKeyFile')
+  if (hasKey && clientSecret !== undefined) {
+    violations.add(
+      `${secretSource(violations)}, ${flagOf('remoteAuthPrivateKeyFile')}`,
+      'set only one of them',
+    )
+  }
+  if (clientId === undefined) return undefined
+  if (privateKey) return () => ({ clientId, privateKey: privateKey() })
+  if (clientSecret === undefined) return () => ({ clientId })
+  const path = violations.given('remoteAuthClientSecret')
+    ? undefined
+    : violations.text('remoteAuthClientSecretFile')
+  const secret = path === undefined ? () => clientSecret : rereading(clientSecret, () => readSecretFile(path))
+  return () => ({ clientId, clientSecret: secret().reveal() })
+}
+
+function signingAlg(violations: SettingErrors): AssertionAlg | undefined {
+  const given = violations.text('remoteAuthSigningAlg')
+  if (given === undefined) return undefined
+  if (!violations.given('remoteAuthPrivateKeyFile'))
+    violations.needs(['remoteAuthSigningAlg'], '--remote-auth-private-key-file')
+  const alg = assertionAlgs.find((known) => known === given)
+  if (alg === undefined) {
+    const rule = `must be one of ${assertionAlgs.join(', ')}, found ${quoteShortened(given)}`
+    violations.about('remoteAuthSigningAlg', rule)
+  }
+  return alg
+}
+
+function privateKeyOf(violations: SettingErrors, alg: AssertionAlg | undefined) {
+  const path = violations.text('remoteAuthPrivateKeyFile')
+  if (path === undefined) return undefined
+  const read = () => readClientKey(readSecretFile(path).reveal(), `the file ${path}`, alg)
+  const first = violations.attempt(read, flagOf('remoteAuthPrivateKeyFile'))
+  return first && rereading(first, read)
+}
+
+function assertionOf(violations: SettingErrors): (() => string) | undefined {
+  if (!violations.given('remoteAuthAssertionFile')) {
+    violations.about('remoteAuthGrant', 'jwt-bearer requires --remote-auth-assertion-file')
+    return undefined
+  }
+  const path = violations.text('remoteAuthAssertionFile')
+  if (path === undefined) return undefined
+  const read = () => readGrantAssertion(readSecretFile(path).reveal(), `the file ${path}`)
+  const first = violations.attempt(read, flagOf('remoteAuthAssertionFile'))
+  return first === undefined ? undefined : rereading(first, read)
+}
+
+/**
+ * Returns a function that calls `read` and returns its value. While `read` throws INVALID_CONFIG, the last value
+ * (initially `first`) stays in use.
+ */
+function rereading<T>(first: T, read: () => T): () => T {
+  let last = first
+  return () => {
+    try {
+      last = read()
+    } catch (error) {
+      if (!(error instanceof GatehouseError)) throw error
+    }
+    return last
+  }
+}
+
+function secretGiven(violations: SettingErrors): boolean {
+  return violations.given('remoteAuthClientSecret') || violations.given('remoteAuthClientSecretFile')
+}
+
+function secretSource(violations: SettingErrors): string {
+  if (violations.given('remoteAuthClientSecret')) return flagOf('remoteAuthClientSecret')
+  if (violations.given('remoteAuthClientSecretFile')) return flagOf('remoteAuthClientSecretFile')
+  return variables.remoteClientSecret.name
+}

@@ -1,0 +1,238 @@
+/** Admission for trusted issuers: one message for each invalid field, with the runtime's rules. */
+import t from 'tap'
+import { parseAuthServerConfig } from '../../../runtime/config/authserver/file.ts'
+import { validateResource } from '../../../hooks/index.ts'
+import { formatViolations } from '../../../schemas/index.ts'
+import { embedded, resource, virtual } from '../../hooks/resources.ts'
+
+const scopes = ['tools:read']
+const url = 'https://door.example.com/mcp'
+type Fields = Record<string, unknown>
+
+interface Case {
+  readonly issuer?: Fields
+  readonly binding?: Fields
+  readonly policy?: Fields
+  readonly more?: Fields
+}
+
+function settings({ issuer = {}, binding = { subject: 'job' }, policy = {}, more = {} }: Case): Fields {
+  return {
+    trustedIssuers: [{ name: 'ci', issuerUrl: 'https://ci.example.com', ...issuer }],
+    inboundGrants: {
+      jwtBearer: {
+        issuerPolicies: [{ issuerRef: 'ci', subjectBindings: [{ scopes, ...binding }], ...policy }],
+      },
+    },
+    ...more,
+  }
+}
+
+/** Messages of both kinds and of the runtime, without the path of the settings. */
+function messagesFor(values: Fields): {
+  readonly door: string
+  readonly shared: string
+  readonly file: string
+} {
+  const oidcConfigRef = { name: 'login', audience: url, resourceUrl: url }
+  const door = virtual({ incomingAuth: { type: 'oidc', oidcConfigRef }, authServerConfig: embedded(values) })
+  const shared = resource('MCPExternalAuthConfig', 'server', {
+    type: 'embeddedAuthServer',
+    embeddedAuthServer: embedded(values),
+  })
+  const text = (object: Parameters<typeof validateResource>[0], path: string): string =>
+    formatViolations(validateResource(object).violations).replaceAll(`${path}.`, '')
+  return {
+    door: text(door, 'spec.authServerConfig'),
+    shared: text(shared, 'spec.embeddedAuthServer'),
+    file: fileMessage(values),
+  }
+}
+
+function fileMessage(values: Fields): string {
+  const file = { issuer: 'https://login.example.com', allowedAudiences: [url], ...values }
+  try {
+    parseAuthServerConfig(JSON.stringify(file), {})
+    return ''
+  } catch (error) {
+    return String(error)
+  }
+}
+
+const policyAt = 'inboundGrants.jwtBearer.issuerPolicies[0]'
+const bindingAt = `${policyAt}.subjectBindings[0]`
+const lasting = 'because names can be given to another project'
+
+const rules: readonly (readonly [title: string, given: Case, path: string, message: string])[] = [
+  [
+    'an issuerRef without an issuer',
+    { policy: { issuerRef: 'other' }, more: { trustedIssuers: [] } },
+    `${policyAt}.issuerRef`,
+    'must be the name of one of trustedIssuers',
+  ],
+  [
+    'an issuer without a reference',
+    {
+      more: {
+        inboundGrants: {},
+        clients: [{ clientId: 'a', jwksUri: 'https://ci.example.com/keys', scopes }],
+      },
+    },
+    'trustedIssuers[0].name',
+    'no issuerRef refers to this issuer',
+  ],
+  [
+    'the issuer of the server itself',
+    { issuer: { issuerUrl: 'https://login.example.com' } },
+    'trustedIssuers[0].issuerUrl',
+    'must not be the issuer of this server',
+  ],
+  [
+    'an issuer with a fragment',
+    { issuer: { issuerUrl: 'https://ci.example.com/#a' } },
+    'trustedIssuers[0].issuerUrl',
+    'must not have a query or a fragment',
+  ],
+  [
+    'an issuer with credentials',
+    { issuer: { issuerUrl: 'https://user:pass@ci.example.com' } },
+    'trustedIssuers[0].issuerUrl',
+    'must not contain credentials',
+  ],
+  [
+    'two bindings for one subject',
+    {
+      policy: {
+        subjectBindings: [
+          { subject: 'a', scopes },
+          { subject: 'a', scopes: ['b'] },
+        ],
+      },
+    },
+    `${policyAt}.subjectBindings[1]`,
+    'has the same selector as subjectBindings[0]',
+  ],
+  [
+    'a subject that is no ServiceAccount',
+    { issuer: { preset: 'kubernetes' }, binding: { subject: 'jobs:nightly' } },
+    `${bindingAt}.subject`,
+    'must have the form system:serviceaccount:<namespace>:<name>',
+  ],
+  [
+    'a GitHub subject',
+    { issuer: { preset: 'github' }, binding: { subject: 'repo:a/b:ref:refs/heads/main' } },
+    `${bindingAt}.subject`,
+    `is not allowed for github; a matcher must compare repository_id or repository_owner_id, ${lasting}`,
+  ],
+  [
+    'a GitHub matcher without an id',
+    { issuer: { preset: 'github' }, binding: { matcher: "claims.repository == 'a/b'" } },
+    `${bindingAt}.matcher`,
+    `must compare repository_id or repository_owner_id, ${lasting}`,
+  ],
+  [
+    'a GitLab matcher without an id',
+    { issuer: { preset: 'gitlab' }, binding: { matcher: "claims.project_path == 'a/b'" } },
+    `${bindingAt}.matcher`,
+    `must compare project_id or namespace_id, ${lasting}`,
+  ],
+  [
+    'a matcher that does not compile',
+    { binding: { matcher: 'claims.' } },
+    `${bindingAt}.matcher`,
+    'not a CEL expression',
+  ],
+  [
+    'a matcher that may take too long',
+    { binding: { matcher: 'claims.a.all(x, claims.b.all(y, x == y))' } },
+    `${bindingAt}.matcher`,
+    'too expensive',
+  ],
+]
+
+for (const [title, given, path, message] of rules) {
+  t.test(`admission and the runtime reject ${title}`, async (t) => {
+    const { door, shared, file } = messagesFor(settings(given))
+    t.ok(door.startsWith(`${path}: `) && door.includes(message), door)
+    t.notMatch(door, '\n')
+    t.equal(shared, door)
+    t.ok(file.includes(`${path} `) && file.includes(message), file)
+    t.notMatch(door + file, /user:pass/)
+  })
+}
+
+t.test('two issuers cannot have the same URL', async (t) => {
+  const issuer = { issuerUrl: 'https://ci.example.com' }
+  const trustedIssuers = [
+    { name: 'ci', ...issuer },
+    { name: 'copy', ...issuer },
+  ]
+  const { shared, file } = messagesFor(settings({ more: { trustedIssuers } }))
+  t.match(shared, 'trustedIssuers[1].issuerUrl: is already used by trustedIssuers[0]')
+  t.match(file, 'trustedIssuers[1].issuerUrl is already used by trustedIssuers[0]')
+})
+
+t.test('resources and audiences must fit the server', async (t) => {
+  const foreign = settings({ binding: { subject: 'a', allowedResources: ['https://other.example.com'] } })
+  t.match(messagesFor(foreign), {
+    door: `${bindingAt}.allowedResources[0]: must be ${url}, the resourceUrl of oidcConfigRef`,
+    shared: '',
+    file: `${bindingAt}.allowedResources "https://other.example.com" is not in allowedAudiences`,
+  })
+  const audience = settings({ policy: { acceptedAudiences: [url] } })
+  t.match(messagesFor(audience), {
+    door: `${policyAt}.acceptedAudiences[0]: must not be a resource of this server`,
+    shared: '',
+    file: `${policyAt}.acceptedAudiences "${url}" must not be one of allowedAudiences`,
+  })
+})
+
+t.test('valid settings for each platform are accepted', async (t) => {
+  const cases: readonly Case[] = [
+    {},
+    { more: { upstreamProviders: [] } },
+    { issuer: { preset: 'kubernetes' }, binding: { subject: 'system:serviceaccount:jobs:nightly.v2' } },
+    { issuer: { preset: 'kubernetes' }, binding: { matcher: "claims.sub.startsWith('system:')" } },
+    { issuer: { preset: 'github' }, binding: { matcher: "claims.repository_owner_id == '1'" } },
+    { issuer: { preset: 'gitlab' }, binding: { matcher: "claims.namespace_id == '1'" } },
+  ]
+  for (const given of cases)
+    t.same(messagesFor(settings(given)), { door: '', shared: '', file: '' }, JSON.stringify(given))
+})
+
+t.test('the defaults depend on the platform', async (t) => {
+  for (const [preset, maxAgeMs] of [
+    [undefined, 300_000],
+    ['kubernetes', 3_600_000],
+  ] as const) {
+    const binding = { subject: 'system:serviceaccount:jobs:nightly' }
+    const values = settings({ issuer: { preset }, binding })
+    const file = { issuer: 'https://login.example.com', allowedAudiences: [url], ...values }
+    const { assertionPolicies } = parseAuthServerConfig(JSON.stringify(file), {})
+    t.match(assertionPolicies, [{ maxAgeMs, replay: 'once', bindings: [{ resources: [url] }] }])
+  }
+})
+
+t.test('admission warns that a pod presents the same token again', async (t) => {
+  const subject = 'system:serviceaccount:jobs:nightly'
+  const warningsFor = (policy: Fields): string => {
+    const values = settings({ issuer: { preset: 'kubernetes' }, binding: { subject }, policy })
+    const server = { type: 'embeddedAuthServer', embeddedAuthServer: embedded(values) }
+    return validateResource(resource('MCPExternalAuthConfig', 'server', server)).warnings.join('\n')
+  }
+  t.match(warningsFor({}), `${policyAt}: with replay once, a pod gets no further token`)
+  t.notMatch(warningsFor({ replay: 'untilExpiry' }), 'with replay once')
+})
+
+t.test('a missing file of an issuer prevents startup', async (t) => {
+  const issuer = {
+    jwksUrl: 'https://ci.example.com/keys',
+    caBundlePath: '/none/ca',
+    jwksAuthTokenPath: '/none/token',
+  }
+  const message = fileMessage(settings({ issuer }))
+  t.match(message, 'trustedIssuers[ci].caBundlePath /none/ca cannot be read')
+  t.match(message, 'trustedIssuers[ci].jwksAuthTokenPath /none/token cannot be read')
+  const { jwksUrl: _, ...discovered } = issuer
+  t.match(fileMessage(settings({ issuer: discovered })), 'jwksAuthTokenPath needs jwksUrl')
+})
