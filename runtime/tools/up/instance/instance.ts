@@ -6,6 +6,7 @@ import { execFileSync } from 'node:child_process'
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { invalidConfig, isFields } from '../../../../schemas/index.ts'
+import { environment } from '../../../config/index.ts'
 import { writePrivate } from '../state.ts'
 
 export interface Instance {
@@ -120,7 +121,7 @@ function startOf(pid: number): string | null {
 export function startByPs(pid: number): string | null {
   if (process.platform === 'win32') return null
   try {
-    const env = { ...process.env, LC_ALL: 'C', TZ: 'UTC' }
+    const env = { ...environment(), LC_ALL: 'C', TZ: 'UTC' }
     const args = ['-p', String(pid), '-o', 'lstart=']
     const text = execFileSync('ps', args, { encoding: 'utf8', timeout: 5000, env, stdio: 'pipe' })
     return text.trim() || null
