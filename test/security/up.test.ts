@@ -1,9 +1,24 @@
 /** Attacks on `gatehouse up`: other users of the machine, web pages, stolen files, changed files, kills and races. */
-import { spawnSync } from 'node:child_process'
-import { chmodSync, existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { request } from 'node:http'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
+import { ParkJournal } from '../../runtime/toolkit/client-files/park-journal.ts'
+import { parkServers } from '../../runtime/toolkit/client-files/park.ts'
+import { startByPs } from '../../runtime/tools/up/instance/instance.ts'
 import { connectThroughEntry, makeUpHome, secret, type UpHome } from '../helpers/up/up-home.ts'
 
 t.setTimeout(900_000)
@@ -189,10 +204,19 @@ t.test('up: of two instances that start together, one runs, and the other one ch
 
 t.test('up: after kill -9, down restores every byte, and up starts again', async (t) => {
   const up = await startBackground(t)
+  const stolen = up.token('cursor')
   process.kill(up.instance().pid, 'SIGKILL')
   t.match(await up.gatehouse('status'), { code: 1, stderr: /Clients’ files still use its address/ })
+  const thief = createServer().listen(up.port, '127.0.0.1')
+  await once(thief, 'listening')
+  t.match(await up.gatehouse('up', '--resume'), { code: 1, stderr: /is in use by another program/ })
+  t.equal(up.token('cursor'), stolen, 'another program at the address gets no new token')
+  await new Promise((resolve) => thief.close(resolve))
   t.match((await up.up('--background', '--only', 'files')).stdout, /ready {5}files {3}1 tool/)
   t.strictSame(up.changed(), ['cursor'], 'a client that is no longer connected has its servers back')
+  const headers = { ...json, authorization: `Bearer ${stolen}` }
+  const { status } = await send(up.port, { method: 'POST', headers, body: initialize })
+  t.equal(status, 401, 'a token from the previous run is rejected')
   const sdk = await connectThroughEntry(up, 'cursor')
   t.equal((await sdk.listTools()).tools.length, 1, 'the parked server runs again')
   await sdk.close()
@@ -234,4 +258,85 @@ t.test('down: reports a file that it cannot restore, and repeats it later', asyn
   writeFileSync(up.fileOf('cursor'), parked)
   t.equal((await up.gatehouse('down')).code, 0)
   t.strictSame(up.changed(), [])
+})
+
+t.test('down: leaves the file of a running client, which would overwrite it', async (t) => {
+  const up = await makeUpHome(t, ['claude-desktop'])
+  const target = {
+    client: 'claude-desktop' as const,
+    file: up.fileOf('claude-desktop'),
+    key: ['mcpServers'],
+  }
+  const what = { entry: { command: 'gatehouse' }, servers: ['memory', 'postgres'] }
+  const options = {
+    journal: new ParkJournal(up.state),
+    records: join(up.home, '.local/state/gatehouse/clients'),
+    name: 'gatehouse',
+  }
+  await parkServers(target, what, options)
+  const program = join(up.home, 'claude-desktop')
+  symlinkSync('/bin/sleep', program)
+  const running = spawn(program, ['600'], { env: up.env, stdio: 'ignore' })
+  t.teardown(() => running.kill())
+  await once(running, 'spawn')
+  t.match(await up.gatehouse('down'), {
+    code: 1,
+    stdout: /could not be restored \(Claude Desktop is running .*run gatehouse down again/,
+  })
+  t.strictSame(up.changed(), ['claude-desktop'])
+  t.match(readFileSync(join(up.state, 'parked.json'), 'utf8'), secret, 'the servers are not lost')
+  t.equal((await up.gatehouse('down', '--while-running')).code, 0)
+  t.strictSame(up.changed(), [])
+  t.notOk(existsSync(up.state))
+})
+
+t.test('down: never kills a process that may be another program', async (t) => {
+  const up = await makeUpHome(t, ['cursor'])
+  const other = spawn('/bin/sleep', ['600'], { stdio: 'ignore' })
+  t.teardown(() => other.kill())
+  await once(other, 'spawn')
+  mkdirSync(up.state, { recursive: true, mode: 0o700 })
+  const instance = join(up.state, 'instance.json')
+  writeFileSync(instance, JSON.stringify({ pid: other.pid, startedAt: null }))
+  const { code, stderr } = await up.gatehouse('down')
+  t.equal(code, 2)
+  t.match(
+    stderr,
+    `process ${other.pid} does not answer and may be another program: stop it, or remove ${instance}`,
+  )
+  t.equal(other.signalCode, null)
+  t.equal(other.exitCode, null)
+
+  // On Linux, the start time shows that the id belongs to another process.
+  writeFileSync(instance, JSON.stringify({ pid: other.pid, startedAt: '1' }))
+  t.equal((await up.gatehouse('down')).code, 0)
+  t.equal(other.exitCode, null)
+  t.notOk(existsSync(up.state))
+})
+
+t.test('down: a killed process that was not collected counts as ended', async (t) => {
+  const up = await makeUpHome(t, ['cursor'])
+  // The shell starts a process and never waits for it.
+  const script = 'sleep 0 & echo $!; exec sleep 600'
+  const parent = spawn('/bin/sh', ['-c', script], { stdio: ['ignore', 'pipe', 'ignore'] })
+  t.teardown(() => parent.kill())
+  const [output] = await once(parent.stdout, 'data')
+  const pid = Number(String(output))
+  const fieldsOf = () =>
+    readFileSync(`/proc/${pid}/stat`, 'utf8')
+      .replace(/^.*\) /, '')
+      .split(' ')
+  while (fieldsOf()[0] !== 'Z') await delay(20)
+  mkdirSync(up.state, { recursive: true, mode: 0o700 })
+  writeFileSync(join(up.state, 'instance.json'), JSON.stringify({ pid, startedAt: fieldsOf()[19] }))
+  t.match(await up.gatehouse('status'), { code: 1, stdout: 'gatehouse up is not running.\n' })
+})
+
+const hasPs = spawnSync('ps', ['-p', '1']).error === undefined
+
+t.test('up: reads the start time of a process from ps', { skip: !hasPs && 'needs ps' }, async (t) => {
+  const found = startByPs(process.pid)
+  t.match(found, /\d\d:\d\d:\d\d \d{4}$/)
+  t.equal(startByPs(process.pid), found)
+  t.equal(startByPs(99_999_999), null)
 })

@@ -3,7 +3,7 @@
  * original bytes. Parked entries contain secrets, so only the owner can read the journal.
  */
 import { mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { hash } from 'node:crypto'
 import { invalidConfig, isFields } from '../../../schemas/index.ts'
 import { systemReason } from '../../config/index.ts'
@@ -62,16 +62,22 @@ export class ParkJournal {
     throw invalidConfig(`${path} is damaged; restore the clients’ files from ${this.#originals}`)
   }
 
-  find(target: string): ParkedFile | undefined {
-    return this.read().find((parked) => parked.target === target)
+  /** Also finds a file that has moved behind a symbolic link since, or whose link has another target. */
+  find({ target, file }: Pick<ParkedFile, 'target' | 'file'>): ParkedFile | undefined {
+    const files = this.read()
+    return files.find((parked) => parked.target === target) ?? files.find((parked) => parked.file === file)
   }
 
   /** Records a file before it is changed, with its original bytes. Undefined when the file does not exist. */
   put(record: ParkedFile, original: Uint8Array | undefined): void {
-    const former = this.find(record.target)
+    const former = this.find(record)
     if (original) this.#write(this.#originalOf(record), original)
-    this.#save([...this.read().filter(({ target }) => target !== record.target), record])
-    if (former && former.before !== record.before) rmSync(this.#originalOf(former), { force: true })
+    this.#save([
+      ...this.read().filter(({ target }) => ![record.target, former?.target].includes(target)),
+      record,
+    ])
+    if (former && this.#originalOf(former) !== this.#originalOf(record))
+      rmSync(this.#originalOf(former), { force: true })
   }
 
   /** Forgets a file that is restored. */
@@ -109,6 +115,6 @@ export class ParkJournal {
     rmSync(draft, { force: true })
     writeDurably(draft, bytes)
     renameSync(draft, path)
-    flushFolder(this.#folder)
+    flushFolder(dirname(path))
   }
 }

@@ -38,7 +38,7 @@ export interface ParkOptions {
   readonly onStep?: ((step: ParkStep) => void) | undefined
 }
 
-export type ParkStep = 'recorded' | 'written' | 'replaced' | 'forgotten'
+export type ParkStep = 'read' | 'recorded' | 'written' | 'replaced' | 'forgotten'
 
 /** A client's file as it is without the gateway: current servers, and the servers that are parked. */
 export interface OriginalFile {
@@ -61,7 +61,7 @@ export function readOriginal(
   journal: ParkJournal,
 ): OriginalFile {
   const disk = readFileOnDisk(file)
-  const parked = journal.find(disk.target)
+  const parked = journal.find({ target: disk.target, file })
   const text = decodeText(disk.bytes ?? new Uint8Array(), file)
   const hash = hashOfBytes(disk.bytes)
   if (!parked || hash === parked.before) {
@@ -164,12 +164,14 @@ export async function parkServers(
       entries: plan.entries,
       before: exists ? hashOfBytes(encodeText(text)) : null,
       // Until the file is replaced, it has its previous content.
-      after: [hashOfBytes(bytes) ?? '', ...(parked?.after ?? [])],
+      after: [hashOfBytes(bytes) ?? '', ...(parked ? [hashOfBytes(disk.bytes) ?? ''] : [])],
     }
+    const former = parked && journal.original(parked)
     journal.put(record, exists ? encodeText(text) : undefined)
     onStep('recorded')
-    if (await replaceFile(disk, bytes, onStep)) return true
-    journal.remove(record)
+    if (isUnchanged(location, disk) && (await replaceFile(disk, bytes, onStep))) return true
+    if (parked) journal.put(parked, former)
+    else journal.remove(record)
     return undefined
   })
 }
@@ -188,6 +190,8 @@ export async function restoreServers(parked: ParkedFile, options: ParkOptions): 
     const wanted = encodeText(text)
     const hash = hashOfBytes(wanted)
     const isSame = hash === hashOfBytes(disk.bytes)
+    onStep('read')
+    if (!isUnchanged(parked, disk)) return undefined
     removeLeftovers(disk.target)
     if (!exists) {
       if (disk.bytes) removeFile(disk)
@@ -198,6 +202,12 @@ export async function restoreServers(parked: ParkedFile, options: ParkOptions): 
     if (!exists || (hash === parked.before && !isSame)) return { outcome: 'exact', notes }
     return { outcome: isSame ? 'unchanged' : 'merged', notes }
   })
+}
+
+/** Returns false when another program has changed the file since it was read. */
+function isUnchanged({ file }: Pick<Location, 'file'>, read: FileOnDisk): boolean {
+  const { target, bytes } = readFileOnDisk(file)
+  return target === read.target && hashOfBytes(bytes) === hashOfBytes(read.bytes)
 }
 
 /** Maximum number of attempts, because a client may write its file at any moment. */

@@ -2,6 +2,7 @@
 import { type Command, Option } from 'commander'
 import { invalidConfig } from '../../../schemas/index.ts'
 import { collect, parsePort, parseSeconds, refuseIdle } from '../../toolkit/terminal/options.ts'
+import type { DownOptions } from './down.ts'
 import type { UpOptions } from './up.ts'
 
 /** Collects the names in a comma-separated list. The option is repeatable. */
@@ -71,6 +72,9 @@ export function addUpCommand(program: Command): void {
         ['yes', !options.dryRun, 'has no effect with --dry-run'],
         ['background', !options.dryRun, 'has no effect with --dry-run'],
         ['atLogin', !options.dryRun, 'has no effect with --dry-run'],
+        ['startTimeout', !options.dryRun, 'has no effect with --dry-run'],
+        ['whileRunning', !options.dryRun, 'has no effect with --dry-run'],
+        ['background', !options.atLogin, 'has no effect with --at-login'],
         [
           'verbose',
           !options.background && !options.atLogin,
@@ -92,9 +96,14 @@ export function addDownCommand(program: Command): void {
       'Stops "gatehouse up", restores every client’s file byte for byte, and removes the start at login. A file that\n' +
         'has changed since loses only the gateway’s entry, and gets its servers back where they are absent.',
     )
+    .option(
+      '--while-running',
+      'restore a client’s file even if the client is running and may overwrite it',
+      false,
+    )
     .option('--json', 'print the result as JSON', false)
     .addHelpText('after', '\nExit codes: 0 done, 1 a file could not be restored.')
-    .action(async (options: { json: boolean }) => {
+    .action(async (options: DownOptions) => {
       const { runDown } = await import('./down.ts')
       process.exitCode = await runDown(options)
     })

@@ -3,21 +3,32 @@ import { invalidConfig } from '../../../schemas/index.ts'
 import { thisHost } from '../../toolkit/client-files/host.ts'
 import { exitCode, print, printError, printJson } from '../../toolkit/terminal/output.ts'
 import { loginStart } from './login/at-login.ts'
-import { processEnded } from './instance/background.ts'
+import { instanceEnded } from './instance/background.ts'
 import { askInstance } from './instance/control.ts'
-import { becomeInstance, endInstance, type Instance, runningInstance } from './instance/instance.ts'
-import { restoreFiles, restoreLines } from './restore.ts'
+import {
+  becomeInstance,
+  endInstance,
+  type Instance,
+  instanceFile,
+  runningInstance,
+} from './instance/instance.ts'
+import { restoreFiles, restoreLines, type RestoreOptions, type RestoreReport } from './restore.ts'
 import { UpState } from './state.ts'
 
+export interface DownOptions {
+  readonly json: boolean
+  readonly whileRunning: boolean
+}
+
 /** Returns the exit code. */
-export async function runDown({ json }: { readonly json: boolean }): Promise<number> {
+export async function runDown({ json, whileRunning }: DownOptions): Promise<number> {
   const host = thisHost()
   const state = new UpState(host)
   const unit = loginStart(host).remove()
   const instance = runningInstance(state.folder)
-  if (instance) await stopInstance(instance)
-  const hasState = state.readSettings() !== undefined || state.journal.read().length > 0
-  const reports = hasState ? await restoreAlone(state) : []
+  if (instance) await stopInstance(instance, state)
+  const hasState = state.exists()
+  const reports = hasState ? await restoreAlone(state, { host, whileRunning }) : []
   if (json) {
     printJson({
       schema: 'gatehouse.dev/down/v1',
@@ -29,7 +40,7 @@ export async function runDown({ json }: { readonly json: boolean }): Promise<num
     if (instance) print(`Stopped gatehouse up (process ${instance.pid}).`)
     if (unit !== undefined) print(`Removed the start at login: ${unit}`)
     for (const line of restoreLines(reports, host)) print(line)
-    if (!instance && !hasState && unit === undefined)
+    if (!instance && reports.length === 0 && unit === undefined)
       print('gatehouse up is not running, and no client’s file is changed.')
   }
   const failed = reports.filter(({ outcome }) => outcome === 'failed')
@@ -38,11 +49,11 @@ export async function runDown({ json }: { readonly json: boolean }): Promise<num
 }
 
 /** Restores the files while no `gatehouse up` can start. */
-async function restoreAlone(state: UpState): ReturnType<typeof restoreFiles> {
+async function restoreAlone(state: UpState, options: RestoreOptions): Promise<readonly RestoreReport[]> {
   state.create()
   becomeInstance(state.folder)
   try {
-    const reports = await restoreFiles(state)
+    const reports = await restoreFiles(state, options)
     state.clear()
     return reports
   } finally {
@@ -53,17 +64,22 @@ async function restoreAlone(state: UpState): ReturnType<typeof restoreFiles> {
 const politeMs = 15_000
 const forcedMs = 5_000
 
-async function stopInstance(instance: Instance): Promise<void> {
-  const { pid } = instance
+async function stopInstance(instance: Instance, { folder }: UpState): Promise<void> {
+  const { pid, startedAt } = instance
   try {
     await askInstance(instance, 'POST', 'stop')
   } catch {
+    // The process id may belong to another program by now.
+    if (startedAt === null)
+      throw invalidConfig(
+        `process ${pid} does not answer and may be another program: stop it, or remove ${instanceFile(folder)}`,
+      )
     // The instance is still starting, or hangs.
     kill(pid, 'SIGTERM')
   }
-  if (await processEnded(pid, politeMs)) return
+  if (await instanceEnded(instance, politeMs)) return
   kill(pid, 'SIGKILL')
-  if (!(await processEnded(pid, forcedMs))) throw invalidConfig(`process ${pid} does not stop`)
+  if (!(await instanceEnded(instance, forcedMs))) throw invalidConfig(`process ${pid} does not stop`)
 }
 
 function kill(pid: number, signal: NodeJS.Signals): void {

@@ -1,6 +1,6 @@
 /** Finds the servers in clients' files, and decides which of them run and which files change. */
 import { existsSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import { invalidConfig, nearest } from '../../../schemas/index.ts'
 import { canStart } from '../../config/index.ts'
 import {
@@ -16,10 +16,12 @@ import {
   readEntries,
 } from '../../toolkit/clients/index.ts'
 import { clientNamed, existingLocations, locationFor } from '../../toolkit/client-files/choose.ts'
+import { shortPath } from '../../toolkit/client-files/host.ts'
 import { readOriginal } from '../../toolkit/client-files/park.ts'
 import { type ReferenceLookup, unresolvedNames } from '../../toolkit/client-files/references.ts'
 import { readSources } from '../../toolkit/client-files/sources.ts'
 import { localEnvironment } from '../../toolkit/local/environment.ts'
+import { defaultPort } from '../../toolkit/local/processes/ports.ts'
 import { localHooks } from '../../toolkit/local/cluster/cluster.ts'
 import type { SkippedServer, UpFile, UpState } from './state.ts'
 
@@ -28,6 +30,7 @@ export interface PlanOptions {
   readonly only: readonly string[]
   readonly except: readonly string[]
   readonly connect: readonly string[]
+  readonly port?: number
 }
 
 /** A file, and the servers in it as they are without the gateway. */
@@ -109,6 +112,10 @@ function targetsOf(
   )
   const named = connect.map((word) => {
     const { client, scope, profile, file, key } = locationFor(clientNamed(word), { scope: 'user' }, host)
+    if (!existsSync(dirname(file)))
+      throw invalidConfig(
+        `--connect: folder ${shortPath(dirname(file), host)} does not exist; is ${clientRow(client).title} installed?`,
+      )
     return { client, scope, profile, file, key }
   })
   const all: readonly UpFile[] = [...used, ...named]
@@ -124,8 +131,9 @@ export async function makePlan(
   host: Host,
   lookup: ReferenceLookup,
 ): Promise<UpPlan> {
+  const { port = defaultPort } = options
   const entries = selectEntries(
-    files.flatMap((file) => file.entries),
+    files.flatMap((file) => file.entries.filter(({ target }) => !isOwnAddress(target, port))),
     options,
   )
   const reasons = new Map(
@@ -188,14 +196,22 @@ function selectEntries(
   return entries.filter(({ name }) => (only.length === 0 || only.includes(name)) && !except.includes(name))
 }
 
+/** True for an entry that calls the gateway itself, such as one that `gatehouse client add` wrote. */
+function isOwnAddress(target: ClientEntry['target'], port: number): boolean {
+  const [url, ...rest] = target.kind === 'remote' ? target.url : []
+  if (typeof url !== 'string' || rest.length > 0 || !URL.canParse(url)) return false
+  const { hostname, port: own } = new URL(url)
+  return ['localhost', '127.0.0.1', '[::1]'].includes(hostname) && own === String(port)
+}
+
 /** Throws INVALID_CONFIG for an unknown name, because its option would have no effect. */
 function refuseUnknown(flag: string, given: readonly string[], names: readonly string[]): void {
   const unknown = given.find((name) => !names.includes(name))
   if (unknown === undefined) return
   const close = nearest(unknown, names)
-  const meant = close === undefined ? '' : `; did you mean ${printableName(close)}?`
+  const meant = close === undefined ? '.' : `; did you mean ${printableName(close)}?`
   throw invalidConfig(
-    `${flag}: there is no server ${unknown}${meant} Servers: ${names.map(printableName).join(', ') || 'none'}`,
+    `${flag}: unknown server ${unknown}${meant} Servers: ${names.map(printableName).join(', ') || 'none'}`,
   )
 }
 

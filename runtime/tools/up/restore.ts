@@ -4,6 +4,7 @@ import type { ParkedFile } from '../../toolkit/client-files/park-journal.ts'
 import { shortPath } from '../../toolkit/client-files/host.ts'
 import { clientRow, type Host } from '../../toolkit/clients/index.ts'
 import { entryName } from './serve.ts'
+import { whyNotChangeable } from './targets.ts'
 import type { UpState } from './state.ts'
 
 export interface RestoreReport {
@@ -13,15 +14,31 @@ export interface RestoreReport {
   readonly notes: readonly string[]
 }
 
+export interface RestoreOptions {
+  readonly host: Host
+  /** Also restores the files of clients that are running and may overwrite them. */
+  readonly whileRunning: boolean
+}
+
 /** Restores every file. An error for one file does not stop the work for other files. */
-export async function restoreFiles(state: UpState): Promise<readonly RestoreReport[]> {
+export async function restoreFiles(
+  state: UpState,
+  options: RestoreOptions,
+): Promise<readonly RestoreReport[]> {
   const reports: RestoreReport[] = []
-  for (const parked of state.journal.read()) reports.push(await restoreFile(parked, state))
+  for (const parked of state.journal.read()) reports.push(await restoreFile(parked, state, options))
   return reports
 }
 
-async function restoreFile(parked: ParkedFile, { journal, records }: UpState): Promise<RestoreReport> {
+async function restoreFile(
+  parked: ParkedFile,
+  { journal, records }: UpState,
+  { host, whileRunning }: RestoreOptions,
+): Promise<RestoreReport> {
   const { client, file } = parked
+  // The journal forgets a restored file, so a client that overwrites it would lose its servers.
+  const why = whileRunning ? undefined : whyNotChangeable(client, host, 'down')
+  if (why !== undefined) return { client, file, outcome: 'failed', notes: [why] }
   try {
     const { outcome, notes } = await restoreServers(parked, { journal, records, name: entryName })
     return { client, file, outcome, notes }

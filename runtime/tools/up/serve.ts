@@ -3,7 +3,13 @@
  * `status`, `restart` and `down`.
  */
 import { invalidConfig } from '../../../schemas/index.ts'
-import { type ClientEntry, connectionEntry, type Host, isClientId } from '../../toolkit/clients/index.ts'
+import {
+  type ClientEntry,
+  type ClientId,
+  connectionEntry,
+  type Host,
+  isClientId,
+} from '../../toolkit/clients/index.ts'
 import { parkServers, restoreServers } from '../../toolkit/client-files/park.ts'
 import type { ReferenceLookup } from '../../toolkit/client-files/references.ts'
 import {
@@ -44,7 +50,7 @@ export async function serveUntilStopped(options: ServeOptions): Promise<boolean>
   const { plan, settings, state, stop } = options
   const clients = Object.fromEntries(
     settings.targets.flatMap(({ client }) =>
-      isClientId(client) ? [[client, state.tokenFor(client).digest]] : [],
+      isClientId(client) ? [[client, state.renewToken(client)]] : [],
     ),
   )
   // Clients start their servers in the home folder or in a folder of their own.
@@ -128,14 +134,21 @@ async function changeClients(
       await changeClient(target, { url, names: own.map(({ name }) => name), state, host, whileRunning }),
     )
   }
-  await restoreOthers(settings, state)
+  await restoreOthers(settings, state, (client) =>
+    whileRunning ? undefined : whyNotChangeable(client, host, 'down'),
+  )
   return reports
 }
 
 /** Restores files from an earlier run, whose clients are no longer connected. */
-async function restoreOthers({ targets }: UpSettings, { journal, records }: UpState): Promise<void> {
+async function restoreOthers(
+  { targets }: UpSettings,
+  { journal, records }: UpState,
+  whyNot: (client: ClientId) => string | undefined,
+): Promise<void> {
   const others = journal.read().filter(({ file }) => !targets.some((target) => target.file === file))
   for (const parked of others) {
+    if (whyNot(parked.client) !== undefined) continue
     // A file that cannot be restored now stays in the journal, and `gatehouse down` reports it.
     await restoreServers(parked, { journal, records, name: entryName }).catch(() => undefined)
   }
@@ -156,7 +169,7 @@ async function changeClient(
   const { client, file } = target
   try {
     if (!isClientId(client)) throw invalidConfig('it is not the file of a known client')
-    const why = whileRunning ? undefined : whyNotChangeable(client, host)
+    const why = whileRunning ? undefined : whyNotChangeable(client, host, 'up')
     if (why !== undefined) throw invalidConfig(why)
     const entry = gatewayEntry(client, url, state)
     const { journal, records } = state

@@ -3,8 +3,17 @@
  * parked entries. Only the owner can read them.
  */
 import { randomBytes } from 'node:crypto'
-import { chmodSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { join, resolve } from 'node:path'
 import { invalidConfig, isFields } from '../../../schemas/index.ts'
 import { systemReason } from '../../config/index.ts'
 import { tokenDigest } from '../../net/index.ts'
@@ -51,8 +60,9 @@ export class UpState {
   readonly journal: ParkJournal
 
   constructor(host: Host) {
-    this.folder = upFolder(host)
-    this.records = recordsFolder(host)
+    // A relative folder must not depend on the folder in which the servers start.
+    this.folder = resolve(host.cwd, upFolder(host))
+    this.records = resolve(host.cwd, recordsFolder(host))
     this.journal = new ParkJournal(this.folder)
   }
 
@@ -63,6 +73,11 @@ export class UpState {
   /** Output of a process in the background. */
   get logFile(): string {
     return join(this.folder, 'up.log')
+  }
+
+  /** Returns true until everything is restored and removed. */
+  exists(): boolean {
+    return existsSync(this.folder)
   }
 
   /** Creates the folder. Throws INVALID_CONFIG when another user owns it. */
@@ -94,13 +109,15 @@ export class UpState {
     writePrivate(join(this.folder, settingsName), JSON.stringify(settings))
   }
 
-  /** Returns the client's token file, which it creates on first use, and the digest of the token. */
-  tokenFor(client: ClientId): { readonly file: string; readonly digest: string } {
-    const file = this.tokenFile(client)
-    const token = readToken(file) ?? randomBytes(32).toString('base64url')
+  /**
+   * Writes a new token for the client, and returns its digest. While `gatehouse up` does not run, another program can
+   * take its port and receive the previous token.
+   */
+  renewToken(client: ClientId): string {
+    const token = randomBytes(32).toString('base64url')
     mkdirSync(join(this.folder, 'tokens'), { recursive: true, mode: 0o700 })
-    writePrivate(file, token)
-    return { file, digest: tokenDigest(token) }
+    writePrivate(this.tokenFile(client), token)
+    return tokenDigest(token)
   }
 
   tokenFile(client: ClientId): string {
@@ -113,17 +130,8 @@ export class UpState {
       rmSync(this.folder, { recursive: true, force: true })
       return
     }
-    for (const name of ['tokens', 'logs', 'up.log', settingsName])
+    for (const name of ['tokens', 'logs', 'up.log', 'up.log.1', settingsName])
       rmSync(join(this.folder, name), { recursive: true, force: true })
-  }
-}
-
-function readToken(file: string): string | undefined {
-  try {
-    const token = readFileSync(file, 'utf8').trim()
-    return /^[\w-]{43}$/.test(token) ? token : undefined
-  } catch {
-    return undefined
   }
 }
 

@@ -2,9 +2,10 @@
 import { type ClientId, clientRow, type Host } from '../../toolkit/clients/index.ts'
 import { runningOf } from '../../toolkit/client-files/running.ts'
 
-export function whyNotChangeable(client: ClientId, host: Host): string | undefined {
+/** `command` is the command to repeat. */
+export function whyNotChangeable(client: ClientId, host: Host, command: 'up' | 'down'): string | undefined {
   const { title, rewrittenBy = [] } = clientRow(client)
   return runningOf(rewrittenBy, host) === undefined
     ? undefined
-    : `${title} is running and would overwrite the change: quit it and run gatehouse up again, or use --while-running`
+    : `${title} is running and would overwrite the change: quit it and run gatehouse ${command} again, or use --while-running`
 }

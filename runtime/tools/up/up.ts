@@ -8,7 +8,7 @@ import { invalidConfig } from '../../../schemas/index.ts'
 import type { Host } from '../../toolkit/clients/index.ts'
 import { thisHost } from '../../toolkit/client-files/host.ts'
 import { referenceLookup, type ReferenceLookup } from '../../toolkit/client-files/references.ts'
-import { choosePort } from '../../toolkit/local/processes/ports.ts'
+import { choosePort, isFree } from '../../toolkit/local/processes/ports.ts'
 import { verboseLine } from '../../toolkit/local/screen/lines.ts'
 import { canPrompt, confirm } from '../../toolkit/terminal/ask.ts'
 import { exitCode, print, printError, printJson } from '../../toolkit/terminal/output.ts'
@@ -65,18 +65,29 @@ export async function runUp(options: UpOptions): Promise<number> {
       printError('Nothing was changed.')
       return exitCode.failed
     }
+    // Another instance may have started while the prompt was open.
+    const other = runningInstance(state.folder)
+    if (other) throw alreadyRunning(other)
   }
+  const port = await choosePort(options.port)
   state.create()
   const settings = settingsFor(plan, {
-    port: await choosePort(options.port),
+    port,
     startTimeout: options.startTimeout,
-    variables: knownVariables(plan.chosen, lookup),
+    variables: options.atLogin ? knownVariables(plan.chosen, lookup) : {},
   })
   state.writeSettings(settings)
-  if (options.atLogin) loginStart(host).install()
+  setLoginStart(host, options)
   if (options.background || options.atLogin)
     return runInBackground(state, { ...options, show: (report) => showReport(plan, report, options) })
   return serveHere({ plan, settings, lookup, host, state }, options)
+}
+
+/** Without `--at-login`, removes the start at login of an earlier run, because its choices are replaced. */
+function setLoginStart(host: Host, { atLogin }: UpOptions): void {
+  if (atLogin) loginStart(host).install()
+  else if (loginStart(host).remove() !== undefined)
+    printError('Removed the start at login; pass --at-login to keep it.')
 }
 
 interface Work {
@@ -90,6 +101,7 @@ interface Work {
 /** Serves in this process. In the foreground, the end restores the clients' files. */
 async function serveHere(work: Work, options: UpOptions): Promise<number> {
   const { state, host, plan } = work
+  const { whileRunning } = options
   const stop = new AbortController()
   void stopSignal(stop, ['SIGINT', 'SIGTERM', 'SIGHUP'])
   if (!options.json)
@@ -100,7 +112,7 @@ async function serveHere(work: Work, options: UpOptions): Promise<number> {
     const wasServed = await serveUntilStopped({
       ...work,
       stop,
-      whileRunning: options.whileRunning,
+      whileRunning,
       onLine: shown,
       onReady(report) {
         // The log of a background process must not contain the console's token.
@@ -112,7 +124,8 @@ async function serveHere(work: Work, options: UpOptions): Promise<number> {
   } finally {
     // `gatehouse down` restores the files itself.
     if (!options.resume && stop.signal.reason !== 'down') {
-      for (const line of restoreLines(await restoreFiles(state), host)) printError(line)
+      for (const line of restoreLines(await restoreFiles(state, { host, whileRunning }), host))
+        printError(line)
       state.clear()
     }
     stop.abort()
@@ -124,6 +137,11 @@ async function serveHere(work: Work, options: UpOptions): Promise<number> {
 async function resume(options: UpOptions, host: Host, state: UpState): Promise<number> {
   const settings = state.readSettings()
   if (!settings) throw invalidConfig('there is nothing to resume; run gatehouse up')
+  const { port } = settings
+  if (!(await isFree(port))) {
+    printError(`Port ${port} is in use by another program. Run gatehouse up to use another port.`)
+    return exitCode.failed
+  }
   const lookup = referenceLookup({ ...host.env, ...settings.variables })
   const files: FoundFile[] = []
   for (const source of settings.sources) {
@@ -137,7 +155,7 @@ async function resume(options: UpOptions, host: Host, state: UpState): Promise<n
     ...file,
     entries: file.entries.filter(({ name }) => known.has(JSON.stringify([file.file, name]))),
   }))
-  const plan = await makePlan(confirmed, { from: [], only: [], except: [], connect: [] }, host, lookup)
+  const plan = await makePlan(confirmed, { from: [], only: [], except: [], connect: [], port }, host, lookup)
   const skipped = [...plan.skipped, ...settings.skipped]
   return serveHere({ plan: { ...plan, skipped }, settings, lookup, host, state }, options)
 }

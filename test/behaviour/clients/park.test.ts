@@ -6,8 +6,10 @@ import {
   readdirSync,
   readFileSync,
   realpathSync,
+  renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -16,6 +18,7 @@ import { type ClientId, clientRow, readEntries } from '../../../runtime/toolkit/
 import { ParkJournal } from '../../../runtime/toolkit/client-files/park-journal.ts'
 import {
   type ParkOptions,
+  type ParkStep,
   parkServers,
   readOriginal,
   restoreServers,
@@ -92,7 +95,7 @@ t.test('park: every client’s file is restored byte for byte', async (t) => {
       ['gatehouse'],
       `${client}: only the gateway is left`,
     )
-    const parked = journal.find(realpathSync(file))
+    const parked = journal.find({ target: realpathSync(file), file })
     if (!parked) throw new Error('not in the journal')
     t.strictSame(await restoreServers(parked, options), { outcome: 'exact', notes: [] })
     t.ok(before.equals(readFileSync(file)), `${client}: the same bytes`)
@@ -248,4 +251,67 @@ t.test('read: returns the file as it is without the gateway', async (t) => {
   const { park, file, journal } = setUp(t)
   await park()
   t.equal(readOriginal({ client: 'cursor', file }, journal).text.text, contents)
+})
+
+t.test('restore: finds a file that has moved behind a symbolic link since', async (t) => {
+  const { park, read, restore, file, folder, journal } = setUp(t)
+  await park()
+  const moved = join(folder, 'dotfiles.json')
+  renameSync(file, moved)
+  symlinkSync(moved, file)
+  await park(['a', 'b', 'off'])
+  t.equal(journal.read().length, 1, 'the file is parked once')
+  t.strictSame(readdirSync(join(folder, 'up/originals')).length, 1)
+  t.strictSame(await restore(), { outcome: 'exact', notes: [] })
+  t.equal(read(), contents)
+
+  const other = setUp(t)
+  await other.park()
+  renameSync(other.file, join(other.folder, 'dotfiles.json'))
+  symlinkSync(join(other.folder, 'dotfiles.json'), other.file)
+  t.strictSame(await other.restore(), { outcome: 'exact', notes: [] })
+  t.equal(other.read(), contents)
+})
+
+t.test('park and restore: keep what another program writes in between', async (t) => {
+  const { file, read, restore, park, journal, folder, names } = setUp(t)
+  const target = { client: 'cursor' as const, file, key: ['mcpServers'] }
+  const optionsWith = (at: ParkStep, write: () => void): ParkOptions => {
+    let isDone = false
+    return {
+      journal,
+      records: join(folder, 'records'),
+      name: 'gatehouse',
+      onStep(step) {
+        if (step === at && !isDone) write()
+        isDone ||= step === at
+      },
+    }
+  }
+  const mine = contents.replace('{ // mine', '{ "mine": 1, // mine')
+  const intoPark = optionsWith('recorded', () => writeFileSync(file, mine))
+  await parkServers(target, { entry, servers: ['a', 'b'] }, intoPark)
+  t.match(read(), '"mine": 1')
+
+  const parked = read()
+  const changed = parked.replace('"mine": 1', '"mine": 2')
+  const intoSecond = optionsWith('recorded', () => writeFileSync(file, changed))
+  await parkServers(target, { entry: { command: 'other' }, servers: ['a', 'b'] }, intoSecond)
+  t.match(read(), '"mine": 2')
+  t.match(read(), '"other"')
+  await restore()
+  t.match(read(), '"mine": 2')
+  t.strictSame(names().toSorted(), ['a', 'b', 'off'], 'the earlier record was kept')
+
+  await park()
+  const third = read().replace('"mine": 2', '"mine": 3')
+  const [record] = journal.read()
+  if (!record) throw new Error('not in the journal')
+  await restoreServers(
+    record,
+    optionsWith('read', () => writeFileSync(file, third)),
+  )
+  t.match(read(), '"mine": 3')
+  t.match(read(), 'canary')
+  t.strictSame(journal.read(), [])
 })

@@ -1,6 +1,6 @@
 /** `gatehouse up` and `down` with the files of three clients. */
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { startGatehouse } from '../../helpers/gatehouse.ts'
@@ -149,6 +149,54 @@ t.test('up: --dry-run shows masked changes and makes none', async (t) => {
   t.notOk(existsSync(up.state))
 })
 
+t.test('up: leaves out entries that call its own address', async (t) => {
+  const up = await makeUpHome(t, ['cursor'])
+  const entries = {
+    gatehouse: { url: 'http://localhost:4483/mcp' },
+    other: { url: 'http://127.0.0.1:4484/mcp' },
+  }
+  writeFileSync(up.fileOf('cursor'), JSON.stringify({ mcpServers: entries }))
+  const lines = async (...args: string[]) => (await up.gatehouse('up', '--dry-run', ...args)).stdout
+  t.match(await lines(), /^ {2}run {7}other$/m)
+  t.match(await lines('--port', '4484'), /^ {2}run {7}gatehouse$/m)
+})
+
+t.test('up: a relative state folder does not depend on the folder of the servers', async (t) => {
+  const up = await makeUpHome(t, ['cursor'])
+  up.env['GATEHOUSE_STATE_DIR'] = 'relative-state'
+  const { stdout } = await up.gatehouse('up', '--dry-run')
+  t.match(stdout, join(process.cwd(), 'relative-state/up/tokens/cursor'))
+})
+
+t.test('up: without --at-login, stores no variables and removes an earlier start at login', async (t) => {
+  const up = await makeUpHome(t, ['cursor'])
+  const text = up.read('cursor').replace('"command"', '"env": { "TOKEN": "${env:UP_TEST_TOKEN}" }, "command"')
+  writeFileSync(up.fileOf('cursor'), text)
+  up.env['UP_TEST_TOKEN'] = secret
+  const unit = join(up.home, '.config/systemd/user/gatehouse-up.service')
+  mkdirSync(dirname(unit), { recursive: true })
+  writeFileSync(unit, '')
+  const started = await up.up('--background')
+  t.match(started, { code: 0, stderr: 'Removed the start at login; pass --at-login to keep it.' })
+  t.notOk(existsSync(unit))
+  const { answer } = await callStart(up, 'cursor', 'files_start')
+  t.equal(answer.token, secret)
+  for (const path of filesBelow(up.state))
+    if (lstatSync(path).isFile()) t.notMatch(readFileSync(path, 'utf8'), secret, path)
+})
+
+t.test('up: checks again for another instance after the prompt', { skip: missingTerminal }, async (t) => {
+  const up = await makeUpHome(t, ['cursor'])
+  const waiting = startOnTerminal(['up'], up.env)
+  await waiting.waitFor(/\[y\/N\] /)
+  await up.up('--background')
+  const settings = readFileSync(join(up.state, 'settings.json'), 'utf8')
+  waiting.type('y\r')
+  t.equal(await waiting.ended(), 2)
+  t.match(waiting.output(), 'already running')
+  t.equal(readFileSync(join(up.state, 'settings.json'), 'utf8'), settings)
+})
+
 t.test('up: --only, --except and --from select servers, and refuse unknown names', async (t) => {
   const up = await makeUpHome(t)
   const runs = async (...args: string[]) =>
@@ -159,7 +207,7 @@ t.test('up: --only, --except and --from select servers, and refuse unknown names
   t.equal(await runs('--from', up.fileOf('vscode')), 'thinking')
   t.match(await up.gatehouse('up', '--dry-run', '--only', 'fles'), {
     code: 2,
-    stderr: /--only: there is no server fles; did you mean files\?/,
+    stderr: /--only: unknown server fles; did you mean files\? Servers: /,
   })
   const file = join(up.home, 'servers.json')
   writeFileSync(file, '{"mcpServers":{"extra":{"command":"node","args":["x"]}}}')
@@ -242,10 +290,15 @@ t.test('up: wrong usage is rejected by flag, and nothing is started', async (t) 
     [['--dry-run', '--yes'], /--yes: has no effect with --dry-run/],
     [['--dry-run', '--background'], /--background: has no effect with --dry-run/],
     [['--dry-run', '--at-login'], /--at-login: has no effect with --dry-run/],
+    [['--dry-run', '--start-timeout', '9'], /--start-timeout: has no effect with --dry-run/],
+    [['--dry-run', '--while-running'], /--while-running: has no effect with --dry-run/],
+    [['--yes', '--background', '--at-login'], /--background: has no effect with --at-login/],
+    [['--yes', '--connect', 'vscode'], /--connect: folder ~\/.config\/Code\/User does not exist/],
+    [['--yes', '--only', 'postgresql'], /--only: unknown server postgresql\. Servers: files/],
     [['--yes', '--background', '--verbose'], /--verbose: has no effect in the background/],
     [['--yes', '--from', 'cursr'], /cursr: no such client or file; did you mean cursor/],
     [['--yes', '--connect', 'cursr'], /cursr: no such client; did you mean cursor/],
-    [['--yes', '--except', 'fils'], /--except: there is no server fils; did you mean files/],
+    [['--yes', '--except', 'fils'], /--except: unknown server fils; did you mean files/],
     [['--resume'], /there is nothing to resume; run gatehouse up/],
     [['--start-timeout', '0'], /1 to 3600/],
     [['--port', '0'], /1 to 65535/],

@@ -6,7 +6,7 @@ import { exitCode, printError } from '../../../toolkit/terminal/output.ts'
 import { forTerminal } from '../../../toolkit/terminal/plain-text.ts'
 import { selfCommand } from '../../../toolkit/terminal/self.ts'
 import { askInstance } from './control.ts'
-import { runningInstance } from './instance.ts'
+import { type Instance, isRunning, runningInstance } from './instance.ts'
 import type { UpReport } from '../report.ts'
 import type { UpState } from '../state.ts'
 
@@ -53,14 +53,10 @@ function openLog(path: string): number {
   return openSync(path, 'a', 0o600)
 }
 
-/** Resolves when the process has ended, or after the time limit. */
-export async function processEnded(pid: number, limitMs: number): Promise<boolean> {
+/** Resolves to true when the instance has ended, or to false after the time limit. */
+export async function instanceEnded(instance: Instance, limitMs: number): Promise<boolean> {
   for (const until = performance.now() + limitMs; performance.now() < until; ) {
-    try {
-      process.kill(pid, 0)
-    } catch {
-      return true
-    }
+    if (!isRunning(instance)) return true
     await sleep(pollMs)
   }
   return false

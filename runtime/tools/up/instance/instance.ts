@@ -2,9 +2,11 @@
  * The running `gatehouse up` of this user: a lock file with the process and the address of its control listener. At most
  * one instance runs. The lock of a killed process is taken over.
  */
+import { execFileSync } from 'node:child_process'
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { invalidConfig, isFields } from '../../../../schemas/index.ts'
+import { environment } from '../../../config/index.ts'
 import { writePrivate } from '../state.ts'
 
 export interface Instance {
@@ -15,17 +17,19 @@ export interface Instance {
   readonly control?: { readonly url: string; readonly token: string }
 }
 
-const fileName = 'instance.json'
+export function instanceFile(folder: string): string {
+  return join(folder, 'instance.json')
+}
 
 /** Returns the running instance, or undefined. */
 export function runningInstance(folder: string): Instance | undefined {
-  const found = read(join(folder, fileName))
+  const found = read(instanceFile(folder))
   return found && isRunning(found) ? found : undefined
 }
 
 /** Makes this process the instance. Throws INVALID_CONFIG when another one is running. */
 export function becomeInstance(folder: string): void {
-  const path = join(folder, fileName)
+  const path = instanceFile(folder)
   const draft = `${path}.${process.pid}.tmp`
   rmSync(draft, { force: true })
   const own: Instance = { pid: process.pid, startedAt: startOf(process.pid) }
@@ -44,12 +48,12 @@ export function becomeInstance(folder: string): void {
 /** Publishes the address of this instance's control listener. */
 export function publishControl(folder: string, control: NonNullable<Instance['control']>): void {
   const own: Instance = { pid: process.pid, startedAt: startOf(process.pid), control }
-  writePrivate(join(folder, fileName), JSON.stringify(own))
+  writePrivate(instanceFile(folder), JSON.stringify(own))
 }
 
 /** Removes the lock if this process holds it. */
 export function endInstance(folder: string): void {
-  const path = join(folder, fileName)
+  const path = instanceFile(folder)
   if (read(path)?.pid === process.pid) rmSync(path, { force: true })
 }
 
@@ -91,7 +95,8 @@ function read(path: string): Instance | undefined {
   }
 }
 
-function isRunning({ pid, startedAt }: Instance): boolean {
+/** Returns false for a process that has ended, even if its parent has not collected it yet. */
+export function isRunning({ pid, startedAt }: Instance): boolean {
   try {
     process.kill(pid, 0)
   } catch {
@@ -105,7 +110,21 @@ function isRunning({ pid, startedAt }: Instance): boolean {
 function startOf(pid: number): string | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? null
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    return fields[0] === 'Z' ? null : (fields[19] ?? null)
+  } catch {
+    return startByPs(pid)
+  }
+}
+
+/** Returns the start time of a process on systems without `/proc`, or null. Source: ps(1). */
+export function startByPs(pid: number): string | null {
+  if (process.platform === 'win32') return null
+  try {
+    const env = { ...environment(), LC_ALL: 'C', TZ: 'UTC' }
+    const args = ['-p', String(pid), '-o', 'lstart=']
+    const text = execFileSync('ps', args, { encoding: 'utf8', timeout: 5000, env, stdio: 'pipe' })
+    return text.trim() || null
   } catch {
     return null
   }
