@@ -107,10 +107,15 @@ t.test('two replicas: agents act for a person', { skip: missingBrowser || missin
     const exchanged = [...first.lines(), ...second.lines()].filter(
       ({ type }) => type === 'auth_token_exchanged',
     )
-    t.same(exchanged.map(({ subjects }) => [subjects['client_id'], subjects['user_id']]).toSorted(), [
-      ['ci', user.sub],
-      ['signer', user.sub],
-    ])
+    t.same(
+      exchanged
+        .map(({ subjects }) => [subjects['client_id'], subjects['user_id']])
+        .toSorted(([a], [b]) => String(a).localeCompare(String(b))),
+      [
+        ['ci', user.sub],
+        ['signer', user.sub],
+      ],
+    )
   })
 
   await t.test('an agent cannot join the session of the person', async (t) => {
