@@ -95,8 +95,7 @@ function checkClaims(
   if (typeof sub !== 'string' || sub === '' || sub.length > maxSubjectLength)
     return 'the assertion has no usable sub'
   if (exp === undefined) return 'the assertion has no exp'
-  if (jti !== undefined && (typeof jti !== 'string' || jti === ''))
-    return "the assertion's jti is invalid"
+  if (jti !== undefined && (typeof jti !== 'string' || jti === '')) return "the assertion's jti is invalid"
   // The sender proves nothing about the key that the assertion is bound to.
   if (Object.hasOwn(claims, 'cnf')) return 'the assertion is bound to a key'
   const violation = lifeViolation({ exp, iat }, maxAgeMs / 1000, now()) ?? platformViolation(issuer, claims)

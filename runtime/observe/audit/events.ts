@@ -46,7 +46,9 @@ export const auditEvents = {
   auth_client_registered: { when: 'a client registered itself with the embedded authorization server' },
   auth_client_updated: { when: 'a client changed its registration' },
   auth_client_deleted: { when: 'a client deleted its registration' },
-  auth_client_rejected: { when: 'a client failed to authenticate, or may not exchange a token; the line contains the reason' },
+  auth_client_rejected: {
+    when: 'a client failed to authenticate, or may not exchange a token; the line contains the reason',
+  },
   auth_consent_given: { when: 'a user allowed a client to act on their behalf' },
   auth_consent_refused: { when: 'a user denied access to a client' },
   auth_login_completed: { when: 'a sign-in with an upstream provider succeeded' },
@@ -54,7 +56,7 @@ export const auditEvents = {
   auth_code_issued: { when: 'a login completed and an authorization code was issued' },
   auth_token_issued: { when: 'tokens were issued for a code, or to a declared client' },
   auth_token_refreshed: { when: 'tokens were issued for a refresh token' },
-  auth_token_exchanged: { when: 'a declared client exchanged a user\'s token for a delegated token' },
+  auth_token_exchanged: { when: "a declared client exchanged a user's token for a delegated token" },
   auth_code_reused: { when: 'a code was presented a second time; its grant has ended' },
   auth_refresh_reused: { when: 'an old refresh token was presented; its grant has ended' },
   auth_grant_ended: {
