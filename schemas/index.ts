@@ -16,7 +16,7 @@ export {
   type UnknownBackend,
   unknownBackends,
   type WorkflowDefinition,
-  unknownUpstreams,
+  upstreamFilterViolations,
 } from './validation/backend-names.ts'
 export { clientKeyViolations, hasPrivateMembers } from './auth/client-keys.ts'
 export { type CelProgram, compileBoundedCel, compileCel } from './validation/cel.ts'

@@ -137,6 +137,7 @@ export function checkUserIdentities(conditions: Conditions, config: EmbeddedAuth
   conditions.set('IdentitySynthesized', status, reason, message)
 }
 
-function hasIdentity({ userInfo, identityFromToken }: OAuth2UpstreamConfig): boolean {
+/** False when user identities would be derived from access tokens. */
+export function hasIdentity({ userInfo, identityFromToken }: OAuth2UpstreamConfig): boolean {
   return userInfo !== undefined || identityFromToken !== undefined
 }

@@ -21,6 +21,7 @@ export {
   authServerViolations,
   authServerWarnings,
   checkUserIdentities,
+  hasIdentity,
   issuerFailure,
 } from './embedded-auth-server.ts'
 export type { Strategy } from './module.ts'

@@ -22,9 +22,10 @@ import {
   type UpstreamProvider,
 } from '../../schemas/index.ts'
 import type { Conditions, SyncFailure } from '../sync/conditions.ts'
+import type { AnyContext } from '../sync/context.ts'
 import { caKey } from '../references/resolve.ts'
 import { clientAuthPart, type CredentialFiles } from './client-auth.ts'
-import { clientPairIn } from './client-certificate.ts'
+import { clientPairFailure, clientPairIn } from './client-certificate.ts'
 import { variablePart } from './header-forward.ts'
 import type { PodNeeds } from './needs.ts'
 import { resourceViolations, trustedIssuersPart } from './trusted-issuers.ts'
@@ -172,6 +173,20 @@ function certificatePaths(upstream: string, secret: ObjectRef, needs: PodNeeds) 
   const items = Object.values(clientPairIn(secret)).map(({ key }) => ({ key, path: key }))
   needs.secretFiles(files.volume('certificate'), path, secret.name, items)
   return { clientCertificatePath: `${path}/tls.crt`, clientKeyPath: `${path}/tls.key` }
+}
+
+/** Returns the failure of the first upstream whose client certificate and key exist, but cannot be used together. */
+export function upstreamPairFailure(
+  context: AnyContext,
+  { upstreamProviders }: EmbeddedAuthServerConfig,
+  path: string,
+): SyncFailure | undefined {
+  for (const [index, { clientCertificateSecretRef: secret }] of upstreamProviders.entries()) {
+    const field = `${path}.upstreamProviders[${index}].clientCertificateSecretRef`
+    const failure = secret && clientPairFailure(context, clientPairIn(secret), field)
+    if (failure) return failure
+  }
+  return undefined
 }
 
 /** Mounts the whole ConfigMap, so that the kubelet updates the file. */

@@ -62,7 +62,7 @@ function chartFile({ version, kinds }: FilesInput, defaults: Defaults): string {
     {
       apiVersion: 'v2',
       name: 'gatehouse',
-      description: "One guarded entrance to all of a team's MCP servers",
+      description: "One protected address for all of a team's MCP servers",
       type: 'application',
       version,
       appVersion: version,

@@ -61,6 +61,8 @@ export interface UpstreamTokens {
    * looked up.
    */
   get(caller: Caller, provider: string, signal?: AbortSignal): Promise<UpstreamToken | undefined>
+  /** True when the user's groups do not select this provider, so the user cannot connect it. Absent: false. */
+  isWithheld?(caller: Caller, provider: string): Promise<boolean>
   /**
    * Reports that a backend rejected this access token before it expired. Returns true when another token may help. The
    * next `get` then renews the token, or rejects with UPSTREAM_TOKEN_MISSING. Absent: never.

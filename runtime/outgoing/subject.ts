@@ -60,9 +60,10 @@ export async function subjectToken(
       detail: `provider ${provider} issued no ID token, which the exchange requires (subjectTokenType)`,
     })
   }
-  throw new GatehouseError('UPSTREAM_NOT_CONNECTED', {
-    detail: `the user has not connected ${provider}: ${accountAdvice('connect', provider, upstream?.accountsUrl)}`,
-  })
+  const detail = (await upstream?.isWithheld?.(caller, provider))
+    ? `the user's groups do not select ${provider}: the user cannot connect it`
+    : `the user has not connected ${provider}: ${accountAdvice('connect', provider, upstream?.accountsUrl)}`
+  throw new GatehouseError('UPSTREAM_NOT_CONNECTED', { detail })
 }
 
 /**

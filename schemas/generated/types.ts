@@ -3102,7 +3102,7 @@ export type TrustedIssuerFile = {
 
 /** Selects upstream providers by the user's groups. */
 export type UpstreamFilter = {
-  /** Claim of the first upstream that lists the user's groups: an ID token claim, or for type oauth2 a member of the userinfo or token response. */
+  /** Top-level claim that lists the user's groups: in the ID token of the first upstream, or for type oauth2 in its userinfo or token response. */
   readonly claim: string
   /** A user gets the providers of every rule that lists one of the user's groups. */
   readonly rules: readonly UpstreamFilterRule[]

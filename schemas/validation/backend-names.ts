@@ -1,6 +1,6 @@
 /**
  * Finds backend names in a virtual server's settings that match no backend. A misspelled name leaves a backend without
- * its credentials, timeout or filter, and causes no other error. Also finds unknown names in an upstream filter.
+ * its credentials, timeout or filter, and causes no other error. Also checks upstream filters.
  */
 import type { UpstreamFilter } from '../generated/types.ts'
 import { prefixedName } from './reserved-tools.ts'
@@ -204,10 +204,20 @@ function named(name: unknown, path: string): readonly Named[] {
   return typeof name === 'string' ? [{ name, path }] : []
 }
 
-/** Returns the names that belong to no upstream provider. Paths are relative to the filter. */
-export function unknownUpstreams(
+/** An upstream provider, as far as an upstream filter is concerned. */
+interface FilteredUpstream {
+  readonly name: string
+  /** False for type oauth2 without `userInfo` and `identityFromToken`. */
+  readonly hasIdentity: boolean
+}
+
+/**
+ * Returns the errors of an upstream filter: unknown names, and a first provider whose users have no groups. Paths are
+ * relative to the filter.
+ */
+export function upstreamFilterViolations(
   { rules, defaultUpstreams = [] }: UpstreamFilter,
-  known: readonly string[],
+  upstreams: readonly FilteredUpstream[],
 ): readonly Violation[] {
   const lists = [
     ...rules.map(
@@ -215,9 +225,9 @@ export function unknownUpstreams(
     ),
     ['defaultUpstreams', defaultUpstreams] as const,
   ]
-  return lists.flatMap(([list, names]) =>
+  const unknown = lists.flatMap(([list, names]) =>
     names.flatMap((name, index) =>
-      known.includes(name)
+      upstreams.some((upstream) => upstream.name === name)
         ? []
         : [
             {
@@ -227,4 +237,7 @@ export function unknownUpstreams(
           ],
     ),
   )
+  if (upstreams[0]?.hasIdentity !== false) return unknown
+  const message = `cannot be read, because upstream ${upstreams[0].name} has neither userInfo nor identityFromToken`
+  return [{ path: 'claim', message }, ...unknown]
 }

@@ -23,9 +23,9 @@ export const spec1: readonly Requirement[] = [
     'rule.2':
       '--remote-auth without client credentials: DCR found by OIDC discovery of the issuer, with PKCE',
     'rule.3':
-      'remote client secret: flag, then file, then GATEHOUSE_REMOTE_OAUTH_CLIENT_SECRET; first found wins',
-    'rule.3.a': 'the secret flag wins over file and environment',
-    'rule.3.b': 'the secret file wins over the environment',
+      'remote client secret: flag, then file, then GATEHOUSE_REMOTE_OAUTH_CLIENT_SECRET; the first one found is used',
+    'rule.3.a': 'the secret flag takes precedence over file and environment',
+    'rule.3.b': 'the secret file takes precedence over the environment',
     'rule.3.c': 'the environment variable is used when neither flag nor file is given',
     'rule.4': 'no client secret is needed with DCR or PKCE',
     'rule.5': 'issuer and the pair authorize-url + token-url are alternatives',

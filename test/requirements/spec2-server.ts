@@ -119,8 +119,8 @@ export const spec2Server: readonly Requirement[] = [
     'userInfo.httpMethod': 'GET (default) or POST',
     'userInfo.additionalHeaders': 'extra headers',
     'userInfo.fieldMapping': 'standard names by default',
-    'userInfo.fieldMapping.subjectFields': 'default [sub]; first non-empty wins',
-    'userInfo.fieldMapping.nameFields': 'default [name]; first non-empty wins',
-    'userInfo.fieldMapping.emailFields': 'default [email]; first non-empty wins',
+    'userInfo.fieldMapping.subjectFields': 'default [sub]; the first non-empty field is used',
+    'userInfo.fieldMapping.nameFields': 'default [name]; the first non-empty field is used',
+    'userInfo.fieldMapping.emailFields': 'default [email]; the first non-empty field is used',
   }),
 ]

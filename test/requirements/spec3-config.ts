@@ -29,7 +29,7 @@ export const spec3Config: readonly Requirement[] = [
   ...rows(3, 'aggregation', {
     'config.aggregation.conflictResolution': 'prefix (default), priority, manual',
     'config.aggregation.conflictResolution.prefix': 'names carry the workload identifier',
-    'config.aggregation.conflictResolution.priority': 'first workload of priorityOrder wins',
+    'config.aggregation.conflictResolution.priority': 'the first workload in priorityOrder keeps the name',
     'config.aggregation.conflictResolution.manual': 'every conflict has an explicit override',
     'config.aggregation.conflictResolutionConfig.prefixFormat': 'default {workload}_',
     'config.aggregation.conflictResolutionConfig.priorityOrder': 'list of workloads',
@@ -50,7 +50,7 @@ export const spec3Config: readonly Requirement[] = [
     'config.audit.component': 'component name',
     'config.audit.detectApplicationErrors': 'default true; looks into the start of 2xx bodies',
     'config.audit.eventTypes': 'empty means all',
-    'config.audit.excludeEventTypes': 'wins over eventTypes',
+    'config.audit.excludeEventTypes': 'takes precedence over eventTypes',
     'config.audit.includeRequestData': 'default false',
     'config.audit.includeResponseData': 'default false',
     'config.audit.logFile': 'empty means stdout',
@@ -113,7 +113,7 @@ export const spec3Config: readonly Requirement[] = [
   ...rows(3, 'optimizer', {
     'config.optimizer.enabled': 'clients see find_tool and call_tool only',
     'config.optimizer.embeddingProvider': 'tei (default) or compat',
-    'config.optimizer.embeddingService': 'base URL; the resolved reference wins with a warning',
+    'config.optimizer.embeddingService': 'base URL; the resolved reference takes precedence, with a warning',
     'config.optimizer.embeddingModel': 'required for compat, ignored for tei',
     'config.optimizer.apiKey': 'from the provider variable; empty omits Authorization',
     'config.optimizer.embeddingServiceTimeout': 'default 30s',

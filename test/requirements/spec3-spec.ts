@@ -7,7 +7,7 @@ export const spec3Spec: readonly Requirement[] = [
     'kind.short-names': 'short names vmcp and virtualmcp',
     'kind.same-namespace': 'everything it references lives in its namespace',
     'service.one-server': "a group's backends appear as one server",
-    'service.precedence': 'spec wins over the same field of spec.config',
+    'service.precedence': 'spec takes precedence over the same field of spec.config',
     'service.converter': 'in operator mode incomingAuth and outgoingAuth of config are filled from spec',
   }),
   ...rows(3, 'spec', {
@@ -21,7 +21,7 @@ export const spec3Spec: readonly Requirement[] = [
     'spec.config': 'configuration of the virtual server',
     'spec.embeddingServerRef': 'name required; needed by the optimizer; must be ready',
     'spec.imagePullSecrets': 'reach the pod and the generated service account',
-    'spec.imagePullSecrets.merge': 'union by name with the pod template, whose entry wins',
+    'spec.imagePullSecrets.merge': 'union by name with the pod template, whose entry takes precedence',
     'spec.imagePullSecrets.serviceAccount': "the service account gets this field's entries only",
     'spec.passthroughHeaders': 'allowlist of headers copied to all backends',
     'spec.passthroughHeaders.restricted': 'Host, hop-by-hop and X-Forwarded-* are refused',

@@ -72,7 +72,7 @@ export const spec3: readonly Requirement[] = [
   }),
   ...rows(3, 'versioning', {
     'version.api': 'v1beta1',
-    'version.supersede': 'four spec fields supersede their config twins',
+    'version.supersede': 'four spec fields override the same fields of config',
     'version.telemetry': 'config.telemetry deprecated in operator mode',
     'version.primaryUpstreamProvider': 'inline field deprecated in favour of authServerConfig',
     'version.useLegacyAttributes': 'defaults to true for now',

@@ -16,7 +16,7 @@ import {
   rereadAuthSecrets,
   authServerWarnings,
 } from '../../externalauth/index.ts'
-import { authServerBundles } from '../../runtime-config/auth-server.ts'
+import { authServerBundles, upstreamPairFailure } from '../../runtime-config/auth-server.ts'
 import type { MCPExternalAuthConfig } from '../../../schemas/index.ts'
 
 export const mcpExternalAuthConfig = configKind({
@@ -33,7 +33,11 @@ export const mcpExternalAuthConfig = configKind({
 
 function check(context: SyncContext<'MCPExternalAuthConfig'>): SyncFailure | undefined {
   const { spec } = context.parent
-  if (spec.embeddedAuthServer) checkUserIdentities(context.conditions, spec.embeddedAuthServer)
+  const server = spec.embeddedAuthServer
+  if (server) {
+    checkUserIdentities(context.conditions, server)
+    return upstreamPairFailure(context, server, 'spec.embeddedAuthServer')
+  }
   if (spec.type !== 'obo') return undefined
   if (!context.settings.enableObo) return { reason: 'EnterpriseRequired', message: enterpriseRequired }
   const violations = oboViolations(spec.obo)

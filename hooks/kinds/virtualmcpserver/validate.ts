@@ -8,7 +8,7 @@ import {
   addressViolation,
   dpopModeViolation,
   reservedOverrides,
-  unknownUpstreams,
+  upstreamFilterViolations,
   type Violation,
   type VirtualMCPServer,
   type VirtualMCPServerSpec,
@@ -32,7 +32,7 @@ import { container } from './paths.ts'
 import { issuerReferenceViolations, ownIssuerReference } from '../../runtime-config/issuers.ts'
 import { reservedNames } from './references.ts'
 import { resourceViolations } from '../../runtime-config/trusted-issuers.ts'
-import { authServerViolations } from '../../externalauth/index.ts'
+import { authServerViolations, hasIdentity } from '../../externalauth/index.ts'
 import { definedFields } from '../../base/kube.ts'
 
 export function virtualServerViolations(server: VirtualMCPServer, settings: CheckSettings): Violation[] {
@@ -128,8 +128,11 @@ function filterViolations({
   const path = 'spec.authServerUpstreamFilter'
   if (!filter) return []
   if (!server) return [{ path, message: 'requires spec.authServerConfig' }]
-  const names = server.upstreamProviders.map(({ name }) => name)
-  return unknownUpstreams(filter, names).map((one) => ({ ...one, path: `${path}.${one.path}` }))
+  const known = server.upstreamProviders.map(({ name, oauth2Config }) => ({
+    name,
+    hasIdentity: oauth2Config === undefined || hasIdentity(oauth2Config),
+  }))
+  return upstreamFilterViolations(filter, known).map((one) => ({ ...one, path: `${path}.${one.path}` }))
 }
 
 function replicaViolations({ authServerConfig: server, ...spec }: VirtualMCPServerSpec): Violation[] {

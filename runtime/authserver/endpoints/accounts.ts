@@ -142,9 +142,10 @@ async function disconnect(
 ): Promise<void> {
   const { id: sessionId, clientId, userId } = session
   await withdrawConsents(context, session)
+  const hasOthers = context.upstreams.some(({ name }) => name !== upstream && isOffered(session, name))
+  if (hasOthers) await context.sessions.disconnect(sessionId, upstream)
   // Without its only provider, the client could only refresh its tokens.
-  if (context.upstreams.length === 1) await context.sessions.endSession(sessionId)
-  else await context.sessions.disconnect(sessionId, upstream)
+  else await context.sessions.endSession(sessionId)
   const reason = 'disconnected by the user'
   context.emit(makeEvent('grant_ended', { clientId, userId, sessionId, upstream, reason }))
 }

@@ -16,7 +16,7 @@ import { sha256 } from '../model/identifiers.ts'
 import { offeredProviders } from '../model/offered.ts'
 import { expiredLoginError, OAuthError } from '../model/oauth-error.ts'
 import type { UpstreamConnection, UpstreamStep } from '../model/records.ts'
-import type { FinishedLogin, LoginProof, Upstream } from '../upstream/upstream.ts'
+import type { FinishedLogin, Identity, LoginProof, Upstream } from '../upstream/upstream.ts'
 import { userOf } from '../upstream/user.ts'
 import { finishConnection, type UpstreamResponse } from './accounts.ts'
 import { sendLoginRedirect } from './responses.ts'
@@ -107,13 +107,24 @@ async function finishUpstreamStep(
   }
   const { identity, tokens } = finished
   const user = login.user ?? userOf(context.config.issuer, { provider, identity }, nowSec(context))
-  const { config, upstreams } = context
-  const offered = isFirst
-    ? offeredProviders(config.upstreamFilter, upstreams, identity.groups ?? [])
-    : login.offered
+  const offered = isFirst ? selectProviders(provider, identity, context) : login.offered
   const { clientId } = request
   context.emit(makeEvent('login_completed', { clientId, userId: user.userId, upstream: provider }))
   const others = obtained.filter((other) => other.provider !== provider)
   const signIn = readSignIn(exchange, context)
   return advanceLogin(context, { ...login, user, offered, obtained: [...others, tokens] }, signIn)
+}
+
+/** Applies the filter to the user's groups. A misspelled claim would otherwise withhold providers silently. */
+function selectProviders(
+  upstream: string,
+  { groups = [] }: Identity,
+  { config: { upstreamFilter: filter }, upstreams, log }: AuthServerContext,
+): readonly string[] | undefined {
+  if (filter && groups.length === 0)
+    log.info('the provider reported no groups; the default upstreams apply', {
+      upstream,
+      claim: filter.claim,
+    })
+  return offeredProviders(filter, upstreams, groups)
 }

@@ -10,7 +10,7 @@ import { isTransient, makeLoginSecrets, OAuthClientError, tokenRefusal } from '.
 import { matchesRedirectUri } from '../clients/redirect-uri.ts'
 import { makeEvent } from '../model/events.ts'
 import { randomId, upstreamRowKey } from '../model/identifiers.ts'
-import { isOffered } from '../model/offered.ts'
+import { isOffered, withheldProviders } from '../model/offered.ts'
 import { type OAuthCode, OAuthError } from '../model/oauth-error.ts'
 import type { AuthRequest, Grant, LoginInProgress, User } from '../model/records.ts'
 import { within } from '../model/scopes.ts'
@@ -219,7 +219,7 @@ async function completeLogin(
   login: IdentifiedLogin,
   previousSignIn: string | undefined,
 ): Promise<LoginRedirect> {
-  const { config, state, clients, sessions, grants, now } = context
+  const { config, state, clients, sessions, grants, upstreams, now } = context
   const { user, request, chosen, obtained, offered, approvedAtMs } = login
   const { clientId, clientKind, redirectUri, resources } = request
   // The client may have been deleted, or may have lost redirect URIs or scopes, while the user was away.
@@ -228,7 +228,8 @@ async function completeLogin(
     throw new OAuthError('invalid_client', 'the client is no longer registered')
   const scopes = request.scopes.filter((scope) => client.scopes.includes(scope))
   const endsAtMs = now() + config.authCodeMs + 60_000
-  const opened = await sessions.open({ user, clientId, obtained, offered, endsAtMs })
+  const withheld = withheldProviders(upstreams, login)
+  const opened = await sessions.open({ user, clientId, obtained, offered, withheld, endsAtMs })
   const { userId, authTimeSec } = user
   const refreshable = request.refreshable && scopes.includes('offline_access')
   const grant: Grant = {

@@ -17,7 +17,9 @@ export function offeredProviders(
   groups: readonly string[],
 ): readonly string[] | undefined {
   if (!filter) return undefined
-  const rules = filter.rules.filter((rule) => rule.groups.some((group) => groups.includes(group)))
+  // A provider may list any number of groups.
+  const memberOf = new Set(groups)
+  const rules = filter.rules.filter((rule) => rule.groups.some((group) => memberOf.has(group)))
   const names =
     rules.length > 0 ? rules.flatMap((rule) => rule.upstreamProviders) : (filter.defaultUpstreams ?? [])
   return providers.map(({ name }) => name).filter((name, index) => index === 0 || names.includes(name))
@@ -25,6 +27,14 @@ export function offeredProviders(
 
 export function isOffered({ offered }: Offer, name: string): boolean {
   return offered === undefined || offered.includes(name)
+}
+
+/** Returns the names of the providers that are not offered. */
+export function withheldProviders(
+  providers: readonly { readonly name: string }[],
+  offer: Offer,
+): readonly string[] {
+  return providers.map(({ name }) => name).filter((name) => !isOffered(offer, name))
 }
 
 /** Returns the distinct names that are offered. */

@@ -75,21 +75,21 @@ export class Sessions {
 
   /**
    * Adds a new grant to the user's session, or to a new session, and stores the upstream tokens. The grant ends at
-   * `endsAtMs` unless it is extended. Deletes the tokens of providers that are no longer offered to the user.
+   * `endsAtMs` unless it is extended. Deletes the tokens of `withheld` providers, even those of an earlier failure.
    */
   async open(login: {
     readonly user: User
     readonly clientId: string
     readonly obtained: readonly UpstreamTokensRecord[]
     readonly offered?: readonly string[] | undefined
+    readonly withheld?: readonly string[]
     readonly endsAtMs: number
   }): Promise<{ sessionId: string; grantId: string }> {
-    const { user, clientId, obtained, offered, endsAtMs } = login
+    const { user, clientId, obtained, offered, withheld = [], endsAtMs } = login
     const grant = { id: randomId(), endsAtMs, redeemed: false }
     const { userId, name, email } = user
-    const providers = obtained.map((tokens) => tokens.provider)
+    const providers = obtained.map(({ provider }) => provider)
     const linkKey = compoundKey(userId, clientId)
-    let withdrawn: readonly string[] = []
     const session = await this.#retry('a link', async () => {
       const link = await this.#state.links.read(linkKey)
       const running = await this.#followLink(link?.value, userId, clientId)
@@ -105,7 +105,6 @@ export class Sessions {
           endsAtMs: Math.max(old.endsAtMs, endsAtMs),
         })))
       if (joined) {
-        withdrawn = running.providers.filter((name) => !joined.providers.includes(name))
         await this.#state.links.touch(linkKey, this.#listedMs(joined))
         return joined
       }
@@ -126,7 +125,7 @@ export class Sessions {
       await this.#state.sessions.delete(next.id)
       return undefined
     })
-    await this.#deleteRowsOf(session.id, withdrawn)
+    await this.#deleteRowsOf(session.id, withheld)
     await this.#list(session)
     await this.#state.endings.delete(linkKey)
     await Promise.all(obtained.map((tokens) => this.#keepRow(session, tokens)))
@@ -333,8 +332,8 @@ export class Sessions {
     this.#live.clear()
   }
 
-  async #deleteRowsOf(sessionId: string, providers: readonly string[]): Promise<void> {
-    await Promise.all(providers.map((name) => this.#state.rows.delete(upstreamRowKey(sessionId, name))))
+  #deleteRowsOf(id: string, providers: readonly string[]): Promise<unknown> {
+    return Promise.all(providers.map((name) => this.#state.rows.delete(upstreamRowKey(id, name))))
   }
 
   /** Deletes the rows of the session, and the link that points to it. */

@@ -8,12 +8,14 @@
  * 3.1.3, RFC 9207.
  */
 import { decodeJwt, type JWTPayload } from 'jose'
+import { fieldsOf } from '../../../schemas/index.ts'
 import type { OidcUpstreamConfig } from '../../config/index.ts'
 import type { Log } from '../../net/index.ts'
 import {
   authorizationUrl,
   codeGrant,
   discoverServer,
+  endpointViolation,
   hintedClient,
   hintedParams,
   hintedScopes,
@@ -74,7 +76,10 @@ export class OidcUpstream implements Upstream {
     this.#readClient = upstreamClient(given, { now, log: this.#log })
     this.#subjectClaim = given.subjectClaim === '' ? 'sub' : given.subjectClaim
     this.#metadata = new BackgroundLookup<OidcMetadata>({
-      find: async () => requireEndpoints(await discoverServer(given.issuerUrl, { fetch, need: 'jwks_uri' })),
+      find: async () => {
+        const server = await discoverServer(given.issuerUrl, { fetch, need: 'jwks_uri' })
+        return requireEndpoints(given.clientCertificatePath === undefined ? server : withAlias(server))
+      },
       freshMs,
       now,
       log: this.#log,
@@ -240,6 +245,15 @@ export class OidcUpstream implements Upstream {
       error: 'invalid_grant',
     })
   }
+}
+
+/** Selects the token endpoint for clients with a certificate, if there is a separate one (RFC 8705 section 5). */
+function withAlias(server: ServerMetadata): ServerMetadata {
+  const alias: unknown = fieldsOf(server.mtls_endpoint_aliases)['token_endpoint']
+  if (alias === undefined) return server
+  const problem = typeof alias === 'string' ? endpointViolation(alias) : 'must be a string'
+  if (typeof alias === 'string' && problem === undefined) return { ...server, token_endpoint: alias }
+  throw new OAuthClientError('protocol', `token_endpoint in mtls_endpoint_aliases ${problem}`)
 }
 
 function requireEndpoints(server: ServerMetadata): OidcMetadata {

@@ -11,7 +11,7 @@ import { type OAuthClient, OAuthClientError } from '../../oauth/index.ts'
 import { clientViolations, GatewayClient } from '../../outgoing/index.ts'
 
 type UpstreamConfig = OidcUpstreamConfig | OAuth2UpstreamSettings
-type ClientSettings = Pick<UpstreamConfig, 'clientId' | 'clientSecret' | 'clientAuth'>
+type ClientSettings = Pick<UpstreamConfig, 'name' | 'type' | 'clientId' | 'clientSecret' | 'clientAuth'>
 
 const secretMethods = {
   clientSecretBasic: 'client_secret_basic',
@@ -63,7 +63,7 @@ export function followUpstreamTls(
  * undefined means the issuer. The function throws OAuthClientError while the key is unusable.
  */
 export function upstreamClient(
-  { clientId = '', clientSecret, clientAuth }: ClientSettings,
+  { name, type, clientId = '', clientSecret, clientAuth }: ClientSettings,
   {
     now,
     log,
@@ -75,11 +75,14 @@ export function upstreamClient(
     const authMethod = secretMethods[clientAuth.method]
     return () => ({ clientId, clientSecret: clientSecret?.(), authMethod })
   }
-  const client = new GatewayClient({ clientId, clientAuth }, '', { secret: noSecret, now, log })
+  const field = fieldOf({ type }, name)
+  const client = new GatewayClient({ clientId, clientAuth }, `${field}.`, { secret: noSecret, now, log })
   return () => {
     try {
       return client.current(audience) ?? { clientId }
-    } catch (cause) {
+    } catch (error) {
+      // The error describes a backend, its cause the file.
+      const cause = error instanceof GatehouseError ? (error.cause ?? error) : error
       // The operator can repair the file, so users keep their sign-ins.
       throw new OAuthClientError('unreachable', 'the credential for the upstream provider is unusable', {
         cause,
@@ -94,6 +97,6 @@ function sendsSecret<T extends { readonly method: string }>(
   return Object.hasOwn(secretMethods, auth.method)
 }
 
-function fieldOf({ type }: UpstreamConfig, index: number): string {
-  return `upstreamProviders[${index}].${type === 'oidc' ? 'oidcConfig' : 'oauth2Config'}`
+function fieldOf({ type }: Pick<UpstreamConfig, 'type'>, which: number | string): string {
+  return `upstreamProviders[${which}].${type === 'oidc' ? 'oidcConfig' : 'oauth2Config'}`
 }

@@ -17,6 +17,7 @@ import {
   type UpstreamTokens as UpstreamTokensOfCallers,
 } from '../../outgoing/index.ts'
 import { makeEvent } from '../model/events.ts'
+import { isOffered } from '../model/offered.ts'
 import type { StoredRow } from '../model/records.ts'
 import { isDelegated } from '../tokens/delegated-tokens.ts'
 import { machineClaims } from '../tokens/machine-tokens.ts'
@@ -94,6 +95,12 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
     signal?: AbortSignal,
   ): Promise<UpstreamToken | undefined> {
     return this.#get(caller, provider, { signal, isRequired: true })
+  }
+
+  async isWithheld(caller: Caller, provider: string): Promise<boolean> {
+    const claims = sessionClaims(caller)
+    const session = claims && (await this.#parts.sessions.get(claims.tsid))
+    return session !== undefined && !isOffered(session, provider)
   }
 
   refused(caller: Caller, provider: string, accessToken: string): boolean {

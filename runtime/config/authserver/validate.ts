@@ -7,7 +7,11 @@
  * RFC 8414 section 2; RFC 8707 section 2.
  */
 import { isIP } from 'node:net'
-import { headerNameViolation, headerValueViolation, unknownUpstreams } from '../../../schemas/index.ts'
+import {
+  headerNameViolation,
+  headerValueViolation,
+  upstreamFilterViolations,
+} from '../../../schemas/index.ts'
 import { isLoopbackHost, unbracket } from '../../net/index.ts'
 import { managedParameters } from '../../oauth/index.ts'
 import type {
@@ -172,12 +176,14 @@ function upstreamViolations(config: AuthServerConfig): readonly string[] {
 }
 
 function filterViolations({ upstreamFilter: filter, upstreams }: AuthServerConfig): readonly string[] {
-  return filter === undefined
-    ? []
-    : unknownUpstreams(
-        filter,
-        upstreams.map(({ name }) => name),
-      ).map(({ path, message }) => `upstreamFilter.${path} ${message}`)
+  if (filter === undefined) return []
+  const known = upstreams.map((upstream) => ({
+    name: upstream.name,
+    hasIdentity: upstream.type === 'oidc' || Boolean(upstream.userInfo ?? upstream.identityFromToken),
+  }))
+  return upstreamFilterViolations(filter, known).map(
+    ({ path, message }) => `upstreamFilter.${path} ${message}`,
+  )
 }
 
 function originOf(url: string): string {

@@ -204,3 +204,49 @@ t.test('sessions: what is connected while a session ends, or is disconnected, is
     t.equal(await rows.get(upstreamRowKey(sessionId, 'hub')), undefined, end)
   }
 })
+
+t.test('sessions: tokens of withheld providers are deleted, also after a failure', async (t) => {
+  const self = setup()
+  const { sessionId } = await open(self, 'hub')
+  const next = (): Promise<unknown> =>
+    self.sessions.open({
+      user: alice,
+      clientId: client,
+      obtained: [],
+      offered: ['corp'],
+      withheld: ['hub'],
+      endsAtMs: self.now() + day,
+    })
+  const { rows } = self.state
+  const remove = rows.delete.bind(rows)
+  Object.assign(rows, { delete: () => Promise.reject(new Error('the store is down')) })
+  await t.rejects(next(), /the store is down/)
+  Object.assign(rows, { delete: remove })
+  t.same((await self.sessions.get(sessionId))?.providers, [])
+  await next()
+  t.equal(await rows.get(upstreamRowKey(sessionId, 'hub')), undefined)
+})
+
+t.test('sessions: tokens that another login adds at the same time are deleted', async (t) => {
+  const self = setup()
+  const { sessionId } = await open(self)
+  const { sessions } = self.state
+  const swap = sessions.swap.bind(sessions)
+  Object.assign(sessions, {
+    async swap(...args: Parameters<typeof swap>) {
+      Object.assign(sessions, { swap })
+      await open(self, 'hub')
+      return swap(...args)
+    },
+  })
+  await self.sessions.open({
+    user: alice,
+    clientId: client,
+    obtained: [],
+    offered: ['corp'],
+    withheld: ['hub'],
+    endsAtMs: self.now() + day,
+  })
+  t.same((await self.sessions.get(sessionId))?.providers, ['corp'])
+  t.equal(await self.state.rows.get(upstreamRowKey(sessionId, 'hub')), undefined)
+})

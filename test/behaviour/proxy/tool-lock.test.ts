@@ -105,5 +105,5 @@ t.test('flags that a file would hide are refused beside it', async (t) => {
   writeFileSync(path, JSON.stringify({ name: 'notes', targetUri: 'http://127.0.0.1:9', authz }))
   const run = startGatehouse(['proxy', '--config', path, '--oidc-issuer', 'https://id.example', 'notes'])
   t.equal(await ended(run), 2)
-  t.match(run.output(), /--oidc-issuer: has no effect together with a file with authz/)
+  t.match(run.output(), /--oidc-issuer: has no effect with a file that contains authz/)
 })

@@ -10,10 +10,12 @@ import {
   virtual,
   world,
 } from '../../hooks/resources.ts'
+import { servingCertificate } from '../../hooks/serving-certificate.ts'
 import type { World } from '../../hooks/world.ts'
 import { condition, fileOf } from './kinds/proxies/proxy-response.ts'
 
-const clientCertificate = secret('remote-client', { 'tls.crt': 'pem', 'tls.key': 'pem' })
+const clientCertificate = secret('remote-client', servingCertificate)
+const rotated = { ...servingCertificate, 'tls.crt': `${servingCertificate['tls.crt']}\n` }
 const oidc = { oidcConfigRef: { name: 'login', audience: url('door'), resourceUrl: url('door') } }
 const upstreamProviders = [
   {
@@ -142,7 +144,7 @@ for (const { kind, name, conditionType, map, deployment, objects } of hosts) {
   t.test(`${kind}: a rotated key or certificate keeps the pods`, async (t) => {
     const w = start()
     const before = structuredClone(templateOf(w, deployment))
-    w.apply(key('b'), secret('remote-client', { 'tls.crt': 'new', 'tls.key': 'new' })).settle()
+    w.apply(key('b'), secret('remote-client', rotated)).settle()
     t.strictSame(templateOf(w, deployment), before)
   })
 
@@ -160,6 +162,65 @@ for (const { kind, name, conditionType, map, deployment, objects } of hosts) {
         status: 'False',
         message: /ot found: .*Secret remote-client, key tls\.key/,
       })
+    const wrongPair = { ...servingCertificate, 'tls.crt': servingCertificate['ca.crt'] }
+    w.apply(secret('remote-client', wrongPair)).settle()
+    t.match(condition(w, kind, name, conditionType), {
+      status: 'False',
+      message:
+        kind === 'VirtualMCPServer'
+          ? /^spec\.authServerConfig\.upstreamProviders\[0\]\.clientCertificateSecretRef: Secret remote-client, key tls\.key: is not the key/
+          : /./,
+    })
     t.strictSame(w.get('Deployment', deployment)['spec'], before)
+    if (kind !== 'VirtualMCPServer')
+      t.match(condition(w, 'MCPExternalAuthConfig', 'server', 'Valid'), {
+        status: 'False',
+        message: /upstreamProviders\[0\]\.clientCertificateSecretRef: .*is not the key of the certificate/,
+      })
   })
 }
+
+const twice = { name: 'upstream-key', key: 'key.pem' }
+t.test('a Secret that is also read at the start replaces the pods', async (t) => {
+  const shared = resource('MCPExternalAuthConfig', 'server', {
+    type: 'embeddedAuthServer',
+    embeddedAuthServer: embedded({ upstreamProviders, hmacSecretRefs: [twice] }),
+  })
+  const w = world(oidcConfig(), key('a'), clientCertificate, shared).ready()
+  const hashOf = () =>
+    (w.get('MCPExternalAuthConfig', 'server')['status'] as { readonly configHash: string }).configHash
+  const before = hashOf()
+  w.apply(key('b')).settle()
+  t.not(hashOf(), before)
+})
+
+t.test('two upstreams have separate files', async (t) => {
+  const second = { ...upstreamProviders[0], name: 'second' }
+  const authServerConfig = embedded({ upstreamProviders: [...upstreamProviders, second] })
+  const w = world(
+    ...[oidcConfig(), key('a'), clientCertificate],
+    virtual({ incomingAuth: { type: 'oidc', ...oidc }, authServerConfig }),
+  ).ready()
+  const names = templateOf(w, 'vmcp-door').spec.volumes.map((volume) => volume.name)
+  t.same(
+    names.filter((name) => name.startsWith('authserver-upstream-')),
+    ['certificate-corp', 'certificate-second', 'client-key-corp', 'client-key-second'].map(
+      (name) => `authserver-upstream-${name}`,
+    ),
+  )
+})
+
+t.test('the longest name of a provider makes valid volume names', async (t) => {
+  const names = ['a', 'b'].map((last) => `${'p'.repeat(62)}${last}`)
+  const providers = names.map((name) => ({ ...upstreamProviders[0], name }))
+  const authServerConfig = embedded({ upstreamProviders: providers })
+  const w = world(
+    ...[oidcConfig(), key('a'), clientCertificate],
+    virtual({ incomingAuth: { type: 'oidc', ...oidc }, authServerConfig }),
+  ).ready()
+  const volumes = templateOf(w, 'vmcp-door').spec.volumes.filter(({ name }) =>
+    name.startsWith('authserver-up'),
+  )
+  t.equal(volumes.length, 4)
+  for (const { name } of volumes) t.match(name, /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/)
+})

@@ -51,6 +51,28 @@ for (const [title, filter, message] of [
     else t.ok(found.startsWith(message), found)
   })
 
+const plain = {
+  authorizationEndpoint: 'https://corp.example.com/authorize',
+  tokenEndpoint: 'https://corp.example.com/token',
+  clientId: 'door',
+}
+for (const [identity, message] of [
+  [{}, `${at}.claim: cannot be read, because upstream corp has neither userInfo nor identityFromToken`],
+  [{ userInfo: { endpointUrl: 'https://corp.example.com/me' } }, ''],
+  [{ identityFromToken: { subjectPath: 'sub' } }, ''],
+] as const)
+  t.test(
+    `admission: a first provider of type oauth2 with ${Object.keys(identity)[0] ?? 'no identity'}`,
+    async (t) => {
+      const first = { name: 'corp', type: 'oauth2', oauth2Config: { ...plain, ...identity } }
+      const authServerConfig = embedded({ upstreamProviders: [first, upstreamProviders[1]] })
+      t.equal(
+        formatViolations(validateResource(door({ rules: [rule] }, { authServerConfig })).violations),
+        message,
+      )
+    },
+  )
+
 t.test('admission: a filter without an authorization server', async (t) => {
   const { violations } = validateResource(
     door({ rules: [rule] }, { authServerConfig: undefined, incomingAuth: { type: 'anonymous' } }),

@@ -28,6 +28,7 @@ import {
   checkAuthServerReplicas,
   resourceFailure,
   restartSecrets,
+  upstreamPairFailure,
 } from '../../../runtime-config/auth-server.ts'
 import { exposureOf } from '../../common/exposure.ts'
 
@@ -93,6 +94,8 @@ function serverFailure(context: Context, auth: RuntimeIncomingAuth | undefined):
   if (secrets.length > 0) return failure('AuthServerConfigInvalid', `Not found: ${secrets.join('; ')}`)
   const anchors = bundleFailure(context, server)
   if (anchors !== undefined) return failure('AuthServerConfigInvalid', anchors)
+  const pair = upstreamPairFailure(context, server, 'spec.authServerConfig')
+  if (pair) return failure('AuthServerConfigInvalid', pair.message)
   return auth ? oidcFailure(server, auth.oidc) : undefined
 }
 

@@ -90,7 +90,11 @@ await t.test('a provider accepts the key, and a rotated key without a restart', 
   writeFileSync(privateKeyPath, 'not a key')
   rig.pass(3_600_000)
   t.equal((await client.with().login()).error, 'temporarily_unavailable')
-  t.match(rig.logged(), /expected a private key as PEM or JWK/)
+  t.match(
+    rig.logged(),
+    /"upstreamProviders\[corp\]\.oidcConfig\.clientAuth\.privateKeyPath: expected a private key as PEM or JWK"/,
+  )
+  t.notMatch(rig.logged(), /backend/)
   t.notMatch(rig.logged(), /PRIVATE KEY|not a key/)
 
   writeFileSync(privateKeyPath, second.pem)
@@ -199,6 +203,33 @@ await t.test(
   },
 )
 
+await t.test('a client with a certificate uses the token endpoint for such clients', async (t) => {
+  const authority = await makeAuthority()
+  const mounted = mountSecret(secretOf(await authority.leaf({ usage: 'clientAuth' })))
+  const certificate = { clientCertificatePath: mounted.certFile, clientKeyPath: mounted.keyFile }
+  const login = async (more: object, alias?: unknown): Promise<readonly [string | undefined, string[]]> => {
+    const hub = await startHub(t)
+    const metadata = { mtls_endpoint_aliases: { token_endpoint: alias ?? `${hub.url}/token` } }
+    const rig = await startAuthServer(t, {
+      provider: { configuration: { discovery: metadata } },
+      upstreams: ({ issuer, provider }) => [{ ...corp(issuer, provider), ...more }],
+    })
+    const { error } = await (await TestClient.register(rig)).login()
+    return [error, [...hub.seen, ...rig.provider.requests.map((path) => ({ path }))].map(({ path }) => path)]
+  }
+  const [, withCertificate] = await login(certificate)
+  t.same(
+    withCertificate.filter((path) => path === '/token'),
+    ['/token'],
+  )
+  t.equal(withCertificate[0], '/token', 'at the alias')
+  const [error, without] = await login({})
+  t.equal(error, undefined)
+  t.not(without[0], '/token', 'without a certificate, the alias is not used')
+  for (const alias of [7, '/token', 'http://idp.example.com/token'])
+    t.equal((await login(certificate, alias))[0], 'server_error', `alias ${alias}`)
+})
+
 await t.test('the start reports unusable keys, tokens and certificates', async (t) => {
   const authority = await makeAuthority()
   const [one, two] = [await authority.leaf(), await authority.leaf()]
@@ -261,7 +292,13 @@ await t.test('file: the settings arrive, and combinations that cannot work are e
     file({ ...paths, type: 'oauth2', oidcConfig: undefined, oauth2Config }),
     /needs an https issuerUrl or tokenEndpoint/,
   )
-  rejects(file({}, { clientAuth, clientSecretEnv: 'SECRET' }), /clientAuth excludes a client secret/)
-  rejects(file({}, { clientAuth: { method: 'clientSecretPost' } }), /clientAuth excludes a client secret/)
+  rejects(
+    file({}, { clientAuth, clientSecretEnv: 'SECRET' }),
+    /a client secret must be set with clientAuth exactly when/,
+  )
+  rejects(
+    file({}, { clientAuth: { method: 'clientSecretPost' } }),
+    /a client secret must be set with clientAuth exactly when/,
+  )
   rejects(file({}, { clientAuth: { method: 'federated' } }), /assertionPath must be set/)
 })

@@ -87,7 +87,7 @@ t.test('registration: refusals and absence end the login, not the server', async
     t.same(await outcome(self), { error: 'server_error' })
     t.equal(self.seen('/register').length, asked, 'not asked again at once')
     t.match(await self.rig.server.notReady(), [
-      /^the upstream provider hub has not accepted the registration/,
+      /^the upstream provider hub has not accepted this server’s registration/,
     ])
     self.rig.pass(5_000)
   }

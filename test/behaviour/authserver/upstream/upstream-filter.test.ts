@@ -8,6 +8,7 @@ import { startRawBackend } from '../../../helpers/mcp/raw-backend.ts'
 import { stateless } from '../../../helpers/mcp/wire.ts'
 import { vmcpConfig } from '../../../helpers/vmcp/vmcp.ts'
 import { startVmcp } from '../../../../runtime/vmcp/index.ts'
+import { checkSettings } from '../../../../runtime/authserver/server/auth-server.ts'
 import { callerOf, TestClient, webRedirect } from '../../../helpers/authserver/test-client.ts'
 
 type Filter = NonNullable<AuthServerConfig['upstreamFilter']>
@@ -288,4 +289,31 @@ t.test('filter: unknown names and empty rules are errors of the file', async (t)
     [{ rules: [{ ...rule, groups: [] }] }, /groups/],
   ] as const)
     t.throws(() => parse(wrong), { code: 'INVALID_CONFIG', message })
+})
+
+t.test('filter: groups require an identity from the first provider', async (t) => {
+  const plain = {
+    authorizationEndpoint: 'https://idp.example.com/authorize',
+    tokenEndpoint: 'https://idp.example.com/token',
+    clientId: 'c',
+  }
+  const parse = (oauth2Config: object) =>
+    checkSettings(
+      parseAuthServerConfig(
+        JSON.stringify({
+          issuer: 'https://a.example.com',
+          allowedAudiences: ['https://a.example.com'],
+          upstreamProviders: [{ name: 'hub', type: 'oauth2', oauth2Config: { ...plain, ...oauth2Config } }],
+          upstreamFilter: { rules: [{ groups: ['a'], upstreamProviders: ['hub'] }] },
+        }),
+        {},
+      ),
+    )
+  await t.rejects(async () => parse({}), {
+    code: 'INVALID_CONFIG',
+    message:
+      /upstreamFilter\.claim cannot be read, because upstream hub has neither userInfo nor identityFromToken/,
+  })
+  await parse({ identityFromToken: { subjectPath: 'sub' } })
+  await parse({ userInfo: { endpointUrl: 'https://idp.example.com/me' } })
 })
