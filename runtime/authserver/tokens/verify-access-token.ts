@@ -104,8 +104,7 @@ export async function isLiveToken(
 ): Promise<boolean> {
   const machine = machineClaims(token)
   if (machine) return machineTokens.isLive(machine)
-  const { claims, subject } = token
-  const session = sessionClaims(claims, subject)
+  const session = sessionClaims(token)
   if (!session || !(await sessions.isLive(session))) return false
-  return !isDelegated(claims) || delegatedTokens.isLive(claims)
+  return !isDelegated(token.claims) || delegatedTokens.isLive(token.claims)
 }
