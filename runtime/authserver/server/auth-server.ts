@@ -34,13 +34,13 @@ import { takePermission } from '../storage/limits.ts'
 import { makeRoutes } from './routes.ts'
 import { watchRotation } from '../storage/rotation.ts'
 import { makeState, type State } from '../storage/state.ts'
-import { DelegatedTokens, isDelegated } from '../tokens/delegated-tokens.ts'
+import { DelegatedTokens } from '../tokens/delegated-tokens.ts'
 import { Grants } from '../tokens/grants.ts'
 import type { KeyRing } from '../tokens/key-ring.ts'
-import { machineClaims, MachineTokens } from '../tokens/machine-tokens.ts'
+import { MachineTokens } from '../tokens/machine-tokens.ts'
 import { RingHolder, type RingHolderParts } from '../tokens/ring-holder.ts'
-import { sessionClaims } from '../tokens/session-claims.ts'
 import { Sessions } from '../tokens/sessions.ts'
+import { isLiveToken } from '../tokens/verify-access-token.ts'
 import { OAuth2Upstream } from '../upstream/oauth2-upstream.ts'
 import { OidcUpstream } from '../upstream/oidc-upstream.ts'
 import type { Upstream } from '../upstream/upstream.ts'
@@ -180,13 +180,7 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
       store: parts.store.namespace('dpop-resource:'),
       nonceSecrets: () => ringHolder.ring.sealSecrets,
     },
-    async isLive(caller) {
-      const machine = machineClaims(caller)
-      if (machine) return machineTokens.isLive(machine)
-      const claims = sessionClaims(caller.claims, caller.subject)
-      if (!claims || !(await sessions.isLive(claims))) return false
-      return !isDelegated(caller.claims) || delegatedTokens.isLive(caller.claims)
-    },
+    isLive: (caller) => isLiveToken(caller, context),
     notReady: () => listReadinessProblems(parts.store, upstreams),
     secretUses: () => rotation.uses(),
     reload: () => reloadAll(reload),

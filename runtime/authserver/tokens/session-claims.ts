@@ -1,4 +1,5 @@
 /** The session and grant that an access token depends on, as its claims name them. */
+import type { Caller } from '../../net/index.ts'
 
 export interface SessionClaims {
   readonly tsid: string
@@ -9,10 +10,10 @@ export interface SessionClaims {
 }
 
 /** Returns the session claims of a user's token; undefined for machines and for tokens from other issuers. */
-export function sessionClaims(
-  claims: Readonly<Record<string, unknown>>,
-  sub: string,
-): SessionClaims | undefined {
+export function sessionClaims({
+  claims,
+  subject: sub,
+}: Pick<Caller, 'claims' | 'subject'>): SessionClaims | undefined {
   const { tsid, gid, client_id, session_client_id: clientId = client_id } = claims
   if (typeof tsid !== 'string' || typeof gid !== 'string' || typeof clientId !== 'string') return undefined
   return { tsid, gid, sub, client_id: clientId }

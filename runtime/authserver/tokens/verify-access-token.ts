@@ -9,11 +9,11 @@
 import { createLocalJWKSet, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
 import { isFields } from '../../../schemas/index.ts'
 import type { AuthServerConfig } from '../../config/index.ts'
+import type { Caller } from '../../net/index.ts'
 import { count, list, maybe, type Of, record, type RecordShape, text } from '../model/codec.ts'
-import { isMachineToken } from '../model/identifiers.ts'
 import { type DelegatedTokens, isDelegated } from './delegated-tokens.ts'
 import type { KeyRing } from './key-ring.ts'
-import type { MachineTokens } from './machine-tokens.ts'
+import { machineClaims, type MachineTokens } from './machine-tokens.ts'
 import { sessionClaims } from './session-claims.ts'
 import type { Sessions } from './sessions.ts'
 
@@ -41,12 +41,15 @@ const members = {
 const claims = record(members)
 export type AccessTokenClaims = Of<typeof members>
 
-interface VerifierContext {
-  readonly config: AuthServerConfig
-  readonly keys: () => KeyRing
+interface LivenessParts {
   readonly sessions: Sessions
   readonly machineTokens: MachineTokens
   readonly delegatedTokens: DelegatedTokens
+}
+
+interface VerifierContext extends LivenessParts {
+  readonly config: AuthServerConfig
+  readonly keys: () => KeyRing
   readonly now: () => number
 }
 
@@ -88,15 +91,20 @@ export async function verifyAccessToken(
     throw error
   }
   const read = claims(payload)
-  return read && (await isLive(read, context)) ? read : undefined
+  return read && (await isLiveToken({ claims: read, subject: read.sub }, context)) ? read : undefined
 }
 
-async function isLive(
-  read: AccessTokenClaims,
-  { sessions, machineTokens, delegatedTokens }: VerifierContext,
+/**
+ * True while everything that a token of this server depends on is live: the client or binding of a machine, or the
+ * user's grant. A delegated token also depends on the acting clients.
+ */
+export async function isLiveToken(
+  token: Pick<Caller, 'claims' | 'subject'>,
+  { sessions, machineTokens, delegatedTokens }: LivenessParts,
 ): Promise<boolean> {
-  if (isMachineToken(read)) return machineTokens.isLive(read)
-  const session = sessionClaims(read, read.sub)
+  const machine = machineClaims(token)
+  if (machine) return machineTokens.isLive(machine)
+  const session = sessionClaims(token)
   if (!session || !(await sessions.isLive(session))) return false
-  return !isDelegated(read) || delegatedTokens.isLive(read)
+  return !isDelegated(token.claims) || delegatedTokens.isLive(token.claims)
 }

@@ -104,7 +104,7 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
   }
 
   refused(caller: Caller, provider: string, accessToken: string): boolean {
-    const claims = sessionClaims(caller.claims, caller.subject)
+    const claims = sessionClaims(caller)
     if (!claims) return false
     const id = upstreamRowKey(claims.tsid, provider)
     const { now } = this.#parts
@@ -133,7 +133,7 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
     if (!upstream)
       throw new GatehouseError('NOT_FOUND', { detail: `unknown upstream provider "${provider}"` })
     if (machineClaims(caller)) throw new GatehouseError('USER_REQUIRED')
-    const claims = sessionClaims(caller.claims, caller.subject)
+    const claims = sessionClaims(caller)
     if (!claims) return undefined
     const id = upstreamRowKey(claims.tsid, provider)
     const [row, live] = await Promise.all([state.rows.get(id), sessions.isLive(claims)])

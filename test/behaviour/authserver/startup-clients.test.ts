@@ -32,11 +32,12 @@ function folder(t: Test): (name: string, content: string) => string {
 interface ConfigFile {
   readonly issuer?: string
   readonly clients?: readonly object[]
+  readonly dpop?: object
 }
 
 /** The file as JSON, which is also valid YAML. */
-const fileOf = ({ issuer = 'https://mcp.example.com', clients = [] }: ConfigFile): string =>
-  JSON.stringify({ issuer, allowedAudiences: [`${issuer}/mcp`, `${issuer}/other`], clients })
+const fileOf = ({ issuer = 'https://mcp.example.com', clients = [], ...more }: ConfigFile): string =>
+  JSON.stringify({ issuer, allowedAudiences: [`${issuer}/mcp`, `${issuer}/other`], clients, ...more })
 
 const keyed = { clientId: 'signer', scopes: ['tools:read'], jwks: { keys: [key.jwk] } }
 
@@ -70,9 +71,10 @@ t.test('file: a client gets the defaults, and every field is read', (t) => {
     signingAlg: 'EdDSA',
     resources: ['https://mcp.example.com/other'],
     tokenLifespan: '1h',
+    dpopBoundAccessTokens: true,
   }
   const job = { clientId: 'job', scopes: ['tools:read'], clientSecretFiles: files }
-  const config = parseAuthServerConfig(fileOf({ clients: [keyed, full, job] }), {})
+  const config = parseAuthServerConfig(fileOf({ clients: [keyed, full, job], dpop: { mode: 'optional' } }), {})
   t.strictSame(config.upstreams, [])
   const [first, second, third] = config.clients ?? []
   t.strictSame(first, {
@@ -82,6 +84,7 @@ t.test('file: a client gets the defaults, and every field is read', (t) => {
     signingAlg: 'ES256',
     resources: ['https://mcp.example.com/mcp', 'https://mcp.example.com/other'],
     tokenMs: 900_000,
+    isBound: false,
   })
   t.strictSame(second, {
     clientId: 'full',
@@ -90,6 +93,7 @@ t.test('file: a client gets the defaults, and every field is read', (t) => {
     signingAlg: 'EdDSA',
     resources: full.resources,
     tokenMs: 3_600_000,
+    isBound: true,
   })
   t.equal(third?.secrets?.[0]?.(), secret, 'trimmed')
   t.equal(third?.secrets?.length, 2)
