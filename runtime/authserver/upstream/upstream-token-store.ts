@@ -98,7 +98,7 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
   }
 
   async isWithheld(caller: Caller, provider: string): Promise<boolean> {
-    const claims = sessionClaims(caller.claims, caller.subject)
+    const claims = sessionClaims(caller)
     const session = claims && (await this.#parts.sessions.get(claims.tsid))
     return session !== undefined && !isOffered(session, provider)
   }
