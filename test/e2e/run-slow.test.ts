@@ -57,7 +57,9 @@ await t.test('run: a server that starts slowly and fails gives its code and its 
   t.teardown(() => running.interrupt())
   await running.waitFor(/^slow: starting/m)
   open()
-  await running.waitFor(/^slow: exited with code 7\n {2}npm error 404 no such package$/m)
+  await running.waitFor(
+    /^slow: (?:exited|The program exited) with code 7(?:\n {2}|: )npm error 404 no such package$/m,
+  )
 })
 
 await t.test('dev: a slow server is shown with its age, its output and its end', async (t) => {

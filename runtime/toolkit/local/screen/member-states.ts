@@ -3,6 +3,7 @@
  *
  * A server that requires a login is not a failure: its tools are absent until the user signs in.
  */
+import { causeText } from '../../../observe/index.ts'
 import type { DevSession, WorkloadView } from '../session.ts'
 import { oneLine } from '../../terminal/plain-text.ts'
 import { clientAddressesOf, type ShownBackend } from './client-addresses.ts'
@@ -70,7 +71,6 @@ const phases: Readonly<Record<string, MemberPhase>> = {
   unhealthy: 'failed',
 }
 
-function endOf({ why = 'failed', lines = [] }: WorkloadView): string {
-  const last = lines.at(-1)
-  return last === undefined ? why : `${why}: ${last}`
+function endOf({ cause, why = 'failed' }: WorkloadView): string {
+  return cause ? causeText(cause) : why
 }
