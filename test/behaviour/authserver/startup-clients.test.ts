@@ -74,7 +74,10 @@ t.test('file: a client gets the defaults, and every field is read', (t) => {
     dpopBoundAccessTokens: true,
   }
   const job = { clientId: 'job', scopes: ['tools:read'], clientSecretFiles: files }
-  const config = parseAuthServerConfig(fileOf({ clients: [keyed, full, job], dpop: { mode: 'optional' } }), {})
+  const config = parseAuthServerConfig(
+    fileOf({ clients: [keyed, full, job], dpop: { mode: 'optional' } }),
+    {},
+  )
   t.strictSame(config.upstreams, [])
   const [first, second, third] = config.clients ?? []
   t.strictSame(first, {
