@@ -40,7 +40,7 @@ export function makeTokenProofs(
 
 /**
  * Returns the verified proof of a token request; undefined if the token stays unbound. Throws OAuthError
- * invalid_dpop_proof, use_dpop_nonce.
+ * invalid_dpop_proof, use_dpop_nonce, unauthorized_client.
  */
 export async function readTokenProof(
   exchange: Exchange,
@@ -48,7 +48,12 @@ export async function readTokenProof(
   context: AuthServerContext,
 ): Promise<VerifiedProof | undefined> {
   const { tokenProofs, urls, now } = context
-  if (tokenProofs === undefined) return undefined
+  if (tokenProofs === undefined) {
+    // A reloaded file can declare such a client before `dpop` takes effect.
+    if (mustBind)
+      throw new OAuthError('unauthorized_client', 'the client needs bound tokens, and DPoP is off here')
+    return undefined
+  }
   const { dpop: header } = exchange.req.headers
   if (header === undefined && !tokenProofs.isRequired && !mustBind) return undefined
   const { nonces, maxAgeMs } = tokenProofs

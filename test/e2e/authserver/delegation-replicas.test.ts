@@ -6,7 +6,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
-import { tokenRequest, tokensOf } from '../../helpers/authserver/authserver.ts'
+import { refusal, tokenRequest, tokensOf } from '../../helpers/authserver/authserver.ts'
 import { assertionType, signAssertion } from '../../helpers/authserver/declared-client.ts'
 import { accessTokenType, exchangeGrant } from '../../helpers/authserver/delegation.ts'
 import { type Replica, type Replicas, startReplicas } from '../../helpers/authserver/replicas.ts'
@@ -19,6 +19,7 @@ import {
   startLanding,
   storingProvider,
 } from '../../helpers/authserver/signed-in-client.ts'
+import { makeDpopClient } from '../../helpers/oauth/dpop-client.ts'
 import { missingRedisTls, until } from '../../helpers/redis.ts'
 
 t.setTimeout(240_000)
@@ -54,12 +55,17 @@ async function connect(t: Test, { origin }: Replica, name: string, token: string
 const toolsOf = async (client: Client): Promise<readonly string[]> =>
   (await client.listTools()).tools.map(({ name }) => name)
 
+interface ExchangeRequest {
+  readonly clientId: 'ci' | 'signer'
+  readonly subject: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
 /** Exchanges a token at one replica, as `ci` with its secret or as `signer` with its key. */
 async function exchange(
   { secret, key, origin }: Replicas,
   replica: Replica,
-  clientId: 'ci' | 'signer',
-  subject: string,
+  { clientId, subject, headers = {} }: ExchangeRequest,
 ): Promise<Response> {
   const credentials =
     clientId === 'ci'
@@ -76,6 +82,7 @@ async function exchange(
       subject_token_type: accessTokenType,
       ...credentials,
     },
+    headers,
   )
 }
 
@@ -84,8 +91,12 @@ t.test('two replicas: agents act for a person', { skip: missingBrowser || missin
   const { first, second } = rig
   const person = await connectPerson(t, rig.origin)
   const user = decodeJwt(person.accessToken())
-  const { access_token: byCi } = await tokensOf(await exchange(rig, first, 'ci', person.accessToken()))
-  const { access_token: bySigner } = await tokensOf(await exchange(rig, second, 'signer', byCi))
+  const { access_token: byCi } = await tokensOf(
+    await exchange(rig, first, { clientId: 'ci', subject: person.accessToken() }),
+  )
+  const { access_token: bySigner } = await tokensOf(
+    await exchange(rig, second, { clientId: 'signer', subject: byCi }),
+  )
 
   await t.test('the policies see the person and the outermost agent', async (t) => {
     t.same(await person.listTools(), ['who_notes'])
@@ -130,6 +141,26 @@ t.test('two replicas: agents act for a person', { skip: missingBrowser || missin
       })
     t.equal((await list(person.accessToken())).status, 200)
     t.equal((await list(byCi)).status, 404)
+  })
+
+  await t.test('both replicas require the proof for a bound token of an agent', async (t) => {
+    const client = await makeDpopClient()
+    const headers = { dpop: await client.proof('POST', `${rig.origin}/oauth/token`) }
+    const request = { clientId: 'ci', subject: person.accessToken(), headers } as const
+    const { access_token: bound } = await tokensOf(await exchange(rig, first, request))
+    t.match(decodeJwt(bound), { sub: user.sub, act: { sub: 'client:ci' }, cnf: client.cnf })
+    for (const replica of [first, second]) {
+      const open = async (credential: Readonly<Record<string, string>>) => {
+        const init = { method: 'POST', headers: { ...mcpHeaders, ...credential }, body: initialize }
+        return (await fetch(`${replica.origin}/mcp`, init)).status
+      }
+      const dpop = await client.proof('POST', `${rig.origin}/mcp`, bound)
+      t.equal(await open({ authorization: `Bearer ${bound}` }), 401)
+      t.equal(await open({ authorization: `DPoP ${bound}` }), 401)
+      t.equal(await open({ authorization: `DPoP ${bound}`, dpop }), 200)
+      const chained = await exchange(rig, replica, { clientId: 'signer', subject: bound })
+      t.equal(await refusal(chained), '400 invalid_request')
+    }
   })
 
   await t.test('an agent that is removed loses its tokens at both replicas', async (t) => {

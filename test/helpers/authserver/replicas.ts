@@ -115,6 +115,7 @@ export async function startReplicas(
   const scopes = [...oidcOf(origin).scopes, ...(delegates.length > 0 ? ['tools'] : [])]
   const exchange =
     delegates.length > 0 ? { inboundGrants: { tokenExchange: {} }, scopesSupported: scopes } : {}
+  const dpop = { mode: 'optional' }
   const keys = makeKeys(dir)
   const publish = (clientIds: readonly string[]): void => {
     const clients = clientIds.map((clientId) => ({
@@ -128,7 +129,7 @@ export async function startReplicas(
       origin,
       providers: { corp: provider },
       keys,
-      more: { ...more(), clients, storage, ...exchange },
+      more: { ...more(), clients, storage, dpop, ...exchange },
     })
     writeFileSync(join(dir, 'authserver-config.yaml'), file)
   }
@@ -147,6 +148,7 @@ export async function startReplicas(
           type: 'oidc',
           oidc: { ...oidcOf(origin), scopes },
           issuers: [{ issuer, audience, jwksUrl, jwksAllowPrivateIp: true }],
+          dpop,
           authz: { type: 'cedar', policies: policies(origin, issuer) },
         },
         outgoingAuth: { source: 'inline' },

@@ -2,7 +2,8 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { decodeJwt, importPKCS8, SignJWT, UnsecuredJWT } from 'jose'
 import t, { type Test } from 'tap'
-import { refusal } from '../../helpers/authserver/authserver.ts'
+import type { AssertionPolicySettings } from '../../../runtime/config/index.ts'
+import { refusal, tokensOf } from '../../helpers/authserver/authserver.ts'
 import {
   accessTokenType,
   delegate,
@@ -13,6 +14,7 @@ import {
   ownToken,
   startDelegation,
 } from '../../helpers/authserver/delegation.ts'
+import { policyFor, requestWithGrant, startPlatform, trusted } from '../../helpers/authserver/platform.ts'
 import { callerOf, TestClient } from '../../helpers/authserver/test-client.ts'
 
 const pem = (): string =>
@@ -74,6 +76,31 @@ t.test('only a valid access token of a user is exchanged', async (t) => {
     t.match(rig.events.at(-1), { type: 'client_rejected', clientId: 'agent', outcome: 'denied' }, title)
   }
   t.notMatch(rig.logged(), user.access)
+})
+
+t.test('the token of a platform is not exchanged, and is not an actor token', async (t) => {
+  const platform = await startPlatform(t)
+  const assertionPolicies: AssertionPolicySettings[] = []
+  const delegation = await startDelegation(t, {
+    config: {
+      assertionPolicies,
+      secrets: () => ({ signingKeys: [serverKey], hmacSecrets: [hmacSecret] }),
+    },
+  })
+  const { rig, user } = delegation
+  assertionPolicies.push(
+    policyFor(trusted(platform, 'ci'), [
+      { subject: 'job', scopes: ['tools:read'], resources: [`${rig.issuer}/mcp`] },
+    ]),
+  )
+  await rig.server.reload()
+  const response = await requestWithGrant(rig, await platform.token(rig, { sub: 'job' }))
+  const { access_token: own } = await tokensOf(response)
+  const withSession = await resign(own, sessionOf(user.claims))
+  for (const token of [own, withSession, await resign(withSession, { sub: user.claims.sub })])
+    t.equal((await exchange(delegation, 'agent', token)).outcome, '400 invalid_request')
+  const parameters = { actor_token: own, actor_token_type: accessTokenType }
+  t.equal((await exchange(delegation, 'agent', user.access, parameters)).outcome, '400 invalid_request')
 })
 
 t.test('every rejected token gets the same response', async (t) => {

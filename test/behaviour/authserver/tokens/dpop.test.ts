@@ -161,6 +161,8 @@ await t.test('machines: optional, bound by declaration, or all bound', async (t)
   t.equal(await refusal(await ask(required, machineForm('job'))), '400 invalid_dpop_proof')
   const off = await start(t, { mode: 'off' })
   t.equal(await tokenTypeOf(await ask(off, machineForm('job'), client)), 'Bearer unbound')
+  for (const rig of [off, await start(t, undefined)])
+    t.equal(await refusal(await ask(rig, machineForm('bound'), client)), '400 unauthorized_client')
   const token = String((await jsonOf(await ask(optional, machineForm('job'), client)))['access_token'])
   const basic = `Basic ${Buffer.from(`job:${secret}`).toString('base64')}`
   const response = await fetch(`${optional.issuer}/oauth/introspect`, {
