@@ -316,8 +316,8 @@ t.test('down: never kills a process that may be another program', async (t) => {
 
 t.test('down: a killed process that was not collected counts as ended', async (t) => {
   const up = await makeUpHome(t, ['cursor'])
-  // The shell starts a process and never waits for it.
-  const script = 'sleep 0 & echo $!; exec sleep 600'
+  // The shell is replaced while the first process runs, so that it never waits for that process.
+  const script = 'sleep 1 & echo $!; exec sleep 600'
   const parent = spawn('/bin/sh', ['-c', script], { stdio: ['ignore', 'pipe', 'ignore'] })
   t.teardown(() => parent.kill())
   const [output] = await once(parent.stdout, 'data')
