@@ -171,7 +171,8 @@ t.test('the keys of clients with documents are fetched within the limits of docu
   const outcomes: string[] = []
   for (let attempt = 0; attempt < 11; attempt++) {
     const assertion = await signAssertion(key, { clientId, issuer: rig.issuer, nowMs: rig.now() })
-    outcomes.push(await refusal(await requestWithAssertion(rig, assertion)))
+    const grant = { grant_type: 'refresh_token', refresh_token: 'unknown' }
+    outcomes.push(await refusal(await requestWithAssertion(rig, assertion, grant)))
     rig.pass(31_000)
   }
   t.strictSame(outcomes, [...Array(10).fill('401 invalid_client'), '503 temporarily_unavailable'])
