@@ -135,7 +135,7 @@ t.test('a redirect, a large set and a set without usable keys are rejected', asy
     ['a symmetric key', { body: { keys: [{ kty: 'oct', k: 'AAAA' }] } }, '401 invalid_client'],
     ['a key for encryption', { body: { keys: [{ ...key.jwk, use: 'enc' }] } }, '401 invalid_client'],
     ['a private key', { body: { keys: [{ ...key.jwk, d: 'AAAA' }] } }, '401 invalid_client'],
-    ['more than 64 KiB', { body: huge }, '503 temporarily_unavailable'],
+    ['more than 64 KiB', { body: huge }, '401 invalid_client'],
     ['no response', 'cut', '503 temporarily_unavailable'],
   ]
   for (const [name, response, outcome] of rows) {
