@@ -112,7 +112,7 @@ await t.test('the table has every duration of spec.config', async (t) => {
 })
 
 await t.test('a duration that may be zero says what zero means, or has a range of its own', async (t) => {
-  const ranged = /circuitBreaker\.timeout$|Lifespan$/
+  const ranged = /circuitBreaker\.timeout$|Lifespan$|maxAssertionAge$/
   const roots = [...bundle.kinds.map(({ kind }) => `${kind}Spec`), ...Object.values(bundle.runtime)]
   for (const root of roots)
     for (const { path, positive, description } of durationsOf(root))
