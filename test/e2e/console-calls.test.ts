@@ -75,16 +75,16 @@ t.test('calls: filters go to the server and stay in the address', { skip: missin
   const fixture = await startConsoleFixture(t, fixtureData())
   const { page } = await openConsole(browser, `${fixture.url}#/calls`)
   const sent = (query: RegExp): Promise<unknown> => page.waitForRequest((one) => query.test(one.url()))
-  const byOutcome = sent(/calls\?outcome=denied&limit=100$/)
+  const byOutcome = sent(/calls\?outcome=denied&messages=calls&limit=100$/)
   await page.getByLabel('Outcome').selectOption('denied')
   await byOutcome
-  const byCaller = sent(/calls\?caller=ben&outcome=denied&limit=100$/)
+  const byCaller = sent(/calls\?caller=ben&outcome=denied&messages=calls&limit=100$/)
   await page.getByLabel('Caller').fill('ben')
   await byCaller
   t.match(page.url(), /#\/calls\?outcome=denied&caller=ben$/)
   await page.locator('[aria-busy="false"]').waitFor()
   t.equal(await page.evaluate('document.activeElement.type'), 'search', 'the focus stays in the field')
-  const again = sent(/calls\?caller=ben&outcome=denied&limit=100$/)
+  const again = sent(/calls\?caller=ben&outcome=denied&messages=calls&limit=100$/)
   await page.reload()
   await again
   t.equal(await page.getByLabel('Caller').inputValue(), 'ben')

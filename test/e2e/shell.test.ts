@@ -69,8 +69,8 @@ await t.test('tools call: the ways to give arguments', async (t) => {
     [['get-sum', '--args', '{"a":tru}'], /--args: must be a JSON object/],
     [['get-sum', '--args', '{}', '--args-file', file], /cannot be combined/],
     [['get-sum', '--args-file', '/nonexistent'], /--args-file: cannot read \/nonexistent: file not found/],
-    [['get_sum', 'a=1'], /the server has no tool "get_sum"; did you mean get-sum\? available: echo, /],
-    [['no-such', 'a=1'], /the server has no tool "no-such"; available: echo, /],
+    [['get_sum', 'a=1'], /the server has no tool "get_sum"; did you mean get-sum\?\n$/],
+    [['no-such', 'a=1'], /the server has no tool "no-such"; it has \d+ tools; list them with gatehouse tools list\n$/],
     [[], /TOOL is missing after TARGET/],
   ] as const) {
     const ended = await call(...words)
@@ -182,7 +182,7 @@ await t.test('TARGET is the name of what gatehouse run runs', async (t) => {
   const other = await runGatehouse(['tools', 'list', 'other'], '', env)
   t.match(other, {
     code: 2,
-    stderr: /; no server other runs on this machine either \(running: gatehouse, some\)\n$/,
+    stderr: /; no server other runs on this machine either \(running on this machine: gatehouse, some\)\n$/,
   })
   await running.interrupt()
   t.match(await runGatehouse(['tools', 'list', 'some'], '', env), { code: 2 }, 'gone with the session')

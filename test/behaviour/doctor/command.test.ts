@@ -54,12 +54,12 @@ await t.test('wrong usage: exit code 2 and one clear line', async (t) => {
   const twoTokens = join(folder, 'token')
   writeFileSync(twoTokens, 'one two')
   const rows: readonly (readonly [readonly string[], RegExp])[] = [
-    [[], /specify one of: the URL of an MCP server/],
+    [[], /specify one of: the URL or the name of an MCP server/],
     [['http://127.0.0.1:1/mcp', '--client', 'cursor'], /specify one of/],
     [['--redis', 'redis://:secret@127.0.0.1:6379'], /must not contain a password/],
     [['--redis', 'http://127.0.0.1'], /must be redis:\/\/host:port/],
     [['-f', join(folder, 'absent')], /no such file or folder/],
-    [['mcp.example.com'], /must be an absolute http or https URL/],
+    [['mcp.example.com'], /mcp\.example\.com is not an http or https URL/],
     [['ftp://mcp.example.com'], /must start with http/],
     [['https://me:secret@mcp.example.com/mcp'], /must not contain credentials/],
     [['http://127.0.0.1:1/mcp', '--provider', 'nobody'], /unknown provider; expected one of entra, okta/],
