@@ -131,7 +131,10 @@ t.test('what cannot be read or reached is exit code 2, with what to do', async (
       err: message,
     })
   }
-  t.match(await gatehouse('lock'), { code: 2, err: /add the NAME of a server, -f with manifests, or --url NAME=URL/ })
+  t.match(await gatehouse('lock'), {
+    code: 2,
+    err: /add the NAME of a server, -f with manifests, or --url NAME=URL/,
+  })
   t.match(await gatehouse('lock', '--url', 'files=http://127.0.0.1:1/mcp'), {
     code: 2,
     err: /files: cannot list its definitions/,

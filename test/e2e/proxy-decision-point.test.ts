@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import t, { type Test } from 'tap'
+import { servingCertificate } from '../hooks/serving-certificate.ts'
 import { stringify } from 'yaml'
 import { runGatehouse, startGatehouse } from '../helpers/gatehouse.ts'
 import { startFixture } from '../helpers/mcp/fixture-server/index.ts'
@@ -53,7 +54,7 @@ t.test('explain names the decision point and what it would be asked', async (t) 
     apiVersion: 'v1',
     kind: 'Secret',
     metadata: { name: 'decision-point-client' },
-    stringData: { 'tls.crt': 'x', 'tls.key': 'x' },
+    stringData: servingCertificate,
   }
   const authority = {
     apiVersion: 'v1',

@@ -70,7 +70,10 @@ await t.test('tools call: the ways to give arguments', async (t) => {
     [['get-sum', '--args', '{}', '--args-file', file], /cannot be combined/],
     [['get-sum', '--args-file', '/nonexistent'], /--args-file: cannot read \/nonexistent: file not found/],
     [['get_sum', 'a=1'], /the server has no tool "get_sum"; did you mean get-sum\?\n$/],
-    [['no-such', 'a=1'], /the server has no tool "no-such"; it has \d+ tools; list them with gatehouse tools list\n$/],
+    [
+      ['no-such', 'a=1'],
+      /the server has no tool "no-such"; it has \d+ tools; list them with gatehouse tools list\n$/,
+    ],
     [[], /TOOL is missing after TARGET/],
   ] as const) {
     const ended = await call(...words)

@@ -1,15 +1,13 @@
 /**
- * A user's login at a target, over its whole lifetime. Detects that a login is needed, signs in, and renews the token
- * before it expires or when the target rejects it. Requests more scopes when the target asks for them, and persists the
- * login for the next start.
+ * A user's login at a target: detects that a login is needed, signs in, renews the token, requests more scopes when the
+ * target asks for them, and persists the login for the next start.
  *
  * Only one renewal or login runs at a time, and all callers wait for it. When a renewal fails temporarily, the token
  * stays in use until it expires. A rejected renewal ends the login, and the refresh token is not used again. Several
  * processes may share one persisted login: they renew it one at a time, and each adopts the renewals made by the other
  * processes. Logins after the first are limited, so that a broken target cannot open browser windows repeatedly. With
  * `onDemand`, no login starts until the user asks for it.
- * Source: docs/reference/specification/proxy-command.md#outgoing, "Outgoing"; MCP 2025-11-25 authorization ("Scope
- * Challenge Handling").
+ * Source: docs/reference/specification/proxy-command.md#outgoing; MCP 2025-11-25 ("Scope Challenge Handling").
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type Challenge, endsRefreshToken, OAuthClientError, tokenRefusal } from '../../oauth/index.ts'
@@ -344,7 +342,6 @@ export class TargetLogin implements OwnLogin {
     const skipped: string[] = []
     try {
       await signInFor(wanted, this.#parts, { skipped, adopt: (login) => this.#adopt(login) })
-      this.#parts.log.info('signed in to the target')
     } catch (error) {
       throw this.#fail(['the login to the target failed', ...skipped].join('; '), error)
     }

@@ -12,7 +12,7 @@ export async function signInFor(
   parts: LoginParts,
   { skipped, adopt }: { readonly skipped: string[]; readonly adopt: (login: KeptLogin) => void },
 ): Promise<void> {
-  const { settings, target, fetch, signal } = parts
+  const { settings, target, fetch, signal, log } = parts
   const found = await locate({
     settings,
     targetUri: uriOf(target),
@@ -24,5 +24,8 @@ export async function signInFor(
     onSkipped: (where, reason) => void skipped.push(`${reason} at ${where}`),
   })
   const located = scopes === undefined ? found : { ...found, scopes: [...new Set(scopes)] }
-  await signIn(located, parts, (login) => adopt({ located, ...login }))
+  await signIn(located, parts, (login) => {
+    adopt({ located, ...login })
+    log.info('signed in to the target')
+  })
 }

@@ -146,7 +146,8 @@ export class OnDemandLogin {
   /** Starts the login for one browser, or joins the login in progress. */
   async begin(): Promise<SignInStep> {
     const { login } = await this.#opened
-    if (!this.#attempt && !login.isWaiting) return { kind: 'done' }
+    // An attempt continues for a moment after the login, while it closes its callback address.
+    if (!login.isWaiting) return { kind: 'done' }
     const { presented, done } = (this.#attempt ??= this.#start(login))
     const timeout = AbortSignal.timeout(maxWaitMs)
     return Promise.race<SignInStep>([
