@@ -29,7 +29,10 @@ t.test('token: malformed requests', async (t) => {
   t.equal(await refusal(await post('')), '400 invalid_request')
   t.equal(await refusal(await post('{}', 'application/json')), '400 invalid_request')
   t.equal(await refusal(await post(`client_id=${clientId}`)), '400 invalid_request', 'no grant_type')
-  t.equal(await refusal(await post('grant_type=password&username=a&password=b')), '400 unsupported_grant_type')
+  t.equal(
+    await refusal(await post('grant_type=password&username=a&password=b')),
+    '400 unsupported_grant_type',
+  )
   t.equal(
     await refusal(await post(`grant_type=password&client_id=${clientId}`)),
     '400 unsupported_grant_type',
