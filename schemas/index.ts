@@ -59,6 +59,7 @@ export {
   maxHeaderValueLength,
   restrictedHeaders,
 } from './headers.ts'
+export { home, imageReference } from './home.ts'
 export { hiddenAnywhere, hiddenInLine, hiddenInText, visibleJson } from './hidden-characters.ts'
 export {
   isColoured,

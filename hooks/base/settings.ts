@@ -1,3 +1,5 @@
+import { imageReference } from '../../schemas/index.ts'
+
 /**
  * Settings for an installation, shared by all hooks. They are passed in and never read from the environment, so the
  * same hooks run in the server, in `gatehouse render` and in `gatehouse dev`.
@@ -61,7 +63,7 @@ export function hookSettings(
 
 /** Settings for the command line: the defaults, with local commands and the Gateway API enabled. */
 export const defaultSettings: HookSettings = hookSettings({
-  runtimeImage: 'ghcr.io/gatehouse-dev/gatehouse:latest',
+  runtimeImage: imageReference('gatehouse', 'latest'),
   version: 'dev',
   localCommands: true,
   gatewayApi: true,

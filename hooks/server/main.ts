@@ -21,6 +21,7 @@ import {
   type LogLevelName,
   switchViolation,
   GatehouseError,
+  imageReference,
   invalidConfig,
 } from '../../schemas/index.ts'
 import { clusterEventWriter, type EventSink, eventSink } from './events.ts'
@@ -228,7 +229,7 @@ function settingsFrom(environment: Environment & NodeJS.ProcessEnv): HookSetting
   const version = environment.GATEHOUSE_VERSION ?? 'dev'
   return hookSettings({
     version,
-    runtimeImage: environment.GATEHOUSE_RUNTIME_IMAGE ?? `ghcr.io/gatehouse-dev/gatehouse:${version}`,
+    runtimeImage: environment.GATEHOUSE_RUNTIME_IMAGE ?? imageReference('gatehouse', version),
     enableObo: readSwitch(environment, 'GATEHOUSE_ENABLE_OBO'),
     openshift: readSwitch(environment, 'GATEHOUSE_OPENSHIFT'),
     gatewayApi: readSwitch(environment, 'GATEHOUSE_GATEWAY_API'),

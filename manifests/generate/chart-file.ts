@@ -1,14 +1,13 @@
 /**
  * Generates the Helm chart files that depend on the version and the kinds. All other chart files are written by hand.
  */
+import { home } from '../../schemas/index.ts'
 import type { Defaults } from './defaults.ts'
 import type { FilesInput } from './kinds.ts'
 import { distinct } from './kinds.ts'
 import { metacontrollerDefinitions } from './metacontroller-definitions.ts'
 import { metacontrollerRules } from './rbac.ts'
 import { yamlFile, yamlValue } from './yaml.ts'
-
-const home = 'https://github.com/gatehouse-dev/gatehouse'
 
 /** This is a subchart, because a value can disable it. Helm has no such option for a `crds/` folder. */
 const subchart = 'metacontroller-definitions'
@@ -69,16 +68,16 @@ function chartFile({ version, kinds }: FilesInput, defaults: Defaults): string {
       // The oldest API server that supports admission match conditions and the sleep action of lifecycle hooks.
       kubeVersion: '>=1.30.0-0',
       dependencies: [{ name: subchart, version, condition: 'metacontroller.enabled' }],
-      home,
-      sources: [home],
+      home: home.repository,
+      sources: [home.repository],
       keywords: ['mcp', 'model context protocol', 'gateway', 'proxy', 'oauth', 'authorization'],
       annotations: {
         'artifacthub.io/category': 'ai-machine-learning',
         'artifacthub.io/license': 'Apache-2.0',
         'artifacthub.io/operator': 'true',
         'artifacthub.io/links': yamlValue([
-          { name: 'documentation', url: `${home}/tree/main/docs` },
-          { name: 'support', url: `${home}/issues` },
+          { name: 'documentation', url: `${home.repository}/tree/main/docs` },
+          { name: 'support', url: `${home.repository}/issues` },
         ]),
         'artifacthub.io/images': yamlValue(images),
         'artifacthub.io/crds': yamlValue(crds),

@@ -1,8 +1,9 @@
 /** Alert rules as a Prometheus rule file and as an object for the Prometheus operator. */
+import { home } from '../../../schemas/index.ts'
 import { alertRules, runbookPath } from '../../../schemas/metrics/index.ts'
 import type { Defaults } from '../defaults.ts'
 
-const docsUrl = 'https://github.com/gatehouse-dev/gatehouse/blob/main/docs'
+const docsUrl = `${home.repository}/blob/main/docs`
 
 /** Content of a Prometheus rule file. */
 export function ruleFile(): { readonly groups: readonly object[] } {

@@ -1,5 +1,6 @@
 /** A virtual server and a server behind it with all that a platform team asks for, as their owners have them in a repository. */
 import { existsSync, readFileSync } from 'node:fs'
+import { imageReference } from '../../../schemas/index.ts'
 import { missingRedis } from '../redis.ts'
 import { type Image, imageOfProgram } from './node/images.ts'
 import { imageFolder, quickstartImages } from './node/installation.ts'
@@ -22,10 +23,10 @@ export const subjects = [
   },
 ] as const
 
-const runtimeImage = 'ghcr.io/gatehouse-dev/gatehouse:0.1.0'
+const runtimeImage = imageReference('gatehouse', '0.1.0')
 /** The next version, which is there, and one that is not. */
-export const nextImage = 'ghcr.io/gatehouse-dev/gatehouse:0.1.1'
-export const absentImage = 'ghcr.io/gatehouse-dev/gatehouse:0.1.2'
+export const nextImage = imageReference('gatehouse', '0.1.1')
+export const absentImage = imageReference('gatehouse', '0.1.2')
 const redisProgram = '/usr/bin/redis-server'
 const redisImage = 'docker.io/library/redis:8'
 

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { Ajv } from 'ajv'
 import t from 'tap'
 import { parse } from 'yaml'
+import { home } from '../../../schemas/index.ts'
 import { manifestsFolder, type Obj, renderedChart } from '../../helpers/hooks/manifests.ts'
 import { helmMissing } from '../../helpers/kube/helm.ts'
 import { untyped } from '../../helpers/untyped.ts'
@@ -213,7 +214,7 @@ const { version }: { version: string } = JSON.parse(
 
 await t.test('values: the images have the version of the project', async (t) => {
   for (const [name, image] of Object.entries({ hooks: 'gatehouse-hooks', runtime: 'gatehouse' }))
-    t.equal(at(values, `images.${name}`), `ghcr.io/gatehouse-dev/${image}:${version}`)
+    t.equal(at(values, `images.${name}`), `${home.registry}/${image}:${version}`)
 })
 
 await t.test('README: has a row for each value, with its default', async (t) => {

@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { imageReference } from '../../../../schemas/index.ts'
 import { manifestsFolder } from '../../hooks/manifests.ts'
 import { controllerManagerAbsent, type KubeApiserver } from '../apiserver.ts'
 import { metacontrollerMissing, metacontrollerProgram } from '../metacontroller.ts'
@@ -40,8 +41,8 @@ export function imageFolder(folder: string, name: string): string {
 export function installationImages(folder: string): readonly (readonly [name: string, image: Image])[] {
   const at = (name: string) => imageFolder(folder, name)
   return [
-    ['ghcr.io/gatehouse-dev/gatehouse-hooks:0.1.0', imageOfDockerfile('hooks/Dockerfile', at('hooks'))],
-    ['ghcr.io/gatehouse-dev/gatehouse:0.1.0', imageOfDockerfile('runtime/Dockerfile', at('runtime'))],
+    [imageReference('gatehouse-hooks', '0.1.0'), imageOfDockerfile('hooks/Dockerfile', at('hooks'))],
+    [imageReference('gatehouse', '0.1.0'), imageOfDockerfile('runtime/Dockerfile', at('runtime'))],
     [
       'ghcr.io/metacontroller/metacontroller:v4.17.2',
       imageOfProgram(at('metacontroller'), '/usr/bin/metacontroller', metacontrollerProgram()),
