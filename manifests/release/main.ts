@@ -3,9 +3,11 @@
  *
  *   node manifests/release/main.ts check v1.2.3    fails unless the package, chart and changelog have that version
  *   node manifests/release/main.ts notes v1.2.3    prints that version's section of the changelog
+ *   node manifests/release/main.ts formula v1.2.3  reads SHA256SUMS from standard input, and prints the Homebrew formula
  */
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { home } from '../../schemas/home.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 
@@ -43,6 +45,57 @@ export function notesOf(changelog: string, version: string): string | undefined 
   return notes === '' ? undefined : notes
 }
 
+/** The platforms of the Homebrew formula, by the blocks that select them. */
+const brewPlatforms = [
+  { system: 'on_macos', cpu: 'on_arm', platform: 'darwin-arm64' },
+  { system: 'on_macos', cpu: 'on_intel', platform: 'darwin-x64' },
+  { system: 'on_linux', cpu: 'on_arm', platform: 'linux-arm64' },
+  { system: 'on_linux', cpu: 'on_intel', platform: 'linux-x64' },
+]
+
+/**
+ * Returns the Homebrew formula for a version. `sums` is the content of SHA256SUMS. Throws an error that lists the
+ * executables that `sums` lacks.
+ */
+export function formulaOf(version: string, sums: string): string {
+  const checksums = new Map(
+    sums.split('\n').flatMap((line) => {
+      const [, checksum = '', name = ''] = /^([0-9a-f]{64}) [ *](.+)$/.exec(line) ?? []
+      return name === '' ? [] : [[name, checksum] as const]
+    }),
+  )
+  const nameOf = (platform: string) => `gatehouse-${version}-${platform}.gz`
+  const missing = brewPlatforms.map(({ platform }) => nameOf(platform)).filter((name) => !checksums.has(name))
+  if (missing.length > 0) throw new Error(`SHA256SUMS does not list ${missing.join(', ')}`)
+  const blocks = [...Map.groupBy(brewPlatforms, ({ system }) => system)].map(([system, platforms]) => {
+    const inner = platforms.map(
+      ({ cpu, platform }) =>
+        `    ${cpu} do
+      url "${home.repository}/releases/download/v${version}/${nameOf(platform)}"
+      sha256 "${checksums.get(nameOf(platform))}"
+    end`,
+    )
+    return `  ${system} do\n${inner.join('\n')}\n  end`
+  })
+  return `class Gatehouse < Formula
+  desc "Protected address for all of a team's MCP servers"
+  homepage "${home.repository}"
+  version "${version}"
+  license "Apache-2.0"
+
+${blocks.join('\n')}
+
+  def install
+    bin.install Dir["gatehouse-*"].first => "gatehouse"
+  end
+
+  test do
+    assert_match version.to_s, shell_output("#{bin}/gatehouse version")
+  end
+end
+`
+}
+
 function read(path: string): string {
   return readFileSync(join(root, path), 'utf8')
 }
@@ -61,14 +114,15 @@ function versionsHere(): Versions {
 }
 
 function main([command, tag = '']: readonly string[]): number {
-  if (command !== 'check' && command !== 'notes') {
-    process.stderr.write('usage: node manifests/release/main.ts check|notes TAG\n')
+  if (command !== 'check' && command !== 'notes' && command !== 'formula') {
+    process.stderr.write('usage: node manifests/release/main.ts check|notes|formula TAG\n')
     return 2
   }
   const versions = versionsHere()
   const wrong = mismatches(tag, versions)
   for (const line of wrong) process.stderr.write(`${line}\n`)
   if (wrong.length > 0) return 1
+  if (command === 'formula') process.stdout.write(formulaOf(tag.slice(1), readFileSync(0, 'utf8')))
   if (command === 'notes') process.stdout.write(`${notesOf(versions.changelog, tag.slice(1))}\n`)
   return 0
 }
