@@ -1,4 +1,4 @@
-/** Takes the policy engine away: the instance in use fails, and no new one can be loaded until it is given back. */
+/** Breaks the policy engine: the current instance fails, and no new one can be loaded until the engine is restored. */
 import { registerHooks } from 'node:module'
 import { callEngine } from '../../schemas/cedar/engine.ts'
 
@@ -13,7 +13,7 @@ export function breakEngine(): { readonly repair: () => void } {
   return { repair: () => hooks.deregister() }
 }
 
-/** Uses up the stack of the engine; the next call gets a new one. */
+/** Exhausts the engine's stack. The next call gets a new engine. */
 export function trapEngine(): void {
   const monster = `permit(principal, action, resource) when { ${'('.repeat(5000)}true${')'.repeat(5000)} };`
   try {

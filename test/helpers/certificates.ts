@@ -1,4 +1,4 @@
-/** Certificates of every kind that a test needs, and a folder that changes as a mounted Secret does. */
+/** Certificates of every kind that tests need, and a folder that is updated like a mounted Secret. */
 import { createPrivateKey, webcrypto } from 'node:crypto'
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -27,9 +27,9 @@ const algorithms = {
 
 export interface LeafOptions {
   readonly algorithm?: keyof typeof algorithms
-  /** DNS names beside localhost; the address 127.0.0.1 is always named. */
+  /** DNS names in addition to localhost. The certificate always includes the address 127.0.0.1. */
   readonly names?: readonly string[]
-  /** From now; negative: it has ended. Default 30 days. */
+  /** Milliseconds until the certificate expires. Negative: it has expired. Default: 30 days. */
   readonly endsInMs?: number
   readonly usage?: 'serverAuth' | 'clientAuth'
 }
@@ -37,7 +37,7 @@ export interface LeafOptions {
 export interface Leaf {
   readonly cert: string
   readonly key: string
-  /** As a TLS client sees it: upper-case hex. */
+  /** Serial number in upper-case hex, as a TLS client reports it. */
   readonly serialNumber: string
 }
 
@@ -111,11 +111,11 @@ export interface MountedSecret {
   readonly certFile: string
   readonly keyFile: string
   readonly caFile: string
-  /** Swaps all files at once, by a link, as the kubelet does. */
+  /** Replaces all files at once by changing a link, like the kubelet. */
   write(files: Readonly<Record<string, string>>): void
 }
 
-/** A folder as the kubelet makes it: files are links through `..data`. */
+/** Creates a folder like the kubelet: files are links through `..data`. */
 export function mountSecret(files: Readonly<Record<string, string>>): MountedSecret {
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-secret-'))
   let version = 0
@@ -139,7 +139,7 @@ export function mountSecret(files: Readonly<Record<string, string>>): MountedSec
   }
 }
 
-/** A pair as the keys of a Secret of type kubernetes.io/tls. */
+/** Returns a certificate pair under the keys of a Secret of type kubernetes.io/tls. */
 export function secretOf({ cert, key }: Pick<Leaf, 'cert' | 'key'>, ca?: string): Record<string, string> {
   return { 'tls.crt': cert, 'tls.key': key, ...(ca !== undefined && { 'ca.crt': ca }) }
 }

@@ -1,4 +1,7 @@
-/** `gatehouse dev` in tests: manifests in a folder of their own, started as a user types it, ended with the test. */
+/**
+ * Runs `gatehouse dev` in tests, with manifests in a temporary folder and a user's command line. Stops it at the end of
+ * the test.
+ */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,7 +12,7 @@ export interface DevRig {
   readonly dev: RunningGatehouse
   readonly folder: string
   readonly port: number
-  /** Replaces the manifests, which is an edit for the running program. */
+  /** Replaces the manifests. The running program detects this as an edit. */
   readonly write: (...docs: readonly string[]) => void
 }
 
@@ -51,7 +54,7 @@ export function virtualServer(name = 'v', groupName = 'g'): string {
   })
 }
 
-/** A server that runs `command`; it listens by itself unless `transport` is stdio. */
+/** Returns a server that runs `command`. The command opens its own port unless `transport` is stdio. */
 export function server(name: string, command: string, spec: Readonly<Record<string, unknown>> = {}): string {
   const network = spec['transport'] === 'stdio' ? {} : { transport: 'streamable-http', mcpPort: 3001 }
   return manifest(

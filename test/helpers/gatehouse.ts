@@ -1,6 +1,4 @@
-/**
- * Runs the bundled `gatehouse` program as a user would, and ends it.
- */
+/** Runs the built `gatehouse` program with a user's command line, and stops it. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -9,11 +7,11 @@ import { resolve } from 'node:path'
 
 export interface RunningGatehouse {
   readonly child: ChildProcess
-  /** Everything printed so far, both streams. */
+  /** All output so far, from both streams. */
   readonly output: () => string
-  /** Resolves with the match once the output has it; rejects when the program ends first. */
+  /** Resolves with the match as soon as the output contains it. Rejects if the program ends first. */
   readonly waitFor: (pattern: RegExp) => Promise<RegExpExecArray>
-  /** SIGINT, then waits for the end; resolves with the exit code. */
+  /** Sends SIGINT and resolves with the exit code. */
   readonly interrupt: () => Promise<number | null>
 }
 
@@ -24,8 +22,8 @@ interface Waiter {
 }
 
 /**
- * The folder of the built programs under test: `dist`, which a run of all tests builds first, or that of an installed
- * package. Without it the programs run from source, so a test file run by hand needs no build.
+ * Folder of the built programs under test: `dist`, which a run of all tests builds first, or the folder of an installed
+ * package. If undefined, programs run from source, so a single test file needs no build.
  */
 const dist = process.env['GATEHOUSE_TEST_DIST']
 
@@ -98,13 +96,13 @@ export async function runGatehouse(
   let stderr = ''
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => (stdout += chunk))
   child.stderr.setEncoding('utf8').on('data', (chunk: string) => (stderr += chunk))
-  // A program may stop reading.
+  // A program may close its standard input.
   child.stdin.on('error', () => {}).end(stdin)
   await once(child, 'close')
   return { code: child.exitCode, stdout, stderr }
 }
 
-/** A loopback port that is free now. */
+/** Returns a free loopback port. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -114,7 +112,7 @@ export async function freePort(): Promise<number> {
   return typeof address === 'object' && address ? address.port : 0
 }
 
-/** Process ids of everything that descends from `pid`, by /proc; Linux only. */
+/** Returns the ids of all descendants of process `pid`, from /proc (Linux only). */
 export function descendantsOf(pid: number): number[] {
   const parents = new Map<number, number>()
   for (const name of readdirSync('/proc')) {
@@ -123,7 +121,7 @@ export function descendantsOf(pid: number): number[] {
       const stat = readFileSync(`/proc/${name}/stat`, 'utf8')
       parents.set(Number(name), Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]))
     } catch {
-      // It ended while we looked.
+      // The process ended in the meantime.
     }
   }
   const found: number[] = []
@@ -138,7 +136,7 @@ export function descendantsOf(pid: number): number[] {
   return found
 }
 
-/** False as well for one that has ended and waits for somebody to ask how; Linux only. */
+/** Returns false also for a process that has ended but has not been reaped (Linux only). */
 export function isAlive(pid: number): boolean {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')

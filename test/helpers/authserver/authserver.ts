@@ -1,14 +1,15 @@
 /**
- * An embedded authorization server on a loopback port, with a real OpenID provider above it and a browser to drive it.
+ * An embedded authorization server on a loopback port, with a real OpenID provider as its upstream and a browser that
+ * signs in.
  *
- * The clock runs with the machine's and can be moved ahead. `Browser` is a user without a screen: it keeps cookies
- * per host, follows redirects and fills in forms; the real one is in the tests that take screenshots.
+ * The server's clock follows the machine's and can be moved ahead. `Browser` plays the user: it keeps cookies per host,
+ * follows redirects and fills in forms. Tests that take screenshots use a real browser.
  */
 import { createServer } from 'node:http'
 import { createHash, randomBytes } from 'node:crypto'
 import type { Test } from 'tap'
 
-/** What is needed of a tap test: to be told when it is over. */
+/** The part of a tap test that registers a teardown. */
 type Scope = Pick<Test, 'teardown'>
 import type { AuthServerEvent } from '../../../runtime/authserver/index.ts'
 import { type AuthServer, makeAuthServer } from '../../../runtime/authserver/server/auth-server.ts'
@@ -22,15 +23,15 @@ import { startOidcProvider, type TestProvider, type TestProviderOptions } from '
 export interface RigOptions {
   readonly config?: Partial<AuthServerConfig> | ((issuer: string) => Partial<AuthServerConfig>)
   readonly provider?: TestProviderOptions | ((issuer: string) => TestProviderOptions)
-  /** Builds the upstreams; default: the real provider as `corp`. */
+  /** Builds the upstreams. Default: the real provider as `corp`. */
   readonly upstreams?: (rig: { issuer: string; provider: TestProvider }) => AuthServerConfig['upstreams']
   readonly store?: Store
   readonly documentFetch?: Fetch
-  /** Path of the upstream's redirect URI. Default: beside the issuer's endpoints. */
+  /** Path of the upstream's redirect URI. Default: next to the issuer's endpoints. */
   readonly callbackPath?: string
-  /** Answers what the authorization server does not: the host's own endpoints. */
+  /** Handles requests to the host's own endpoints, which the authorization server does not serve. */
   readonly host?: (exchange: Exchange, rig: Rig) => void | Promise<void>
-  /** When records are sealed again in the background. Default: as the server has it. */
+  /** Interval at which records are sealed again in the background. Default: the server's own. */
   readonly reseal?: { readonly everyMs: number; readonly afterMs: number }
   /** Path of the issuer, for instance `/tenant`. */
   readonly issuerPath?: string
@@ -44,12 +45,12 @@ export interface Rig {
   readonly provider: TestProvider
   readonly store: Store
   readonly events: readonly AuthServerEvent[]
-  /** Everything that was logged, as text. */
+  /** All log lines as text. */
   readonly logged: () => string
   /** Moves the server's clock ahead. */
   pass(ms: number): void
   readonly now: () => number
-  /** Another replica: same configuration and store, own process state. */
+  /** Starts another replica with the same configuration and store, and its own process state. */
   replica(): Promise<Rig>
 }
 
@@ -109,7 +110,7 @@ export async function startAuthServer(t: Scope, options: RigOptions = {}): Promi
   return rig
 }
 
-/** Another address, whose requests the server of `rig` answers: a replica has no listener of its own. */
+/** Listens at another address and forwards requests to the server of `rig`, because a replica has no listener. */
 export async function listenFor(
   t: Scope,
   { server }: Pick<Rig, 'server'>,
@@ -179,7 +180,7 @@ function providerOptions(issuer: string, options: RigOptions): TestProviderOptio
   return {
     claims: { name: 'Alice Example', email: 'alice@example.test' },
     ...given,
-    // The rig's clock may run ahead of the provider's.
+    // The rig's clock may be ahead of the provider's.
     configuration: { ttl: longLives, ...given?.configuration },
     clients: given?.clients ?? [
       {
@@ -246,7 +247,7 @@ export function pkce(): { verifier: string; challenge: string } {
 
 export const redirectUri = 'http://127.0.0.1:33418/callback'
 
-/** JSON of a response as a plain object. */
+/** Returns the JSON of a response as a plain object. */
 export async function jsonOf(response: Response): Promise<Record<string, unknown>> {
   const body: unknown = await response.json()
   return typeof body === 'object' && body !== null ? Object.fromEntries(Object.entries(body)) : {}
@@ -292,7 +293,7 @@ export interface LoggedIn {
   readonly response: URL
 }
 
-/** A whole login up to the code: consent page, provider, back to the client. */
+/** Logs in, from the consent page through the provider to the client. Returns the code. */
 export async function login(
   rig: Pick<Rig, 'issuer'>,
   parameters: Readonly<Record<string, string | undefined>> = {},
@@ -314,7 +315,7 @@ export async function login(
   return { clientId, verifier, browser, response: shown.url, code: shown.url.searchParams.get('code') ?? '' }
 }
 
-/** A token request; undefined members are left out. */
+/** Sends a token request. Undefined members are omitted. */
 export function tokenRequest(
   rig: Pick<Rig, 'issuer'>,
   parameters: Readonly<Record<string, string | undefined>>,
@@ -374,7 +375,7 @@ export function refresh(
   })
 }
 
-/** Status and OAuth error code of a response. */
+/** Returns the status and the OAuth error code of a response. */
 export async function refusal(response: Response): Promise<string> {
   const body = await jsonOf(response)
   return `${response.status} ${String(body['error'])}`

@@ -1,4 +1,4 @@
-/** A browser as the authorization server sees it: cookies, redirects and forms, without a page. */
+/** A simulated browser: it handles cookies, redirects and forms, but renders no page. */
 
 export interface Shown {
   readonly url: URL
@@ -7,10 +7,10 @@ export interface Shown {
   readonly text: string
 }
 
-/** A user's browser: cookies per origin, redirects, forms. Nothing is followed to where `stopAt` begins. */
+/** A user's browser with cookies per origin. It follows redirects up to a URL that begins with `stopAt`. */
 export class Browser {
   readonly #jars = new Map<string, Map<string, string>>()
-  /** Every URL that was visited, in order. */
+  /** Every visited URL, in order. */
   readonly visited: string[] = []
 
   cookies(url: string | URL): ReadonlyMap<string, string> {
@@ -21,7 +21,7 @@ export class Browser {
     this.#jar(new URL(url)).set(name, value)
   }
 
-  /** One request, no redirects followed. */
+  /** Sends one request without following redirects. */
   async request(url: string | URL, init: RequestInit = {}): Promise<Response> {
     const target = new URL(url)
     const jar = this.#jar(target)
@@ -40,7 +40,7 @@ export class Browser {
     return response
   }
 
-  /** Follows redirects until a page is shown, or a URL that begins with `stopAt` is reached (which is not called). */
+  /** Follows redirects until a page is shown or a URL begins with `stopAt`. Does not request that URL. */
   async open(url: string | URL, stopAt?: string, init: RequestInit = {}): Promise<Shown> {
     let target = new URL(url)
     let request = init
@@ -60,7 +60,7 @@ export class Browser {
     throw new Error('too many redirects')
   }
 
-  /** Presses a button of the form on a page. Ticked boxes that are not in `untick` are sent. */
+  /** Presses a button of the form on a page. Sends the ticked boxes that `untick` does not list. */
   async press(page: Shown, action: string, stopAt?: string, untick: readonly string[] = []): Promise<Shown> {
     const fields = new URLSearchParams()
     for (const [tag] of page.text.matchAll(/<input[^>]*>/g)) {
@@ -80,7 +80,7 @@ export class Browser {
     })
   }
 
-  /** Sends the hidden fields of a page with other values, as its own form would, and follows redirects. */
+  /** Sends a page's form with changed hidden fields, and follows redirects. */
   send(page: Shown, fields: Readonly<Record<string, string>>, stopAt?: string): Promise<Shown> {
     return this.open(new URL(page.url.pathname, page.url), stopAt, submission(page, fields))
   }
@@ -94,7 +94,7 @@ export class Browser {
   }
 }
 
-/** A form post from a page: the first `form`, `client` and `request` of its hidden fields, and `fields`. */
+/** Posts a form of a page: the first of the hidden fields `form`, `client` and `request`, and `fields`. */
 export function submission(
   page: Shown,
   fields: Readonly<Record<string, string>>,

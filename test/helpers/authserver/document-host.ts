@@ -25,7 +25,7 @@ export async function startDocumentHost(
     await host.close()
   })
   const rig = await startAuthServer(t, {
-    // Limits use the clock of the store, caches the clock of the server. Tests move only the latter.
+    // Limits use the store's clock; caches use the server's clock. Tests move only the server's clock.
     store: makeMemoryStore({ now: () => 0 }),
     documentFetch: fetch,
     config: {

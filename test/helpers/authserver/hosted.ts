@@ -1,6 +1,6 @@
 /**
- * What a gateway with an embedded authorization server needs around it in end-to-end tests: real OpenID providers with
- * login forms, MCP backends that ask the provider whose token they were sent, key files, and the gateway process.
+ * The environment of a gateway with an embedded authorization server in end-to-end tests: real OpenID providers with
+ * login forms, MCP backends that ask the provider whose token they received, key files, and the gateway process.
  */
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -19,7 +19,7 @@ export const upstreamSecretVariable = 'TEST_UPSTREAM_SECRET'
 const upstreamSecret = 'upstream-secret-of-the-gateway'
 
 export interface FormProvider extends TestProvider {
-  /** What the token endpoint does instead of its work. */
+  /** Replaces the token endpoint's response. */
   failure: 'down' | 'refuse' | undefined
 }
 
@@ -30,7 +30,7 @@ const longLives = Object.fromEntries(
   ]),
 )
 
-/** A provider with its own login and consent forms at an https address, for the gateway at `gateway`. */
+/** Starts a provider with its own login and consent forms at an https address, for the gateway at `gateway`. */
 export async function startFormProvider(
   t: Scope,
   gateway: string,
@@ -40,13 +40,13 @@ export async function startFormProvider(
   const provider = await startOidcProvider({
     features: { devInteractions: { enabled: true } },
     tls: { cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') },
-    // The gateway's clock runs ahead of the provider's: what the gateway checks itself must live long enough.
+    // The gateway's clock is ahead of the provider's, so tokens that the gateway checks must live long enough.
     configuration: { ttl: { ...longLives, AccessToken: 3600 } },
     clients: [
       {
         client_id: 'gatehouse',
         client_secret: upstreamSecret,
-        // The default: {resourceUrl}/oauth/callback.
+        // Default: `{resourceUrl}/oauth/callback`.
         redirect_uris: [`${gateway}/mcp/oauth/callback`],
         grant_types: ['authorization_code', 'refresh_token'],
       },
@@ -54,7 +54,7 @@ export async function startFormProvider(
     intercept(req, res) {
       if (made === undefined) return false
       if (req.url?.startsWith('/interaction/')) {
-        // The provider's own forms, instead of the helper's automatic answer.
+        // Shows the provider's own forms instead of approving automatically.
         void made.provider.callback()(req, res)
         return true
       }
@@ -76,8 +76,8 @@ export interface Backend {
 }
 
 /**
- * An MCP server with the tool `whoami`, which asks the provider whose token came with the call. Without a provider it
- * wants no token and says which credentials it was sent. `alsoNamed` does the same.
+ * Starts an MCP server whose tool `whoami` asks the provider whose token the call contained. Without a provider, the
+ * server requires no token and returns the credentials that it received. `alsoNamed` does the same.
  */
 export async function startBackend(
   t: Scope,
@@ -136,11 +136,11 @@ async function userOf({ provider, issuer }: TestProvider, authorization: string)
 export interface Keys {
   readonly signing: readonly string[]
   readonly hmac: readonly string[]
-  /** A new signing key; the present one goes on verifying. */
+  /** Adds a new signing key. The previous key still verifies. */
   rotate(): void
 }
 
-/** Key files as a mounted Secret has them. */
+/** Writes key files in the layout of a mounted Secret. */
 export function makeKeys(dir: string): Keys {
   const pem = (): string =>
     generateKeyPairSync('ec', { namedCurve: 'P-256' })
@@ -166,7 +166,7 @@ export function makeKeys(dir: string): Keys {
   }
 }
 
-/** The file of the authorization server, as JSON (which is YAML). */
+/** Returns the authorization server's file as JSON, which is valid YAML. */
 export function authServerFile(options: {
   readonly origin: string
   readonly providers: Readonly<Record<string, TestProvider>>
@@ -192,7 +192,7 @@ export function authServerFile(options: {
   })
 }
 
-/** `incomingAuth.oidc`, or the `oidc` of a proxy's file. */
+/** `incomingAuth.oidc`, or `oidc` in a proxy's file. */
 export function oidcOf(origin: string) {
   return {
     issuer: origin,
@@ -205,13 +205,13 @@ export function oidcOf(origin: string) {
 
 export interface Gateway {
   readonly running: () => RunningGatehouse
-  /** Ends the process by a signal and starts it again with the same files. */
+  /** Sends a signal to the process, waits for its end, and starts it again with the same files. */
   restart(): Promise<void>
-  /** Puts the clock of the process ahead; only that of the process that runs now. */
+  /** Moves the clock of the current process ahead. A restarted process has the normal time again. */
   ahead(ms: number): Promise<void>
 }
 
-/** Starts `gatehouse` from source; `ready` is what it prints when it listens. */
+/** Starts `gatehouse` from source. `ready` matches the line that it prints when it listens. */
 export async function startGateway(
   t: Scope,
   options: {
@@ -254,14 +254,14 @@ export async function startGateway(
   }
 }
 
-/** Key ids that the server publishes. */
+/** Returns the ids of the published keys. */
 export async function publishedKeys(origin: string): Promise<readonly string[]> {
   const response = await fetch(`${origin}/.well-known/jwks.json`)
   const { keys } = (await response.json()) as { keys: { kid: string }[] }
   return keys.map(({ kid }) => kid)
 }
 
-/** Waits until the server publishes a key that was not there before. */
+/** Waits until the server publishes a new key. */
 export async function newKey(origin: string, before: readonly string[]): Promise<string> {
   for (;;) {
     const added = (await publishedKeys(origin)).find((kid) => !before.includes(kid))

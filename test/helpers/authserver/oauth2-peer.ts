@@ -1,4 +1,4 @@
-/** A plain OAuth 2.0 server that responds as told, and an authorization server of ours that delegates to it. */
+/** A plain OAuth 2.0 server with configurable responses, and an embedded authorization server that delegates to it. */
 import { decodeJwt } from 'jose'
 import type { Test } from 'tap'
 import type { OAuth2UpstreamSettings } from '../../../runtime/config/index.ts'
@@ -27,9 +27,9 @@ export const bearer = {
   refresh_token: 'upstream-rt',
 }
 
-/** A plain OAuth provider, to which an authorization server delegates. */
+/** A plain OAuth provider that is an upstream of an authorization server. */
 export interface Hub extends Loopback {
-  /** Its settings as the upstream `name`. */
+  /** Returns the provider's settings as the upstream `name`. */
   upstream(issuer: string, more?: Partial<OAuth2UpstreamSettings>): OAuth2UpstreamSettings
   /** The number of requests for a path. */
   count(path: string): number
@@ -41,7 +41,7 @@ export interface HubOptions {
   readonly token?: (request: SeenRequest) => PeerResponse | Promise<PeerResponse>
   /** Answers userinfo requests at `/me`. Default: a redirect, as for every other path. */
   readonly me?: () => PeerResponse
-  /** Parameters with which the browser comes back. Default: a code. */
+  /** Parameters of the redirect back from the provider. Default: a code. */
   readonly back?: () => Readonly<Record<string, string>>
 }
 
@@ -77,7 +77,9 @@ export async function startHub(t: Scope, { name = 'hub', token, me, back }: HubO
   }
 }
 
-/** An OAuth server that responds as told, and a server of ours that delegates to it. */
+/**
+ * Starts a plain OAuth server with configurable responses, and an embedded authorization server that delegates to it.
+ */
 export async function startPeer(
   t: Test,
   responses: PeerAnswers,
@@ -123,7 +125,7 @@ export function upstream(
   }
 }
 
-/** The ID token's claims of a whole login, or the error that the client got. */
+/** Runs a complete login. Returns the ID token's claims, or the error that the client received. */
 export async function outcome({ rig, clientId }: Peer): Promise<Record<string, unknown>> {
   const done = await login(rig, { client_id: clientId })
   const error = done.response.searchParams.get('error')

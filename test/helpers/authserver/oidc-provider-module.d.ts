@@ -57,6 +57,6 @@ declare module 'oidc-provider' {
 }
 
 declare module 'oidc-provider/lib/adapters/memory_adapter.js' {
-  /** A factory of adapters with a store of their own. `clockTolerance` is in seconds. */
+  /** Returns adapters that share a store. `clockTolerance` is in seconds. */
   export function createMemoryAdapter(clockTolerance: number): (model: string) => object
 }

@@ -1,8 +1,9 @@
 /**
- * A real OpenID provider (oidc-provider) in this process, on a loopback port of the kernel's choice.
+ * A real OpenID provider (oidc-provider) in this process, on a free loopback port.
  *
- * Every login succeeds at once as `accountId`, without a form: `walk` plays the browser. Resources get JWT access
- * tokens unless they are listed as opaque. Signing keys can be replaced while it runs.
+ * Every login succeeds immediately as `accountId`, without a form; `walk` plays the browser. Access tokens for
+ * resources are JWTs unless the resource is listed as opaque. Tests can replace the signing keys while the provider
+ * runs.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
@@ -15,42 +16,42 @@ export type { Context }
 export interface TestProviderOptions {
   /** oidc-provider client metadata. */
   readonly clients?: readonly Readonly<Record<string, unknown>>[]
-  /** Resource indicators and the scopes they know. */
+  /** Resource indicators and their scopes. */
   readonly resources?: Readonly<Record<string, { readonly scope?: string; readonly opaque?: boolean }>>
-  /** Who logs in. Default `alice`. */
+  /** Account that logs in. Default: `alice`. */
   readonly accountId?: string
-  /** Who logs in next, in place of `accountId`. */
+  /** Account for the next login, instead of `accountId`. */
   readonly nextAccount?: () => string
-  /** Claims of the account beside `sub`. */
+  /** Claims of the account in addition to `sub`. */
   readonly claims?: Readonly<Record<string, unknown>>
-  /** Claims put into every access token. */
+  /** Claims to add to every access token. */
   readonly tokenClaims?: (clientId: string) => Readonly<Record<string, unknown>>
-  /** Signature algorithm; decides the key. Default RS256. */
+  /** Signature algorithm, which determines the type of the key. Default: RS256. */
   readonly alg?: string
-  /** Further oidc-provider features. */
+  /** Additional features of oidc-provider. */
   readonly features?: Readonly<Record<string, unknown>>
-  /** Further oidc-provider configuration. */
+  /** Additional configuration of oidc-provider. */
   readonly configuration?: Readonly<Record<string, unknown>>
-  /** PEM; the provider is at an https address then. With `ca`, it asks for client certificates. */
+  /** PEM files. The provider then has an https address. With `ca`, it requests client certificates. */
   readonly tls?: { readonly cert: string; readonly key: string; readonly ca?: string }
-  /** Sees every request first; true means that it was answered. */
+  /** Called first with every request. Returns true if it sent the response. */
   readonly intercept?: (req: IncomingMessage, res: ServerResponse) => boolean
 }
 
 export interface TestProvider {
   readonly issuer: string
-  /** For what the helper has no shortcut for, for instance registerGrantType. */
+  /** The package's provider, for calls that have no shortcut here, such as `registerGrantType`. */
   readonly provider: Provider
   /** Paths of all requests, in order. */
   readonly requests: readonly string[]
-  /** An access token of the account for a resource, without a login. */
+  /** Returns an access token of the account for a resource, without a login. */
   accessToken(from: {
     clientId: string
     resource: string
     scope?: string
     accountId?: string
   }): Promise<string>
-  /** Ends all connections, so that the next request opens a new one. */
+  /** Closes all connections, so that the next request opens a new one. */
   endConnections(): void
   close(): Promise<void>
 }
@@ -111,7 +112,7 @@ export async function startOidcProvider(options: TestProviderOptions = {}): Prom
   }
 }
 
-/** A private signing key as JWK, with the key id given. */
+/** Returns a private signing key as a JWK with the given key id. */
 async function signingKey(alg = 'RS256', kid = `test-${alg}`): Promise<JWK> {
   const { privateKey } = await generateKeyPair(alg, { extractable: true })
   return { ...(await exportJWK(privateKey)), alg, kid, use: 'sig' }
@@ -126,7 +127,8 @@ async function configuration(options: TestProviderOptions, accountId: string): P
     ...client,
   }))
   return {
-    // The package's own, but named: without a name it warns on every start that it is not for production.
+    // The package's in-memory adapter under another name. With its own name, each start would warn that it is not for
+    // production.
     adapter: createMemoryAdapter(0),
     clients,
     jwks: { keys },
@@ -162,7 +164,7 @@ async function configuration(options: TestProviderOptions, accountId: string): P
       clientCredentials: { enabled: true },
       introspection: {
         enabled: true,
-        // A public client may see its own tokens only.
+        // A public client may inspect only its own tokens.
         allowedPolicy: (
           _ctx: unknown,
           client: { clientAuthMethod: string; clientId: string },
@@ -198,7 +200,7 @@ function resourceInfo(options: TestProviderOptions, resource: string): object {
   }
 }
 
-/** Logs the account in and grants whatever was asked for. */
+/** Logs the account in and grants everything that the client requested. */
 async function finishInteraction(
   provider: Provider,
   accountId: string,
@@ -220,8 +222,8 @@ async function finishInteraction(
 }
 
 /**
- * Follows redirects from `start` as a browser with cookies would, and returns the first URL that begins with `until`
- * without calling it.
+ * Follows redirects from `start` with cookies, and returns the first URL that begins with `until` without requesting
+ * it.
  */
 export async function walk(start: string | URL, until: string): Promise<URL> {
   const jar = new Map<string, string>()

@@ -1,6 +1,6 @@
 /**
- * Two `gatehouse vmcp serve` processes with the embedded authorization server on one Redis, behind one address. People
- * sign in at a real OpenID provider. Another issuer plays a Kubernetes API server.
+ * Two `gatehouse vmcp serve` processes with the embedded authorization server on one Redis, behind one address. Users
+ * sign in at a real OpenID provider. A second issuer plays the Kubernetes API server.
  */
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -52,7 +52,7 @@ export interface Replicas {
   route(replicas: readonly Replica[]): void
 }
 
-/** Listens at one address and forwards every request to the next of the targets. */
+/** Listens at one address and forwards requests to the targets in turn. */
 async function startFront(t: Test): Promise<{ origin: string; targets: string[] }> {
   const targets: string[] = []
   let turn = 0
@@ -79,11 +79,11 @@ async function startFront(t: Test): Promise<{ origin: string; targets: string[] 
 }
 
 interface ReplicaOptions {
-  /** Receives the issuers of people and of ServiceAccounts. */
+  /** Receives the issuers of users and of ServiceAccounts. */
   readonly policies: (origin: string, cluster: string) => readonly string[]
-  /** Clients that may exchange the tokens of people. */
+  /** Clients that may exchange the tokens of users. */
   readonly delegates?: readonly string[]
-  /** Further settings of the authorization server. `publish` reads them again. */
+  /** Additional settings of the authorization server. `publish` reads them again. */
   readonly more?: () => Readonly<Record<string, unknown>>
 }
 

@@ -10,7 +10,7 @@ import { startTokenIssuer, type TokenIssuer } from './token-issuer.ts'
 
 export type Oidc = Extract<IncomingConfig, { type: 'oidc' }>
 
-/** Starts an issuer. All have the same key id. */
+/** Starts an issuer. All issuers use the same key id. */
 export async function startIssuer(t: Test): Promise<TokenIssuer> {
   const issuer = await startTokenIssuer()
   t.teardown(() => issuer.close())
@@ -39,7 +39,7 @@ export function serverOf(
   }
 }
 
-/** Rejects the token as invalid, and reports the reason. */
+/** Expects the server to reject the token as invalid with this reason. */
 export async function refusal(server: ReturnType<typeof serverOf>, token: string): Promise<string> {
   const before = server.events.length
   const error: unknown = await server.caller(token).then(

@@ -1,5 +1,5 @@
 /**
- * MCP clients of both SDK generations that sign in by OAuth, and the user who does it in a real Chromium: reads the
+ * MCP clients of both SDK generations that sign in with OAuth, and their user in a real Chromium. The user reads the
  * consent page, types name and password at every provider, and ends on the client's own page.
  */
 import { existsSync } from 'node:fs'
@@ -25,7 +25,7 @@ export async function openBrowser(t: Scope): Promise<Browser> {
   return browser
 }
 
-/** A client's own page, where the browser ends up with the code. */
+/** The client's own page, to which the last redirect sends the code. */
 export interface Landing {
   readonly redirectUri: string
   /** Query of the next visit. */
@@ -59,7 +59,7 @@ export interface SeenLogin {
   readonly query: URLSearchParams
 }
 
-/** Signs in as `account` wherever a form asks for it; allows what is asked. */
+/** Signs in as `account` in every form, and approves every request. */
 export async function signIn(
   browser: Browser,
   landing: Landing,
@@ -92,13 +92,13 @@ export async function signIn(
 }
 
 export interface StoringProvider extends OAuthClientProvider {
-  /** Where the client sent its user. */
+  /** URL to which the client sent its user. */
   readonly sentTo: () => URL | undefined
   readonly clientId: () => string
   readonly accessToken: () => string
 }
 
-/** What an MCP client keeps of its authorization; registers dynamically unless it has a document of its own. */
+/** Authorization state of an MCP client. The client registers dynamically unless it has a metadata document. */
 export function storingProvider(landing: Landing, clientMetadataUrl?: string): StoringProvider {
   const stored = new Map<string, unknown>()
   let sent: URL | undefined
@@ -127,14 +127,14 @@ export function storingProvider(landing: Landing, clientMetadataUrl?: string): S
 
 export type Generation = 'sdk1' | 'sdk2'
 
-/** What every kind of client can do once its user has signed in. */
+/** Operations that every client supports once its user has signed in. */
 export interface WorkingClient {
   readonly login: SeenLogin
   clientId(): string
-  /** The one in use. */
+  /** The current access token. */
   accessToken(): string
   listTools(): Promise<readonly string[]>
-  /** Text of the first content, with `!` in front when the result is an error. */
+  /** Text of the first content item, with the prefix `!` for an error result. */
   call(name: string): Promise<string>
   close(): Promise<void>
 }
@@ -177,7 +177,10 @@ function attemptOf(generation: Generation, url: string, authProvider: StoringPro
   }
 }
 
-/** Connects from nothing: refused, discovers, registers, sends the user away, gets tokens, connects. */
+/**
+ * Connects without any stored state: the client is rejected, discovers the server, registers, signs its user in, gets
+ * tokens and connects.
+ */
 export async function connectSignedIn(options: {
   readonly generation: Generation
   readonly url: string

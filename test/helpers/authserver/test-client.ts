@@ -22,7 +22,7 @@ type Parameters = Readonly<Record<string, string | undefined>>
 /** A redirect URI of a web client, whose consent is remembered. */
 export const webRedirect = 'https://app.example.com/cb'
 
-/** The page or redirect at the end of an authorization request. */
+/** The page or redirect that an authorization request ends with. */
 export interface Answer extends Shown {
   /** Query of the redirect to the client; empty for a page. */
   readonly query: Readonly<Record<string, string>>
@@ -33,7 +33,7 @@ export interface Answer extends Shown {
 
 /** A response of the token endpoint. */
 export interface TokenAnswer {
-  /** Status and OAuth error code, for instance `400 invalid_grant`. `200` for tokens. */
+  /** Status and OAuth error code, such as `400 invalid_grant`; `200` for tokens. */
   readonly outcome: string
   readonly headers: Headers
   readonly body: Readonly<Record<string, unknown>>
@@ -88,7 +88,7 @@ export class TestClient {
     })
   }
 
-  /** Sends the browser to the authorization endpoint. Stops at a page, or at a URL that starts with `stopAt`. */
+  /** Opens the authorization endpoint in the browser. Stops at a page, or at a URL that starts with `stopAt`. */
   async authorize(parameters: Parameters = {}, stopAt?: string): Promise<Answer> {
     const { verifier, challenge } = pkce()
     const url = this.url({ code_challenge: challenge, state: 'client-state', ...parameters })
@@ -98,7 +98,7 @@ export class TestClient {
     )
   }
 
-  /** Presses a button of a page; `untick` names the providers to leave out. */
+  /** Presses a button on a page. `untick` lists the providers to leave out. */
   async consent(
     page: Answer,
     action = 'approve',
@@ -108,7 +108,7 @@ export class TestClient {
     return this.#answer(await this.browser.press(page, action, stopAt, untick), page.verifier)
   }
 
-  /** Authorizes, and approves when a page asks. */
+  /** Authorizes the client, and approves the consent page if it is shown. */
   async login(parameters: Parameters = {}): Promise<Answer> {
     const answer = await this.authorize(parameters)
     return answer.status === 200
@@ -131,7 +131,7 @@ export class TestClient {
     return this.token({ grant_type: 'refresh_token', refresh_token: refreshToken, ...parameters })
   }
 
-  /** Logs in and exchanges the code. Throws when there are no tokens. */
+  /** Logs in and exchanges the code. Throws if the response contains no tokens. */
   async signIn(parameters: Parameters = {}): Promise<TokenAnswer & { readonly caller: Caller }> {
     const tokens = await this.exchange(await this.login(parameters))
     if (tokens.outcome !== '200') throw new Error(`${tokens.outcome} ${JSON.stringify(tokens.body)}`)
@@ -174,7 +174,7 @@ export class TestClient {
   }
 }
 
-/** The caller whom the hosts of an authorization server derive from an access token. */
+/** The caller that the server's hosts derive from an access token. */
 export function callerOf(token: string): Caller {
   const claims = decodeJwt(token)
   return makeCaller({ issuer: claims.iss ?? '', subject: claims.sub ?? '', claims, token })

@@ -1,4 +1,4 @@
-/** A tiny issuer for tests: an ES256 key, its key set on a loopback port, and tokens for any subject. */
+/** A minimal issuer for tests: an ES256 key, its key set on a loopback port, and tokens for any subject. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
@@ -9,7 +9,7 @@ export interface TokenIssuer {
   readonly audience: string
   /** `incomingAuth` of a virtual server that trusts this issuer. */
   readonly incomingAuth: Record<string, unknown>
-  /** `lifeSec`: seconds until the token expires. Default 300. */
+  /** `lifeSec`: seconds until the token expires. Default: 300. */
   token(subject: string, claims?: Record<string, unknown>, lifeSec?: number): Promise<string>
   close(): Promise<void>
 }

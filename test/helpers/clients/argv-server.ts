@@ -1,8 +1,8 @@
 /**
- * An MCP server that tells how it was started: the tool `start` answers with its arguments and one variable.
+ * An MCP server whose tool `start` returns the server's command-line arguments and one environment variable.
  *
- *   node test/helpers/clients/argv-server.ts [ARGUMENT…]                       on standard input and output
- *   node test/helpers/clients/argv-server.ts --listen PORT [ARGUMENT…]         as streamable HTTP on /mcp
+ * `node test/helpers/clients/argv-server.ts [ARGUMENT…]` serves standard input and output. With `--listen PORT`, it
+ * serves streamable HTTP at /mcp.
  */
 import { createServer } from 'node:http'
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'

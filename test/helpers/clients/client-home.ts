@@ -1,4 +1,4 @@
-/** A home folder with the files of every client, and `gatehouse` in it. */
+/** A home folder with the files of every client, and `gatehouse` running in it. */
 import { cpSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,7 +8,10 @@ import { parse as parseYaml } from 'yaml'
 import { runGatehouse } from '../gatehouse.ts'
 import { untyped } from '../untyped.ts'
 
-/** Each client's file below the home folder, and the key of its servers. Written down apart from the product's table. */
+/**
+ * Each client's file below the home folder, and the key of its servers. Deliberately independent of the product's
+ * table.
+ */
 const files: Readonly<Record<string, readonly [file: string, key: string]>> = {
   'claude-desktop': ['.config/Claude/claude_desktop_config.json', 'mcpServers'],
   'claude-code': ['.claude.json', 'mcpServers'],
@@ -30,9 +33,9 @@ export interface ClientHome {
   readonly clients: readonly string[]
   readonly env: NodeJS.ProcessEnv
   readonly fileOf: (client: string) => string
-  /** The gateway's entry as the client itself would read it, by parsers of its own. */
+  /** Reads the gateway's entry with an independent parser for each client's format. */
   readonly entryOf: (client: string) => Record<string, unknown> | undefined
-  /** Clients whose file is no longer what it was. */
+  /** Returns the clients whose files have changed. */
   readonly changed: () => readonly string[]
   readonly gatehouse: (...args: string[]) => ReturnType<typeof runGatehouse>
 }
@@ -59,7 +62,7 @@ export function makeClientHome(t: { teardown: (work: () => void) => void }): Cli
   }
 }
 
-/** JSON with comments and trailing commas is an expression. */
+/** JSON with comments and trailing commas is a valid JavaScript expression. */
 function documentOf(file: string, text: string): unknown {
   if (file.endsWith('.toml')) return parseToml(text)
   return file.endsWith('.yaml') ? parseYaml(text) : runInNewContext(`(${text}\n)`)

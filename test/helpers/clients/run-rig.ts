@@ -1,12 +1,12 @@
-/** `gatehouse run` in tests: started as a user types it, until it has an address. */
+/** Runs `gatehouse run` in tests with a user's command line, until it prints an address. */
 import type { Test } from 'tap'
 import { freePort, startGatehouse } from '../gatehouse.ts'
 import { connect } from '../mcp/clients.ts'
 
-/** A server that tells how it was started. */
+/** A server that reports its command-line arguments. */
 export const argvServer = ['node', 'test/helpers/clients/argv-server.ts'] as const
 
-/** Runs until the address is printed and everything behind it answers; answers the address. */
+/** Waits until the address is printed and every server behind it responds. Returns the address. */
 export async function startRun(
   t: Pick<Test, 'teardown'>,
   args: readonly string[],
@@ -27,7 +27,7 @@ export interface Started {
   readonly headers: { readonly key?: string }
 }
 
-/** What the server behind the address says of its start. */
+/** Returns the arguments that the server behind the address reports. */
 export async function askStarted(url: string, tool: string): Promise<Started> {
   const client = await connect('sdk1', url)
   const text = await client.callText(tool)

@@ -1,7 +1,8 @@
 /**
- * What the official suite's client scenarios start: a virtual server in front of the suite's mock, and a client that
- * does through it whatever there is to do. So it is the virtual server that is checked as a client.
- * Usage: node conformance-client.ts <url of the mock>
+ * The command that the official suite's client scenarios start: a virtual server in front of the suite's mock, and a
+ * client that uses everything it offers. The suite thus tests the virtual server as a client.
+ *
+ * Usage: node client.ts URL-OF-THE-MOCK
  */
 import { connect } from '../mcp/clients.ts'
 import { bareNames, startTestVmcp } from '../vmcp/vmcp.ts'
@@ -18,7 +19,7 @@ const client = await connect('sdk1', vmcp.url, { fillsInDefaults })
 const tools = await client.listTools()
 const calls =
   context.toolCalls ?? tools.map((tool) => ({ name: tool.name, arguments: sample(tool['inputSchema']) }))
-// Where a schema is asked for, the first tool's is shown as it arrived here.
+// An argument named `schema` receives the schema of the first tool, as it arrived here.
 for (const { arguments: args } of calls) if ('schema' in args) args['schema'] = tools[0]?.['inputSchema']
 for (const call of calls) await client.call(call.name, call.arguments).catch(() => {})
 for (const uri of await client.listResources()) await client.readText(uri).catch(() => {})
@@ -26,7 +27,7 @@ for (const name of await client.listPrompts()) await client.promptText(name).cat
 await client.close()
 await vmcp.close()
 
-/** Some value for each property of a schema. */
+/** Returns a value for each property of a schema. */
 function sample(schema: unknown): Record<string, unknown> {
   if (typeof schema !== 'object' || schema === null || !('properties' in schema)) return {}
   const { properties } = schema

@@ -1,6 +1,4 @@
-/**
- * The official MCP conformance suite, as a process: what it says of a server's required scenarios.
- */
+/** Runs the official MCP conformance suite as a process. */
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
@@ -11,10 +9,10 @@ const suite = join(
 )
 
 export interface ConformanceResult {
-  /** 0: every required scenario passed. */
+  /** Exit code: 0 if every required scenario passed. */
   readonly code: number | null
   readonly output: string
-  /** Lines that name a scenario that failed, whether it counts or not. */
+  /** Output lines that name a failed scenario, required or not. */
   readonly failures: readonly string[]
 }
 

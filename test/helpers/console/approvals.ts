@@ -1,4 +1,4 @@
-/** A console over a server whose locks stand in files, and the way of an approval from the file into force. */
+/** A console for a server whose locks are in files, and the steps from an approval to the lock in use. */
 import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Test } from 'tap'
@@ -26,7 +26,7 @@ export const target = {
   transport: 'streamable-http',
 } as const
 
-/** What `gatehouse lock` writes for an offer. */
+/** The lock that `gatehouse lock` would write for an offered tool. */
 export function lockText(offer: Offer): string {
   const items = (list: readonly string[] = [], key = 'name') =>
     list.map((json) => ({ key: String(JSON.parse(json)[key]), text: json }))
@@ -58,14 +58,14 @@ export interface ApprovalRig {
   offer(offer: Offer): Promise<void>
   drift(): Promise<readonly Drifted[]>
   approve(drift: Drifted, change?: object): Promise<ConsoleReply>
-  /** Hands the server what the files say now. */
+  /** Passes the current content of the files to the server. */
   reload(): void
-  /** Takes the files into force, as `gatehouse dev` does by itself. */
+  /** Applies the files, as `gatehouse dev` does automatically. */
   takeUp(): Promise<void>
 }
 
 export interface ApprovalOptions {
-  /** Name of the file below the folder. Default `files.lock.yaml`. */
+  /** Name of the file below the folder. Default: `files.lock.yaml`. */
   readonly file?: string
   readonly more?: Readonly<Record<string, unknown>>
   readonly console?: Parameters<typeof startTestConsole>[2]
@@ -100,7 +100,7 @@ export async function startApprovals(
   locks.current = () => console.vmcp.view.toolLocks()
   t.teardown(() => console.close())
   const listed = async () => (await console.api('pins?limit=200')).json['items'] as Drifted[]
-  /** With what the page of each one has. */
+  /** Includes the details that each item's page shows. */
   const drift = async () =>
     Promise.all(
       (await listed()).map(async (one) => {

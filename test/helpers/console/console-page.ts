@@ -1,4 +1,4 @@
-/** The console in a real Chromium: pages that note every complaint and every request, and the accessibility check. */
+/** The console in a real Chromium: pages that record every error and request, and the accessibility check. */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
@@ -6,7 +6,7 @@ import type { Test } from 'tap'
 
 export interface ConsolePage {
   readonly page: Page
-  /** Errors of the console, refusals by the content security policy among them. */
+  /** Console errors, including violations of the content security policy. */
   readonly complaints: string[]
   /** Addresses of all requests. */
   readonly requested: string[]
@@ -29,7 +29,7 @@ export async function openConsole(
   return seen
 }
 
-/** Goes to a page of the console, and waits for its heading and for what it loads. */
+/** Opens a page of the console, and waits for its heading and its data. */
 export async function show(page: Page, hash: string, heading: string | RegExp): Promise<void> {
   await page.evaluate(`location.hash = ${JSON.stringify(hash)}`)
   await page.getByRole('heading', { level: 1, name: heading }).waitFor()
@@ -37,8 +37,8 @@ export async function show(page: Page, hash: string, heading: string | RegExp): 
 }
 
 /**
- * Waits until an expression holds in the page. Playwright's own waitForFunction evaluates again inside of the page, which
- * the page's policy refuses as soon as the first answer is no.
+ * Waits until an expression is true in the page. Playwright's waitForFunction evaluates again inside the page once the
+ * first result is false, which the page's policy blocks.
  */
 export async function waitUntil(page: Page, expression: string): Promise<void> {
   for (let turn = 0; turn < 600; turn++) {
@@ -48,13 +48,13 @@ export async function waitUntil(page: Page, expression: string): Promise<void> {
   throw new Error(`it never came to ${expression}`)
 }
 
-/** Waits until a table has that many rows below its head. */
+/** Waits until a table has the given number of rows below its header. */
 export async function waitForRows(page: Page, table: string, count: number): Promise<void> {
   const rows = `document.querySelectorAll('table[aria-label="${table}"] > tbody > tr').length`
   await waitUntil(page, `${rows} === ${count}`)
 }
 
-/** Waits until the focus is where the expression on `focus` holds. */
+/** Waits until the expression is true for `focus`, the focused element. */
 export async function waitForFocus(page: Page, expression: string): Promise<void> {
   await waitUntil(page, `((focus) => ${expression})(document.activeElement)`)
 }
@@ -68,9 +68,9 @@ interface AxeResult {
   }[]
 }
 
-/** Fails for each violation that axe-core finds in what is shown now. */
+/** Fails for each violation that axe-core finds on the current page. */
 export async function checkAccessibility(t: Pick<Test, 'same'>, page: Page, what: string): Promise<void> {
-  // The devtools protocol evaluates it, so the page's policy stays as it is.
+  // Evaluated through the DevTools protocol, so the page's policy stays in force.
   await page.evaluate(axe)
   const { violations } = await page.evaluate<AxeResult>('axe.run()')
   const found = violations.flatMap(({ id, nodes }) =>

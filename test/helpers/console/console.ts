@@ -1,4 +1,4 @@
-/** A virtual server with its console, in process, and requests as the pages make them. */
+/** A virtual server with its console in this process, and requests like those of the console's pages. */
 import { randomBytes } from 'node:crypto'
 import { makeApprover } from '../../../runtime/tools/lock/approval/approver.ts'
 import {
@@ -28,12 +28,12 @@ export interface TestConsole {
   /** Ends with a slash. */
   readonly url: string
   readonly token: string
-  /** A request of the API; the launch token is sent unless `headers` say otherwise. */
+  /** Sends a request to the API, with the launch token unless `headers` replace it. */
   api(
     path: string,
     init?: { method?: string; body?: unknown; headers?: Record<string, string> },
   ): Promise<ConsoleReply>
-  /** An event stream of the API. */
+  /** Opens an event stream of the API. */
   events(path: string, headers?: Record<string, string>): Promise<EventReader>
   close(): Promise<void>
 }
@@ -105,7 +105,7 @@ export async function startTestConsole(
   }
 }
 
-/** A browser in front of a console with a login: cookies, redirects, and requests as the pages make them. */
+/** A browser that uses a console with a login: cookies, redirects, and requests like those of the pages. */
 export class Browser {
   readonly cookies = new Map<string, string>()
   /** Ends with a slash. */
@@ -115,7 +115,7 @@ export class Browser {
     this.url = url
   }
 
-  /** Follows redirects; answers the last response. */
+  /** Follows redirects and returns the last response. */
   async go(start: string): Promise<Response> {
     let url = new URL(start, this.url)
     for (let hop = 0; hop < 20; hop++) {
@@ -128,7 +128,7 @@ export class Browser {
     throw new Error('too many redirects')
   }
 
-  /** Starts a login and returns its state, without a visit of the provider. */
+  /** Starts a login and returns its state, without visiting the provider. */
   async beginLogin(): Promise<string> {
     const response = await this.#fetch(new URL('login', this.url), { redirect: 'manual' })
     return new URL(response.headers.get('location') ?? '').searchParams.get('state') ?? ''
@@ -149,7 +149,7 @@ export class Browser {
     return response
   }
 
-  /** An event stream of the API. */
+  /** Opens an event stream of the API. */
   events(path: string): Promise<EventReader> {
     const cookie = [...this.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
     return readEvents(`${this.url}api/v1/${path}`, { cookie })

@@ -9,7 +9,7 @@ export interface SentEvent {
 
 export interface EventReader {
   readonly status: number
-  /** The next event of a type; others are skipped. Rejects when the stream ends before. */
+  /** Returns the next event of a type and skips the others. Rejects if the stream ends first. */
   next(type: string): Promise<SentEvent>
   /** Resolves when the stream has ended. */
   readonly ended: Promise<void>
@@ -34,7 +34,7 @@ export async function readEvents(url: string, headers: Record<string, string>): 
       for await (const chunk of response.body ?? [])
         parser.feed(decoder.decode(chunk as Uint8Array, { stream: true }))
     } catch {
-      // Closed by the test, or cut.
+      // Closed by the test, or interrupted.
     }
     isOver = true
     wake()

@@ -1,4 +1,7 @@
-/** Data of a team's console: three backends of which two have trouble, calls of some users, tools of every kind. */
+/**
+ * Data for a team's console: three backends, two of which have problems, calls of several users, and tools of every
+ * kind.
+ */
 import type {
   BackendView,
   CallView,
@@ -20,7 +23,7 @@ import type {
   ToolList,
 } from '../../../runtime/console/api.ts'
 
-/** Answers by path below `api/v1/`. */
+/** Responses by path below `api/v1/`. */
 export type FixtureData = Record<string, unknown>
 
 const start = Date.now()
@@ -480,7 +483,7 @@ export const connect: Connect = {
   ],
 }
 
-/** A new copy each time: tests change it. */
+/** Returns a new copy, because tests change it. */
 export function fixtureData(me: Me = meOf(['operator', 'auditor'])): FixtureData {
   const details = tools.map((one) => [
     `tools/${one.name}`,

@@ -1,6 +1,6 @@
 /**
- * A server that speaks the console's API with given data, for states that a real one cannot be brought into at will:
- * each role, an ended session, hostile texts, a stream that breaks off. It sends the same browser rules as the real one.
+ * A server that serves the console's API with given data, for states that are hard to create with the real one: each
+ * role, an ended session, hostile texts, an interrupted stream. It sends the same security headers as the real one.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -25,25 +25,27 @@ export interface SentRequest {
   readonly body: string
 }
 
-/** Answers a request of the API: a value is sent as JSON, a number is the status of a problem, undefined is no content. */
+/**
+ * Handles an API request. A value is sent as JSON, a number is the status of a problem, and undefined means no content.
+ */
 export type Handler = (request: SentRequest, res: ServerResponse) => unknown
 
 export interface ConsoleFixture {
   /** Address of the first page. */
   readonly url: string
-  /** Replaced by tests at any time. */
+  /** Tests can replace the data at any time. */
   data: FixtureData
-  /** By method and path below `api/v1/`, before the data: `POST tries`. */
+  /** Handlers by method and path below `api/v1/`, such as `POST tries`. They take precedence over the data. */
   readonly handlers: Map<string, Handler>
   readonly requests: SentRequest[]
-  /** CSRF values of the requests to sign out. */
+  /** CSRF values of the sign-out requests. */
   readonly logouts: unknown[]
   readonly sizes: ConsoleSizes
-  /** Sends to every page that reads the stream. */
+  /** Sends an event to every page that reads the stream. */
   push(...events: readonly StreamEvent[]): void
   /** Resolves once a page reads the stream. */
   streaming(): Promise<void>
-  /** Ends every connection; new ones are cut as well until `comeBack`. */
+  /** Closes every connection, and each new one until `comeBack` is called. */
   cutOff(): void
   comeBack(): void
 }
@@ -159,7 +161,7 @@ export async function startConsoleFixture(
   return fixture
 }
 
-/** Makes a response one of server-sent events. */
+/** Starts a response of server-sent events. */
 export function openStream(res: ServerResponse): void {
   res.writeHead(200, { 'content-type': 'text/event-stream' }).write(': open\n\n')
 }

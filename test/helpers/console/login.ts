@@ -1,4 +1,4 @@
-/** A console with a login at a real OpenID provider, and browsers of users with given groups. */
+/** A console with a login at a real OpenID provider, and browsers of users in given groups. */
 import type { Approver, OidcOptions } from '../../../runtime/console/index.ts'
 import { type Log, makeFetch } from '../../../runtime/net/index.ts'
 import {
@@ -24,11 +24,11 @@ export interface LoginRigOptions {
   readonly provider?: TestProviderOptions
   readonly now?: () => number
   readonly approver?: Approver
-  /** Whether ID tokens say when the user signed in without being asked for it. Default true. */
+  /** True if ID tokens contain the time of the login without a request for it. Default: true. */
   readonly authTime?: boolean
-  /** Default: the groups viewers, operators and auditors have the role of that name. */
+  /** Default: the groups viewers, operators and auditors have the roles with these names. */
   readonly roles?: OidcOptions['roles']
-  /** Client secret that the console sends. Default: the one that the provider expects. */
+  /** Client secret that the console sends. Default: the correct one. */
   readonly clientSecret?: string
   /** Replaces the responses of the provider's token endpoint. */
   readonly tokenResponse?: () => Response

@@ -1,5 +1,5 @@
 /**
- * Takes the pictures of the console that the docs show, from a real run: `gatehouse dev` with the quickstart's servers,
+ * Takes the screenshots of the console for the docs from a real run: `gatehouse dev` with the quickstart's servers,
  * real calls, and Chromium. `make pictures` writes them to docs/images.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -56,7 +56,7 @@ try {
   rmSync(extra, { recursive: true, force: true })
 }
 
-/** A server that does not respond, so that the pictures show what that looks like. */
+/** A server that does not respond, so that the screenshots show a failed backend. */
 async function lostServer(): Promise<unknown> {
   return {
     apiVersion: 'gatehouse.dev/v1beta1',
@@ -71,7 +71,7 @@ async function lostServer(): Promise<unknown> {
   }
 }
 
-/** Calls as a team makes them: most succeed, some fail. */
+/** Makes the calls of a typical team: most succeed, some fail. */
 async function makeCalls(address: string): Promise<void> {
   const client = new Client({ name: 'claude-code', version: '2.1' })
   await client.connect(new StreamableHTTPClientTransport(new URL(address)))

@@ -1,4 +1,4 @@
-/** Consoles whose roles come from policies, and browsers that have signed in there. */
+/** Consoles whose roles come from policies, and browsers of signed-in users. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Test } from 'tap'
@@ -14,7 +14,7 @@ export const authz = (policies: readonly string[], more: object = {}): RoleSetti
   authz: { policies: [...policies], entitiesJson: '[]', groupEntityType: 'ServiceGroup', ...more },
 })
 
-/** The name that the servers of tests have. */
+/** Name of the test servers. */
 export const testServer = 'Console::"test-vmcp"'
 
 export const granting = (action: string, group: string, console = testServer): string =>
@@ -28,7 +28,7 @@ export async function signedIn(t: Test, options: LoginRigOptions): Promise<Brows
 
 export const rolesOf = async (browser: Browser): Promise<unknown> => (await browser.api('me')).json['roles']
 
-/** `gatehouse vmcp serve` with a console of this name, from a file that can be written again. */
+/** Starts `gatehouse vmcp serve` with a console of this name, from a file that tests can rewrite. */
 export async function serveWithPolicies(
   t: Test,
   {

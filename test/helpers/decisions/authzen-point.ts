@@ -1,6 +1,6 @@
 /**
- * A decision point that speaks the OpenID AuthZEN Authorization API 1.0, for tests: it keeps what it was asked, and answers as
- * it is told.
+ * A decision point with the OpenID AuthZEN Authorization API 1.0. It records the requests and returns configured
+ * responses.
  */
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import { sendJson, startJsonServer } from '../vmcp/json-server.ts'
@@ -30,18 +30,18 @@ export interface AuthzenRequest {
   readonly body: EvaluationRequest
   readonly text: string
   readonly headers: IncomingHttpHeaders
-  /** With the shared members put in. */
+  /** Evaluations with the shared members filled in. */
   readonly evaluations: readonly Evaluation[]
 }
 
 export interface TestAuthzenPoint {
   readonly url: string
   readonly asked: AuthzenRequest[]
-  /** Anything but a boolean is sent as it is, in place of one evaluation. */
+  /** A value that is not a boolean is sent unchanged instead of one evaluation. */
   decide: (evaluation: Evaluation, headers: IncomingHttpHeaders) => unknown
-  /** Does everything itself. */
+  /** Handles the whole request. */
   answer: ((res: ServerResponse, request: AuthzenRequest) => void) | undefined
-  /** Without batches it says 404. */
+  /** Without support for batches, it responds with 404. */
   batches: boolean
   close(): Promise<void>
 }

@@ -1,6 +1,6 @@
 /**
- * A real Cerbos for tests, a decision point that speaks AuthZEN: the program named by CERBOS, or the one in PATH. It runs on
- * loopback only.
+ * A real Cerbos, a decision point that implements AuthZEN: the program in CERBOS, or the one in PATH. It listens only
+ * on loopback.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -11,12 +11,12 @@ import { freePort } from '../gatehouse.ts'
 
 const program = process.env['CERBOS'] ?? 'cerbos'
 
-/** False, or why tests with it are skipped. */
+/** Returns false, or the reason why its tests are skipped. */
 export function withoutCerbos(): string | false {
   return spawnSync(program, ['--version']).error ? 'no cerbos in PATH, and CERBOS is not set' : false
 }
 
-/** `policies`: file name -> YAML. */
+/** `policies` maps file names to YAML. */
 export async function startCerbos(
   policies: Readonly<Record<string, string>>,
 ): Promise<{ readonly url: string; close(): Promise<void> }> {

@@ -1,4 +1,4 @@
-/** A policy decision point over HTTP or TLS, for tests: it keeps what it was asked, and answers as it is told. */
+/** A policy decision point over HTTP or TLS. It records the requests and returns configured responses. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import { sendJson, startJsonServer } from '../vmcp/json-server.ts'
 
@@ -16,7 +16,7 @@ export interface Asked {
   readonly headers: IncomingHttpHeaders
 }
 
-/** True or false: allow; a function does everything itself. */
+/** A boolean allows or denies; a function handles the whole request. */
 export type Answer = boolean | ((res: ServerResponse, req: IncomingMessage) => void)
 
 export interface TestDecisionPoint {
@@ -29,7 +29,7 @@ export interface TestDecisionPoint {
 export interface TlsFiles {
   readonly key: Buffer
   readonly cert: Buffer
-  /** Clients must show a certificate of this authority. */
+  /** Clients must present a certificate from this authority. */
   readonly ca: Buffer
 }
 

@@ -1,4 +1,4 @@
-/** A virtual server with a decision point, real tokens and a backend of both eras, for tests. */
+/** A virtual server with a decision point, real tokens, and a backend of each era. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Test } from 'tap'
@@ -44,7 +44,7 @@ export async function startDecisionRig(
       const session = await openSession(vmcp.url, { headers })
       return (method, params) => session.request(method, params)
     },
-    /** Lines about decisions. */
+    /** Log lines about decisions. */
     audit: (): AuditLine[] =>
       readFileSync(logFile, 'utf8')
         .trim()

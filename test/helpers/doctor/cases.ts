@@ -1,4 +1,4 @@
-/** Staged failures: each case breaks one part, and states the expected finding of the doctor. */
+/** Staged failures: each case breaks one part and contains the doctor's expected finding. */
 import type { Test } from 'tap'
 import { type Bend, type Place, type Stage, startStage } from './staged.ts'
 import { type ExamineOptions, examineRemote } from '../../../runtime/tools/doctor/remote/examine.ts'
@@ -41,7 +41,7 @@ export function without(name: string): Bend {
   )
 }
 
-/** Runs each case in a test of its own. */
+/** Runs each case in its own test. */
 export async function runCases(t: Test, group: string, cases: readonly Case[]): Promise<void> {
   await t.test(group, async (t) => {
     for (const { name, bend, code, hop, fix, observed, result = 'failed', path, options } of cases) {

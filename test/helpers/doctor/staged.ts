@@ -1,6 +1,6 @@
 /**
- * A stage for `gatehouse doctor`: a real MCP server (SDK) that wants tokens, a real OpenID provider (oidc-provider) beside
- * it, and one thing that is bent.
+ * A setup for `gatehouse doctor`: a real MCP server (SDK) that requires tokens, a real OpenID provider (oidc-provider),
+ * and one configurable fault.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
@@ -24,11 +24,11 @@ export interface Place {
 }
 
 export interface Bend {
-  /** Sees every request to the MCP server first; true: it was answered. */
+  /** Called first with every request to the MCP server. Returns true if it sent the response. */
   readonly server?: (req: IncomingMessage, res: ServerResponse, place: Place) => boolean
-  /** The same for the provider. */
+  /** Called first with every request to the provider. Returns true if it sent the response. */
   readonly idp?: (req: IncomingMessage, res: ServerResponse) => boolean
-  /** WWW-Authenticate; undefined leaves the header out. */
+  /** WWW-Authenticate header. Undefined omits the header. */
   readonly challenge?: (place: Place) => string | undefined
   /** The protected-resource document. */
   readonly resource?: (document: Json, place: Place) => Json
@@ -37,13 +37,13 @@ export interface Bend {
   readonly clients?: readonly Readonly<Record<string, unknown>>[]
   readonly features?: Readonly<Record<string, unknown>>
   readonly era?: 'session' | 'stateless' | 'both'
-  /** Any token will do. */
+  /** Accepts any token. */
   readonly anyToken?: boolean
-  /** Tokens are verified as a server should: signature, issuer, audience, and this scope. */
+  /** Verifies tokens correctly: signature, issuer, audience, and this scope. */
   readonly verify?: { readonly scope: string }
-  /** Further configuration and scopes of the provider. */
+  /** Additional configuration and scopes of the provider. */
   readonly provider?: Pick<TestProviderOptions, 'configuration' | 'tokenClaims'>
-  /** No token is wanted. */
+  /** Requires no token. */
   readonly open?: boolean
 }
 
@@ -69,7 +69,7 @@ export async function startStage(bend: Bend = {}): Promise<Stage> {
     ...(bend.provider?.tokenClaims && { tokenClaims: bend.provider.tokenClaims }),
     configuration: {
       ...bend.provider?.configuration,
-      // The package's own page, without its warning that it is not for production.
+      // The package's own page, without the warning that it is not for production.
       renderError(ctx: { type: string; body: string }, out: object) {
         ctx.type = 'text'
         ctx.body = JSON.stringify(out)
@@ -142,7 +142,7 @@ export async function startStage(bend: Bend = {}): Promise<Stage> {
 
 type Refusal = 'invalid_token' | 'insufficient_scope'
 
-/** Undefined: a good token. */
+/** Undefined uses a valid token. */
 async function refusalOf(
   token: string,
   issuer: string,
@@ -178,7 +178,7 @@ export interface Bare {
   close(): Promise<void>
 }
 
-/** A server on 127.0.0.1 that does nothing but what the listener does, with TLS when a certificate is given. */
+/** Starts a server on 127.0.0.1 that does only what the listener does, with TLS if a certificate is given. */
 export async function startBare(
   listener: (req: IncomingMessage, res: ServerResponse) => void,
   tls?: { readonly cert: string; readonly key: string },
@@ -196,7 +196,7 @@ export async function startBare(
   }
 }
 
-/** A resolver that knows these names and no other. */
+/** Returns a resolver that resolves only these names. */
 export function resolverOf(names: Readonly<Record<string, string>>): LookupAll {
   return (hostname, _options, callback) => {
     const address = names[hostname]

@@ -1,4 +1,6 @@
-/** Failures of an embedded authorization server: a login that goes wrong upstream, and a code that is presented twice. */
+/**
+ * Failures of an embedded authorization server: a login that fails at the upstream, and a code that is redeemed twice.
+ */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
@@ -13,7 +15,10 @@ import { type Failure, noState } from './views.ts'
 
 const upstreamSecret = 'secret-at-the-provider'
 
-/** A virtual server with its own authorization server, below a real provider; `secret` is what it shows there. */
+/**
+ * A virtual server with an authorization server whose upstream is a real provider. The server authenticates there with
+ * `secret`.
+ */
 async function withLogins(t: Test, secret: string): Promise<Rig> {
   const port = await freePort()
   const origin = `http://127.0.0.1:${port}`
@@ -43,7 +48,7 @@ async function withLogins(t: Test, secret: string): Promise<Rig> {
   )
 }
 
-/** To the end of the login, whatever comes of it. */
+/** Completes the login, whatever its result. */
 const signIn = ({ vmcp }: Rig): Promise<LoggedIn> =>
   login({ issuer: vmcp.origin }, { resource: vmcp.url, scope: 'openid' })
 

@@ -1,4 +1,4 @@
-/** Failures of backends and of what leads to them. */
+/** Failures of backends and of the connections to them. */
 import { createServer } from 'node:net'
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
@@ -12,7 +12,7 @@ const nowhere = 'http://127.0.0.1:9/mcp'
 const health = (status: string): string =>
   `gatehouse_vmcp_backend_health{target_workload_name="b",status="${status}"} 1`
 
-/** Everything that the backend is asked is answered by this. */
+/** Returns a drive function for a backend that handles every request with `write`. */
 const answering = (write: (res: ServerResponse) => void) => async (t: Test) =>
   rig(t, {
     b: await backend(t, {
@@ -41,7 +41,7 @@ async function silentServer(t: Test): Promise<Rig> {
 
 const day = 24 * 60 * 60_000
 
-/** A backend whose CA bundle ends in two days, at a time so many days from now. */
+/** Returns a drive function for a backend whose CA bundle expires in two days, with the clock moved ahead by `days`. */
 const inDays = (days: number) => async (t: Test) => {
   const { caFile, remove } = makeCertificates()
   t.teardown(remove)

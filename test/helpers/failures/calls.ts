@@ -1,4 +1,4 @@
-/** Calls that are refused, and credentials that are missing. */
+/** Rejected calls and missing credentials. */
 import type { Test } from 'tap'
 import { breakEngine } from '../broken-engine.ts'
 import { startTokenIssuer, type TokenIssuer } from '../authserver/token-issuer.ts'
@@ -16,7 +16,7 @@ const forbidsEcho = ['permit(principal, action, resource) unless { resource == T
 const withPolicies = async (t: Test, policies: readonly string[]): Promise<Rig> =>
   rig(t, { b: await backend(t) }, { incomingAuth: { type: 'anonymous', authz: { type: 'cedar', policies } } })
 
-/** A decision point with this response; `calls` clients ask it. */
+/** A decision point with this response, which `calls` clients use. */
 async function decided(t: Test, status: number, calls: number): Promise<Rig> {
   const issuer = await startTokenIssuer()
   const point = await startDecisionPoint(() => (res) => sendJson(res, { allow: true }, status))
@@ -29,7 +29,7 @@ async function decided(t: Test, status: number, calls: number): Promise<Rig> {
   return running
 }
 
-/** A webhook with this response, asked about so many calls. */
+/** A webhook with this response, called for the given number of calls. */
 async function withWebhook(t: Test, reply: WebhookReply, calls: number): Promise<Rig> {
   const webhook = await startWebhook(() => reply)
   t.teardown(() => webhook.close())
@@ -38,7 +38,7 @@ async function withWebhook(t: Test, reply: WebhookReply, calls: number): Promise
   return running
 }
 
-/** A call with so many addresses, where they are refused. */
+/** A call with the given number of addresses, which a guardrail rejects. */
 async function withGuardrail(t: Test, addresses: number): Promise<Rig> {
   const rule = { name: 'mail', patterns: ['email'], direction: 'arguments', action: 'refuse' }
   const running = await rig(t, { b: await backend(t) }, { guardrails: { redact: [rule] } })
@@ -46,7 +46,7 @@ async function withGuardrail(t: Test, addresses: number): Promise<Rig> {
   return running
 }
 
-/** A request with this token, or with none that the issuer gave. */
+/** A request with this token, or with a token that the issuer did not sign. */
 async function presented(t: Test, token: (issuer: TokenIssuer) => Promise<string>): Promise<Rig> {
   const issuer = await startTokenIssuer()
   t.teardown(() => issuer.close())

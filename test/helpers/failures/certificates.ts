@@ -1,4 +1,4 @@
-/** Failures of the certificate that a server shows. */
+/** Failures of a server's certificate. */
 import type { Test } from 'tap'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { type LeafOptions, makeAuthority, mountSecret, secretOf } from '../certificates.ts'
@@ -8,7 +8,7 @@ import type { Failure } from './views.ts'
 
 const day = 86_400_000
 
-/** Serves the certificate, and then another one with the same key. */
+/** Serves the certificate, then a different one with the same key. */
 function serving(first: LeafOptions, withKeyOf?: 'nobody') {
   return async (t: Test): Promise<Rig> => {
     const authority = await makeAuthority()

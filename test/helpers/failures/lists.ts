@@ -1,4 +1,4 @@
-/** Failures of what backends offer: items, names, locks. */
+/** Failures of lists: items, names, locks. */
 import type { Test } from 'tap'
 import type { RawBackendOptions } from '../mcp/raw-backend.ts'
 import { approved, changed, lockOf, pinning } from '../vmcp/pinning.ts'
@@ -15,14 +15,14 @@ const malformed = {
   fix: /report this to the operator of b/,
 } as const
 
-/** A backend that lists this tool besides others, and a client that has seen it. */
+/** A backend that lists this tool in addition to others, and a client that has read the list. */
 const listing = (tool: string) => async (t: Test) => {
   const running = await rig(t, { b: await backend(t, { tools: () => [tool] }) })
   await running.call('b_bad')
   return running
 }
 
-/** Lists are read, and cannot be read a minute later. */
+/** The lists are read once, and fail a minute later. */
 async function unreadableLater(t: Test): Promise<Rig> {
   let broken = false
   let now = Date.now()
@@ -45,7 +45,7 @@ async function unreadableLater(t: Test): Promise<Rig> {
   return running
 }
 
-/** A tool that is another one than its lock says, and a call of it. */
+/** A tool that differs from its lock, and a call to it. */
 async function changedTool(t: Test): Promise<Rig> {
   const tool = changed(approved, { description: 'Reads and forwards' })
   const running = await rig(
@@ -53,7 +53,7 @@ async function changedTool(t: Test): Promise<Rig> {
     { b: await backend(t, { tools: () => [tool] }) },
     { aggregation: bareNames('b'), pinning: pinning('block'), toolLocks: [lockOf('b', [approved])] },
   )
-  // The lists are compared once they are read.
+  // Gatehouse compares the lists after reading them.
   await until(async () => {
     await running.call('read')
     return running.vmcp.view.recent().some(({ type }) => type === 'pin_refused')
@@ -166,7 +166,7 @@ export const listFailures: readonly Failure[] = [
           },
         },
       })
-      // Pauses are short, and the backend is never quiet.
+      // Pauses are short, and the backend announces changes continuously.
       const after = (ms: number, work: () => void) => {
         const timer = ms < 5_000 ? setTimeout(work, ms / 100) : undefined
         return () => clearTimeout(timer)

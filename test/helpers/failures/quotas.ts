@@ -1,4 +1,4 @@
-/** Failures of quotas: used up, not to be counted, and settings that count nothing. */
+/** Failures of quotas: exhausted, not countable, or configured without effect. */
 import type { Test } from 'tap'
 import { startRawBackend } from '../mcp/raw-backend.ts'
 import { stateless } from '../mcp/wire.ts'
@@ -10,7 +10,7 @@ type Settings = Readonly<Record<string, unknown>>
 
 const monthly: Settings = { name: 'monthly', per: 'server', window: 'month', limit: 5 }
 
-/** A server with this quota, called so often. */
+/** A server with this quota, called the given number of times. */
 async function called(t: Test, quota: Settings, calls: number, more: Settings = {}): Promise<Rig> {
   const running = await rig(t, { b: await backend(t) }, { quotas: [{ ...monthly, ...quota }], ...more })
   for (let i = 0; i < calls; i++) await running.call('b_echo')

@@ -1,6 +1,6 @@
 /**
- * A running virtual server with its console, in front of a cluster's API server that keeps its report, and everything that it
- * tells: log, `/status`, metrics, the condition that the real hooks make of the report, and the console's API.
+ * A running virtual server with its console, in front of a simulated API server that stores its report, and every view
+ * of it: log, `/status`, metrics, the condition that the real hooks derive from the report, and the console's API.
  */
 import { randomBytes } from 'node:crypto'
 import type { Test } from 'tap'
@@ -39,22 +39,22 @@ export interface Told {
     readonly failures: readonly Line[]
     readonly backends: readonly Line[]
   }
-  /** Problems on the console's page of the configuration. */
+  /** Problems on the console's configuration page. */
   readonly configPage: readonly Line[]
   readonly calls: readonly Line[]
 }
 
 export interface Rig {
   readonly vmcp: VmcpServer
-  /** Checksum of the configuration that runs, as the hooks know it. */
+  /** Checksum of the running configuration, as the hooks compute it. */
   readonly checksum: string
-  /** The hooks write another configuration, which the pod has not taken. */
+  /** The hooks write a new configuration that the pod has not applied. */
   changeConfig(): void
-  /** The API server of the cluster refuses every write. */
+  /** The cluster's API server rejects every write. */
   refuseReports(): void
-  /** A call by a client of its own; what comes of it is not looked at. */
+  /** Makes a call with a new client and ignores its result. */
   call(name: string, args?: Readonly<Record<string, unknown>>): Promise<void>
-  /** A request of the console's API. */
+  /** Sends a request to the console's API. */
   api(path: string, init?: RequestInit): Promise<Response>
   told(): Promise<Told>
 }
@@ -62,9 +62,9 @@ export interface Rig {
 export interface RigOptions extends StartOptions {
   /** Headers of calls. */
   readonly headers?: Readonly<Record<string, string>>
-  /** Serve TLS. */
+  /** Serves TLS. */
   readonly tls?: CertificateFiles
-  /** File of an embedded authorization server, and the secrets that it names. */
+  /** The embedded authorization server's file, and the secrets that it names. */
   readonly authServerFile?: { readonly path: string; readonly env: Readonly<Record<string, string>> }
 }
 
@@ -158,7 +158,7 @@ export async function rig(
   }
 }
 
-/** As the command opens it, until the test ends. */
+/** Opened as the command opens it, and closed at the end of the test. */
 async function openBeside(
   t: Test,
   { path, env }: NonNullable<RigOptions['authServerFile']>,
@@ -180,7 +180,7 @@ async function openBeside(
 
 const server = virtual().metadata.name
 
-/** An API server that keeps the report of one pod, and hooks that make a status of it. */
+/** An API server that stores the report of one pod, and hooks that derive a status from it. */
 function makeCluster(backends: readonly string[]) {
   let text = '{"problems":[],"backends":[]}'
   let isRefusing = false
@@ -218,7 +218,7 @@ function checksumOf(hooks: World): string {
   return (annotations as Record<string, string>)['gatehouse.dev/content-checksum'] ?? ''
 }
 
-/** A server that behaves well, unless the options say otherwise. */
+/** Starts a backend without faults, unless the options add one. */
 export async function backend(t: Test, options: RawBackendOptions = {}): Promise<string> {
   const raw = await startRawBackend(options)
   t.teardown(() => raw.close())

@@ -1,6 +1,6 @@
 /**
- * One failure, read from five views of a running server: they must give it the same name and reason, and the same next step.
- * A view that is silent by nature says why in the row, and is checked to be silent.
+ * Checks one failure in five views of a running server. All views must report the same name, reason and next step. A
+ * view that does not report the failure has a reason in its row, and must not report it.
  */
 import type { Test } from 'tap'
 import type { EventType } from '../../../runtime/observe/events/fields.ts'
@@ -12,30 +12,30 @@ export type View = 'log' | 'status' | 'metrics' | 'condition' | 'console'
 export interface Failure {
   readonly name: string
   readonly type: EventType
-  /** Lasts until it is mended; otherwise it comes call by call. */
+  /** True if the failure lasts until it is fixed; false if it affects single calls. */
   readonly lasts: boolean
-  /** Why it cannot be driven on this machine. */
+  /** Reason why the failure cannot be produced on this machine. */
   readonly skip?: string | false
-  /** Makes it happen. */
+  /** Produces the failure. */
   readonly drive: (t: Test) => Promise<Rig>
   readonly backend?: string
-  /** Of one that comes call by call: the same word in log, `/status` and console. */
+  /** For a failure of single calls: the same reason in log, `/status` and console. */
   readonly reason?: string | RegExp
   readonly message: RegExp
   readonly fix: RegExp
-  /** More of its line of the log. */
+  /** Additional members of the log line. */
   readonly logged?: Line
-  /** A line of the metrics beside those of every event. */
+  /** A metrics line in addition to the lines of every event. */
   readonly metric?: string | RegExp
-  /** Health that `/status`, the report and the console give for the backend. */
+  /** The backend's health in `/status`, the report and the console. */
   readonly health?: readonly [status: string, report: string]
-  /** How the console lists the call. */
+  /** The call's entry in the console. */
   readonly call?: Line
   readonly silent?: Partial<Record<View, string>>
   readonly also?: (t: Test, told: Told, rig: Rig) => Promise<void> | void
 }
 
-/** Why conditions are silent about what comes call by call. */
+/** Reason why conditions do not report failures of single calls. */
 export const noState = { condition: 'one request says nothing lasting about the resource' }
 
 export function tellAlike(t: Test, failures: readonly Failure[]): void {
@@ -58,7 +58,7 @@ function isIt({ type, backend }: Failure) {
     line['type'] === type && (backend === undefined || line['backend'] === backend)
 }
 
-/** Waits until the slowest view has it: the report is written a second after the change. */
+/** Waits for the slowest view: the report is written a second after the change. */
 async function settled(rig: Rig, failure: Failure): Promise<Told> {
   const { lasts, silent = {} } = failure
   const matches = isIt(failure)
@@ -81,7 +81,7 @@ function statusOf({ status }: Told, failure: Failure): Line {
 function checkLog(t: Test, told: Told, failure: Failure): void {
   const { type, backend, lasts, logged = {} } = failure
   const { fix } = statusOf(told, failure)
-  // What goes well is logged under the same type, without a next step.
+  // Successful events have the same type in the log, without a next step.
   const lines = told.lines.filter(
     (line) =>
       line['event'] === type &&
@@ -151,7 +151,7 @@ function checkHealth(t: Test, { status, report, overview }: Told, { health, back
   t.equal(overview.backends.find(named)?.['health'], health[0], 'console: health')
 }
 
-/** True when a line has these members, at any depth. */
+/** Returns true if a line contains these members at any depth. */
 function fits(line: unknown, wanted: unknown): boolean {
   if (wanted === null || typeof wanted !== 'object') return line === wanted
   if (line === null || typeof line !== 'object') return false
