@@ -1,4 +1,4 @@
-/** The ways in which an operation ends, and the results that Gatehouse itself returns. */
+/** The possible outcomes of an operation, and the results that Gatehouse itself returns. */
 import { JsonObject, type PassedMembers, rpcCode } from '../../mcp/index.ts'
 import { annotateDenial } from '../../observe/index.ts'
 
@@ -9,12 +9,14 @@ export type Outcome =
       readonly result: Buffer
       /** Large members that the client has already received. `result` contains small placeholders. */
       readonly passed?: PassedMembers | undefined
-      /** Code for the reason, if Gatehouse refused the call and returns the refusal as a tool result. */
+      /**
+       * Reason code of a refusal. Present only if Gatehouse refused the call and returns the refusal as a tool result.
+       */
       readonly denial?: string
     }
   /** A JSON-RPC error object from the backend, forwarded unchanged. */
   | { readonly kind: 'error'; readonly error: Buffer }
-  /** A raw InputRequiredResult of the stateless era: the client repeats the request with the requested answers. */
+  /** A raw InputRequiredResult of the stateless era. The client repeats the request with the requested answers. */
   | {
       readonly kind: 'input'
       readonly result: Buffer
@@ -54,7 +56,7 @@ interface RefusalContent {
   readonly data: unknown
 }
 
-/** Returns the result for a failed tool: text that a model can read, not a protocol error. */
+/** Returns the result for a failed tool. The result contains text that a model can read instead of a protocol error. */
 export function toolErrorOutcome(text: string, more: readonly TextContent[] = []): Outcome {
   return resultOutcome({ content: [{ type: 'text', text }, ...more], isError: true })
 }
