@@ -190,5 +190,5 @@ function textOf({ bytes, refusedBy }: Marked): string | undefined {
 }
 
 function refusing(rule: string): string {
-  return `guardrail ${rule} rejects the hidden characters in it`
+  return `guardrail ${rule} rejects hidden characters in the item`
 }
