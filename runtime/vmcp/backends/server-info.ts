@@ -9,7 +9,7 @@ function record(value: unknown): Readonly<Record<string, unknown>> | undefined {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : undefined
 }
 
-/** Throws SyntaxError if `result` is not JSON. */
+/** Reads the server information. Throws SyntaxError if `result` is not JSON. */
 export function readServerInfo(result: Buffer, version?: string): ServerInfo {
   const body = record(JSON.parse(result.toString())) ?? {}
   const { protocolVersion, instructions } = body
@@ -37,12 +37,12 @@ function readCapabilities(capabilities: Readonly<Record<string, unknown>>): Serv
   }
 }
 
-/** True for an object, and for `true` or an array, which some servers send instead of `{}`. */
+/** True for an object. Also true for `true` or an array, which some servers send instead of `{}`. */
 function isDeclared(value: unknown): boolean {
   return value === true || (typeof value === 'object' && value !== null)
 }
 
-/** Returns the server information for a resumed session. It contains just enough to send requests. */
+/** Returns the server information for a resumed session. The information is just sufficient for sending requests. */
 export function resumedServer({ protocolVersion, logging }: BackendSession): ServerInfo {
   return {
     protocolVersion,

@@ -1,7 +1,6 @@
 /**
- * Caches one backend's listings for each kind of client. A kind of client has the same declared capabilities and, where
- * credentials affect the lists, the same credentials. A backend may offer different items to different kinds of
- * clients.
+ * Caches one backend's listings for each kind of client, because a backend may offer different items to different
+ * clients. A kind is defined by declared capabilities and, where they matter, credentials.
  *
  * There is one read at a time for each key, and concurrent callers share this read. A listing is valid until the
  * backend announces a change, or for a limited time. If a listing cannot be reread, the last good listing stays in use
@@ -94,8 +93,7 @@ export class Listings {
   }
 
   /**
-   * Returns the abilities for a client's lists. Returns the basic abilities if too many new combinations have appeared
-   * recently.
+   * Returns the abilities for a client's lists. Basic abilities apply if too many new combinations appeared recently.
    */
   #abilitiesOf(client: OperationClient): ClientAbilities {
     const { abilities } = client
@@ -276,10 +274,7 @@ export class Listings {
     return present
   }
 
-  /**
-   * Returns an existing listing with equal content. That listing is the previous one, or one for another kind of
-   * client.
-   */
+  /** Returns an existing listing with equal content: the previous one, or one for another kind of client. */
   #equalTo(listing: Listing, before: Listing | undefined): Listing | undefined {
     if (before && sameItems(before, listing) && sameInstructions(before, listing)) return before
     for (const { listing: other } of this.#cached.values()) {
