@@ -50,7 +50,7 @@ export interface BackendLinks {
   eraChanged(backend: Backend): void
 }
 
-/** The health monitor. A reload may replace it. */
+/** The health monitor. A reload may replace the monitor. */
 export interface BackendHealthReports {
   readonly monitor: Pick<HealthMonitor, 'admit' | 'isAvailable' | 'report' | 'release'>
 }

@@ -74,7 +74,7 @@ export interface NamedStrategy {
   readonly strategy: StrategyConfig
 }
 
-/** Returns one backend's strategy, which is its own strategy, the default, or `unauthenticated`. */
+/** Returns one backend's strategy, the default strategy, or `unauthenticated`. */
 export function strategyOf(backend: string, { outgoingAuth }: VmcpConfig): NamedStrategy {
   const entries = outgoingAuth.backends ?? {}
   const own = Object.hasOwn(entries, backend) ? entries[backend] : undefined

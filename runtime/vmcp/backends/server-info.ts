@@ -37,7 +37,7 @@ function readCapabilities(capabilities: Readonly<Record<string, unknown>>): Serv
   }
 }
 
-/** True for an object. Also true for `true` or an array, which some servers send instead of `{}`. */
+/** True for an object, and for `true` or an array, which some servers send instead of `{}`. */
 function isDeclared(value: unknown): boolean {
   return value === true || (typeof value === 'object' && value !== null)
 }

@@ -1,16 +1,17 @@
 /**
- * Authorizes operations of the virtual server: checks each operation before it runs, and filters lists afterwards.
+ * Authorizes operations of the virtual server. Checks each operation before the operation runs, and filters lists
+ * afterwards.
  *
- * Authorization runs before the rate limit, so a denied call costs nothing. It also runs before every link that looks
- * up the named item, so a denied caller cannot find out which items exist. Such links are the optimizer, code mode,
- * workflows and the core. The filtered lists include workflows. A feature's surface adds the feature's own tools
- * outside this link, after a separate check.
+ * Authorization runs before the rate limit, so a denied call costs nothing. Authorization also runs before every link
+ * that looks up the named item, so a denied caller cannot find out which items exist. Such links are the optimizer,
+ * code mode, workflows and the core. The filtered lists include workflows. A feature's surface adds the feature's own
+ * tools outside this link, after a separate check.
  *
  * Each call that a script makes passes through this link with its real name and arguments. Workflow steps do not pass
  * through this link, because the workflow itself was authorized.
  *
- * A denied operation is rejected with FORBIDDEN and the message for its action. Lists contain only items that the
- * caller may use.
+ * A denied operation is rejected with FORBIDDEN and the action's message. Lists contain only items that the caller may
+ * use.
  * Source: docs/reference/specification/virtual-server.md#authentication, authentication (incoming, 2) and endpoints
  * (execute_tool_script); ARCHITECTURE.md, "A tool call".
  */
@@ -22,8 +23,8 @@ import type { Link, Operation } from '../model/operation.ts'
 export interface AuthorizeOptions {
   readonly gate: Gate
   /**
-   * Returns facts about the item that a request names, looked up in the same way as the request itself. This function
-   * must cover every source of tools, because clients cannot call tools that it reports as nonexistent.
+   * Returns facts about the item that a request names, using the lookup of the request itself. This function must cover
+   * every source of tools, because clients cannot call tools that it reports as nonexistent.
    */
   readonly factsOf: (client: OperationClient, request: AccessRequest) => Promise<FactsResponse>
   /** Like `factsOf`, but consults only the cache. Shadow policies use this function for rejected requests. */

@@ -20,7 +20,7 @@ import type { Feature } from '../model/feature.ts'
 import type { Link, Operation, Perform } from '../model/operation.ts'
 import type { Outcome } from '../model/outcome.ts'
 
-/** The links that the configuration requires. A reload may replace any of them. */
+/** The links that the configuration requires. A reload may replace any link. */
 export interface ChainLinks {
   readonly observe?: Link | undefined
   readonly listAliases?: Link | undefined

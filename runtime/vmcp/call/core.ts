@@ -168,8 +168,8 @@ export class Core {
   }
 
   /**
-   * Returns facts about an item that a client names, looked up in the same way as the request itself. Returns undefined
-   * if the item does not exist, and an error if its existence cannot currently be determined.
+   * Returns facts about an item that a client names, using the lookup of the request itself. Returns undefined if the
+   * item does not exist, and an error if its existence cannot currently be determined.
    */
   async factsOf(
     client: OperationClient,

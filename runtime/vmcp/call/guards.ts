@@ -81,7 +81,7 @@ export function makeGuards(config: VmcpConfig, parts: GuardParts): Guards {
   }
 }
 
-/** Returns the previous webhooks, with their state, if the settings are unchanged. */
+/** Returns the previous webhooks and their state if the settings are unchanged. */
 function webhooksOf(
   { name, webhooks }: VmcpConfig,
   parts: GuardParts,
@@ -101,7 +101,7 @@ function externalSettings({ name, incomingAuth: { authz, issuers } }: VmcpConfig
   return externalPoint(authz) ? JSON.stringify([name, authz, issuers]) : undefined
 }
 
-/** Closes those parts of the guards that their replacement, `after`, does not share. */
+/** Closes the parts of the guards that the new guards, `after`, do not share. */
 export async function closeGuards({ gate, webhooks, quotas }: Guards, after?: Guards): Promise<void> {
   // Close the old quotas before the new ones report anything.
   const quotasClosed = quotas === after?.quotas ? undefined : quotas?.close({ replaced: after !== undefined })

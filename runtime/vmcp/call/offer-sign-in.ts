@@ -43,7 +43,7 @@ interface OfferedLogin {
   readonly address: string
 }
 
-/** Returns the backends whose missing login caused an error. */
+/** Returns the backends that caused an error because the user has not signed in to them. */
 function backendsOf(error: unknown): readonly string[] {
   if (!(error instanceof GatehouseError)) return []
   if (error.code !== 'BACKEND_SIGN_IN_REQUIRED') return backendsOf(error.cause)

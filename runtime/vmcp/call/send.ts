@@ -1,6 +1,6 @@
 /**
- * The end of the chain: serves lists from the catalog, runs workflows, and sends everything else to its backend.
- * Converts backend failures to the form that the method requires.
+ * Implements the end of the chain. Serves lists from the catalog, runs workflows, and sends everything else to a
+ * backend. Converts backend failures to the form that the method requires.
  * Source: docs/reference/specification/virtual-server.md (what the service does, operational.failureHandling).
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
@@ -23,7 +23,7 @@ import type { CallParts, Core } from './core.ts'
 
 /**
  * Returns the link that converts a failed tool call to a result that a model can read. Reading an unlisted resource
- * fails with RESOURCE_NOT_FOUND if its backend has no resources.
+ * fails with RESOURCE_NOT_FOUND if the resource's backend has no resources.
  *
  * This link also repeats a tool call once if the backend rejects the mirrored headers (HEADER_MISMATCH). The tool may
  * have changed since it was listed, and the backend has not executed the rejected call.
@@ -73,8 +73,8 @@ export function route(core: Pick<Core, 'parts'>): Link {
 }
 
 /**
- * Rejects an operation if its `requestState` was issued by another backend, or if the backend was removed during the
- * check of the arguments. This link comes before the quota, so a rejected operation is not counted.
+ * Rejects an operation if another backend issued the operation's `requestState`, or if the backend was removed during
+ * the check of the arguments. This link comes before the quota, so a rejected operation is not counted.
  */
 export function checkState(core: Pick<Core, 'parts'>): Link {
   return function checkState(operation, next) {
@@ -152,8 +152,8 @@ function requireIssuer({ stateFor }: Operation, { settings }: Backend): void {
 }
 
 /**
- * Returns changes that remove `requestState` and `inputResponses` if the client invented them. A client invented them
- * if no backend issued them.
+ * Returns changes that remove `requestState` and `inputResponses` if the client invented these members, that is, if no
+ * backend issued them.
  */
 function removeInventedState({ params, stateFor }: Operation): Changes {
   const changes: Record<string, undefined> = {}

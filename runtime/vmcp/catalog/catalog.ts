@@ -53,7 +53,7 @@ export class Catalog {
   readonly promptList: readonly CatalogEntry[]
   readonly resourceList: readonly CatalogEntry[]
   readonly templateList: readonly TemplateEntry[]
-  /** Short names for tools whose names are too long for clients. */
+  /** Short names for tools with names that are too long for clients. */
   readonly aliases: Aliases
   readonly problems: readonly CatalogNotice[]
   readonly listings: readonly Listing[]
@@ -190,7 +190,7 @@ function addWorkflows(
   return all
 }
 
-/** Makes every character of a notice visible, because backends choose the names in it. */
+/** Makes every character of a notice visible, because backends choose the names in the notice. */
 function makeVisible({ kind, subject, message }: CatalogNotice): CatalogNotice {
   return { kind, subject: visibleText(subject), message: visibleText(message) }
 }
@@ -210,8 +210,8 @@ function digest(entries: readonly CatalogEntry[]): string {
 }
 
 /**
- * Resolves items by URI. A URI cannot be renamed, so if two backends offer the same URI, the backend whose name sorts
- * first is used.
+ * Resolves items by URI. A URI cannot be renamed, so if two backends offer the same URI, the backend that comes first
+ * in name order is used.
  */
 function resolveByKey(
   listings: readonly Listing[],

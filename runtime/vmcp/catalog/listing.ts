@@ -55,7 +55,7 @@ export interface ListingOptions extends ListReadOptions {
   readonly server: ServerInfo
   /** True if responses may depend on the caller. */
   readonly perCaller: boolean
-  /** The last listing. A list from it stays in use if the list cannot be reread. */
+  /** The last listing. A list in this listing stays in use if the list cannot be reread. */
   readonly before?: Listing | undefined
   /** Undeclared lists that the backend does not have. Each read of a listing may add lists to this set. */
   readonly absent: Set<ItemKind>
@@ -288,8 +288,8 @@ function declarationDefect({ backend, server }: ListingOptions, kind: ItemKind):
 }
 
 /**
- * Lifetimes of listings in milliseconds. The first applies to a backend that announces changes to all of its lists, the
- * second to any other backend.
+ * Lifetimes of listings in milliseconds. The first lifetime applies to a backend that announces changes to all of its
+ * lists, the second to any other backend.
  */
 export const announcedMs = 5 * 60_000
 export const unannouncedMs = 30_000
@@ -313,8 +313,8 @@ export function hasStaleLists({ defects = [] }: Listing): boolean {
 }
 
 /**
- * True if no client should wait for the next read, either because the last items are in use or because the failed read
- * took the whole timeout.
+ * True if no client should wait for the next read. Either the last items are in use, or the failed read took the whole
+ * timeout.
  */
 export function isSlowToRepair({ defects = [] }: Listing): boolean {
   return defects.some(

@@ -135,7 +135,8 @@ export class Listings {
 
   /**
    * Returns the listing for a client. With `waitForFresh`, waits for a new listing if the cached one is out of date.
-   * Without it, returns the cached listing and renews that listing in the background. Rejects with BACKEND_* errors.
+   * Without `waitForFresh`, returns the cached listing and renews that listing in the background. Rejects with
+   * BACKEND_* errors.
    */
   async get(
     client: OperationClient,

@@ -25,7 +25,7 @@ export interface LookupParts {
   /** Names of the backends that are left out because their settings are invalid. These backends are treated as down. */
   readonly leftOut: readonly string[]
   readonly partialFailureMode: 'fail' | 'best_effort'
-  /** True if backends are monitored. A backend's health then decides whether it is down, instead of a stale list. */
+  /** True if backends are monitored. A backend's health, not a stale list, then decides whether the backend is down. */
   readonly monitored: boolean
 }
 
@@ -77,8 +77,8 @@ export class Lookup {
     const found = (ready && findEntry(ready)) ?? findEntry(await this.view(client, { waitForFresh: false }))
     if (found) return found
     const { members, views } = this.#owner.parts
-    // New items may exist on backends that do not announce changes or that have pending changes. Their lists are reread
-    // at most once a second.
+    // New items may exist on backends that do not announce changes or that have pending changes. The lists of such
+    // backends are reread once a second at most.
     for (const { listings } of members.values()) {
       listings.expireUnannounced(client)
       listings.changes.flush(client.session?.id, minPauseMs)
@@ -109,9 +109,9 @@ export class Lookup {
   }
 
   /**
-   * Returns BACKEND_UNAVAILABLE if a name that was not found may belong to an unavailable backend. This is an excluded
-   * backend, or one whose lists of these kinds were never readable for this client. `named` is a catalog name. It is
-   * undefined for URIs, because a URI does not identify its backend.
+   * Returns BACKEND_UNAVAILABLE if a name that was not found may belong to an unavailable backend. Such a backend is
+   * excluded, or this client could never read the backend's lists of these kinds. `named` is a catalog name. The name
+   * is undefined for URIs, because a URI does not identify a backend.
    */
   errorForUnlisted(
     client: OperationClient,
@@ -140,7 +140,7 @@ function isMissing(error: Error | undefined, list: ItemKind | undefined): boolea
   return !(error instanceof ListsFailed) || (list !== undefined && error.kinds.includes(list))
 }
 
-/** Returns the backends whose `list` could not be read. */
+/** Returns the backends for which `list` could not be read. */
 function missingList(
   { listings }: Catalog,
   list: ItemKind,

@@ -116,7 +116,7 @@ function positionAfter(
   if (!content) throw new GatehouseError('INVALID_PARAMS', { detail: 'invalid cursor' })
   const { after, position } = content
   if (after?.startsWith('=')) {
-    // The item may no longer exist, so continue after its position.
+    // The item may no longer exist, so continue after the item's position.
     return firstAfter(entries, after.slice(1))
   }
   const at = after === undefined ? -1 : entries.findIndex(({ key }) => shorten(key) === after)

@@ -19,7 +19,7 @@ const maxTotalSize = 16 * 1024 * 1024
 const maxUriBytes = 4 * 1024
 const maxLinksPerResult = 1_000
 
-/** Methods whose results may contain links. */
+/** Methods with results that may contain links. */
 const linkMethods: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read'])
 
 /**
@@ -53,7 +53,7 @@ export class ResourceLinks {
     for (const uri of scanner.take()) this.#add(client, backend, uri)
   }
 
-  /** Returns a result stream that records the links in the result and forwards it to `passage`. */
+  /** Returns a result stream that records the links in the result and forwards the result to `passage`. */
   recordWhileStreaming(
     passage: ResultPassage | undefined,
     { client, method, params }: Operation,

@@ -2,8 +2,8 @@
  * Determines which tools clients see, and under which names. Applies overrides first, then conflict resolution, then
  * advertising.
  *
- * Backends are processed in the order of their names, so the same listings always yield the same catalog. Tools that
- * cannot be offered as they are get reported, and are never silently modified.
+ * Backends are processed in the order of their names, so the same listings always yield the same catalog. A tool that
+ * cannot be offered as is gets reported. Tools are never silently modified.
  * Source: docs/reference/specification/virtual-server.md#aggregation, config.aggregation.
  */
 import { JsonObject } from '../../mcp/index.ts'
@@ -40,9 +40,9 @@ interface Candidate {
 }
 
 /**
- * Resolves the tools of all listings. `listings` must be sorted by backend name. A tool whose own or overridden name is
- * reserved is hidden from clients, because that name belongs to one of the server's own tools. Workflows can use it
- * like any other hidden tool.
+ * Resolves the tools of all listings. `listings` must be sorted by backend name. A tool with a reserved own or
+ * overridden name is hidden from clients, because that name belongs to one of the server's own tools. Workflows can use
+ * the tool like any other hidden tool.
  */
 export function resolveTools(
   listings: readonly Listing[],
@@ -290,7 +290,7 @@ function renameTool(json: Buffer, from: string, to: string): Buffer {
 
 const noAnnotations: Fields = {}
 
-/** Returns the annotations of a tool whose JSON has already been checked. */
+/** Returns the annotations of a tool. The tool's JSON has already been checked. */
 function annotationsIn(json: Buffer): Fields {
   // An escaped member name contains `\u`.
   if (!json.includes('"annotations"') && !json.includes('\\u')) return noAnnotations

@@ -31,7 +31,7 @@ export interface View {
   readonly catalog: Catalog
   /** Backends that could not be listed, sorted by name, with their errors. */
   readonly down: readonly MissingBackend[]
-  /** Backends that could not be reread. Their last known lists are in use. */
+  /** Backends that could not be reread. The last known lists of these backends are in use. */
   readonly stale: readonly MissingBackend[]
 }
 

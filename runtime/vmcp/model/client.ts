@@ -7,7 +7,7 @@ import type { Caller } from '../../net/index.ts'
 import type { ClientAbilities } from './session.ts'
 
 const maxCachedAbilities = 1_000
-/** Size limits for a client's declarations, which are stored with its session and sent to every backend. */
+/** Size limits for a client's declarations. These are stored with the client's session and sent to every backend. */
 const maxCapabilitiesBytes = 16 * 1024
 const maxInfoBytes = 16 * 1024
 /** Capabilities that the protocol itself defines, with their members. */
@@ -87,12 +87,15 @@ function invalidCapabilities(what: string): GatehouseError {
   })
 }
 
-/** Returns a copy of a client's `Implementation` object; undefined if it is not an object or is too large to store. */
+/**
+ * Returns a copy of a client's `Implementation` object. Returns undefined if the value is not an object or is too large
+ * to store.
+ */
 export function readInfo(raw: Buffer | undefined): Buffer | undefined {
   return raw?.[0] === 0x7b && raw.length <= maxInfoBytes ? Buffer.from(raw) : undefined
 }
 
-/** Returns JSON with sorted members, so that equal values have equal text. */
+/** Returns JSON with sorted members. Equal values have equal text. */
 export function canonicalJson(value: unknown): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`

@@ -16,7 +16,10 @@ export interface Requester {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** Headers that identify a single request. Their values differ with every request and do not affect the response. */
+/**
+ * Headers that identify a single request. The values of these headers differ with every request and do not affect the
+ * response.
+ */
 const perRequestHeaders: ReadonlySet<string> = new Set([
   'x-request-id',
   'request-id',

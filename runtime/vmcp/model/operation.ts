@@ -35,7 +35,7 @@ export interface Operation {
   readonly origin?: Origin | undefined
   /**
    * Identity (`backendIdentity`) of the backend that issued the `requestState` and `inputResponses` in the params. The
-   * operation is rejected if its target is another backend. Without `stateFor`, neither member reaches a backend.
+   * operation is rejected if the target is another backend. Without `stateFor`, neither member reaches a backend.
    */
   readonly stateFor?: string | undefined
   /** True if a script or workflow consumes the result instead of the client. */
@@ -74,7 +74,7 @@ export interface OperationContext {
   streamResult?(): ResultPassage | undefined
 }
 
-/** The catalog entry to which an operation resolves, and how its backend is called. */
+/** The catalog entry that an operation uses, and the way in which the entry's backend is called. */
 export interface Target {
   readonly entry: CatalogEntry
   /** Params members that differ for the backend, such as a tool's original name. */
@@ -85,11 +85,11 @@ export interface Target {
   readonly timeoutMs?: number | undefined
   /** True if requests from the backend reach the client during the call, regardless of the client's protocol era. */
   readonly bridges?: boolean | undefined
-  /** True for a workflow step, whose result does not go to the client. */
+  /** True for a workflow step. The result of a step does not go to the client. */
   readonly isStep?: boolean | undefined
   /** Set by guardrails. */
   readonly limit?: ResponseLimit | undefined
-  /** True if a link reads the result. The backend connection must then buffer it. */
+  /** True if a link reads the result. The backend connection must then buffer the result. */
   readonly needsWholeResult?: boolean | undefined
   /** Set by quotas. The quota link reads the result and removes the `_meta` members that only Gatehouse may write. */
   readonly delivery?: Delivery | undefined

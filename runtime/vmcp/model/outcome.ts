@@ -43,7 +43,7 @@ export function resultOutcome(value: unknown): Outcome {
   return { kind: 'result', result: Buffer.from(JSON.stringify(value)) }
 }
 
-/** Returns a refusal as a tool result, so that a model can read it. Records the denial for the audit log. */
+/** Returns a refusal as a tool result that a model can read. Records the denial for the audit log. */
 export function refusedOutcome(denial: string, { code, message, data }: RefusalContent): Outcome {
   annotateDenial(denial)
   const result = { content: [{ type: 'text', text: message }], structuredContent: { code, message, data } }

@@ -38,8 +38,8 @@ export interface ClientSession {
   /** Relays a message that does not belong to an operation in flight. */
   deliver(backend: string, method: string, params: Buffer | undefined): void
   /**
-   * Returns the backend session that belongs to this client session. Another replica may have opened it. Undefined if
-   * the stored backend session has a different binding.
+   * Returns the backend session that belongs to this client session. Another replica may have opened that backend
+   * session. Undefined if the stored backend session has a different binding.
    */
   resume?(backend: string, binding: string): BackendSession | undefined
   /** Called when a backend has opened a session on behalf of this client session. */

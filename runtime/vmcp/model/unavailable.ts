@@ -12,7 +12,9 @@ export interface UnavailableOptions {
   readonly leftOut?: readonly string[] | undefined
 }
 
-/** Returns the common error for unavailable backends. A client must be able to distinguish it from "not found". */
+/**
+ * Returns the common error for unavailable backends. A client must be able to distinguish this error from "not found".
+ */
 export function unavailableError(
   backends: readonly string[],
   { hint, reason, list, cause, leftOut = [] }: UnavailableOptions = {},

@@ -68,7 +68,7 @@ export function categoryOf(error: unknown): string {
   return (error instanceof GatehouseError && categories[error.code]) || 'health_check_failed'
 }
 
-/** Returns the cause of a failed check, with the HTTP status and the backend's own explanation of it. */
+/** Returns the cause of a failed check, including the HTTP status and the backend's own explanation. */
 export function causeOf(error: unknown): Cause {
   const answer = findAnswer(error)
   return {

@@ -24,7 +24,7 @@ export interface SendOptions {
   readonly delivery?: Delivery | undefined
   /** Limit for the response to this message. */
   readonly limit?: ResponseLimit | undefined
-  /** Returns the splitter for a large result; see transport/http.ts. */
+  /** Returns the splitter for a large result. See transport/http.ts. */
   readonly splitterFor?: BackendRequest['splitterFor']
   /** Receives the messages in the response to this message. */
   readonly onMessage: (message: Message) => void

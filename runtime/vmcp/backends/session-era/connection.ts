@@ -3,7 +3,8 @@
  * messages and questions to the operations to which they belong.
  *
  * A connection works over any channel. If the backend has lost the session, the connection opens a new one, but only
- * once. It repeats the failed request if the request was not executed or may be executed twice (mcp/lost-session.ts).
+ * once. The connection repeats the failed request if the request was not executed or may be executed twice
+ * (mcp/lost-session.ts).
  * Source: MCP 2025-11-25, lifecycle, utilities, client features.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -79,7 +80,7 @@ export class SessionConnection implements BackendConnection {
   #nextId = 1
   #busy = 0
   #level: string | undefined
-  /** The session that was last resumed or opened. The connection does not resume it again. */
+  /** The session that was last resumed or opened. The connection does not resume this session again. */
   #triedSession: string | undefined
   #hasFailed = false
   readonly #latestSender = new LatestSender()

@@ -2,11 +2,11 @@
  * Receives messages from a session-era backend and passes each one to the request to which it belongs.
  *
  * Responses are matched by id, and progress is matched by token. Questions and log messages belong to the request on
- * whose response stream they arrive, while that request is in flight. Other messages do not name a request. They arrive
- * on a GET stream, over HTTP+SSE, or on a stream after its request has ended. On a connection for one client session,
- * such messages belong to the newest request in flight. Without a request in flight, they belong to the session. On a
- * connection for several callers, a message is delivered only if it can belong to just one of the callers. Otherwise, a
- * log message is dropped and reported, and a question is answered with an error.
+ * whose response stream they arrive, while that request is in flight. Other messages do not name a request. Such
+ * messages arrive on a GET stream, over HTTP+SSE, or on a stream after its request has ended. On a connection for one
+ * client session, these messages belong to the newest request in flight. Without a request in flight, these messages
+ * belong to the session. On a connection for several callers, a message is delivered only if it can belong to just one
+ * of the callers. Otherwise, a log message is dropped and reported, and a question is answered with an error.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import {
@@ -32,7 +32,7 @@ export interface Pending {
 
 /**
  * Selects the request in flight for a message that does not name one. `newest` applies if all requests are from one
- * client. A function applies otherwise. It returns true if the message can belong to the only request.
+ * client. A function applies otherwise, and returns true if the message can belong to the only request.
  */
 export type Assignment = 'newest' | (() => boolean)
 
@@ -74,7 +74,7 @@ export class Inbound {
     this.#questions.withdraw(error)
   }
 
-  /** Handles a message. `on` is the request on whose response stream the message arrived. */
+  /** Handles a message. `on` is the request that the response stream with the message belongs to. */
   handle(message: Message, on: Pending | undefined): void {
     if (message.method === '') this.#response(message, on)
     else if (message.kind === 'request') this.#question(message, on)
@@ -89,7 +89,7 @@ export class Inbound {
     else if (message.error) pending.resolve({ kind: 'error', error: message.error })
   }
 
-  /** Returns the request with this id. This is usually the request on whose response stream the message arrived. */
+  /** Returns the request with this id. This is usually the request that the message's response stream belongs to. */
   #requestWithId(id: string | undefined, on: Pending | undefined): Pending | undefined {
     if (id === undefined) return undefined
     return on?.id === id ? on : this.pending.find((pending) => pending.id === id)

@@ -2,7 +2,7 @@
  * Session era over streamable HTTP. Each message is a POST, and responses are JSON or event streams. Messages that do
  * not belong to a request arrive on a GET stream.
  *
- * If a stream ends before its response, it is resumed with `Last-Event-ID`, provided that the backend sends event ids.
+ * A stream that ends before its response is resumed with `Last-Event-ID` if the backend sends event ids.
  * Source: MCP 2025-11-25, transports.
  */
 import type { IncomingHttpHeaders } from 'node:http'
@@ -73,7 +73,7 @@ interface Sending {
   readonly position: StreamPosition
   readonly control: ExchangeControl
   isStream: boolean
-  /** True for a request whose response has not arrived yet. */
+  /** True until the response to a request has arrived. */
   awaitsResponse: boolean
   /** Timer that ends a stream that stays open after the response. */
   timer: NodeJS.Timeout | undefined

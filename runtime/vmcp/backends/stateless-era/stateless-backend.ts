@@ -1,6 +1,6 @@
 /**
- * The connections to a stateless-era backend. There is one connection for all requests, one listening stream for each
- * session with subscriptions, and one for each kind of client whose lists are watched.
+ * The connections to a stateless-era backend. One connection serves all requests. Each session with subscriptions has a
+ * listening stream, and so does each kind of client with watched lists.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { uriIn } from '../../../mcp/index.ts'
@@ -78,7 +78,7 @@ export class StatelessBackend {
   }
 
   /**
-   * Closes streams for lists that have not been read since `before`. Before a stream is closed, its lists are read once
+   * Closes streams for lists that have not been read since `before`. Before a stream is closed, the lists are read once
    * more. A client that still uses the lists keeps the stream open by reading them.
    */
   evict(before: number): void {

@@ -35,7 +35,7 @@ export class ArrivingResult implements SseData {
   }
 
   /**
-   * Returns the response if any part of it was streamed. Must be called after all parts have been taken. Throws
+   * Returns the response if any part of it was streamed. Call this method after all parts have been taken. Throws
    * JsonError or MessageError.
    */
   end(): Message | undefined {

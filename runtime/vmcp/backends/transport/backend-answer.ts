@@ -1,6 +1,6 @@
 /**
  * The backend's own explanation of a failed request. Operators see the explanation in the log and in `/status`. Clients
- * never receive it.
+ * never receive the explanation.
  *
  * Only responses to Gatehouse's own requests (initialize, lists, pings) are quoted, because responses to calls may
  * repeat a caller's data. The text is short and contains no line breaks. Credentials and session ids that Gatehouse
@@ -64,7 +64,7 @@ const openHeaders: ReadonlySet<string> = new Set([
 ])
 const minSecret = 4
 
-/** The headers of recent requests to one backend. Their values are masked in the backend's output. */
+/** The headers of recent requests to one backend. The values of these headers are masked in the backend's output. */
 export type SentHeaders = Readonly<Record<string, string>>[]
 
 function withoutSecrets(text: string, sent: SentHeaders, more: readonly string[]): string {

@@ -22,8 +22,8 @@ export interface EventFeedOptions {
   readonly onEvent: Handle<SseEvent>
   readonly onRetry: ((retryMs: number) => void) | undefined
   /**
-   * Returns the splitter for a large event. Called once for each large event. If the result is undefined, the event is
-   * read whole.
+   * Returns the splitter for a large event. The feed calls this function once for each large event. If the result is
+   * undefined, the event is read whole.
    */
   readonly splitterFor: ((event: Pick<SseEvent, 'id'>) => ResultSplitter | undefined) | undefined
   /** Receives the error if reading fails. Reading then stops. */

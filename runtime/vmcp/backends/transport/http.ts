@@ -69,7 +69,7 @@ export interface BackendRequest {
   readonly onRetry?: (retryMs: number) => void
   /** Called once an event-stream response has begun. */
   readonly onStream?: (headers: IncomingHttpHeaders) => void
-  /** If true, a successful response is complete once its head has arrived, and its body is discarded. */
+  /** If true, a successful response is complete when its head has arrived. The body is then discarded. */
   readonly discardsBody?: boolean
   /** Called if a response's content type does not match its body. The body takes precedence. */
   readonly onMislabelled?: (() => void) | undefined
@@ -93,9 +93,9 @@ export interface BackendResponse {
 }
 
 /**
- * Sends a request and waits for the end of the response. Rejects with BACKEND_UNREACHABLE if no response arrives;
- * `cause` contains the reason. Rejects with BACKEND_PROTOCOL if the response is too large or cut short, or after too
- * many redirects. Rejects with the signal's reason if the signal aborts.
+ * Sends a request and waits for the end of the response. Rejects with BACKEND_UNREACHABLE if no response arrives. In
+ * that case, `cause` contains the reason. Rejects with BACKEND_PROTOCOL if the response is too large or cut short, or
+ * after too many redirects. Rejects with the signal's reason if the signal aborts.
  */
 export async function exchangeWithBackend(
   dispatcher: Dispatcher,

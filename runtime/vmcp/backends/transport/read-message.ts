@@ -13,7 +13,7 @@ import { ArrivingResult } from './arriving-result.ts'
 type Reporter = Pick<ChannelTarget, 'deviations'>
 
 /**
- * Reads a message from a backend and reports its repairs. Throws MessageError, or rejects with it, if the message is
+ * Reads a message from a backend and reports its repairs. Throws or rejects with MessageError if the message is
  * invalid.
  */
 export function readBackendMessage(
@@ -26,7 +26,7 @@ export function readBackendMessage(
     : withNumericId(read, deviations)
 }
 
-/** Reads the message in an event. Part of it may already have been sent to the client. */
+/** Reads the message in an event. A part of the message may already have been sent to the client. */
 export function messageIn(event: SseEvent, reporter: Reporter): Message | Promise<Message> {
   const result = event.receiver
   if (!(result instanceof ArrivingResult)) return readBackendMessage(event.data(), reporter)

@@ -29,7 +29,7 @@ const repeatableMethods: ReadonlySet<string> = new Set([
   'tools/list',
 ])
 
-/** Methods of requests whose results are returned to a client. */
+/** Methods of requests with results that are returned to a client. */
 const callMethods: ReadonlySet<string> = new Set([
   'completion/complete',
   'prompts/get',
@@ -55,8 +55,8 @@ const maxOpeningBytes = 1024 * 1024
 
 /**
  * Returns the outcome of a request. Throws BACKEND_RESULT_TOO_LARGE or BACKEND_PROTOCOL if the outcome exceeds the
- * limit for its kind. Also throws if the outcome contains a `requestState` that Gatehouse would reject when the client
- * returns it.
+ * limit for its kind. Throws BACKEND_RESULT_TOO_LARGE if the outcome contains a `requestState` that Gatehouse would
+ * reject when the client returns it.
  */
 export function withinLimit(
   { limits }: Pick<ChannelTarget, 'limits'>,
@@ -114,7 +114,7 @@ export function isRepeatable(rpcMethod: string | undefined): boolean {
   return rpcMethod !== undefined && repeatableMethods.has(rpcMethod)
 }
 
-/** Describes a request for an explanation of its failure. A request without a JSON-RPC method is Gatehouse's own. */
+/** Describes a request, to explain the request's failure. A request without a JSON-RPC method is Gatehouse's own. */
 export function describeRequest(target: ChannelTarget, rpcMethod: string | undefined): AnsweredRequest {
   return { sentHeaders: target.sentHeaders, isQuoted: rpcMethod === undefined || isOwnRequest(rpcMethod) }
 }
@@ -139,7 +139,7 @@ export function unreadableResponse(
   })
 }
 
-/** Number of recent requests whose headers are masked in the backend's explanations. */
+/** Number of recent requests for which the headers are masked in the backend's explanations. */
 const rememberedRequests = 64
 
 export interface AuthorizedRequest

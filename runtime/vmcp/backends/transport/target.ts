@@ -31,7 +31,7 @@ export interface ChannelTarget {
   readonly headers: Readonly<Record<string, string>>
   /** Limits for each request, as configured by the operator. */
   readonly limits?: RequestLimits | undefined
-  /** Headers of recent requests. Their values are masked in the backend's explanations. */
+  /** Headers of recent requests. The values of these headers are masked in the backend's explanations. */
   readonly sentHeaders?: SentHeaders | undefined
   /** Records the backend's deviations from the protocol. */
   readonly deviations?: DeviationReport | undefined

@@ -1,7 +1,7 @@
 /**
  * Limits how often announced changes take effect. The first changes take effect immediately. Later changes wait for
- * increasing pauses, and all changes during a pause take effect together when it ends. After a quiet period, the pauses
- * return to their initial length.
+ * increasing pauses, and all changes during a pause take effect together when the pause ends. After a quiet period, the
+ * pauses return to their initial length.
  *
  * Without this limit, a backend that announces a change with every list response would cause an endless loop of
  * requests.

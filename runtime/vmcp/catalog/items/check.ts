@@ -113,8 +113,8 @@ export function checkItem(kind: ItemKind, json: Buffer): UsableItem | UnusableIt
 }
 
 /**
- * Returns an item that all clients accept unchanged, or undefined if it needs a closer check. `value` is the parsed
- * `json`, as returned by plainValue.
+ * Returns an item that all clients accept unchanged, or undefined if the item needs a closer check. `value` is the
+ * parsed `json`, as returned by plainValue.
  */
 export function plainItem(kind: ItemKind, json: Buffer, value: unknown): UsableItem | undefined {
   if (!isFields(value)) return undefined
@@ -124,7 +124,7 @@ export function plainItem(kind: ItemKind, json: Buffer, value: unknown): UsableI
   return { key: String(value[names[0] ?? '']), json, repaired: [] }
 }
 
-/** Quick checks for one kind of item each. They correspond to `specialRules`. */
+/** Quick checks for one kind of item each. These checks correspond to `specialRules`. */
 const isPlain: Readonly<Partial<Record<ItemKind, (item: Readonly<Record<string, unknown>>) => boolean>>> = {
   tools: ({ inputSchema, outputSchema }) =>
     isPlainInput(inputSchema) && (outputSchema === undefined || isPlainOutput(outputSchema)),
@@ -160,8 +160,8 @@ function checkBytes(kind: ItemKind, json: Buffer): UsableItem | UnusableItem {
 }
 
 /**
- * Rules that apply to one kind of item each. A rule adds repairs. It returns the members that session-era clients get
- * instead, or the reason for leaving out the item.
+ * Rules that apply to one kind of item each. A rule adds repairs. A rule returns the members that session-era clients
+ * get instead, or the reason for leaving out the item.
  */
 const specialRules: Readonly<
   Partial<Record<ItemKind, (item: JsonObject, repairs: Repairs) => Repairs | string | undefined>>

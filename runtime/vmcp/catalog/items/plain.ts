@@ -9,7 +9,7 @@
  */
 const maxBytes = 64 * 1024
 
-/** Returns the value of `json`, or undefined if JSON.stringify would write it differently. */
+/** Returns the value of `json`, or undefined if JSON.stringify would write the value differently. */
 export function plainValue(json: Buffer, limit: number = maxBytes): unknown {
   if (json.length > limit) return undefined
   const text = json.toString()

@@ -1,9 +1,10 @@
 /**
  * A tool's schemas, in one form for each kind of client.
  *
- * Stateless clients accept any JSON Schema as the output schema. In the input schema, they accept any members in
- * addition to `type: object`. Session-era libraries require an object with a list of required names and with properties
- * that are objects. For session-era clients, boolean schemas are expanded and an unusable output schema is left out.
+ * Stateless clients accept any JSON Schema as the output schema. Stateless clients also accept any members in addition
+ * to `type: object` in the input schema. Session-era libraries require an object with a list of required names and with
+ * properties that are objects. For session-era clients, boolean schemas are expanded and an unusable output schema is
+ * left out.
  * Source: MCP 2025-11-25 and 2026-07-28, schema (Tool); JSON Schema 2020-12, core, 4.3.
  */
 import { isFields } from '../../../../schemas/index.ts'

@@ -1,9 +1,9 @@
 /**
  * Checks whether a URI matches a URI template.
  *
- * Literals must occur in order. An expression matches any text that its operator can produce. The backend extracts the
- * values, so this module does not. Matching does not backtrack. Its cost is at most the number of parts times the
- * length of the URI. Each lookup has a budget for all of a backend's templates.
+ * Literals must occur in order. An expression matches any text that its operator can produce. The backend, not this
+ * module, extracts the values. Matching does not backtrack. The cost of a match is at most the number of parts times
+ * the length of the URI. Each lookup has a budget for all of a backend's templates.
  * Source: RFC 6570 (levels 1 to 4, matching direction).
  */
 

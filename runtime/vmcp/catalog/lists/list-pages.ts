@@ -165,7 +165,7 @@ function memberOf(kind: ItemKind): string {
   return kind === 'templates' ? 'resourceTemplates' : kind
 }
 
-/** Parses a page with plainValue. Returns undefined if plainValue cannot parse it. */
+/** Parses a page with plainValue. Returns undefined if plainValue cannot parse the page. */
 function plainPage(result: Buffer, kind: ItemKind): Page | undefined {
   const value = plainValue(result, maxPlainPage)
   if (!isFields(value)) return undefined

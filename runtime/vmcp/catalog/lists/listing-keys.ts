@@ -1,7 +1,7 @@
 /**
- * Cache keys for one backend's lists. A key contains the declared abilities. It also contains the requester's identity
- * if the backend's responses depend on that identity. A session whose backend session announced a change has its own
- * lists.
+ * Cache keys for one backend's lists. A key contains the declared abilities. A key also contains the requester's
+ * identity if the backend's responses depend on that identity. A session has its own lists if its backend session has
+ * announced a change.
  */
 import type { BackendSettings } from '../../backends/settings.ts'
 import type { SessionScope } from '../../backends/session-era/connections.ts'

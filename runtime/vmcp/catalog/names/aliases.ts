@@ -1,10 +1,11 @@
 /**
- * Short names for tools whose names are too long for clients. An alias is the start of the name, followed by a hash.
+ * Short names for tools with names that are too long for clients. An alias is the start of the name, followed by a
+ * hash.
  *
  * An alias depends only on the backend, the original name and the tool's own name. The alias is therefore the same
  * after a restart, for every caller and for any order of backends, and never refers to another tool. Internally, tools
- * keep their own names. Only names in client messages are translated (call/aliases.ts). A tool whose own name is
- * another tool's alias gets an alias too.
+ * keep their own names. Only names in client messages are translated (call/aliases.ts). A tool also gets an alias if
+ * its own name is another tool's alias.
  * Source: docs/reference/specification/virtual-server.md#aggregation.
  */
 import { createHash } from 'node:crypto'
@@ -60,7 +61,7 @@ export function aliasesOf(all: readonly NamedTool[], limit: number, hashOf: Alia
   return { aliasByName, nameByAlias }
 }
 
-/** Returns false if the form of a name shows that it is not an alias. */
+/** Returns false if a name's form shows that the name is not an alias. */
 export function mayBeAlias(name: string, limit: number): boolean {
   return limit > 0 && name.length <= limit && name.length >= limit - 1 && aliasEnd.test(name)
 }

@@ -21,7 +21,7 @@ const fixes: Readonly<Record<Conflict, string>> = {
   workflow: 'correct the workflow, or check why a tool that it uses is not offered',
 }
 
-/** Maximum number of reported conflicts. `/status` contains all of them. */
+/** Maximum number of reported conflicts. `/status` contains all conflicts. */
 const maxConflicts = 100
 
 export class Conflicts {

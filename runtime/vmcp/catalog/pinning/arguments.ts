@@ -17,7 +17,7 @@ const maxValues = 20_000
 const noArguments = Buffer.from('{}')
 
 /**
- * Returns the check for a tool's arguments. Returns undefined if the approved schema is not supported; clients then
+ * Returns the check for a tool's arguments. Returns undefined if the approved schema is not supported. Clients then
  * cannot call the tool. Arguments must match both the closed schema and the approved schema. The second check is needed
  * because, with mutually exclusive branches, fewer members may match more branches.
  */

@@ -14,7 +14,7 @@ import { fieldsOf, type Fields, isFields } from '../../../../schemas/index.ts'
 const maxDepth = 32
 const maps = ['properties', 'patternProperties', '$defs', 'definitions'] as const
 const single = ['items', 'additionalProperties', 'unevaluatedProperties', 'unevaluatedItems'] as const
-/** Keywords whose schemas apply to the value itself. */
+/** Keywords with schemas that apply to the value itself. */
 const branchLists = ['anyOf', 'oneOf'] as const
 const branchSingle = ['then', 'else'] as const
 /**

@@ -12,7 +12,7 @@ import type { Listing } from '../listing.ts'
 export interface LockKeeper {
   /**
    * Returns a backend's lock, created from the backend's items. Returns an existing lock unchanged. Rejects with an
-   * error whose message explains the failure to operators.
+   * error that explains the failure to operators.
    */
   keep(backend: string, listing: Listing): Promise<FirstLock>
 }

@@ -26,7 +26,7 @@ export class PinReporter {
     return this.#drifted.size + this.#failures.size > 0
   }
 
-  /** Reports the changes since the last call. `reports` covers all backends. It is empty while pinning is off. */
+  /** Reports the changes since the last call. `reports` covers all backends, and is empty while pinning is off. */
   update(reports: readonly PinReport[]): void {
     for (const report of reports) {
       const failure = report.closed ? 'no lock exists, and pinning.noLock is block' : report.failure

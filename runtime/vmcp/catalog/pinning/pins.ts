@@ -63,7 +63,7 @@ export class Pins {
     return unlocked
   }
 
-  /** Schedules a report. Must be called when listings or locks have changed. */
+  /** Schedules a report. The server calls this method when listings or locks have changed. */
   scheduleReport(): void {
     if (this.#closed || !(this.locks.enabled || this.#reporter.isOpen)) return
     this.#timer ??= setTimeout(() => {

@@ -54,7 +54,7 @@ export interface ToolEntry extends CatalogEntry {
   readonly advertised: boolean
   readonly mirrored: readonly MirroredArgument[]
   readonly annotations: Readonly<Record<string, unknown>>
-  /** Runs one of Gatehouse's own tools, whose `backend` is empty. */
+  /** Runs one of Gatehouse's own tools, which have an empty `backend`. */
   readonly run?: Perform
 }
 
