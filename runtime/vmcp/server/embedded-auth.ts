@@ -1,7 +1,7 @@
 /**
  * Connects the configuration of a virtual server to its embedded authorization server.
  *
- * Provider names in outgoing strategies are checked when the strategies are created (runtime/outgoing).
+ * The creation of the strategies checks the provider names in them (runtime/outgoing).
  * Source: docs/reference/specification/virtual-server.md, spec.authServerConfig;
  * docs/reference/specification/external-auth.md, disableUpstreamTokenInjection and Errors.
  */
@@ -36,7 +36,8 @@ function primaryViolations({ incomingAuth }: VmcpConfig, { upstreams }: AuthServ
 }
 
 /**
- * Returns the configuration, adding the provider whose claims policies read if only the authorization server names it.
+ * Returns the configuration with the provider from which policies read claims. Adds this provider if only the
+ * authorization server names it.
  */
 export function withPrimaryProvider(config: VmcpConfig, server: AuthServerFacts | undefined): VmcpConfig {
   const { authz } = config.incomingAuth

@@ -7,7 +7,7 @@ import { ChangePacer, type Pace } from '../../catalog/changes/change-pacer.ts'
 
 const pausesMs: readonly number[] = [0, 1_000, 2_000, 4_000, 8_000, 15_000, 30_000, 60_000]
 const attemptMs = 30_000
-/** Pace for repeated losses of a session that is reopened each time. */
+/** Pace of new attempts if a backend loses each reopened session. */
 const lossPace: Pace = {
   free: 2,
   burstMs: 0,
@@ -18,11 +18,14 @@ const lossPace: Pace = {
 }
 
 export interface Resubscription {
-  /** Returns the resources to watch. Called for each attempt. */
+  /** Returns the resources to watch. Each attempt calls this function. */
   readonly uris: () => readonly string[]
-  /** Rejects if the backend cannot be reached. Resolves to false if it no longer watches the resource. */
+  /**
+   * Watches a resource again. Rejects if the backend cannot be reached. Resolves to false if the backend no longer
+   * watches the resource.
+   */
   readonly subscribe: (uri: string, signal: AbortSignal) => Promise<boolean>
-  /** Called for each resource that is watched again. It may have changed without a notification. */
+  /** Called for each resource that is watched again. The resource may have changed without a notification. */
   readonly onResubscribed: (uri: string) => void
   readonly isOver: () => boolean
 }
@@ -34,13 +37,13 @@ export interface Resubscription {
 export class Resubscriber {
   readonly #pacer = new ChangePacer({ pace: lossPace, onChange: () => {} })
 
-  /** `key` names the session and the backend. A new loss replaces a pending one. */
+  /** Schedules new subscriptions. `key` identifies the session and the backend. A new loss replaces a pending one. */
   schedule(key: string, resubscription: Resubscription): void {
     this.#pacer.announce(key, () => void resubscribe(resubscription))
   }
 }
 
-/** Never rejects. */
+/** Subscribes again. Never rejects. */
 async function resubscribe({ uris, subscribe, onResubscribed, isOver }: Resubscription): Promise<void> {
   for (const pauseMs of pausesMs) {
     await setTimeout(pauseMs, undefined, { ref: false })
