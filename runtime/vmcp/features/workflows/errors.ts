@@ -1,5 +1,5 @@
 /**
- * Errors of workflows. The messages are for clients: they contain step ids, tool names and backend messages, but never
+ * Errors of workflows. The messages are for clients. They contain step ids, tool names and backend messages, but never
  * expanded arguments or addresses.
  */
 import { ModuleError } from '../../../../schemas/index.ts'
