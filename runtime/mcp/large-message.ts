@@ -1,6 +1,6 @@
 /**
  * Reads a message from a server. The message may be large. A large result is read over as many turns of the event loop
- * as necessary. All other members are read in one turn, so their size is limited.
+ * as necessary. All other members are read in one turn, so the size of these members is limited.
  */
 import { readMembers, scannedMembers } from './json/read.ts'
 import { JsonObject } from './json/object.ts'

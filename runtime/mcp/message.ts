@@ -5,7 +5,7 @@
  * error are slices of the message. Batches are rejected, because MCP 2025-06-18 removed them. Member names that differ
  * only in case are rejected in the message and in its params. Some JSON readers ignore case and would use a different
  * member than the member that this module checks. Optional members that are null are treated as absent. scanMessage
- * removes these members from a client's message. The reader of server messages repairs and reports them
+ * removes these members from a client's message. The reader of server messages repairs and reports such members
  * (large-message.ts).
  * Source: JSON-RPC 2.0; MCP 2025-11-25 and 2026-07-28, basic.
  */
@@ -122,7 +122,7 @@ const integerText = /^-?(?:0|[1-9]\d*)$/
 /** Maximum length of a method name. Method names are compared, looked up and included in messages. */
 const maxMethodBytes = 1_024
 
-/** Returns a raw id if it is a string or an integer. */
+/** Returns a raw id if the id is a string or an integer. */
 export function usableId(id: string | undefined): string | undefined {
   return id !== undefined && (id.startsWith('"') || integerText.test(id)) ? id : undefined
 }

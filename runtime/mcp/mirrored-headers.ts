@@ -1,6 +1,6 @@
 /**
- * Headers that mirror parts of the body. Their values use the base64 sentinel encoding. A tool requests `Mcp-Param-*`
- * headers with `x-mcp-header` annotations.
+ * Headers that mirror parts of the body. The header values use the base64 sentinel encoding. A tool requests
+ * `Mcp-Param-*` headers with `x-mcp-header` annotations.
  *
  * Source: MCP 2026-07-28, streamable HTTP, "Request Metadata".
  */
@@ -181,7 +181,10 @@ function member(object: JsonObject | undefined, name: string): JsonObject | unde
   }
 }
 
-/** Returns the header text of a primitive value. Returns undefined for other values, because they are not mirrored. */
+/**
+ * Returns the header text of a primitive value. Returns undefined for other values, because such values are not
+ * mirrored.
+ */
 function textOf(raw: Buffer | undefined): string | undefined {
   switch (raw?.[0]) {
     case undefined:

@@ -2,7 +2,7 @@
  * Names and numbers of the Model Context Protocol that several modules use.
  *
  * "Session era" means every revision that begins with `initialize` (2024-11-05 to 2025-11-25). "Stateless era" means
- * 2026-07-28. In this revision, each request contains its own metadata.
+ * 2026-07-28. In the stateless era, each request contains its own metadata.
  * Source: MCP 2025-11-25 and 2026-07-28 (basic, transports, versioning).
  */
 export const statelessVersion = '2026-07-28'
@@ -45,7 +45,7 @@ export const metaKey = {
 } as const
 
 /**
- * A member of a DiscoverResult's `_meta`. Its value is `session` if Gatehouse translates the stateless era for a
+ * A member of a DiscoverResult's `_meta`. The value is `session` if Gatehouse translates the stateless era for a
  * session-era server. A client that supports both eras should then use the session era.
  */
 export const nativeEra = 'dev.gatehouse/native-era'

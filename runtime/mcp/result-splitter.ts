@@ -3,8 +3,8 @@
  * to complete the result. A large result is never kept in memory as a whole.
  *
  * No data is sent before a large member is found. Until then, the whole-message reader handles any response that is not
- * a plain result (`isGivenUp`). Later errors are thrown. The caller must then abort the client's response, because it
- * can never be completed. Reserved metadata in content is removed for session clients.
+ * a plain result (`isGivenUp`). Later errors are thrown. The caller must then abort the client's response, because this
+ * response can never be completed. Reserved metadata in content is removed for session clients.
  * Source: JSON-RPC 2.0; MCP 2025-11-25 and 2026-07-28, basic; runtime/mcp/eras/results.ts for whole results.
  */
 import { Pieces } from '../net/index.ts'
@@ -124,7 +124,7 @@ export class ResultSplitter {
     this.#utf8 = new Utf8Parts(replaces)
   }
 
-  /** True once the response must be read as a whole. In that case, no part of it has been sent. */
+  /** True once the response must be read as a whole. In that case, no part of the response has been sent. */
   get isGivenUp(): boolean {
     return this.#isGivenUp
   }

@@ -1,6 +1,6 @@
 /**
- * Capabilities that a client has declared. Prompts that exceed them are rejected. Tasks are removed from the declared
- * capabilities in both eras, because Gatehouse does not relay tasks.
+ * Capabilities that a client has declared. Prompts that exceed these capabilities are rejected. Tasks are removed from
+ * the declared capabilities in both eras, because Gatehouse does not relay tasks.
  * Source: MCP 2025-11-25, lifecycle "Capability Negotiation"; MCP 2026-07-28, basic "_meta".
  */
 import { GatehouseError } from '../../../schemas/index.ts'

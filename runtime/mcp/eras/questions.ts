@@ -8,7 +8,7 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import { type Changes, JsonObject } from '../json/object.ts'
 import { protocolError } from '../message.ts'
 
-/** A question from the server to the client. Its method is elicitation/create, sampling/createMessage or roots/list. */
+/** A question from the server to the client. The method is elicitation/create, sampling/createMessage or roots/list. */
 export interface Ask {
   readonly method: string
   /** Raw params object. */

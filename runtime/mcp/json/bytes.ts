@@ -112,7 +112,7 @@ for (const letter of '"\\/bfnrt') simpleEscapes[letter.charCodeAt(0)] = 1
 
 /**
  * Skips characters and whole escapes of a string. Returns the index of the first closing quote, control character, or
- * invalid or incomplete escape. If there is none, returns the end of the chunk.
+ * invalid or incomplete escape. Without such a position, returns the end of the chunk.
  */
 export function skipText(chunk: Buffer, from: number): number {
   let i = from

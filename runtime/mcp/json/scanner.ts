@@ -28,8 +28,8 @@ import {
 import { JsonBoundError, JsonError, maxDepth, maxNameBytes, maxNumberBytes } from './errors.ts'
 
 /**
- * The place where the scanner stopped, which is the end of the chunk, the end of a name, the first byte of a value, or
- * the end of a value.
+ * The place where the scanner stopped. This is the end of the chunk, a name, the first byte of a value, or the end of a
+ * value.
  */
 export type Stop = 'chunk' | 'name' | 'value' | 'end'
 

@@ -1,13 +1,16 @@
 /**
  * Classifies a body by its first bytes, for a reader that forwards the body without parsing it.
  *
- * The next parser may be more tolerant than RFC 8259. It may skip a byte order mark, control characters or Unicode
- * spaces, or decode another charset. The search for a batch therefore skips all characters that such a parser could
- * skip. A JSON body must begin like JSON text in UTF-8.
+ * The next parser may be more tolerant than RFC 8259. Such a parser may skip a byte order mark, control characters or
+ * Unicode spaces, or decode another charset. The search for a batch therefore skips all characters that a tolerant
+ * parser could skip. A JSON body must begin like JSON text in UTF-8.
  */
 import { openArray, openObject, quoteByte, skipWhitespace } from './bytes.ts'
 
-/** True if the first byte that no parser skips opens an array. An array indicates a batch, even if it is malformed. */
+/**
+ * True if the first byte that no parser skips opens an array. An array indicates a batch, even if the array is
+ * malformed.
+ */
 export function isBatch(body: Buffer): boolean {
   return body[skipTolerated(body)] === openArray
 }
@@ -31,7 +34,7 @@ function skipTolerated(body: Buffer): number {
   return i
 }
 
-/** Returns the length of the character at `i` if some parsers skip it. Returns 0 otherwise. */
+/** Returns the length of the character at `i` if some parsers skip the character. Returns 0 otherwise. */
 function toleratedAt(body: Buffer, i: number): number {
   const c = body[i]
   if (c === undefined) return 0

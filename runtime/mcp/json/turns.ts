@@ -8,7 +8,7 @@ export type TurnWork<T> = Generator<undefined, T, undefined>
 
 /** Text below this size is read in one turn. */
 export const largeBytes: number = 256 * 1024
-/** Number of bytes between two yields. They contain 40,000 values at most, which take about 2 ms. */
+/** Number of bytes between two yields. This many bytes contain 40,000 values at most and take about 2 ms. */
 export const sliceBytes: number = 128 * 1024
 const utf8SliceBytes = 1024 * 1024
 
@@ -49,7 +49,7 @@ export function* checkUtf8(bytes: Buffer): TurnWork<boolean> {
   return true
 }
 
-/** Returns the same bytes if they are valid UTF-8. Otherwise, replaces invalid sequences with U+FFFD. */
+/** Returns the given bytes if they are valid UTF-8. Otherwise, replaces invalid sequences with U+FFFD. */
 export function* madeUtf8(bytes: Buffer): TurnWork<Buffer> {
   if (yield* checkUtf8(bytes)) return bytes
   const decoder = new StringDecoder('utf8')

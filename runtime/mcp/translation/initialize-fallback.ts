@@ -23,7 +23,7 @@ export interface InitializeFallbackOptions {
 
 export class InitializeFallback {
   readonly #options: InitializeFallbackOptions
-  /** The client's `initialize`. Undefined once the server has answered it. */
+  /** The client's `initialize`. Undefined once the server has answered this request. */
   #initialize: Message | undefined
   #probe: LinkRequester | undefined
   #translator: SessionTranslator | undefined

@@ -112,7 +112,7 @@ export class ListenFeed {
     return noResources
   }
 
-  /** Opens a subscription. Resolves when the server acknowledges it, or after a timeout or failure. */
+  /** Opens a subscription. Resolves when the server acknowledges the subscription, or after a timeout or failure. */
   #listen(): Promise<ReadonlySet<string>> {
     const { promise, resolve } = Promise.withResolvers<ReadonlySet<string>>()
     const id = this.#requester.newId()

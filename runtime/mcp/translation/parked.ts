@@ -22,7 +22,7 @@ export class Parked<T> {
   readonly #entries = new Map<string, Entry<T>>()
   readonly #expire: (value: T) => void
 
-  /** `expire` receives values if their client did not return in time. */
+  /** `expire` receives a value if the value's client did not return in time. */
   constructor(expire: (value: T) => void) {
     this.#expire = expire
   }

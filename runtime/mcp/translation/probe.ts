@@ -1,6 +1,6 @@
 /**
  * Sends one `server/discover` to check whether a server supports the stateless era. The server supports the era only if
- * the result contains the revision. A timeout or any other response means that the server does not support it.
+ * the result contains the revision. A timeout or any other response means that the server does not support the era.
  * Source: MCP 2026-07-28, stdio "Backward Compatibility".
  */
 import { declaresStateless, requestMeta } from '../eras/introduction.ts'

@@ -1,6 +1,7 @@
 /**
  * Relays stateless requests from many clients to a stateless server over shared channels. Ids, progress tokens and
- * subscription ids are replaced with values that are unique on the channel. They are restored for the client.
+ * subscription ids are replaced with values that are unique on the channel. The client's own values are restored in
+ * messages to the client.
  *
  * Log messages do not identify their request. A request for log messages therefore gets a separate channel.
  * Source: MCP 2026-07-28, stdio.

@@ -34,7 +34,7 @@ export class ClientResultStream implements ResultPassage {
   readonly era: Era
   readonly #options: ClientResultStreamOptions
   #asEvent = false
-  /** The beginning of the response. It is sent with the first part. */
+  /** The beginning of the response, which is sent with the first part. */
   #head: Buffer | undefined
 
   constructor(options: ClientResultStreamOptions) {

@@ -1,6 +1,6 @@
 /**
- * The response to one POST. The response is plain JSON if no message precedes the result. Otherwise, it is an event
- * stream that ends with the result.
+ * The response to one POST. The response is plain JSON if no message precedes the result. Otherwise, the response is an
+ * event stream that ends with the result.
  *
  * A client that accepts event streams gets a stream as soon as progress, a log message or a question precedes the
  * result. The client also gets a stream if the response takes so long that intermediaries might close the connection.
@@ -25,10 +25,10 @@ import { acceptsEventStream, beginEventStream, cutWhenStuck, writeBounded } from
 /** Results of at least this size are not copied into one buffer. */
 const largeBytes = 16 * 1024
 
-/** A stream that outlives its connection. */
+/** A stream that can outlive its connection. */
 export interface ResumableStream {
   readonly isOpen: boolean
-  /** Called once when the client has not reconnected in time. */
+  /** Called if the client has not reconnected in time. */
   onAbandoned: (() => void) | undefined
   attach(res: ServerResponse): void
   sendEmptyEvent(): void

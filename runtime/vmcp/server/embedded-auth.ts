@@ -1,7 +1,7 @@
 /**
  * Connects the configuration of a virtual server to its embedded authorization server.
  *
- * The creation of the strategies checks the provider names in them (runtime/outgoing).
+ * Provider names in outgoing strategies are checked when the strategies are created (runtime/outgoing).
  * Source: docs/reference/specification/virtual-server.md, spec.authServerConfig;
  * docs/reference/specification/external-auth.md, disableUpstreamTokenInjection and Errors.
  */

@@ -76,8 +76,8 @@ export interface StartOptions {
   /** Time limit for requests in flight when the server closes. Default 10 s. */
   readonly graceMs?: number | undefined
   /**
-   * Capabilities that the server advertises. By default, the server advertises all of them, because backends may be
-   * added and removed.
+   * Capabilities that the server advertises. By default, the server advertises all capabilities, because backends may
+   * be added and removed.
    */
   readonly advertise?: 'everything' | 'backends' | undefined
   /** Stores locks for backends that have no lock. Required if `pinning.noLock` is `pin`. */

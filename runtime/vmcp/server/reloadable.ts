@@ -2,8 +2,9 @@
  * The parts that a changed configuration replaces while the server runs, which are guards, features and the
  * authenticator.
  *
- * A request in flight keeps the features with which it began. Guards that it has not reached yet are replaced. The
- * engine replaces backends. Changes to the listener, session store, audit and telemetry settings require a restart.
+ * A request in flight keeps the features with which it began. The request uses the new form of all guards that come
+ * later in the chain. The engine replaces backends. Changes to the listener, session store, audit and telemetry
+ * settings require a restart.
  * Source: docs/reference/specification/virtual-server.md#incomingAuth; ARCHITECTURE.md, "A tool call".
  */
 import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'

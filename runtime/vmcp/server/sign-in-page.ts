@@ -1,6 +1,7 @@
 /**
  * The path `/sign-in/{backend}` starts the user's login at a backend and redirects the browser. The path requires the
- * key, the server's own host name, and an allowed origin, so neither a web page nor another user can start a login.
+ * key, the server's own host name, and an allowed origin. Neither a web page nor another user can therefore start a
+ * login.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { html, type OriginCheck, page, sendBody, type Stage } from '../../net/index.ts'

@@ -1,6 +1,6 @@
 /**
- * Subscribes again to a backend's resources after the backend has lost its session, usually because of a restart.
- * Retries while the backend starts, and gives up after about two minutes.
+ * Subscribes again to a backend's resources after the backend has lost a session, usually because of a restart. Retries
+ * while the backend starts, and gives up after about two minutes.
  */
 import { setTimeout } from 'node:timers/promises'
 import { ChangePacer, type Pace } from '../../catalog/changes/change-pacer.ts'
@@ -31,8 +31,8 @@ export interface Resubscription {
 }
 
 /**
- * Subscribes again after each lost session, with increasing pauses. Some backends may lose every session as soon as a
- * client subscribes to a resource in it.
+ * Subscribes again after each lost session, with increasing pauses. Some backends may lose a session whenever a client
+ * subscribes to a resource in the session.
  */
 export class Resubscriber {
   readonly #pacer = new ChangePacer({ pace: lossPace, onChange: () => {} })

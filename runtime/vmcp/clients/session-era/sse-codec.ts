@@ -3,7 +3,7 @@
  * stream's `endpoint` event contains the URL for POSTs, and each POST returns 202 immediately. The session ends with
  * the stream.
  *
- * The number of streams is bounded. Only the caller that opened a stream can POST to it.
+ * The number of streams is bounded. Only the caller that opened a stream can send POSTs for this stream.
  * Source: MCP 2024-11-05, transports, "HTTP with SSE"; docs/reference/specification/virtual-server.md (the server
  * supports sse and streamable-http).
  */

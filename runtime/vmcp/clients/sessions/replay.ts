@@ -50,7 +50,7 @@ interface StoredEvent {
 
 /** One stream, independent of its current connection. */
 export class ReplayStream {
-  /** Called once when the client has not reconnected in time. */
+  /** Called if the client has not reconnected in time. */
   onAbandoned: (() => void) | undefined
   readonly #name: string
   readonly #budget: ReplayBudget
@@ -124,7 +124,7 @@ export class ReplayStream {
     const bytes = this.#keep(number, parts)
     const res = this.#res
     if (!res) return
-    // The client is connected but does not read, so it will not resume the stream.
+    // The client is connected but does not read. Such a client will not resume the stream.
     const stuck = res.writableLength > maxBufferedBytes
     writeBounded(res, bytes ?? parts)
     if (stuck) this.abandon()

@@ -2,7 +2,7 @@
  * One session-era client session, with the negotiated facts, the requests in flight, and the streams to the client.
  *
  * A bounded number of messages that do not belong to a request wait for the client's GET stream. A question is sent on
- * the stream of the operation that caused it, or on the GET stream. A later POST contains the answer.
+ * the stream of the operation that caused the question, or on the GET stream. A later POST contains the answer.
  * Source: MCP 2025-11-25, lifecycle, transports.
  */
 import type { ServerResponse } from 'node:http'
@@ -87,7 +87,7 @@ export class ServerSession implements ClientSession {
   readAt = Number.NEGATIVE_INFINITY
   /** Time when the session was opened or restored in this process. */
   openedAt = 0
-  /** Time when the session table last moved the session to its end. */
+  /** Time when the session table last marked this session as most recently used. */
   movedAt = 0
   /** True for a session from another replica. This replica then renews the session's subscriptions. */
   isRestored = false

@@ -1,5 +1,5 @@
 /**
- * Opens, finds and ends the client sessions of this process. Only the owner of a session can use it.
+ * Opens, finds and ends the client sessions of this process. A session can be used only by its owner.
  *
  * The table is bounded. When the table is full, the session that has been idle longest is removed. If all sessions are
  * in use, new ones are rejected. With a shared store (records), the table restores sessions that another replica
@@ -30,9 +30,7 @@ export interface TableOptions {
   readonly freshMs?: number | undefined
   /** Other workers with copies of the sessions. Undefined for a single process. */
   readonly otherWorkers?: OtherWorkers | undefined
-  /**
-   * Called once for each session that leaves this process. `gone` is false if another replica may resume the session.
-   */
+  /** Called for each session that leaves this process. `gone` is false if another replica may resume the session. */
   readonly onEnd: (session: ServerSession, state: { readonly gone: boolean }) => void
 }
 
@@ -188,7 +186,7 @@ export class SessionTable {
     const before = this.#options.now() - this.#options.ttlMs
     for (const session of this.#live.values()) {
       if (!session.isIdle) void this.#options.records?.keep(session.id).catch(() => {})
-      // A shared session may be in use on another replica. The store decides when it expires.
+      // A shared session may be in use on another replica. The store decides when the session expires.
       if (session.isIdle && session.usedAt <= before)
         this.#remove(session, { gone: this.#options.records === undefined })
     }

@@ -1,10 +1,12 @@
 /**
- * Applies the guardrails to a backend call. They scan the call's arguments, its result, and all messages and requests
- * that the backend sends during the call. They also scan messages and requests that a backend sends outside any call.
+ * Applies the guardrails to a backend call. Guardrails scan the call's arguments, its result, and all messages and
+ * requests that the backend sends during the call. Guardrails also scan messages and requests that a backend sends
+ * outside any call.
  *
- * The guard runs directly around the backend, so every call passes through it. This includes plain calls, tool search,
- * scripts, workflow steps, and calls from the console. The guard sees the arguments as modified by request webhooks,
- * and response webhooks see the filtered result. The guard fails closed. Data that cannot be scanned is refused.
+ * The guard runs directly around the backend, so every call passes through the guard. This includes plain calls, tool
+ * search, scripts, workflow steps, and calls from the console. The guard sees the arguments as modified by request
+ * webhooks, and response webhooks see the filtered result. The guard fails closed. Data that cannot be scanned is
+ * refused.
  * Source: docs/guides/guardrails.md.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -200,7 +202,7 @@ export class Guard {
     })
   }
 
-  /** Scans a request from a backend on its way to the client. Scans the client's response on its way back. */
+  /** Scans a request that a backend sends to the client. Also scans the client's response to the backend. */
   async #ask(
     { method, params }: Ask,
     { ask, signal, rules: { outgoing, incoming, hidden, subject, size } }: AskOptions,
@@ -243,7 +245,7 @@ export class Guard {
     rules: readonly ActiveRule[],
     subject: Subject,
   ): Promise<Outcome> {
-    // Requests for input are meant for users, so they have no delimiters.
+    // Requests for input are meant for users, so the texts have no delimiters.
     if (rules.length === 0 || outcome.kind === 'input') return outcome
     const options = { subject, direction: 'results', signal, frame: frameOf(subject) } as const
     const { bytes } = await this.#look(bodyOf(outcome), rules, options)

@@ -189,7 +189,8 @@ export class QuotaGuard {
   }
 
   /**
-   * Closes the quotas. If `replaced` is true, the quotas are no longer in force, so their open problems are closed too.
+   * Closes the quotas. If `replaced` is true, the quotas are no longer in force, so open problems of these quotas are
+   * closed too.
    */
   async close({ replaced }: { readonly replaced: boolean }): Promise<void> {
     this.#cancel?.()

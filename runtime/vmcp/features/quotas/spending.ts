@@ -86,8 +86,8 @@ async function addRemaining(outcome: Outcome, near: readonly QuotaState[]): Prom
 }
 
 /**
- * Returns the `_meta` of a result. Returns an empty object if `_meta` is absent, and undefined if it is unreadable or
- * too large.
+ * Returns the `_meta` of a result. Returns an empty object if `_meta` is absent, and undefined if `_meta` is unreadable
+ * or too large.
  */
 async function metaOf(result: Buffer): Promise<JsonObject | undefined> {
   try {

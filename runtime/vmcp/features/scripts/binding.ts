@@ -34,7 +34,7 @@ function isFree(name: string): boolean {
   return !isTaken(name) && !keywordTable.has(name) && !Object.hasOwn(reserved, name)
 }
 
-/** Binds tools to names. `listed` contains raw tool objects, as the caller sees them. Omits the tool named `hidden`. */
+/** Binds tools to names. `listed` contains the raw tool objects that the caller sees. Omits the tool named `hidden`. */
 export function bindTools(listed: readonly JsonObject[], hidden: string): ToolSet {
   const read = listed.map(readTool).filter(({ name }) => name !== hidden && name !== '')
   const claims = Map.groupBy(read.keys(), (i) => functionName(read[i]?.name ?? ''))

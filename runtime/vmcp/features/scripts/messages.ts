@@ -44,9 +44,9 @@ export interface ScriptCall {
 }
 
 /**
- * Result of an inner call. The result is a value, text that may be JSON (as a JSON string), other content or several
- * content items (a list of MCP content objects), nothing, or an error that ends the script. `unknown` means that the
- * tool does not exist for the caller.
+ * Result of an inner call. The kinds are a value, text that may be JSON (as a JSON string), other content or several
+ * content items (a list of MCP content objects), and nothing. `error` ends the script. `unknown` means that the tool
+ * does not exist for the caller.
  */
 export type ToolResponse =
   | { readonly kind: 'json'; readonly bytes: Uint8Array }
@@ -69,7 +69,7 @@ export type FromWorker =
   | { readonly kind: 'failed'; readonly message: string }
 
 /**
- * Limits on worker output. They apply to a call's arguments and a script's result (in bytes), and to messages (in
+ * Limits on worker output. The limits apply to a call's arguments and a script's result (in bytes), and to messages (in
  * characters).
  */
 export const maxArgumentBytes = 8 * 1024 * 1024

@@ -48,7 +48,7 @@ export async function runScript(
   const { worker } = lease
   const { settings, deadline, calls } = options
   const lines: Line[] = []
-  // Messages arrive in the async context that created the worker. Run their handlers in this request's context.
+  // Messages arrive in the async context that created the worker. Run the handlers in this request's context.
   const inContext = AsyncLocalStorage.snapshot()
   const ended = Promise.withResolvers<ScriptEnd['result']>()
   let usable = false

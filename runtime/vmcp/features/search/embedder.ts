@@ -81,7 +81,7 @@ export class Embedder {
 
   /**
    * Returns tool vectors. If other vectors exist, `length` is the required length. The work continues until the
-   * embedder closes, because several clients may wait for it. Rejects with EmbeddingError.
+   * embedder closes, because several clients may wait for the vectors. Rejects with EmbeddingError.
    */
   async ofTools(texts: readonly string[], length?: number): Promise<Vectors> {
     const { signal } = this.#end

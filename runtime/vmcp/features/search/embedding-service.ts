@@ -1,11 +1,11 @@
 /**
  * Client for an embedding service. Sends texts and receives vectors, using one of two protocols.
  *
- * `tei`: POST {base}/embed; GET {base}/info returns the model and the batch limit. `compat`: POST {base}/embeddings
- * with the model's name and a bearer token. A call sends its requests one after another, and the first failure ends the
- * call. The operator configures the address, which may be private. Responses are limited in size and time. Every
- * failure is an EmbeddingError. The error's message is meant for the log, never for clients, and contains no request
- * data.
+ * `tei`: POST {base}/embed returns vectors. GET {base}/info returns the model and the batch limit. `compat`: POST
+ * {base}/embeddings with the model's name and a bearer token. A call sends its requests one after another, and the
+ * first failure ends the call. The operator configures the address, which may be private. Responses are limited in size
+ * and time. Every failure is an EmbeddingError. The error's message is meant for the log, never for clients, and
+ * contains no request data.
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer.embeddingProvider.
  */
 import { ModuleError } from '../../../../schemas/index.ts'

@@ -49,7 +49,7 @@ export function makeOptimizer(
   const measure = new Measure(telemetry)
   const end = new AbortController()
 
-  /** Prepares the index, because a client that lists its tools will probably search them soon. */
+  /** Prepares the index. A client that lists its tools will probably search the tools soon. */
   async function prepare(operation: Operation, inside: Perform): Promise<void> {
     try {
       await setImmediate()

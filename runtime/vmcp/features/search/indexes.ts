@@ -59,7 +59,7 @@ export class Indexes {
   }
 }
 
-/** Closes the index later, because callers that have just received the index search it synchronously. */
+/** Closes the index later, because a caller that has just received the index will search it synchronously. */
 function closeLater({ keywords }: ToolIndex): void {
   setImmediate(() => keywords.close())
 }

@@ -72,7 +72,7 @@ export interface FindArguments {
 const maxTextChars = 8_000
 const maxKeywords = 100
 
-/** Reads the arguments of find_tool. Throws ArgumentError if they are invalid. */
+/** Reads the arguments of find_tool. Throws ArgumentError for invalid arguments. */
 export function readFind(raw: Buffer | undefined): FindArguments {
   const fields = fieldsOf(raw)
   const description = fields.get('tool_description')
@@ -93,7 +93,7 @@ export interface CallArguments {
 const maxNameBytes = 1024
 const shape = 'expected {"tool_name": "<name>", "parameters": {…}}'
 
-/** Reads the arguments of call_tool. Throws ArgumentError if they are invalid. */
+/** Reads the arguments of call_tool. Throws ArgumentError for invalid arguments. */
 export function readCall(raw: Buffer | undefined): CallArguments {
   const fields = fieldsOf(raw)
   const parameters = fields.get('parameters') ?? emptyObjectBytes

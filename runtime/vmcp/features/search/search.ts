@@ -80,7 +80,7 @@ export class ToolSearch {
     return false
   }
 
-  /** Prepares the index of a set before it is searched. */
+  /** Prepares the index of a set before the set is searched. */
   async prepare(visible: VisibleTools): Promise<void> {
     const index = await this.#indexes.of(visible)
     if (this.#embedder && !this.#embedder.failing) await this.#vectorsOf(this.#embedder, index)
@@ -130,7 +130,7 @@ export class ToolSearch {
     return nearest(vector, vectors.list, maxDistance, maxTools)
   }
 
-  /** Returns a set's vectors. Returns undefined if they are not available in time. Never rejects. */
+  /** Returns a set's vectors. Returns undefined if the vectors are not available in time. Never rejects. */
   async #vectorsInTime(embedder: Embedder, index: ToolIndex): Promise<Vectors | undefined> {
     const vectors = this.#vectorsOf(embedder, index)
     const since = index.embedding?.since
@@ -171,7 +171,7 @@ export class ToolSearch {
     })
   }
 
-  /** Creates vectors for the most recently used set that has none. Other sets get vectors when they are searched. */
+  /** Creates vectors for the most recently used set that has none. Any other set gets vectors when it is searched. */
   async #retry(): Promise<void> {
     for (const index of this.#indexes.all()) {
       if (index.vectors || !this.#embedder) continue

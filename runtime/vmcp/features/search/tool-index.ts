@@ -1,6 +1,6 @@
 /**
- * A set of tools that is prepared for searching. It consists of the listed tools, the number of tokens that they cost a
- * client, and the keyword index. Vectors are added when they become available.
+ * A set of tools that is prepared for searching. The set consists of the listed tools, their token counts for a client,
+ * and the keyword index. Vectors are added as soon as they are available.
  *
  * An index is built in slices, so a long list does not delay other requests.
  * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (find_tool, call_tool).
@@ -41,7 +41,7 @@ const maxParameters = 200
 const maxParameterDepth = 3
 const bytesPerToken = 4
 
-/** Builds an index. Omits tools with a name in `hidden`, because clients cannot call them. */
+/** Builds an index. Omits tools with a name in `hidden`, because clients cannot call these tools. */
 export async function buildIndex(
   { pages }: VisibleTools,
   hidden: ReadonlySet<string> = new Set(),

@@ -2,8 +2,8 @@
  * Compiles a workflow. The result contains the step order, durations, retries, and the program for the workflow's
  * templates and schemas (evaluation/). Each configuration is compiled once.
  *
- * The compiler expects a definition without violations (schemas/workflow). It throws errors that are found only by
- * compiling a schema.
+ * The compiler expects a definition without violations (schemas/workflow). The compiler throws errors that are found
+ * only by compiling a schema.
  * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools.
  */
 import { type CompositeTool, fieldsOf, parseDuration, type WorkflowStep } from '../../../../schemas/index.ts'

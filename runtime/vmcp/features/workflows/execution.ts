@@ -2,7 +2,8 @@
  * Executes a workflow. Starts each step when its dependencies have ended, in the order of the definition. Ten steps at
  * most run at a time. The execution stops at the first failure that is not tolerated.
  *
- * No work outlives the execution. When the execution stops, it cancels running steps and waits for them.
+ * No work outlives the execution. When an execution stops, running steps are cancelled. The execution waits until all
+ * steps have ended.
  * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools (steps, dependsOn, condition,
  * onError, timeout).
  */
@@ -226,7 +227,8 @@ export class Execution {
     if (work.type === 'forEach' && plan.kind === 'loop')
       return { output: await runForEach(context, { step, work, plan, state, signal, onRetry }) }
     if (work.type !== 'tool' || plan.kind !== 'call') throw new TypeError('the plan is not for this step')
-    // The step's own timeout limits the call. It overrides the backend's timeout only if the definition sets it.
+    // The step's own timeout limits the call. The step's timeout overrides the backend's timeout only if the definition
+    // sets a timeout.
     const bytes = await callTool(context, work, { args: plan.args, state, signal, onRetry })
     return { output: { kind: 'result', bytes } }
   }

@@ -1,7 +1,7 @@
 /**
  * Composite tools, which are workflows that combine backend tools and are offered as tools.
  *
- * The engine creates a Composer and passes it to the catalog. There is no other entry point.
+ * The engine creates a Composer and passes the Composer to the catalog. There is no other entry point.
  */
 import { type CompositeTool, formatViolations } from '../../../../schemas/index.ts'
 import { CheckBudget, workflowViolations } from '../../../../schemas/workflow/index.ts'
@@ -45,8 +45,8 @@ interface Checked {
 }
 
 /**
- * Results of checks. They are cached because a check may be slow, and because the same definitions are checked several
- * times.
+ * Results of checks. Results are cached because a check may be slow, and because the same definitions are checked
+ * several times.
  */
 const known = new WeakMap<readonly CompositeTool[], Checked>()
 

@@ -1,5 +1,5 @@
 /**
- * The backend side of a virtual server. Consists of the fleet, its health, the catalog, and notifications about catalog
+ * The backend side of a virtual server, with the fleet, its health, the catalog, and notifications about catalog
  * changes. Applies a changed configuration while the server runs.
  */
 import { GatehouseError, reservedTools, type RuntimeBackend, byText } from '../../../../schemas/index.ts'
@@ -340,7 +340,7 @@ export class VmcpEngine {
     this.#notifier.notifyAll()
   }
 
-  /** Ends a client session's backend sessions. If `gone` is false, they stay open for another replica. */
+  /** Ends a client session's backend sessions. If `gone` is false, these stay open for another replica. */
   endSession(session: ClientSession, { gone }: { readonly gone: boolean }): void {
     this.#links.endSession(session.id)
     for (const { backend, listings } of this.#fleet.members.values()) {

@@ -116,8 +116,8 @@ function itemsOf(config: VmcpConfig, catalog: Catalog) {
 }
 
 /**
- * Returns the workflows that the catalog does not contain. Gatehouse cannot determine whether clients may call their
- * steps.
+ * Returns the workflows that the catalog does not contain. Gatehouse cannot determine whether clients may call the
+ * steps of these workflows.
  */
 function unlistedWorkflows({ compositeTools = [] }: VmcpConfig, { tools }: Catalog) {
   return compositeTools

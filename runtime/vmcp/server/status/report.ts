@@ -125,7 +125,7 @@ export class Reporter {
     }
   }
 
-  /** Sets this pod's key, or removes it if `value` is null. Also removes the keys of dead pods. */
+  /** Sets this pod's key, or removes it if `value` is null. Removes the keys of dead pods. */
   async #write(value: string | null): Promise<void> {
     const { api, namespace, configMap, pod } = this.#options
     const dead = this.#deadKeys().map((key) => [key, null] as const)

@@ -1,5 +1,5 @@
 /**
- * The patterns for `mark`. They match characters and sequences that readers do not see, and delimiters that only the
+ * The patterns for `mark`, which match characters and sequences that readers do not see, and delimiters that only the
  * gateway may write.
  */
 import { hiddenInText } from '../../../../../schemas/index.ts'

@@ -120,7 +120,9 @@ function expandTemplate(
   )
 }
 
-/** Returns the converted text, or the text itself if it cannot be converted. The tool then reports the error. */
+/**
+ * Returns the converted text. Returns the text itself if no conversion is possible. The tool then reports the error.
+ */
 function converted(text: string, types: readonly SchemaType[], meter: TemplateMeter): TemplateValue {
   if (types.includes('string')) return text
   for (const type of types) {

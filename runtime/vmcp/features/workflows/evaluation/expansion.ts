@@ -13,7 +13,7 @@ import {
 } from '../../../../expr/template/index.ts'
 import { StepError } from '../errors.ts'
 
-/** Data for templates, and the work budget for expanding them. */
+/** Data for templates, and the work budget for their expansion. */
 export interface ExpansionScope {
   readonly data: TemplateValue
   readonly meter: TemplateMeter

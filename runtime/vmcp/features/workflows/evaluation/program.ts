@@ -2,8 +2,8 @@
  * The compiled templates and schemas of a workflow. The step runner (execution.ts) does not depend on the program's
  * contents.
  *
- * The compiler expects a definition without violations (schemas/workflow). It throws errors that are found only by
- * compiling a schema.
+ * The compiler expects a definition without violations (schemas/workflow). The compiler throws errors that are found
+ * only by compiling a schema.
  */
 import { type CompositeTool, fieldsOf, isFields, type WorkflowStep } from '../../../../../schemas/index.ts'
 import {

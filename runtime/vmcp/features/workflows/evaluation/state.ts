@@ -65,7 +65,7 @@ export interface ExecutionState {
   }
 }
 
-/** Returns the root value for templates. A read of its members throws the meter's errors. */
+/** Returns the root value for templates. Reading members of this value throws the meter's errors. */
 export function dataOf(program: WorkflowProgram, state: ExecutionState, meter: TemplateMeter): ValueObject {
   const { args, steps, workflow } = state
   const members = [...steps].map(([id, step]) => [id, stepData(program, id, step, meter)] as const)
@@ -168,7 +168,7 @@ function loopData(
   }
 }
 
-/** Returns an object. Some of its members are computed on first read. */
+/** Returns an object. Some members of the object are computed on first read. */
 function object(fixed: ValueObject, made: Readonly<Record<string, () => TemplateValue>>): ValueObject {
   const members = Object.entries(made).map(
     ([name, make]) => [name, { enumerable: true, get: once(make) }] as const,
