@@ -296,11 +296,11 @@ export class JsonScanner {
     for (; this.#escape !== 0 && i < chunk.length; i++) {
       const c = chunk[i] ?? 0
       if (this.#escape > 0) {
-        if (!hexDigits[c]) throw new JsonError('bad unicode escape', this.#offset + i)
+        if (!hexDigits[c]) throw new JsonError('invalid Unicode escape', this.#offset + i)
         this.#escape--
       } else if (c === 0x75) this.#escape = 4
       else if (simpleEscapes[c]) this.#escape = 0
-      else throw new JsonError('bad escape', this.#offset + i)
+      else throw new JsonError('invalid escape', this.#offset + i)
     }
     return i
   }

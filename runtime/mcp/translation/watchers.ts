@@ -36,7 +36,7 @@ interface Watcher {
 const none: ReadonlySet<string> = new Set()
 
 const reportLeftOut = limitToOncePerMinute((log: Log, count: number) =>
-  log.warn('a subscription names too many resources', { watched: maxResources, left_out: count }),
+  log.warn('a subscription contains too many resources', { watched: maxResources, left_out: count }),
 )
 
 export class Watchers {

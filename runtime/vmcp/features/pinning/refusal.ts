@@ -99,5 +99,5 @@ export async function requireFittingCompletion(
 }
 
 function unfit(violations: readonly string[]): string {
-  return `the arguments do not fit: ${violations.slice(0, maxViolations).join('; ')}`
+  return `the arguments do not match the approved definition: ${violations.slice(0, maxViolations).join('; ')}`
 }

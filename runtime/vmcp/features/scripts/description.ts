@@ -58,7 +58,7 @@ export function describeTool(tools: readonly CallableTool[]): string {
 }
 
 function listing(tools: readonly CallableTool[]): string {
-  if (tools.length === 0) return 'There are no tools that you may call.'
+  if (tools.length === 0) return 'No tools are available to you.'
   const lines: string[] = []
   let length = 0
   for (const tool of tools) {
