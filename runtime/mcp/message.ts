@@ -66,8 +66,8 @@ export function protocolError(what: string): GatehouseError {
 
 /**
  * Maximum number of values in one member of a client's message. Scanning this number of values takes about 10 ms. The
- * virtual server reads a large message in several turns of the event loop. The proxy scans a large message in one turn,
- * up to three times: the message, its params and their `_meta`.
+ * virtual server reads a large message in several turns of the event loop. The proxy scans a large message in one turn.
+ * The scans cover the message, its params and their `_meta`.
  */
 export const maxClientValues = 250_000
 

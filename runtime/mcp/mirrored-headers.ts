@@ -130,8 +130,8 @@ export function argumentHeaders(
 }
 
 /**
- * Arguments by params. A call's params are inspected several times, but the arguments, which may be large, are read
- * only once.
+ * Arguments, keyed by params. A call's params are inspected several times, but the arguments, which may be large, are
+ * read only once.
  */
 const argumentsByParams = new WeakMap<JsonObject, Arguments>()
 

@@ -83,7 +83,7 @@ export interface SplitterOptions {
   /** Raw JSON id of the request. */
   readonly id: string
   readonly passage: ResultPassage
-  /** True to replace invalid UTF-8, as in event streams, instead of rejecting it. */
+  /** If true, replaces invalid UTF-8, as in event streams. Otherwise, rejects invalid UTF-8. */
   readonly replaces: boolean
   /** Size above which members are sent immediately. */
   readonly largeBytes?: number
@@ -364,10 +364,7 @@ export class ResultSplitter {
     return id === this.#id || id === JSON.stringify(this.#id)
   }
 
-  /**
-   * Starts sending. Returns false if the response received so far may not be the response for which the client is
-   * waiting.
-   */
+  /** Starts sending. Returns false if the client may be waiting for a different response. */
   #begin(): boolean {
     if (this.#responseId !== undefined && !this.#isOwn(this.#responseId)) return false
     if ((this.#jsonrpc ?? '"2.0"') !== '"2.0"') return false

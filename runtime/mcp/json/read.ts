@@ -2,8 +2,8 @@
  * Reads the members of an object or the elements of an array, in slices that yield to the event loop. JsonObject reads
  * small objects faster.
  *
- * The members of a large object are cached as long as the object's buffer lives. Several JsonObjects for one buffer
- * therefore cost no more than a single JsonObject.
+ * The members of a large object are cached until the object's buffer is garbage-collected. Several JsonObjects for one
+ * buffer therefore cost no more than a single JsonObject.
  */
 import { openArray, openObject } from './bytes.ts'
 import { JsonError, maxMembers, tooManyMembers } from './errors.ts'

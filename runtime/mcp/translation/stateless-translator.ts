@@ -2,8 +2,9 @@
  * Translates between stateless clients and a session-era server. Requests share sessions. A server request becomes an
  * interim result. The state in the interim result identifies the call that continues when the client returns.
  *
- * If a request's client accepts server requests or log messages, the request has an exclusive session while it runs or
- * waits for the client's answers. A server request in that session can then be meant only for this client.
+ * A request has an exclusive session if its client accepts server requests or log messages. The session stays exclusive
+ * while the request runs or waits for the client's answers. A server request in that session can then be meant only for
+ * this client.
  * Source: MCP 2026-07-28, basic, stdio, patterns; MCP 2025-11-25.
  */
 import { hash } from 'node:crypto'

@@ -171,7 +171,7 @@ export class Backend {
     }
   }
 
-  /** Observes a request that goes directly over a connection. */
+  /** Observes a request that is sent directly over a connection. */
   observeRequest(request: Request, work: (request: Request) => Promise<Outcome>): Promise<Outcome> {
     const { observation } = this.#options
     return observation ? observeRequest(observation, this, request, work) : work(request)

@@ -7,7 +7,7 @@ export interface BackendSettings {
   readonly transport: 'streamable-http' | 'sse'
   readonly target: ChannelTarget
   readonly timeoutMs: number
-  /** True if responses may depend on the requester: the caller's credentials or passed-through headers. */
+  /** True if responses may depend on the requester, that is, on the caller's credentials or passed-through headers. */
   readonly perCaller: boolean
   /** A digest that is equal for equal settings. A changed fingerprint replaces the backend. */
   readonly fingerprint: string

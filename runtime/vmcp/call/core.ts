@@ -1,5 +1,6 @@
 /**
- * Reads the catalog for operations: the entries that a client sees, the entry that an operation names, and list pages.
+ * Reads the catalog for operations. Finds the entries that a client sees, the entry that an operation names, and list
+ * pages.
  *
  * This module does not depend on protocol revisions or HTTP. chain.ts defines the order of checks.
  * Source: docs/reference/specification/virtual-server.md (what the service does, operational.failureHandling).
@@ -130,7 +131,10 @@ export class Core {
     return this.peek(client).findResource(uri, this.#linkedBackend(client, uri))?.backend
   }
 
-  /** Returns the backend for a URI that no list contains: the only backend, or the backend that returned the URI. */
+  /**
+   * Returns the backend for a URI that no list contains. This is the only backend, or the backend that returned the
+   * URI.
+   */
   #linkedBackend(client: OperationClient, uri: string): string | undefined {
     const { onlyBackend, links, members, views } = this.parts
     const backend = onlyBackend ?? links.backendOf(client, uri)

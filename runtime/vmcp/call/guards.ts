@@ -48,7 +48,7 @@ export interface Guards {
 }
 
 export interface GuardParts {
-  /** The shared store. Required for rate limits. */
+  /** The shared store. Rate limits require this store. */
   readonly store: Store | undefined
   /** Store for the quota counters. */
   readonly counters: Store

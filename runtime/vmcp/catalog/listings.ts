@@ -1,6 +1,6 @@
 /**
  * Caches one backend's listings for each kind of client, because a backend may offer different items to different
- * clients. A kind is defined by declared capabilities and, where they matter, credentials.
+ * clients. Declared capabilities define a kind of client, together with credentials if the lists depend on them.
  *
  * There is one read at a time for each key, and concurrent callers share this read. A listing is valid until the
  * backend announces a change, or for a limited time. If a listing cannot be reread, the last good listing stays in use
@@ -169,7 +169,7 @@ export class Listings {
     }
   }
 
-  /** Returns to the shared listing when a session's own listing equals it. */
+  /** Returns to the shared listing when a session's own listing is equal to the shared one. */
   #rejoinShared(client: OperationClient, key: string, listing: Listing): Listing {
     const { session } = client
     if (!session || key !== this.keys.forkOf(client)) return listing

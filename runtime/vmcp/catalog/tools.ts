@@ -216,8 +216,8 @@ function resolveByPriority(
 }
 
 /**
- * Uses names as the operator configured them. If two backends still share a name, neither backend's item is offered
- * under this name.
+ * Uses names exactly as configured by the operator. If two backends still share a name, neither backend's item is
+ * offered under this name.
  */
 function resolveManually(candidates: readonly Candidate[], problems: CatalogNotice[]): [Candidate, string][] {
   const resolved: [Candidate, string][] = []

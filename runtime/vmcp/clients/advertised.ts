@@ -1,8 +1,8 @@
 /**
  * The capabilities and instructions that the server advertises when a client opens a session or discovers the server.
  *
- * A virtual server advertises every capability, because its backends may change during a session. A proxy fronts one
- * server and advertises that server's capabilities.
+ * A virtual server advertises every capability, because its backends may change during a session. A proxy serves one
+ * target and advertises the target's capabilities.
  * Source: MCP 2025-11-25, lifecycle, "Capability Negotiation"; MCP 2026-07-28, `server/discover`.
  */
 import type { ServerInfo } from '../backends/connection.ts'

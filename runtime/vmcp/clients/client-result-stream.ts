@@ -50,7 +50,7 @@ export class ClientResultStream implements ResultPassage {
     return true
   }
 
-  /** True once part of the response has been sent. Before that, an error can be sent instead. */
+  /** True once part of the response has been sent. Until then, an error can be sent instead of the result. */
   get hasSent(): boolean {
     return this.#head === undefined
   }

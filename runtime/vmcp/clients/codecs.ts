@@ -30,7 +30,7 @@ export interface EdgesOptions {
   /** Returns the policies in force, or undefined if none are configured. */
   readonly gate: () => Gate | undefined
   readonly serverInfo: string
-  /** Selects the advertised capabilities: all capabilities, or only those of the backends. */
+  /** Selects the advertised capabilities, which are all capabilities or only those of the backends. */
   readonly advertise: 'everything' | 'backends'
   readonly allowlist: HeaderAllowlist
   /** Identifies the server. All replicas of a server have the same value. */

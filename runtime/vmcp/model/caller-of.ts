@@ -2,7 +2,7 @@ import { localIssuer } from '../../net/index.ts'
 import type { OperationClient } from './session.ts'
 
 /**
- * Returns the key for counting a caller's work: the caller's key, with the session id if callers cannot be
+ * Returns the key for counting a caller's work. This is the caller's key, with the session id if callers cannot be
  * distinguished. The key may contain a session id and must not be logged.
  */
 export function callerOf({ caller, session }: Pick<OperationClient, 'caller' | 'session'>): string {

@@ -2,8 +2,8 @@
  * A client request, independent of the protocol revision. The client codecs build the operation from the wire format.
  * The links in the chain read the operation or derive another one. The backend codecs send the final operation.
  *
- * An operation is an immutable record: `{ ...operation, params }` derives another one. All operations derived for one
- * request share a context. Params and results stay JSON bytes. Times are milliseconds.
+ * An operation is an immutable record. `{ ...operation, params }` derives another operation. All operations derived for
+ * one request share a context. Params and results stay JSON bytes. Times are milliseconds.
  * Source: ARCHITECTURE.md, "Two protocol eras"; docs/reference/specification/virtual-server.md.
  */
 import type { IncomingHttpHeaders } from 'node:http'
@@ -100,7 +100,7 @@ export type Perform = (operation: Operation) => Promise<Outcome>
 
 /**
  * A link in the chain. `next` continues with the given operation, or with one derived from it. A link that does not
- * apply to an operation returns `next(operation)` unchanged. Order: runtime/vmcp/call/chain.ts.
+ * apply to an operation returns `next(operation)` unchanged. runtime/vmcp/call/chain.ts defines the order of links.
  */
 export type Link = (operation: Operation, next: Perform) => Promise<Outcome>
 

@@ -37,9 +37,9 @@ export interface ServingWorker {
 export interface StartOptions {
   /** Set if this process is one of several that serve a port. By default, this is the only process. */
   readonly worker?: ServingWorker | undefined
-  /** Bind address. Default 127.0.0.1. */
+  /** Bind address. The default is 127.0.0.1. */
   readonly host?: string | undefined
-  /** 0 lets the kernel choose. Default 4483. */
+  /** 0 lets the kernel choose. The default is 4483. */
   readonly port?: number | undefined
   /**
    * Rejects requests without one of these tokens, except on the server's open paths. By default, no token is required.
@@ -53,7 +53,7 @@ export interface StartOptions {
   readonly version?: string | undefined
   /** Receives a record of every request. The caller closes the recorder. */
   readonly recorder?: ExchangeRecorder | undefined
-  /** Lifetime of an unused session. Each use renews the session. Default 30 minutes. */
+  /** Lifetime of an unused session. Each use renews the session. The default is 30 minutes. */
   readonly sessionTtlMs?: number | undefined
   readonly maxSessions?: number | undefined
   readonly allowedOrigins?: readonly string[] | undefined
@@ -69,18 +69,18 @@ export interface StartOptions {
   readonly configChecksum?: string | undefined
   /** Backends in the file that are not part of the configuration. */
   readonly excluded?: readonly ExcludedBackend[] | undefined
-  /** Replaces the cluster access from the environment (tests). */
+  /** Replaces the cluster access from the environment in tests. */
   readonly clusterApi?: ClusterApi | undefined
-  /** Replaces the limits of overload protection (tests). */
+  /** Replaces the limits of overload protection in tests. */
   readonly load?: Partial<LoadLimits> | undefined
-  /** Time limit for requests in flight when the server closes. Default 10 s. */
+  /** Time limit for requests in flight when the server closes. The default is 10 s. */
   readonly graceMs?: number | undefined
   /**
    * Capabilities that the server advertises. By default, the server advertises all capabilities, because backends may
    * be added and removed.
    */
   readonly advertise?: 'everything' | 'backends' | undefined
-  /** Stores locks for backends that have no lock. Required if `pinning.noLock` is `pin`. */
+  /** Stores locks for backends that have no lock. The setting `pinning.noLock: pin` requires a keeper. */
   readonly lockKeeper?: LockKeeper | undefined
 }
 

@@ -34,7 +34,7 @@ export interface ReloadableOptions {
   readonly clock: Clock
   readonly events: Events
   readonly observation: Observation
-  /** The shared store. Required for rate limits. */
+  /** The shared store. Rate limits require this store. */
   readonly store: Store | undefined
   /** Store for counters that several processes share. By default, counters are stored in the memory of this process. */
   readonly counters?: Store | undefined

@@ -85,7 +85,7 @@ export function checkAll(
 
 /**
  * Lists settings that have no effect or are rarely intended, one line each. Commands that check a file use this list. A
- * running server logs `startWarnings`, and reports names and workflows with its catalog.
+ * running server logs `startWarnings`. It reports unknown names and workflows for its catalog.
  */
 export function allWarnings(
   config: VmcpConfig,
@@ -105,7 +105,7 @@ export function allWarnings(
 /**
  * Lists names in the settings that do not match a backend in the file, one line each. Returns an empty list for a file
  * without backends, because backends may be added later. `stepProblems` lists the names in workflow steps, which a
- * running server reports with its catalog.
+ * running server reports for its catalog.
  */
 export function nameProblems(
   config: VmcpConfig,

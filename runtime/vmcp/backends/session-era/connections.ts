@@ -301,8 +301,8 @@ export class Connections {
   }
 
   /**
-   * Closes connections that have been idle for `idleMs`. A session's most recently used connection stays open as long
-   * as the session. Before a connection that announces list changes is closed, the lists are read once more. A client
+   * Closes connections that have been idle for `idleMs`. A session's most recently used connection stays open until the
+   * session ends. Before a connection that announces list changes is closed, the lists are read once more. A client
    * that still uses the lists keeps the connection open by reading them.
    */
   evict(idleMs: number): void {

@@ -10,7 +10,7 @@ const pauseMs = 30_000
 export class GapReporter {
   readonly #report: () => void
   readonly #clock: Clock
-  /** Set until the pause ends. */
+  /** Cancels the current pause. Undefined outside a pause. */
   #cancel: (() => void) | undefined
   #hasPending = false
 

@@ -344,7 +344,7 @@ function cutStream({ exchange }: ExchangeControl): void {
   exchange?.fail(new Error('the stream stayed open after the response'))
 }
 
-/** Classifies a response by the state of the session that the request named. */
+/** Classifies a response by the state of the request's session. */
 function classifyResponse(
   { status, headers, stream, body }: BackendResponse,
   requestId: string | undefined,

@@ -64,7 +64,10 @@ export class StatelessListener {
     this.#sender = sender
   }
 
-  /** Adds a resource to the filter. Resolves when the backend has acknowledged the filter or has proved unreachable. */
+  /**
+   * Adds a resource to the filter. Resolves when the backend has acknowledged the filter or turns out to be
+   * unreachable.
+   */
   addResource(uri: string, sender: Sender): Promise<void> {
     this.renew(sender)
     if (this.#uris.has(uri)) return Promise.resolve()

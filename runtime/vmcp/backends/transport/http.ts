@@ -77,7 +77,7 @@ export interface BackendRequest {
 
 /** Ends an exchange early. A separate signal would be more expensive, and most exchanges are never ended early. */
 export interface ExchangeControl {
-  /** Set while the exchange runs. */
+  /** The running exchange. Undefined while no exchange runs. */
   exchange?: { fail(error: Error): void } | undefined
 }
 
@@ -309,7 +309,7 @@ class ResponseHandler implements DispatchHandler {
     return this.#request.limit?.error() ?? new GatehouseError('BACKEND_PROTOCOL', { cause })
   }
 
-  /** Pauses the backend while received data is pending. For example, the client may not be reading. */
+  /** Pauses the backend while received data is pending, for example because the client is not reading. */
   #holdBack(controller: DispatchController): void {
     const reading = this.#reading
     if (!reading || controller.paused) return

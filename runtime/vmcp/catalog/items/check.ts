@@ -34,7 +34,7 @@ const maxItemBytes = 1024 * 1024
 const maxItemValues = 50_000
 
 export interface UsableItem {
-  /** Key of the item: the name of a tool or prompt, or the URI or template of a resource. */
+  /** Key of the item, which is the name of a tool or prompt, or the URI or template of a resource. */
   readonly key: string
   readonly json: Buffer
   /** The item's form for session-era clients, if that form differs from `json`. */

@@ -3,7 +3,7 @@
  *
  * First-generation SDK clients use Ajv to compile all output schemas as JSON Schema draft-07 when they read a list. A
  * client rejects the whole list if one schema fails. Compiling the schemas in Gatehouse would be too expensive. This
- * module checks only their form: keyword values, patterns and references. Doubtful schemas are rejected.
+ * module checks only the form of keyword values, patterns and references. Doubtful schemas are rejected.
  * Source: JSON Schema draft-07, validation; Ajv, "Strict mode" and "Managing schemas".
  */
 import { isFields } from '../../../../schemas/index.ts'
@@ -72,7 +72,7 @@ function keywords(rows: readonly (readonly [Check, string])[]): (readonly [strin
 /** With more references or more depth, a compiler may overflow the stack. */
 const maxReferences = 100
 const maxDepth = 64
-/** Larger patterns take long to compile. A Unicode class takes a third of a millisecond. */
+/** Larger patterns take a long time to compile. A Unicode class takes a third of a millisecond. */
 const maxPatternLength = 16 * 1024
 const maxUnicodeClasses = 32
 

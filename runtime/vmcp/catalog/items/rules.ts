@@ -120,7 +120,7 @@ export function shape({ members, required = [] }: ItemShape): ItemRule {
 /** Rules by member name. The names must differ from the inherited members of objects. */
 export type MemberRules = readonly (readonly [string, ItemRule])[]
 
-/** New values by member name. A rule removes the member if the new value is undefined. */
+/** New values, keyed by member name. A rule removes the member if the new value is undefined. */
 export type Repairs = Record<string, Buffer | undefined>
 
 /** Returns the changes that the rules require. */

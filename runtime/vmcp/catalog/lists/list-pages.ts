@@ -2,7 +2,8 @@
  * Reads all pages of one of a backend's lists.
  *
  * Well-formed items keep the bytes that the backend sent. If a list does not end properly, the items read so far are
- * kept. This happens if a cursor repeats, is not a string or is rejected, or if there are too many pages or items.
+ * kept. A list does not end properly if a cursor repeats, is not a string or is rejected, or if the list has too many
+ * pages or items.
  * Source: MCP 2025-11-25, utilities/pagination.
  */
 import { setImmediate } from 'node:timers/promises'
@@ -60,13 +61,13 @@ export interface ListRead {
   readonly items: readonly CatalogItem[]
   /** False if the backend does not support the method. */
   readonly isKnown: boolean
-  /** Set if pages may be missing. */
+  /** Reason why pages may be missing. Undefined if the list is complete. */
   readonly end?: EarlyEnd | undefined
 }
 
 interface EarlyEnd {
   readonly reason: string
-  /** Set if a request failed. */
+  /** Error of a failed request. Undefined for other reasons. */
   readonly error?: Error | undefined
 }
 

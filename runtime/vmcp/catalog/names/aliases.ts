@@ -12,9 +12,9 @@ import { createHash } from 'node:crypto'
 import { byText } from '../../../../schemas/index.ts'
 
 export interface Aliases {
-  /** Aliases by own name. */
+  /** Aliases, keyed by own name. */
   readonly aliasByName: ReadonlyMap<string, string>
-  /** Own names by alias. */
+  /** Own names, keyed by alias. */
   readonly nameByAlias: ReadonlyMap<string, string>
 }
 

@@ -29,7 +29,7 @@ const allowedWithReference: ReadonlySet<string> = new Set(
     ' ',
   ),
 )
-/** Locations of closed definitions. A definition at any other location may not be closed. */
+/** Locations of closed definitions. Definitions at other locations might not be closed. */
 const closedLocation = /^#(?:\/(?:\$defs|definitions|properties)\/[^/]+)?$/
 const unsupported = ['allOf', '$dynamicRef', '$recursiveRef', '$id'] as const
 
@@ -90,7 +90,7 @@ function eachMember(value: unknown, change: (value: unknown) => unknown): unknow
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, change(one)]))
 }
 
-/** True if the schema names members, or if another schema for the same object does. */
+/** True if the schema contains member names, or if another schema for the same object does. */
 function namesMembers(schema: unknown): boolean {
   if (!isFields(schema)) return false
   if (isFields(schema['properties']) || isFields(schema['patternProperties'])) return true

@@ -24,10 +24,7 @@ export interface PinReport {
   readonly counts: Readonly<Record<PinState, number>>
   /** False until the backend has been listed. */
   readonly observed: boolean
-  /**
-   * Items that differ from the lock: changed, new and removed items, sorted by kind and name. Contains at most 1000
-   * items.
-   */
+  /** Changed, new and removed items, sorted by kind and name. Contains at most 1000 items. */
   readonly drift: readonly PinDrift[]
   /** True if differences are only observed and not logged. */
   readonly quiet: boolean

@@ -24,7 +24,7 @@ export interface TableOptions {
   readonly records: SessionRecords | undefined
   readonly events: Events
   /**
-   * Time in milliseconds for which a copy remains valid without being reread from the store. Set if only other workers
+   * Time in milliseconds for which a copy remains valid without being reread from the store. Used if only other workers
    * change sessions, because workers report each change. If undefined, every request reads the store.
    */
   readonly freshMs?: number | undefined

@@ -1,5 +1,5 @@
 /**
- * Implements code mode: the execute_tool_script tool, which runs a script that calls other tools.
+ * Implements code mode with the execute_tool_script tool, which runs a script that calls other tools.
  *
  * The list handler runs outside the guards and adds the tool to the caller's list. The tool itself runs behind the
  * guards. Each call that a script makes passes through the guards again. A script can therefore use only what its

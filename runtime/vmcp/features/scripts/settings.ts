@@ -23,7 +23,7 @@ export function scriptSettings(config: CodeMode): ScriptSettings {
   return {
     stepLimit: config.stepLimit,
     parallelMaxConcurrency: config.parallelMaxConcurrency,
-    // Zero means that the timeout is not set, as it does for workflows.
+    // As for workflows, zero means that the timeout is not set.
     toolCallTimeoutMs: timerMs(config.toolCallTimeout) || timerMs(blank().toolCallTimeout),
     scriptTimeoutMs: defaultScriptTimeoutMs,
     maxBytes: maxHeldBytes,

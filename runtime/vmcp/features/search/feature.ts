@@ -1,9 +1,10 @@
 /**
  * Implements tool search. Clients see find_tool and call_tool instead of all tools.
  *
- * The list handler runs outside the guards. The handler answers tools/list and converts call_tool to a call to the
- * named tool, so policies, rate limits and hidden-tool rules apply to that tool. All other names are rejected, so a
- * client learns nothing by guessing names. find_tool itself runs behind the guards and searches the caller's tools.
+ * The list handler runs outside the guards. The handler answers tools/list and converts call_tool to a call to the tool
+ * in its arguments, so policies, rate limits and hidden-tool rules apply to that tool. All other names are rejected, so
+ * a client cannot find out which names exist. The find_tool tool itself runs behind the guards and searches the
+ * caller's tools.
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer and "Endpoints" (find_tool,
  * call_tool).
  */
@@ -88,7 +89,7 @@ export function makeOptimizer(
     const { name, parameters } = named
     const absent = isAbsence(name)
     parts.observer.attributeTo(name, parameters)
-    // Other members of the request belong to the named call, such as responses from a stateless client.
+    // Other members of the request, such as responses from a stateless client, belong to the call to the tool.
     const params = new JsonObject(
       operation.params.with({ name: JSON.stringify(name), arguments: parameters }),
     )

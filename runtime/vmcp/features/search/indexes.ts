@@ -15,7 +15,7 @@ const bytesPerByte = 8
 
 interface Slot {
   readonly ready: Promise<ToolIndex>
-  /** Set when the index has been built. */
+  /** The finished index. Undefined while the index is being built. */
   index: ToolIndex | undefined
 }
 

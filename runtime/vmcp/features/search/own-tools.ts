@@ -1,8 +1,8 @@
 /**
  * The descriptions of the two tools that clients see with tool search, and the parsing of these tools' arguments.
  *
- * Field names match case-insensitively. A `tool_name` among the parameters is moved out, because models write it there.
- * Arguments are parsed once, so policies check the same values that are executed.
+ * Field names match case-insensitively. A `tool_name` among the parameters is treated as the tool's name, because
+ * models often write it there. Arguments are parsed once, so policies check the same values that are executed.
  * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (find_tool, call_tool).
  */
 import { serverTools, ModuleError } from '../../../../schemas/index.ts'

@@ -2,9 +2,10 @@
  * Determines which composite tools clients see, and in which form. A composite tool is listed if every tool that it
  * needs is routable. A composite tool does not need the tools of steps that continue with `defaultResults`.
  *
- * A step names its tool by the name in the routing table, or as `workload.tool` with the backend's own tool name. The
- * second form also works if another backend has taken the tool's client-facing name. A workflow must declare at least
- * the annotations of its tools (read-only, destructive …). A definition that claims to be less harmful is left out.
+ * A step refers to its tool by the name in the routing table, or as `workload.tool` with the backend's own tool name.
+ * The second form also works if another backend has taken the tool's client-facing name. A workflow must declare at
+ * least the annotations of its tools (read-only, destructive …). A definition that claims to be less harmful is left
+ * out.
  * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools, steps (tool); MCP,
  * ToolAnnotations.
  */

@@ -5,7 +5,7 @@ import type { Perform } from '../operation.ts'
 import type { ArgumentCheck, PinDigests, PinReason } from './pinning.ts'
 
 export interface CatalogItem {
-  /** Key of the item: the name of a tool or prompt, or the URI or template of a resource. */
+  /** Key of the item, which is the name of a tool or prompt, or the URI or template of a resource. */
   readonly key: string
   /** Complete definition that clients see. */
   readonly json: Buffer

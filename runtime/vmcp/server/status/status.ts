@@ -39,8 +39,8 @@ export interface StatusReport {
   readonly down?: BackendSummary['groups']
   readonly backends: readonly BackendStatus[]
   /**
-   * Problems of all kinds, which are excluded backends, unknown names in settings, stale lists, naming problems in
-   * current catalogs, and degraded features.
+   * All problems. These are excluded backends, unknown names in settings, stale lists, naming problems in current
+   * catalogs, and degraded features.
    */
   readonly problems: readonly string[]
   /** Tools in the current catalogs that have a shorter name for clients. Absent if there are none. */

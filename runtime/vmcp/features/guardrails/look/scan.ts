@@ -1,6 +1,6 @@
 /**
- * Scans all text in a JSON value in byte form, which is string values, member names and long numbers. Returns the byte
- * ranges to replace, so all other bytes stay unchanged.
+ * Scans all text in a JSON value in byte form. The text consists of string values, member names and long numbers.
+ * Returns the byte ranges to replace, so all other bytes stay unchanged.
  *
  * The scan works in slices of about a millisecond and stops after a maximum number of steps. A value that cannot be
  * scanned completely is refused. The value must already have been validated as JSON and UTF-8.

@@ -40,7 +40,7 @@ export interface WorkflowProgram {
   readonly defaults: Readonly<Record<string, unknown>>
   readonly steps: ReadonlyMap<string, StepProgram>
   readonly output: readonly OutputField[] | undefined
-  /** True if checking a schema may take long even for a small value. */
+  /** True if checking a schema may take a long time even for a small value. */
   readonly isHeavy: boolean
 }
 
