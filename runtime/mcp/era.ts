@@ -2,8 +2,8 @@
  * Determines a request's protocol era, and checks the requirements of the stateless era.
  *
  * The stateless rules follow MCP 2026-07-28 (basic "_meta", streamable HTTP "Server Validation") in the form that the
- * public conformance suite tests. A missing member of `_meta` is -32602, a header that differs from the body is -32020,
- * and an unsupported revision is -32022. The HTTP status is always 400.
+ * public conformance suite tests. A missing member of `_meta` results in error -32602, a header that differs from the
+ * body in -32020, and an unsupported revision in -32022. The HTTP status is always 400.
  */
 import { own } from '../../schemas/index.ts'
 import type { IncomingHttpHeaders } from 'node:http'
@@ -14,7 +14,7 @@ import { headerName, metaKey, statelessVersion } from './protocol.ts'
 
 export type Era = 'session' | 'stateless'
 
-/** Methods with a subject that the `Mcp-Name` header mirrors, and the params member that contains the subject. */
+/** Params members that the `Mcp-Name` header mirrors, keyed by method. */
 export const namedMethods: Readonly<Record<string, 'name' | 'uri'>> = {
   'tools/call': 'name',
   'prompts/get': 'name',

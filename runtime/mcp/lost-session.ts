@@ -3,9 +3,9 @@
  *
  * The specification requires HTTP 404. Many servers follow an early example instead, and return 400 with text about the
  * session. The text is in a JSON-RPC error (-32000, -32600) or in a plain body. Some releases of one public SDK
- * returned 401 without a challenge. A server that rejects a session has not executed the request. A 404 or 410 does not
- * prove this if the body is the JSON-RPC response to the request itself. Such a server has processed the request, and
- * may have executed it.
+ * returned 401 without a challenge. A server that rejects a session has not executed the request. A 404 or 410 proves
+ * nothing if the body is the JSON-RPC response to the request itself. Such a server has processed the request, and may
+ * have executed it.
  * Source: MCP 2025-11-25, transports, "Session Management"; behavior of public servers and SDKs.
  */
 import type { IncomingHttpHeaders } from 'node:http'
@@ -74,7 +74,7 @@ export function mayResend(
 
 /**
  * Returns the headers for an error response. The headers mark a rejected session. A Gatehouse in front of this server
- * can then distinguish the rejection from the response to an executed request, because both contain the request's id.
+ * can then distinguish the rejection from the response to an executed request. Both contain the request's id.
  */
 export function refusalHeaders(error: GatehouseError): Readonly<Record<string, string>> {
   return error.code === 'SESSION_NOT_FOUND' ? { [sessionUnknownHeader]: 'true' } : {}

@@ -105,7 +105,7 @@ export class ResultSplitter {
   #jsonrpc: string | undefined
   #responseId: string | undefined
   #member: Member | undefined
-  /** The bytes of the current value, which are collected separately from those of the member. */
+  /** The bytes of the current value, collected separately from the member's bytes. */
   #captured: Pieces | undefined
   #capturedName: Buffer = emptyObjectBytes
   /** True while the bytes of the current value are being collected. */

@@ -1,8 +1,8 @@
 /**
- * The members that stateless results contain in addition to their content, which are the type, the server, and cache
- * control. These members are added for stateless clients and removed for session clients.
+ * Stateless results contain the type, the server, and cache control in addition to their content. These members are
+ * added for stateless clients and removed for session clients.
  *
- * All results are marked private, whatever the server's value is, because each caller may see different data.
+ * All results are marked private, regardless of the server's value, because each caller may see different data.
  * Source: MCP 2026-07-28, basic ("Per-response protocol fields"), server/utilities/caching.
  */
 import { type Changes, JsonObject } from '../json/object.ts'

@@ -1,7 +1,7 @@
 /**
- * Returns the same text for a JSON value, however the value is formatted. Uses the JSON Canonicalization Scheme, with
- * exact decimals for numbers that a double cannot distinguish. Strings are not normalized, so strings that look equal
- * may differ.
+ * Returns the same text for a JSON value, regardless of the value's formatting. Uses the JSON Canonicalization Scheme,
+ * with exact decimals for numbers that a double cannot distinguish. Strings are not normalized, so strings that look
+ * equal may differ.
  *
  * In a JSON Schema, the order of `required` has no meaning, so the elements of `required` are sorted. All other orders
  * are significant.

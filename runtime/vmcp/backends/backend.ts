@@ -3,7 +3,7 @@
  *
  * A session-era backend gets one connection for each client session and identity, and a connection pool for clients
  * without a session. If a client supports questions from the backend or requests log messages, a pooled connection
- * serves one request at a time, for a single identity. Messages that do not name a request therefore belong to one
+ * serves one request at a time, for a single identity. Messages that do not identify a request therefore belong to one
  * client. A stateless backend needs a single connection. The number of connections is bounded, and idle connections are
  * closed.
  * Source: ARCHITECTURE.md, "A tool call"; docs/reference/specification/virtual-server.md#backends (backends).

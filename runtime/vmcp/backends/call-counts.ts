@@ -1,6 +1,6 @@
 /**
- * Counts all client requests to a backend and the failed ones, and records recent latencies. Counting allocates no
- * memory, because times are stored in buckets of whole milliseconds.
+ * Counts all client requests to a backend, counts the failed requests, and records recent latencies. Counting allocates
+ * no memory, because times are stored in buckets of whole milliseconds.
  */
 /** Upper bounds of the buckets in milliseconds. Longer times are counted in the last bucket. */
 const boundsMs = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000] as const

@@ -43,7 +43,7 @@ export interface Request {
   readonly signal: AnySignal
   /** Time limit for the backend in milliseconds, excluding the time spent waiting for the client's answer. */
   readonly timeoutMs: number
-  /** A limit for the response that is lower than the configured one. */
+  /** A limit for the response, which is lower than the configured limit. */
   readonly limit?: ResponseLimit | undefined
   /** Relays messages to the client. Undefined for Gatehouse's own requests. */
   readonly relay?: Relay | undefined

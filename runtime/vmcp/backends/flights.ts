@@ -6,7 +6,7 @@ export class Flights<T> {
 
   /**
    * Joins the run for this key, or starts one. The key must contain everything that affects the outcome, so a failure
-   * does not affect callers with other keys. If a caller aborts (`signal`), it stops waiting, but the run continues.
+   * does not affect callers with other keys. A caller that aborts (`signal`) stops waiting, but the run continues.
    * `work` therefore needs its own time limit. An entry is removed when its run ends, so there are never more entries
    * than concurrent callers.
    */

@@ -3,7 +3,7 @@
  * afterwards.
  *
  * Authorization runs before the rate limit, so a denied call costs nothing. Authorization also runs before every link
- * that looks up the named item, so a denied caller cannot find out which items exist. Such links are the optimizer,
+ * that looks up the requested item, so a denied caller cannot find out which items exist. Such links are the optimizer,
  * code mode, workflows and the core. The filtered lists include workflows. A feature's surface adds the feature's own
  * tools outside this link, after a separate check.
  *
@@ -23,8 +23,8 @@ import type { Link, Operation } from '../model/operation.ts'
 export interface AuthorizeOptions {
   readonly gate: Gate
   /**
-   * Returns facts about the item that a request names, using the lookup of the request itself. This function must cover
-   * every source of tools, because clients cannot call tools that it reports as nonexistent.
+   * Returns facts about the requested item. Uses the same lookup as the request itself. This function must cover every
+   * source of tools, because clients cannot call tools that it reports as nonexistent.
    */
   readonly factsOf: (client: OperationClient, request: AccessRequest) => Promise<FactsResponse>
   /** Like `factsOf`, but consults only the cache. Shadow policies use this function for rejected requests. */

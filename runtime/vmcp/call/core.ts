@@ -122,7 +122,9 @@ export class Core {
     return views.peek(members, client)
   }
 
-  /** Returns the tool's own name. Accepts an alias or the own name, and returns undefined if no tool has that name. */
+  /**
+   * Returns the tool's own name. Accepts an alias or the tool's own name. Returns undefined if no tool has that name.
+   */
   nameOf(client: OperationClient, alias: string): Promise<string | undefined> {
     return this.#lookup.nameOf(client, alias)
   }
@@ -172,8 +174,8 @@ export class Core {
   }
 
   /**
-   * Returns facts about an item that a client names, using the lookup of the request itself. Returns undefined if the
-   * item does not exist, and an error if its existence cannot currently be determined.
+   * Returns facts about the requested item. Uses the same lookup as the request itself. Returns undefined if the item
+   * does not exist, and an error if its existence cannot currently be determined.
    */
   async factsOf(
     client: OperationClient,

@@ -152,8 +152,8 @@ function requireIssuer({ stateFor }: Operation, { settings }: Backend): void {
 }
 
 /**
- * Returns changes that remove `requestState` and `inputResponses` if the client invented these members, that is, if no
- * backend issued them.
+ * Returns changes that remove `requestState` and `inputResponses` if no backend issued these members. The client must
+ * then have invented them.
  */
 function removeInventedState({ params, stateFor }: Operation): Changes {
   const changes: Record<string, undefined> = {}

@@ -23,7 +23,7 @@ import type { Outcome } from '../model/outcome.ts'
 
 export interface WebhookParts {
   readonly chain: WebhookChain
-  /** Returns facts about the item that a request names, using the lookup of the request itself. */
+  /** Returns facts about the requested item. Uses the same lookup as the request itself. */
   readonly factsOf: (client: OperationClient, request: AccessRequest) => Promise<FactsResponse>
   /** True for one of Gatehouse's own tools that the catalog does not contain. */
   readonly isOwnTool: (name: string) => boolean

@@ -210,8 +210,8 @@ function digest(entries: readonly CatalogEntry[]): string {
 }
 
 /**
- * Resolves items by URI. A URI cannot be renamed, so if two backends offer the same URI, the backend that comes first
- * in name order is used.
+ * Resolves items by URI. If two backends offer the same URI, the backend that comes first in name order is used,
+ * because URIs cannot be renamed.
  */
 function resolveByKey(
   listings: readonly Listing[],

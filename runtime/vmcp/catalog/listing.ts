@@ -122,7 +122,7 @@ function isDeclared(kind: ItemKind, { capabilities }: ServerInfo): boolean {
   return capabilities[capabilityOf(kind)]
 }
 
-/** Returns the server information. Adds capabilities for undeclared lists that the server turned out to have. */
+/** Returns the server information. Adds capabilities for undeclared lists that exist on the server. */
 function withFoundLists(server: ServerInfo, lists: readonly UsedList[]): ServerInfo {
   const found = lists.filter(({ kind, items }) => items.length > 0 && !isDeclared(kind, server))
   if (found.length === 0) return server

@@ -59,7 +59,7 @@ export class Lookup {
     const all = monitored ? view.down : [...view.down, ...view.stale]
     const down = all.filter(({ error }) => !hidingCodes.has(codeOf(error)) && isMissing(error, list))
     const missing = list === undefined ? [] : missingList(view.catalog, list, { monitored })
-    // An excluded backend is unavailable for every request, so the error does not name a list.
+    // An excluded backend is unavailable for every request, so the error contains no list.
     if (leftOut.length > 0) throw allUnavailable([...down, ...missing], { leftOut })
     if (down.length + missing.length > 0)
       throw allUnavailable([...down, ...missing], { leftOut, list: list && listMethod[list] })

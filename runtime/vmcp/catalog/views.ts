@@ -70,8 +70,8 @@ const slowError = new Error('the backend has not responded yet')
 
 export class Views {
   /**
-   * True if a call waits for a list that the backend has announced to be changed, because approved definitions may
-   * differ.
+   * True if a call waits for a list after the backend has announced a change to that list. The wait is necessary
+   * because approved definitions may differ.
    */
   readonly awaitsAnnounced: boolean
   readonly #aggregation: Aggregation
@@ -166,7 +166,7 @@ export class Views {
     })
   }
 
-  /** True if the form of a catalog name permits that the name belongs to this backend. */
+  /** True if a catalog name has a form that could belong to this backend. */
   mayOwn(backend: string, name: string): boolean {
     const { conflictResolutionConfig, maxToolNameLength } = this.#aggregation
     if (!this.#hasIndependentNames) return true

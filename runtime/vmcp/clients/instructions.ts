@@ -1,6 +1,6 @@
 /**
- * Selects the instructions for a client. The selection contains backends with at least one item that policies let the
- * client see. A backend that responds too late is left out, so clients can still open sessions.
+ * Selects the instructions for a client. The selection contains the instructions of backends with at least one item
+ * that the client may see. A backend that responds too late is left out, so clients can still open sessions.
  */
 import { isFields } from '../../../schemas/index.ts'
 import { withTimeout } from '../../net/index.ts'

@@ -30,7 +30,7 @@ export interface LiveOperationOptions {
   readonly headers?: IncomingHttpHeaders | undefined
   readonly logLevel: string | undefined
   readonly stateFor?: string | undefined
-  /** False if the client does not receive log messages, which is the case for a stateless client that set no level. */
+  /** False for a stateless client that set no log level. Such a client receives no log messages. */
   readonly sendsLogs: boolean
   readonly sink: OperationSink
 }

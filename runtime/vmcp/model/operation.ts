@@ -74,7 +74,7 @@ export interface OperationContext {
   streamResult?(): ResultPassage | undefined
 }
 
-/** The catalog entry that an operation uses, and the way in which the entry's backend is called. */
+/** The catalog entry that an operation uses, and settings for the call to the entry's backend. */
 export interface Target {
   readonly entry: CatalogEntry
   /** Params members that differ for the backend, such as a tool's original name. */

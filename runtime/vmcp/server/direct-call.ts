@@ -1,6 +1,7 @@
 /**
- * A tool call that a console page starts instead of a client. The call passes the same policies, limits, credentials
- * and audit as a client's call, in either era. The page's user sees progress and can answer questions.
+ * A tool call that a console page starts instead of a client. In either era, the call is subject to the same policies,
+ * limits and audit as a client's call, and uses the same credentials. The page's user sees progress and can answer
+ * questions.
  *
  * In the session era, the call has a separate session, which ends with the call. In the stateless era, a backend ends
  * its response to ask a question. The call is then repeated with the answers.

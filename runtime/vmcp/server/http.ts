@@ -50,7 +50,7 @@ export interface HttpParts {
   /** Data for the page that browsers receive. */
   readonly page: () => Omit<BrowserPageFacts, 'path'>
   readonly events: Events
-  /** Forwards a request that belongs to another of this server's processes, and relays the response. */
+  /** Forwards a request that another process of this server owns, and relays the response. */
   readonly relay?: Stage<VmcpExchange> | undefined
 }
 

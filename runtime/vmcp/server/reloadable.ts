@@ -1,5 +1,5 @@
 /**
- * The parts that a changed configuration replaces while the server runs, which are guards, features and the
+ * The parts that a changed configuration replaces while the server runs. These are the guards, the features and the
  * authenticator.
  *
  * A request in flight keeps the features with which it began. The request uses the new form of all guards that come

@@ -251,8 +251,8 @@ function withOutgoing<T>(
 }
 
 /**
- * Rejects with an INVALID_CONFIG error that names the unusable tool locks. A lock that the hooks found to be invalid
- * blocks only its own backend. A running server never stops because of a lock. The server blocks the backend and
+ * Rejects with an INVALID_CONFIG error that names the unusable tool locks. If the hooks found a lock to be invalid, the
+ * lock blocks only its own backend. A running server never stops because of a lock. The server blocks the backend and
  * reports the problem.
  */
 export async function checkToolLocks({ toolLocks = [] }: VmcpConfig): Promise<void> {

@@ -45,11 +45,11 @@ export interface SessionConnectionOptions {
   readonly resume?: (() => BackendSession | undefined) | undefined
   /** Called once the backend has opened a session. */
   readonly onOpened?: ((session: OpenedSession) => void) | undefined
-  /** Returns the same key for senders whose credentials succeed or fail together. */
+  /** Returns equal keys for two senders if their credentials succeed or fail together. */
   readonly credentialOf: (sender: Sender) => string
   readonly assignment: Assignment
   readonly events: ConnectionEvents
-  /** The client's capabilities as raw JSON, which are declared to the backend. */
+  /** The client's capabilities as raw JSON. The connection declares these capabilities to the backend. */
   readonly capabilities: Buffer
   /** Raw JSON of Gatehouse's `Implementation`. */
   readonly info: string

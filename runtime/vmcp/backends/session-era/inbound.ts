@@ -1,8 +1,8 @@
 /**
  * Receives messages from a session-era backend and passes each one to the request to which it belongs.
  *
- * Responses are matched by id, and progress is matched by token. Questions and log messages belong to the request on
- * whose response stream they arrive, while that request is in flight. Other messages do not name a request. Such
+ * Responses are matched by id, and progress is matched by token. A question or log message on a request's response
+ * stream belongs to that request while the request is in flight. Other messages do not identify a request. Such
  * messages arrive on a GET stream, over HTTP+SSE, or on a stream after its request has ended. On a connection for one
  * client session, these messages belong to the newest request in flight. Without a request in flight, these messages
  * belong to the session. On a connection for several callers, a message is delivered only if it can belong to just one
@@ -31,8 +31,8 @@ export interface Pending {
 }
 
 /**
- * Selects the request in flight for a message that does not name one. `newest` applies if all requests are from one
- * client. A function applies otherwise, and returns true if the message can belong to the only request.
+ * Selects the request in flight for a message that does not identify its request. `newest` applies if all requests are
+ * from one client. A function applies otherwise, and returns true if the message can belong to the only request.
  */
 export type Assignment = 'newest' | (() => boolean)
 
@@ -74,7 +74,7 @@ export class Inbound {
     this.#questions.withdraw(error)
   }
 
-  /** Handles a message. `on` is the request that the response stream with the message belongs to. */
+  /** Handles a message that arrived on the response stream of the request `on`. */
   handle(message: Message, on: Pending | undefined): void {
     if (message.method === '') this.#response(message, on)
     else if (message.kind === 'request') this.#question(message, on)
@@ -89,7 +89,7 @@ export class Inbound {
     else if (message.error) pending.resolve({ kind: 'error', error: message.error })
   }
 
-  /** Returns the request with this id. This is usually the request that the message's response stream belongs to. */
+  /** Returns the request with this id. Usually, the message arrived on this request's response stream. */
   #requestWithId(id: string | undefined, on: Pending | undefined): Pending | undefined {
     if (id === undefined) return undefined
     return on?.id === id ? on : this.pending.find((pending) => pending.id === id)
@@ -170,7 +170,9 @@ function hasRelay({ relay }: Pending): boolean {
   return relay !== undefined
 }
 
-/** Returns the error for a question that does not name a request and may belong to several callers, or to none. */
+/**
+ * Returns the error for a question that does not identify its request and may belong to several callers, or to none.
+ */
 export function unassignedError(): GatehouseError {
   return new GatehouseError('METHOD_NOT_FOUND', {
     detail: 'the request cannot be attributed to a single client',

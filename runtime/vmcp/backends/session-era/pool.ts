@@ -45,7 +45,7 @@ export class Pool<C extends PooledConnection> {
   #inUse = 0
   #idleCount = 0
   /**
-   * True if the backend sends questions or log messages outside the response stream. Such messages do not name a
+   * True if the backend sends questions or log messages outside the response stream. Such messages do not identify a
    * request.
    */
   #sendsOutsideStream: boolean

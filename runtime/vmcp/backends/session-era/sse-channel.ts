@@ -62,7 +62,7 @@ export class SseChannel implements BackendChannel {
     if (failure) throw failure
   }
 
-  /** Closes the stream. All responses arrive on this stream, so it is useless without its session. */
+  /** Closes the stream. All responses arrive on this stream. Without its session, the stream is useless. */
   retire(): void {
     if (this.#closed.signal.aborted) return
     this.#closed.abort(new ConnectionClosed())

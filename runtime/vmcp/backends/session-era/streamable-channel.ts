@@ -127,7 +127,7 @@ export class StreamableChannel implements BackendChannel {
         rpcMethod: options.method,
         delivery: options.delivery,
         limit: options.limit,
-        // A resumable response is buffered, because all of it may arrive again.
+        // A resumable response is buffered, because the whole response may arrive again.
         splitterFor: (event) =>
           event?.id === undefined && position.lastEventId === undefined
             ? options.splitterFor?.(event)

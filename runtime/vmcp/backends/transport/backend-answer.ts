@@ -22,7 +22,7 @@ export type AnswerKind = 'host' | 'path' | 'page' | 'rejected' | 'other'
 
 export class BackendAnswer extends ModuleError {
   readonly kind: AnswerKind
-  /** The explanation. Undefined if the backend sent none or if operators must not see it. */
+  /** The explanation. Undefined if the backend sent no explanation or if operators must not see it. */
   readonly text: string | undefined
   /** Status of the HTTP response. Undefined for a JSON-RPC error. */
   readonly httpStatus: number | undefined

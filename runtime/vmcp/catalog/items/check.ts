@@ -3,7 +3,7 @@
  *
  * Client libraries reject a whole list because of one malformed item. Gatehouse therefore offers items only in a form
  * that all libraries accept. Optional members that are null or of the wrong type are removed, and an input schema
- * without a type gets type object. An item with an unusable name, address, input schema or arguments is left out.
+ * without a type gets the type `object`. An item with an unusable name, address, input schema or arguments is left out.
  * Well-formed items keep their bytes unchanged.
  * Source: MCP 2025-11-25 and 2026-07-28, schema (Tool, Resource, ResourceTemplate, Prompt).
  */

@@ -74,7 +74,7 @@ export function unreadList(
   return { kind, state: isKept ? 'stale' : 'failed', problem, detail, error, isTransient: true }
 }
 
-/** Describes a list that could only be read in part, up to some page. */
+/** Describes a list that could be read only up to some page. */
 export function incompleteList(
   backend: string,
   kind: ItemKind,

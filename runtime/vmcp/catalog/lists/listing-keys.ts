@@ -27,7 +27,7 @@ export class ListingKeys {
     return identity === '' ? signature : `${signature} ${identity}`
   }
 
-  /** Returns the same key for clients whose credentials succeed or fail together. */
+  /** Returns equal keys for two clients if their credentials succeed or fail together. */
   credentialOf(client: OperationClient): string {
     return this.#settings.perCaller ? credentialKey(client) : ''
   }

@@ -106,8 +106,8 @@ function evaluateOne(
 }
 
 /**
- * True for a difference that the lock accepts, which is narrower arguments or different icons. Differences in texts,
- * hints or results are never accepted.
+ * True for a difference that the lock accepts. Locks can accept narrower arguments and different icons, but never
+ * differences in texts, hints or results.
  */
 function isAccepted(
   { kind, json }: OfferedItem,

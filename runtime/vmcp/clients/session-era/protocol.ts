@@ -116,8 +116,8 @@ export class SessionProtocol {
   }
 
   /**
-   * Handles one message in a session. Only requests get a response. Rejects with the errors that require an HTTP
-   * status, which are failed authentication and denied operations.
+   * Handles one message in a session. Only requests get a response. Rejects after failed authentication and for denied
+   * operations, because these errors require an HTTP status.
    */
   async receive(
     session: ServerSession,
@@ -246,7 +246,7 @@ export class SessionProtocol {
   }
 }
 
-/** True for errors that must be reported as an HTTP status, which are failed authentication and denied operations. */
+/** True for failed authentication and denied operations. These errors must be reported as an HTTP status. */
 export function needsHttpStatus(error: unknown): boolean {
   return error instanceof GatehouseError && (error.status === 401 || error.code === 'FORBIDDEN')
 }

@@ -1,5 +1,5 @@
 /**
- * The quotas in force and their reports, which are metrics, events, problems and the audit line. Reports contain the
+ * Manages the quotas in force, and reports them in metrics, events, problems and the audit line. Reports contain the
  * quota's name, but never a user.
  *
  * A problem is open while at least 80% of one of the quota's budgets is used, as seen by this replica. The problem

@@ -44,9 +44,9 @@ export interface ScriptCall {
 }
 
 /**
- * Result of an inner call. The kinds are a value, text that may be JSON (as a JSON string), other content or several
- * content items (a list of MCP content objects), and nothing. `error` ends the script. `unknown` means that the tool
- * does not exist for the caller.
+ * Result of an inner call. The kind `text` is a JSON string with text that may itself be JSON. The kind `content` is a
+ * list of MCP content objects. It is used for several content items, or for content other than text. An error ends the
+ * script. `unknown` means that the tool does not exist for the caller.
  */
 export type ToolResponse =
   | { readonly kind: 'json'; readonly bytes: Uint8Array }

@@ -2,9 +2,9 @@
  * Implements tool search. Clients see find_tool and call_tool instead of all tools.
  *
  * The list handler runs outside the guards. The handler answers tools/list and converts call_tool to a call to the tool
- * in its arguments, so policies, rate limits and hidden-tool rules apply to that tool. All other names are rejected, so
- * a client cannot find out which names exist. The find_tool tool itself runs behind the guards and searches the
- * caller's tools.
+ * in its arguments. Policies, rate limits and hidden-tool rules therefore apply to that tool. All other names are
+ * rejected, so a client cannot find out which names exist. The find_tool tool itself runs behind the guards and
+ * searches the caller's tools.
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer and "Endpoints" (find_tool,
  * call_tool).
  */

@@ -55,7 +55,7 @@ const definitions = [
 /** Raw result of tools/list. */
 export const toolList: Buffer = Buffer.from(JSON.stringify({ tools: definitions }))
 
-/** Raw result of tools/list for callers that may not search because of a policy. */
+/** Raw result of tools/list for callers without permission to search. */
 export const callOnly: Buffer = Buffer.from(
   JSON.stringify({ tools: definitions.filter(({ name }) => name === callToolName) }),
 )

@@ -1,6 +1,6 @@
 /** Types of pinning: kinds of items, their parts, digests, reasons and checks. This module imports nothing. */
 
-/** The kind `instructions` stands for a server's instructions, which have an empty name. */
+/** The kind `instructions` refers to a server's instructions, which have an empty name. */
 export type PinKind = 'tool' | 'prompt' | 'resourceTemplate' | 'instructions'
 
 export const parts = ['text', 'input', 'output', 'hints', 'execution', 'icons', 'meta', 'other'] as const

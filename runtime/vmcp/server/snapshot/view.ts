@@ -44,7 +44,8 @@ export interface ServerView {
   /** Returns all backends, including excluded ones, sorted by name. */
   backends(): readonly BackendState[]
   /**
-   * Returns the address, with the key, where the user must sign in to a backend. Undefined if no sign-in is required.
+   * Returns the address where the user must sign in to a backend. The address contains the key. Undefined if no sign-in
+   * is required.
    */
   signInUrl(backend: string): string | undefined
   /** Returns the open problems, oldest first. */

@@ -109,7 +109,7 @@ interface Attempt {
   readonly why?: string
 }
 
-/** Uses a value that is not a string as is if it has the right type. */
+/** Returns a value of the right type unchanged, unless the type is string. */
 function attempt(template: Template, scope: ExpansionScope, type: JsonType): Attempt {
   try {
     const single = singleValue(template, scope, 'value')
