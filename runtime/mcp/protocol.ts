@@ -85,7 +85,6 @@ export const eventStreamType = 'text/event-stream'
 export const updatedMethod = 'notifications/resources/updated'
 
 /**
- * Prefix of the `_meta` members that are reserved for the protocol. A body with this prefix belongs to the stateless
- * era.
+ * Prefix of the `_meta` members that are reserved for the protocol. This prefix in a body indicates the stateless era.
  */
 export const reservedMetaPrefix: Buffer = Buffer.from('io.modelcontextprotocol/')

@@ -136,9 +136,9 @@ const anEnd = 16
 const shortBytes = 64
 
 /**
- * Returns the members of the object that `bytes` consists of. Accepts the same text as the scanner, but in a single
- * pass that cannot be resumed. Returns undefined for large text and for text that the scanner rejects. The scanner then
- * reports the reason.
+ * Returns the members of the object in `bytes`. Accepts the same text as the scanner, but in a single pass that cannot
+ * be resumed. Returns undefined for large text and for text that the scanner rejects. The scanner then reports the
+ * reason.
  */
 export function smallMembers(bytes: Buffer, maxValues = Infinity): readonly JsonMember[] | undefined {
   if (bytes.length >= largeBytes) return undefined

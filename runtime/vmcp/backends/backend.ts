@@ -274,7 +274,7 @@ export class Backend {
     return named
   }
 
-  /** Reports that a caller must sign in again. This is not a backend failure. */
+  /** Reports that a caller must sign in again. A missing sign-in is not a backend failure. */
   #reportLogin(error: Error): void {
     if (!(error instanceof GatehouseError) || !loginErrors.has(error.code)) return
     const { authType: strategy } = this.settings
@@ -391,8 +391,8 @@ function isTooLarge(error: Error): error is GatehouseError {
 }
 
 /**
- * Returns the outcome of a request that the backend rejected without having changed eras. The rejection looked like a
- * wrong era.
+ * Returns the outcome of a request that the backend rejected without having changed eras. The rejection had suggested a
+ * change of eras.
  */
 function outcomeOf(error: unknown): Outcome {
   if (error instanceof WrongEra && error.outcome) return error.outcome

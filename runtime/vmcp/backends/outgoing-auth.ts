@@ -2,7 +2,7 @@
  * Provides the credentials and fixed headers for requests to each backend. Strategies come from the configuration.
  * Secret values and fixed headers come from the environment.
  *
- * A backend's explicit entry takes precedence over the default. Without either, the backend gets no credentials. In a
+ * A backend's explicit entry takes precedence over the default. A backend with neither entry gets no credentials. In a
  * pod, the hooks have already resolved references to entries.
  * Source: docs/reference/specification/virtual-server.md#outgoingAuth (config.outgoingAuth); header forwarding of
  * remote server entries.

@@ -52,7 +52,7 @@ const listMethods: Readonly<Record<string, ItemKind>> = {
 const resourceKinds: readonly ItemKind[] = ['resources', 'templates']
 
 export class Core {
-  /** A reload replaces the parts. Operations that begin afterwards use the new ones. */
+  /** A reload replaces the parts. Operations that begin afterwards use the new parts. */
   parts: CallParts
   readonly pins: PinParts
   readonly #lookup: Lookup

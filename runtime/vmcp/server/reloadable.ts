@@ -49,9 +49,9 @@ export interface ReloadableOptions {
 
 export class Reloadable {
   readonly #options: ReloadableOptions
-  /** The quota counters if there is no shared store. A reload keeps these counters. */
+  /** The quota counters, used if there is no shared store. A reload keeps these counters. */
   readonly #counters: Store
-  /** Used DPoP proofs if there is no shared store. A reload keeps these proofs. */
+  /** Previous DPoP proofs, stored here if there is no shared store. A reload keeps these proofs. */
   readonly #proofs: Store
   config: VmcpConfig
   authenticator: Authenticator

@@ -268,7 +268,7 @@ class Vmcp implements VmcpServer {
     checkStart(config, parts, excluded)
     for (const warning of startWarnings(config, parts)) this.#log.warn(warning)
     const { permissionsChanged } = this.#parts.replace(config)
-    // The previous guards are closed. No request may reach them, even if a later step throws.
+    // The previous guards are closed. No request may reach these guards, even if a later step throws.
     this.#chain.replace(this.#makeLinks())
     this.#checksum = checksum
     this.#engine.apply(config, excluded)

@@ -85,7 +85,7 @@ export function checkAll(
 
 /**
  * Lists settings that have no effect or are rarely intended, one line each. Commands that check a file use this list. A
- * running server logs `startWarnings`. It reports unknown names and workflows for its catalog.
+ * running server logs `startWarnings`. The server reports unknown names and workflows for its catalog.
  */
 export function allWarnings(
   config: VmcpConfig,

@@ -60,7 +60,7 @@ export async function probeEra(
         try {
           onMessage(await messageIn(event, target))
         } catch {
-          // The event does not contain a JSON-RPC message. A later event may contain one.
+          // The event does not contain a JSON-RPC message. A later event may contain a message.
         }
       },
     })

@@ -272,7 +272,7 @@ export class SessionConnection implements BackendConnection {
     }
   }
 
-  /** Discards a lost session. The next request opens a new one. */
+  /** Discards a lost session. The next request opens a new session. */
   #discard(open: OpenChannel): void {
     if (this.#open !== open) return
     this.#reset()

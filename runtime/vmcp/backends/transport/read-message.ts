@@ -90,7 +90,7 @@ function hasReadableParams({ kind, method, params }: Message): boolean {
   }
 }
 
-/** Reports whether a backend keeps the stream for announcing changes open. */
+/** Reports whether a backend keeps the stream for change announcements open. */
 export function streamReports({ deviations }: Reporter): StreamPaceOptions {
   return {
     onNotKept: () => deviations?.note('stream_not_kept'),

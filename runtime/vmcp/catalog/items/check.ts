@@ -124,7 +124,7 @@ export function plainItem(kind: ItemKind, json: Buffer, value: unknown): UsableI
   return { key: String(value[names[0] ?? '']), json, repaired: [] }
 }
 
-/** Quick checks for one kind of item each. These checks correspond to `specialRules`. */
+/** Quick checks, each for one kind of item. These checks correspond to `specialRules`. */
 const isPlain: Readonly<Partial<Record<ItemKind, (item: Readonly<Record<string, unknown>>) => boolean>>> = {
   tools: ({ inputSchema, outputSchema }) =>
     isPlainInput(inputSchema) && (outputSchema === undefined || isPlainOutput(outputSchema)),
@@ -160,8 +160,8 @@ function checkBytes(kind: ItemKind, json: Buffer): UsableItem | UnusableItem {
 }
 
 /**
- * Rules that apply to one kind of item each. A rule adds repairs. A rule returns the members that session-era clients
- * get instead, or the reason for leaving out the item.
+ * Rules, each for one kind of item. A rule adds repairs. A rule returns the members that session-era clients get
+ * instead, or the reason for leaving out the item.
  */
 const specialRules: Readonly<
   Partial<Record<ItemKind, (item: JsonObject, repairs: Repairs) => Repairs | string | undefined>>

@@ -144,7 +144,7 @@ async function responded(tool: string, work: () => Promise<Outcome>): Promise<Ou
   }
 }
 
-/** True for the core's error for an unknown tool. */
+/** True if an error is the core's error for an unknown tool. */
 function isAbsence(name: string): (failure: unknown) => boolean {
   const { message } = notFound(name)
   return (failure) =>
