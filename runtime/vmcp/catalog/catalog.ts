@@ -108,7 +108,7 @@ export class Catalog {
     return this.#digests
   }
 
-  /** Returns the backend entry for a URI unless the entry is withheld; see `resourceAt`. */
+  /** Returns the backend entry for a URI unless the entry is withheld. See `resourceAt`. */
   findResource(uri: string, linked?: string): CatalogEntry | undefined {
     const found = this.resourceAt(uri, linked)
     return found && 'refused' in found ? undefined : found

@@ -2,8 +2,8 @@
  * Determines which tools clients see, and under which names. Applies overrides first, then conflict resolution, then
  * advertising.
  *
- * Backends are processed in the order of their names, so the same listings always yield the same catalog. A tool that
- * cannot be offered as is gets reported. Tools are never silently modified.
+ * Backends are processed in the order of their names, so the same listings always yield the same catalog. Tools that
+ * cannot be offered unchanged are reported, and are never silently modified.
  * Source: docs/reference/specification/virtual-server.md#aggregation, config.aggregation.
  */
 import { JsonObject } from '../../mcp/index.ts'

@@ -1,7 +1,7 @@
 import { JsonObject, scanElements } from '../../mcp/index.ts'
 import { innerOperation, type Operation, type Perform } from './operation.ts'
 
-/** Stops a list whose pages never end. */
+/** Maximum number of pages, which stops an endless list. */
 const maxPages = 1_000
 
 /**

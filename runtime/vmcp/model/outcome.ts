@@ -20,7 +20,7 @@ export type Outcome =
   | {
       readonly kind: 'input'
       readonly result: Buffer
-      /** Identity of the backend that asks the question; see `Operation.stateFor`. */
+      /** Identity of the backend that asks the question. See `Operation.stateFor`. */
       readonly backend?: string | undefined
     }
 

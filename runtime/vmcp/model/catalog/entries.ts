@@ -80,7 +80,7 @@ export type Composer = (
 
 export type ItemKind = 'tools' | 'resources' | 'templates' | 'prompts'
 
-/** A notice for operators about a name that could not be offered as is. */
+/** A notice for operators about a name that could not be offered unchanged. */
 export interface CatalogNotice {
   readonly kind:
     | 'collision'
