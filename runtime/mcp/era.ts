@@ -1,9 +1,9 @@
 /**
- * Determines the protocol era of a request, and checks the requirements of the stateless era.
+ * Determines a request's protocol era, and checks the requirements of the stateless era.
  *
- * The stateless rules follow MCP 2026-07-28 (basic "_meta", streamable HTTP "Server Validation") as the public
- * conformance suite tests them. A missing member of `_meta` is -32602, a header that differs from the body is -32020,
- * and an unsupported revision is -32022. The HTTP status is always 400.
+ * The stateless rules follow MCP 2026-07-28 (basic "_meta", streamable HTTP "Server Validation") in the form that the
+ * public conformance suite tests. A missing member of `_meta` results in error -32602, a header that differs from the
+ * body in -32020, and an unsupported revision in -32022. The HTTP status is always 400.
  */
 import { own } from '../../schemas/index.ts'
 import type { IncomingHttpHeaders } from 'node:http'
@@ -14,28 +14,29 @@ import { headerName, metaKey, statelessVersion } from './protocol.ts'
 
 export type Era = 'session' | 'stateless'
 
-/**
- * Methods whose subject is mirrored in the `Mcp-Name` header, mapped to the params member that contains the subject.
- */
+/** Params members that the `Mcp-Name` header mirrors, keyed by method. */
 export const namedMethods: Readonly<Record<string, 'name' | 'uri'>> = {
   'tools/call': 'name',
   'prompts/get': 'name',
   'resources/read': 'uri',
 }
 
-/** Returns the `_meta` object of params, if any. Throws MessageError INVALID_PARAMS if a member occurs twice. */
+/**
+ * Returns the `_meta` object of params, or undefined if there is none. Throws MessageError INVALID_PARAMS if a member
+ * occurs twice.
+ */
 export function metaOf(message: Message, params: JsonObject): JsonObject | undefined {
   try {
     return params.object('_meta')
   } catch (cause) {
-    const detail = `Invalid params: _meta: ${whyUnread(cause) ?? 'it cannot be read'}`
+    const detail = `Invalid params: _meta: ${whyUnread(cause) ?? 'the object cannot be read'}`
     throw new MessageError('INVALID_PARAMS', message.id, { detail, cause })
   }
 }
 
 /**
  * Determines a request's era, first from its metadata, then from the version header. `initialize` without such metadata
- * always opens a session. Throws like metaOf.
+ * always opens a session. Throws the same errors as metaOf.
  */
 export function eraOf(message: Message, params: JsonObject, versionHeader: string | undefined): Era {
   const meta = metaOf(message, params)
@@ -48,15 +49,15 @@ export function eraOf(message: Message, params: JsonObject, versionHeader: strin
 /** Metadata about the sender of a stateless request. */
 export interface StatelessMeta {
   readonly protocolVersion: string
-  /** Raw JSON object. */
+  /** The client's capabilities as a raw JSON object. */
   readonly clientCapabilities: Buffer
   readonly clientInfo: Buffer | undefined
   readonly logLevel: string | undefined
 }
 
 /**
- * Checks a stateless request against its headers, in the order of the specification. Throws MessageError
- * INVALID_PARAMS, HEADER_MISMATCH or VERSION_UNSUPPORTED.
+ * Checks a stateless request against its headers, in the specification's order. Throws MessageError INVALID_PARAMS,
+ * HEADER_MISMATCH or VERSION_UNSUPPORTED.
  */
 export function checkStateless(
   message: Message,
@@ -145,8 +146,8 @@ function compareHeader(
 }
 
 /**
- * Returns the value of a header; undefined if the header is absent or repeated, because repeated values cannot be
- * compared.
+ * Returns the value of a header. Returns undefined if the header is absent or repeated, because repeated values cannot
+ * be compared.
  */
 export function single(value: string | string[] | undefined): string | undefined {
   return typeof value === 'string' ? value : undefined

@@ -1,4 +1,7 @@
-/** Public API of the wire module: JSON-RPC, server-sent events and the translation between the protocol eras. No I/O. */
+/**
+ * Public API of the wire module: JSON-RPC, server-sent events and the translation between the protocol eras. This
+ * module performs no I/O.
+ */
 export {
   checkStateless,
   checkStatelessBody,

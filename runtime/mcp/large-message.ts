@@ -1,6 +1,6 @@
 /**
- * Reads a server message, which may be large. A large result is read over as many turns of the event loop as necessary.
- * Every other member is read in one turn, so its size is limited.
+ * Reads a message from a server. The message may be large. A large result is read over as many turns of the event loop
+ * as necessary. All other members are read in one turn, so the size of these members is limited.
  */
 import { readMembers, scannedMembers } from './json/read.ts'
 import { JsonObject } from './json/object.ts'
@@ -19,14 +19,14 @@ import {
 } from './message.ts'
 
 const mib = 1024 * 1024
-/** The same limit as for messages from clients. */
+/** Maximum size of params, as for messages from clients. */
 const maxParamsBytes = 8 * mib
 const maxErrorBytes = mib
 const maxMetaBytes = mib
 const lineSlice = mib
 
 /**
- * Reads a message from a server. Throws MessageError like scanMessage when the message cannot be repaired; calls
+ * Reads a message from a server. Throws the same MessageError as scanMessage if the message cannot be repaired. Calls
  * `onRepair` with each repair. A large message resolves later, without line breaks.
  */
 export function readServerMessage(
@@ -41,17 +41,17 @@ function readSmall(body: Buffer, onRepair: OnRepair): Message {
   try {
     return scanMessage(body)
   } catch (error) {
-    // Scan again only here, because almost all messages are well-formed.
+    // Scan the message again only after an error, because almost all messages are well-formed.
     return atOnce(readRepaired(body, onRepair, error))
   }
 }
 
-/** Large enough for the members that precede a result. */
+/** Number of bytes that are large enough for the members before a result. */
 const headBytes = 4_096
 
 /**
- * Returns the raw id of an unreadable response. Returns undefined unless the id and `"jsonrpc":"2.0"` precede the result
- * or error: a log line may have an id and a result too.
+ * Returns the raw id of an unreadable response. Returns undefined unless the id and `"jsonrpc":"2.0"` precede the
+ * result or error, because a log line may also have an id and a result.
  */
 export function responseIdIn(body: Buffer): string | undefined {
   const scanner = new JsonScanner({ watched: 1 })
@@ -71,7 +71,7 @@ export function responseIdIn(body: Buffer): string | undefined {
         hasVersion = body.toString('utf8', from, at) === '"2.0"'
     }
   } catch {
-    // If its beginning is unreadable, the line cannot be attributed to a request.
+    // A line with an unreadable beginning cannot be attributed to a request.
   }
   return undefined
 }
@@ -115,7 +115,10 @@ function* readRepaired(body: Buffer, onRepair: OnRepair, cause: unknown): TurnWo
   return message
 }
 
-/** Removes line breaks. Event streams require a single line, and their writers cannot yield to the event loop. */
+/**
+ * Removes line breaks. Event streams require a single line, and the writers of event streams cannot yield to the event
+ * loop.
+ */
 function* putOnOneLine(json: Buffer): TurnWork<void> {
   for (let from = 0; from < json.length; from += lineSlice) {
     const slice = json.subarray(from, from + lineSlice)

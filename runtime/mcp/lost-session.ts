@@ -1,11 +1,11 @@
 /**
  * Detects that a server has lost a session, and decides which requests may be sent again in the next session.
  *
- * The specification requires HTTP 404. Many servers follow an early example instead: they return 400 with text about
- * the session, either as a JSON-RPC error (-32000, -32600) or as plain text. Some releases of one public SDK returned
- * 401 without a challenge. A server that rejects a session has not executed the request. This is not proven by a 404 or
- * 410 whose body is the JSON-RPC response to the request itself: that server has processed the request, and may have
- * executed it.
+ * The specification requires HTTP 404. Many servers follow an early example instead, and return 400 with text about the
+ * session. The text is in a JSON-RPC error (-32000, -32600) or in a plain body. Some releases of one public SDK
+ * returned 401 without a challenge. A server that rejects a session has not executed the request. A 404 or 410 proves
+ * nothing if the body is the JSON-RPC response to the request itself. Such a server has processed the request, and may
+ * have executed it.
  * Source: MCP 2025-11-25, transports, "Session Management"; behavior of public servers and SDKs.
  */
 import type { IncomingHttpHeaders } from 'node:http'
@@ -13,33 +13,33 @@ import type { GatehouseError } from '../../schemas/index.ts'
 import { JsonObject } from './json/object.ts'
 import { type Message, scanMessage } from './message.ts'
 
-/** Result of checking a status: the session is lost, the session is alive, or the body must be read to decide. */
+/** Result of a check of the status. The session is lost, the session is alive, or the body must be read to decide. */
 export type SessionVerdict = 'lost' | 'alive' | 'read'
 
 /**
- * State of the session after a rejection. `answered`: the session is lost, and the body is the response to the request
- * itself.
+ * State of the session after a rejection. `answered` means that the session is lost and that the body is the response
+ * to the request itself.
  */
 export type SessionRefusal = 'lost' | 'answered' | 'alive'
 
-/** Session rejections are never longer than this; a larger body need not be read. */
+/** Maximum size of a session rejection. A larger body is not read. */
 export const maxRefusalBytes: number = 64 * 1024
 
-/** Response header that Gatehouse servers use to mark an unknown session. */
+/** Response header with which Gatehouse servers mark an unknown session. */
 const sessionUnknownHeader = 'gatehouse-session-unknown'
 const notFoundCode = -32001
-/** Error codes that servers use to reject a session. -32602 and -32601 concern the request itself. */
+/** Codes of errors with which servers reject a session. -32602 and -32601 concern the request itself. */
 const refusalCodes: ReadonlySet<unknown> = new Set([notFoundCode, -32000, -32600])
 const sessionText = /\bsession\b|\bmcp-session-id\b|not initialized/i
 const unauthorizedText = /session not found/i
 
 interface RefusalHead {
   readonly headers: IncomingHttpHeaders
-  /** Raw JSON id of the rejected request; undefined if the message was not a request. */
+  /** Raw JSON id of the rejected request. Undefined if the message was not a request. */
   readonly requestId?: string | undefined
 }
 
-/** Decides from a response's status and headers. */
+/** Decides from a response's status and headers whether the session is lost. */
 export function sessionVerdict(status: number, { headers, requestId }: RefusalHead): SessionVerdict {
   if (isGone(status))
     return requestId === undefined || headers[sessionUnknownHeader] !== undefined ? 'lost' : 'read'
@@ -47,7 +47,7 @@ export function sessionVerdict(status: number, { headers, requestId }: RefusalHe
   return status === 401 && headers['www-authenticate'] === undefined ? 'read' : 'alive'
 }
 
-/** Decides from the status, headers and body whether the server has lost the session that the request named. */
+/** Decides from the status, headers and body whether the server has lost the session in the request. */
 export function sessionRefusal(status: number, head: RefusalHead, body: Buffer): SessionRefusal {
   const verdict = sessionVerdict(status, head)
   if (verdict !== 'read') return verdict
@@ -62,8 +62,8 @@ export function sessionRefusal(status: number, head: RefusalHead, body: Buffer):
 }
 
 /**
- * True if a rejected request may be sent again in the next session. `isRepeatable` means that executing the request
- * twice does no harm (a read, or a tool that is read-only or idempotent).
+ * True if a rejected request may be sent again in the next session. `isRepeatable` means that a second execution does
+ * no harm. The request is then a read, or calls a tool that is read-only or idempotent.
  */
 export function mayResend(
   refusal: SessionRefusal,
@@ -73,8 +73,8 @@ export function mayResend(
 }
 
 /**
- * Returns the headers for an error response. They mark a rejected session, so that a Gatehouse in front of this server
- * can tell the rejection from the response to an executed request. Both contain the request's id.
+ * Returns the headers for an error response. The headers mark a rejected session. A Gatehouse in front of this server
+ * can then distinguish the rejection from the response to an executed request. Both contain the request's id.
  */
 export function refusalHeaders(error: GatehouseError): Readonly<Record<string, string>> {
   return error.code === 'SESSION_NOT_FOUND' ? { [sessionUnknownHeader]: 'true' } : {}
@@ -93,8 +93,8 @@ function messageIn(body: Buffer): Message | undefined {
 }
 
 /**
- * True if a message that was sent to a lost session has the same meaning in the next one. A response, a cancellation or
- * a progress notification refers to a request of the lost session, and the next session sends its own
+ * True if a message to a lost session has the same meaning in the next session. A response, a cancellation or a
+ * progress notification refers to a request in the lost session. The next session sends its own
  * `notifications/initialized`.
  */
 export function mayEnterNextSession({ kind, method }: Message): boolean {

@@ -1,11 +1,12 @@
 /**
- * Reads one JSON-RPC message: kind, id, method and the raw text of params, result or error.
+ * Reads one JSON-RPC message with its kind, id, method and the raw text of params, result or error.
  *
- * Decodes only what is needed: the id keeps its JSON text (numbers beyond 2^53 survive), and params, result and error
- * are slices of the message. Batches are rejected (removed in MCP 2025-06-18). Member names that differ only in case
- * are rejected in the message and in its params. Some JSON readers ignore case and would use a different member than
- * the one that was checked here. Optional members that are null are treated as absent. scanMessage removes them from a
- * client's message; the reader of server messages repairs and reports them (large-message.ts).
+ * Only the necessary parts are decoded. The id keeps its JSON text, so numbers beyond 2^53 survive. Params, result and
+ * error are slices of the message. Batches are rejected, because MCP 2025-06-18 removed them. Member names that differ
+ * only in case are rejected in the message and in its params. Some JSON readers ignore case and would use a different
+ * member than the member that this module checks. Optional members that are null are treated as absent. scanMessage
+ * removes these members from a client's message. The reader of server messages repairs and reports such members
+ * (large-message.ts).
  * Source: JSON-RPC 2.0; MCP 2025-11-25 and 2026-07-28, basic.
  */
 import { isUtf8 } from 'node:buffer'
@@ -17,10 +18,10 @@ import { readMembers } from './json/read.ts'
 import { isBatch } from './json/start.ts'
 import { atOnce, type TurnWork } from './json/turns.ts'
 
-/** The members of a result that were sent to the client while the rest was still arriving. */
+/** The members of a result that were sent to the client before the rest had arrived. */
 export interface PassedMembers {
   readonly names: readonly string[]
-  /** Total size of their names and values in bytes. */
+  /** Total size of the members' names and values in bytes. */
   readonly bytes: number
 }
 
@@ -28,11 +29,11 @@ export type MessageKind = 'request' | 'notification' | 'result' | 'error'
 
 export interface Message {
   readonly kind: MessageKind
-  /** The message as received, without optional members that are null. */
+  /** The message as received, except for optional members that are null. */
   readonly bytes: Buffer
-  /** Raw JSON text of the id (`7`, `"a"`); undefined for notifications and for errors that have no id. */
+  /** Raw JSON text of the id (`7`, `"a"`). Undefined for notifications and for errors without an id. */
   readonly id: string | undefined
-  /** Empty for responses. */
+  /** Method of a request or notification. Empty for responses. */
   readonly method: string
   /** Raw params object of a request or notification. */
   readonly params: Buffer | undefined
@@ -41,8 +42,8 @@ export interface Message {
   /** Raw error object of a response. */
   readonly error: Buffer | undefined
   /**
-   * Members that were already sent to the client. `result` contains the other members and a small placeholder for each
-   * of these.
+   * Members that were already sent to the client. `result` contains the other members, and a small placeholder for each
+   * of the sent members.
    */
   readonly passed?: PassedMembers | undefined
 }
@@ -58,20 +59,20 @@ export class MessageError extends GatehouseError {
   }
 }
 
-/** Returns the error for a server's protocol violation. Clients receive a fixed text; the log contains `what`. */
+/** Returns the error for a server's protocol violation. Clients receive a fixed text. The log contains `what`. */
 export function protocolError(what: string): GatehouseError {
   return new GatehouseError('BACKEND_PROTOCOL', { cause: new Error(what) })
 }
 
 /**
- * Maximum number of values in one member of a client's message. Scanning this many values takes about 10 ms. The
- * virtual server reads a large message in several turns of the event loop. The proxy scans it in one turn, up to three
- * times: the message, its params and their `_meta`.
+ * Maximum number of values in one member of a client's message. Scanning this number of values takes about 10 ms. The
+ * virtual server reads a large message in several turns of the event loop. The proxy scans a large message in one turn.
+ * The scans cover the message, its params and their `_meta`.
  */
 export const maxClientValues = 250_000
 
 export interface MessageRules {
-  /** Maximum number of values in one member. Default: no limit. */
+  /** Maximum number of values in one member. By default, there is no limit. */
   readonly maxValues?: number
   /** If true, removes optional members that are null. */
   readonly dropNulls?: boolean
@@ -81,8 +82,8 @@ export interface MessageRules {
 export const clientRules: MessageRules = { maxValues: maxClientValues, dropNulls: true }
 
 /**
- * Reads a message. Throws MessageError: PARSE_ERROR (not JSON or not UTF-8), BATCH_REFUSED, or INVALID_REQUEST (JSON
- * that is not a JSON-RPC 2.0 message or exceeds a limit such as `maxValues`).
+ * Reads a message. Throws MessageError PARSE_ERROR for a body that is not JSON or not UTF-8. Throws BATCH_REFUSED for a
+ * batch. Throws INVALID_REQUEST for JSON that is not a JSON-RPC 2.0 message or exceeds a limit such as `maxValues`.
  */
 export function scanMessage(body: Buffer, rules?: MessageRules): Message {
   return atOnce(scanInTurns(body, rules))
@@ -109,8 +110,8 @@ export function* scanInTurns(body: Buffer, { maxValues, dropNulls }: MessageRule
 function removableNulls(object: JsonObject): string[] {
   const isNull = (name: string): boolean => object.raw(name)?.[0] === nullByte
   const nulls = ['params', 'error'].filter(isNull)
-  // Drop a null result only if the message has a method or an error. Never drop a request's id, because the request
-  // would then get no response.
+  // Drop a null result only if the message has a method or an error. Never drop a request's id, because a request
+  // without an id gets no response.
   if (isNull('result') && (object.raw('method') || (object.raw('error') && !isNull('error'))))
     nulls.push('result')
   if (isNull('id') && object.text('method')?.startsWith('notifications/')) nulls.push('id')
@@ -118,15 +119,15 @@ function removableNulls(object: JsonObject): string[] {
 }
 
 const integerText = /^-?(?:0|[1-9]\d*)$/
-/** Method names are compared, looked up and included in messages. */
+/** Maximum length of a method name. Method names are compared, looked up and included in messages. */
 const maxMethodBytes = 1_024
 
-/** Returns a raw id if it is a string or an integer. */
+/** Returns a raw id if the id is a string or an integer. */
 export function usableId(id: string | undefined): string | undefined {
   return id !== undefined && (id.startsWith('"') || integerText.test(id)) ? id : undefined
 }
 
-/** Reads a message's members. Throws MessageError INVALID_REQUEST. */
+/** Reads a message's members. Throws MessageError INVALID_REQUEST if a member is invalid. */
 export function readMessage(object: JsonObject): Message {
   const id = object.raw('id')?.toString()
   const usable = usableId(id)
@@ -153,7 +154,7 @@ export function readMessage(object: JsonObject): Message {
   }
 }
 
-/** Converts a JSON reading error to a MessageError; returns any other error unchanged. */
+/** Converts a JSON reading error to a MessageError. Returns any other error unchanged. */
 export function messageError(cause: unknown): unknown {
   if (!(cause instanceof JsonError)) return cause
   const why = whyUnread(cause)
@@ -162,7 +163,7 @@ export function messageError(cause: unknown): unknown {
     : new MessageError('INVALID_REQUEST', undefined, { detail: `Invalid Request: ${why}`, cause })
 }
 
-/** Returns what is wrong with an object that is valid JSON; undefined for other errors. */
+/** Describes the violation in an object that is valid JSON. Returns undefined for other errors. */
 export function whyUnread(cause: unknown): string | undefined {
   if (cause instanceof DuplicateMember) return 'a member occurs twice'
   return cause instanceof JsonBoundError ? cause.bound : undefined

@@ -1,6 +1,6 @@
 /**
- * Headers that mirror parts of the body: the base64 sentinel encoding of their values, and the `x-mcp-header`
- * annotations that a tool uses to request `Mcp-Param-*` headers.
+ * Headers that mirror parts of the body. The header values use the base64 sentinel encoding. A tool requests
+ * `Mcp-Param-*` headers with `x-mcp-header` annotations.
  *
  * Source: MCP 2026-07-28, streamable HTTP, "Request Metadata".
  */
@@ -14,19 +14,19 @@ import { headerName } from './protocol.ts'
 
 const prefix = '=?base64?'
 const suffix = '?='
-/** Visible ASCII with inner whitespace, which is valid in a header without encoding. */
+/** Matches visible ASCII with inner whitespace. Such text is valid in a header without encoding. */
 const plainText = /^[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?$/
 const headerToken = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 const base64Text = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
 
-/** Encodes a value for a header: unchanged if that is safe, otherwise as base64 in the sentinel. */
+/** Encodes a value for a header. A safe value stays unchanged. Any other value becomes base64 in the sentinel. */
 export function writeHeaderValue(value: string): string {
   const sentinel = value.startsWith(prefix) && value.endsWith(suffix)
   if (plainText.test(value) && !sentinel) return value
   return `${prefix}${Buffer.from(value).toString('base64')}${suffix}`
 }
 
-/** Decodes a header value; undefined if the sentinel does not contain base64-encoded UTF-8. */
+/** Decodes a header value. Returns undefined if the sentinel does not contain base64-encoded UTF-8. */
 export function readHeaderValue(header: string): string | undefined {
   if (!header.startsWith(prefix) || !header.endsWith(suffix)) return header
   const encoded = header.slice(prefix.length, -suffix.length)
@@ -35,7 +35,7 @@ export function readHeaderValue(header: string): string | undefined {
   return isUtf8(bytes) ? bytes.toString() : undefined
 }
 
-/** An argument that is mirrored in a header, with its path in the arguments, its type, and the header's name. */
+/** An argument that a header mirrors, with its path in the arguments, its type, and the header's name. */
 export interface MirroredArgument {
   readonly path: readonly string[]
   readonly header: string
@@ -45,8 +45,8 @@ export interface MirroredArgument {
 type Schema = Readonly<Record<string, unknown>>
 
 /**
- * Collects the annotations in an input schema. Throws RangeError naming the violated rule. A tool with an invalid
- * annotation must not be offered.
+ * Collects the annotations in an input schema. Throws a RangeError that contains the violated rule. A tool with an
+ * invalid annotation must not be offered.
  */
 export function mirroredArguments(inputSchema: unknown): MirroredArgument[] {
   const found: MirroredArgument[] = []
@@ -77,7 +77,10 @@ function collect(
   }
 }
 
-/** Keywords whose value is data instead of a schema. An `x-mcp-header` member in such a value is not an annotation. */
+/**
+ * Keywords with a value that is data instead of a schema. An `x-mcp-header` member in such a value is not an
+ * annotation.
+ */
 const dataKeywords: ReadonlySet<string> = new Set(['default', 'const', 'enum', 'examples', 'x-mcp-header'])
 
 function collectProperties(
@@ -110,8 +113,8 @@ function readAnnotation(
 }
 
 /**
- * Returns the `Mcp-Param-*` headers for the params of a call. Absent and null values have no header. Throws
- * INVALID_PARAMS.
+ * Returns the `Mcp-Param-*` headers for a call's params. Absent and null values have no header. Throws INVALID_PARAMS
+ * if the arguments cannot be read.
  */
 export function argumentHeaders(
   mirrored: readonly MirroredArgument[],
@@ -126,7 +129,10 @@ export function argumentHeaders(
   return headers
 }
 
-/** A call's params are inspected several times. Its arguments, which may be large, are read only once. */
+/**
+ * Arguments, keyed by params. A call's params are inspected several times, but the arguments, which may be large, are
+ * read only once.
+ */
 const argumentsByParams = new WeakMap<JsonObject, Arguments>()
 
 function argumentsIn(params: JsonObject): Arguments {
@@ -137,7 +143,7 @@ function argumentsIn(params: JsonObject): Arguments {
   return made
 }
 
-/** The objects on the path to the mirrored values. Other values are not decoded. */
+/** The objects on the paths to the mirrored values. Other values are not decoded. */
 class Arguments {
   readonly #objects = new Map<string, JsonObject | undefined>()
   readonly #params: JsonObject
@@ -162,20 +168,23 @@ class Arguments {
 }
 
 /**
- * Returns a member if it is an object. Rejects an object with duplicate members, because the header could differ from
- * the value that the backend reads.
+ * Returns a member if its value is an object. Rejects an object with duplicate members, because the header could differ
+ * from the value that the backend reads.
  */
 function member(object: JsonObject | undefined, name: string): JsonObject | undefined {
   try {
     return object?.object(name)
   } catch (cause) {
     if (!(cause instanceof JsonError)) throw cause
-    const why = whyUnread(cause) ?? 'it cannot be read'
+    const why = whyUnread(cause) ?? 'the object cannot be read'
     throw new GatehouseError('INVALID_PARAMS', { detail: `Invalid params: arguments: ${why}`, cause })
   }
 }
 
-/** Returns the header text of a primitive value; undefined for other values, which are not mirrored. */
+/**
+ * Returns the header text of a primitive value. Returns undefined for other values, because such values are not
+ * mirrored.
+ */
 function textOf(raw: Buffer | undefined): string | undefined {
   switch (raw?.[0]) {
     case undefined:
@@ -191,8 +200,8 @@ function textOf(raw: Buffer | undefined): string | undefined {
 }
 
 /**
- * Compares the `Mcp-Param-*` headers of a call with its arguments. Returns the first header that is missing, malformed
- * or different; undefined when all match. Integers are compared as numbers. Throws INVALID_PARAMS.
+ * Compares a call's `Mcp-Param-*` headers with its arguments. Returns the first header that is missing, malformed or
+ * different. Returns undefined if all headers match. Integers are compared as numbers. Throws INVALID_PARAMS.
  */
 export function mismatchedHeader(
   mirrored: readonly MirroredArgument[],

@@ -1,5 +1,6 @@
 /**
- * Caches which arguments tools mirror in headers (`Mcp-Param-*`), based on the tool lists that the proxy forwards.
+ * Caches which arguments tools mirror in headers (`Mcp-Param-*`). The information comes from the tool lists that the
+ * proxy forwards.
  *
  * The number of tools is limited. A tool with an invalid annotation is treated as having no annotations.
  * Source: MCP 2026-07-28, streamable HTTP, "Request Metadata".
@@ -16,7 +17,7 @@ import {
 } from './mirrored-headers.ts'
 
 const maxTools = 10_000
-/** A larger tool is treated as having no annotations. */
+/** Maximum size of a tool. A larger tool is treated as having no annotations. */
 const maxToolBytes = 256 * 1024
 const maxCursorBytes = 64 * 1024
 
@@ -30,7 +31,7 @@ export class MirroredTools {
     try {
       return await workOn(result, this.#readPage(result))
     } catch {
-      // The page has a duplicate member. Ignore it; the client may reject it.
+      // The page has a duplicate member. Ignore the page, because the client may reject it.
       return undefined
     }
   }
@@ -70,7 +71,7 @@ export class MirroredTools {
     return mirrored && mismatchedHeader(mirrored, params, headers)
   }
 
-  /** Returns the header lines (name, value, …) for a call with these params. */
+  /** Returns the header lines (name, value, …) for a call with the given params. */
   headersFor(params: JsonObject): readonly string[] {
     const name = params.text('name')
     const mirrored = name === undefined ? undefined : this.#byName.get(name)

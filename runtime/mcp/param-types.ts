@@ -1,10 +1,10 @@
 /**
- * Reads a message's params and checks, method by method, the types of those that Gatehouse uses. A param of the wrong
- * type is rejected, because treating it as absent would change the request's meaning (`cursor: 5` would return the
- * first page forever).
+ * Reads a message's params. For each method, checks the types of the params that Gatehouse uses. A param of the wrong
+ * type is rejected. If such a param were treated as absent, the request would have a different meaning. For example,
+ * `cursor: 5` would return the first page forever.
  *
- * Checks the types of the members that are present, and the length of names and URIs; `null` is treated as absent. The
- * code that uses a param checks whether it is required, known or allowed.
+ * This module checks the types of the members that are present, and the length of names and URIs. `null` is treated as
+ * absent. The code that uses a param checks whether the param is required, known or allowed.
  * Source: MCP 2025-11-25 and 2026-07-28, schema.
  */
 import { GatehouseError, own } from '../../schemas/index.ts'
@@ -18,15 +18,18 @@ import { metaKey } from './protocol.ts'
 
 type Type =
   | 'string'
-  /** A name, a URI or a cursor. Its length is limited, because it is compared, looked up and included in messages. */
+  /**
+   * A name, a URI or a cursor. The length is limited, because the value is compared, looked up and included in
+   * messages.
+   */
   | 'name'
   | 'boolean'
   | 'object'
   /** A string or an integer. */
   | 'token'
-  /** A list of strings, each with the same limit. */
+  /** A list of strings. The same length limit applies to each string. */
   | 'strings'
-  /** An object whose members are all strings. */
+  /** An object in which all members are strings. */
   | 'texts'
   | Members
 interface Members {
@@ -50,7 +53,7 @@ const commonMembers: Members = {
   inputResponses: 'object',
 }
 
-/** Params of a method, in addition to the common ones. */
+/** Params of each method, in addition to the common params. */
 const methodMembers: Readonly<Record<string, Members>> = {
   initialize: { protocolVersion: 'string', capabilities: 'object', clientInfo: infoMembers },
   'tools/list': pageMembers,
@@ -82,13 +85,13 @@ const membersByMethod: Readonly<Record<string, Members>> = Object.fromEntries(
   Object.entries(methodMembers).map(([method, members]) => [method, { ...commonMembers, ...members }]),
 )
 
-/** Object members of params. They are checked here because no other code checks them first. */
+/** Object members of params. This module checks these members because no other code checks them first. */
 const checkedObjects = ['ref', 'notifications', 'inputResponses'] as const
 
 /**
- * Returns a message's params as an object: empty if absent, and without optional params that are null. Throws
- * MessageError INVALID_PARAMS when the params, or a checked object in them, contain a duplicate member or exceed a
- * limit.
+ * Returns a message's params as an object, without optional params that are null. The object is empty if params are
+ * absent. Throws MessageError INVALID_PARAMS if the params, or a checked object in them, contain a duplicate member or
+ * exceed a limit.
  */
 export function paramsOf(message: Message): JsonObject {
   return atOnce(paramsInTurns(message))
@@ -100,8 +103,8 @@ export interface ClientMessage {
 }
 
 /**
- * Reads a message from a remote client together with its params, over several turns if it is large. Throws, or rejects
- * with, MessageError.
+ * Reads a message from a remote client together with its params. A large message is read over several turns. Throws or
+ * rejects with MessageError.
  */
 export function readClientMessage(body: Buffer): ClientMessage | Promise<ClientMessage> {
   return workOn(body, clientMessageInTurns(body))
@@ -127,7 +130,7 @@ function* paramsInTurns(message: Message): TurnWork<JsonObject> {
     return params
   } catch (cause) {
     if (!(cause instanceof JsonError)) throw cause
-    const why = whyUnread(cause) ?? 'they cannot be read'
+    const why = whyUnread(cause) ?? 'the params cannot be read'
     throw new MessageError('INVALID_PARAMS', message.id, { detail: `Invalid params: ${why}`, cause })
   }
 }
@@ -139,7 +142,7 @@ function* readObject(raw: Buffer): TurnWork<JsonObject> {
 
 /**
  * Returns the params without known members that are null. Unknown members and tool arguments stay unchanged. Throws
- * JsonError when an object in the params contains a duplicate member.
+ * JsonError if an object in the params contains a duplicate member.
  */
 function* withoutNulls(method: string, params: JsonObject): TurnWork<JsonObject> {
   const changes = yield* nullChanges(params, own(membersByMethod, method) ?? commonMembers)
@@ -174,11 +177,11 @@ function nullMembers(object: JsonObject): Record<string, undefined> {
   return Object.fromEntries(nulls.map(([name]) => [name, undefined]))
 }
 
-/** Far more elements than a single request may subscribe to. */
+/** Maximum number of elements, which is far more than a single request may subscribe to. */
 const maxElements = 1_000
 
 interface TypeRule {
-  /** First bytes of a value of this type. They are sufficient to identify the type, because the text is valid JSON. */
+  /** First bytes of a value of this type. These bytes identify the type, because the text is valid JSON. */
   readonly begins: string
   readonly maxBytes?: number
   readonly words: string
@@ -198,7 +201,7 @@ const typeRules: Readonly<Record<Exclude<Type, Members>, TypeRule>> = {
   texts: { begins: '{', words: 'an object' },
 }
 
-/** Throws INVALID_PARAMS naming the first param of the wrong type. */
+/** Checks the types of params. Throws an INVALID_PARAMS error that names the first param of the wrong type. */
 export function checkParamTypes(method: string, params: JsonObject): void {
   checkMembers(params, own(membersByMethod, method) ?? commonMembers, '')
 }
@@ -245,18 +248,19 @@ function elementsIn(raw: Buffer, path: string): Buffer[] {
   }
 }
 
-/** Returns the result of `read`. Converts a JsonError to INVALID_PARAMS with `path`. */
+/** Returns the result of `read`. Converts a JsonError to an INVALID_PARAMS error with `path`. */
 function readAt<T>(path: string, read: () => T): T {
   try {
     return read()
   } catch (cause) {
     if (!(cause instanceof JsonError)) throw cause
-    throw invalid(`${path}: ${whyUnread(cause) ?? 'it cannot be read'}`, cause)
+    throw invalid(`${path}: ${whyUnread(cause) ?? 'the value cannot be read'}`, cause)
   }
 }
 
 /**
- * Returns an argument name for a message, or `*` if the name has unusual characters, because the sender controls it.
+ * Returns an argument name for a message. Returns `*` if the name has unusual characters, because the sender controls
+ * the name.
  */
 function displayName(name: string): string {
   return /^[\w.-]{1,64}$/.test(name) ? name : '*'

@@ -1,20 +1,20 @@
 /**
  * Names and numbers of the Model Context Protocol that several modules use.
  *
- * "Session era" means every revision that begins with `initialize` (2024-11-05 to 2025-11-25); "stateless era" is
- * 2026-07-28, where each request contains its own metadata.
+ * "Session era" means every revision that begins with `initialize` (2024-11-05 to 2025-11-25). "Stateless era" means
+ * 2026-07-28. In the stateless era, each request contains its own metadata.
  * Source: MCP 2025-11-25 and 2026-07-28 (basic, transports, versioning).
  */
 export const statelessVersion = '2026-07-28'
 export const latestSessionVersion = '2025-11-25'
-/** The revision assumed for a client that sends no version header (MCP 2025-11-25, transports). */
+/** The revision that is assumed for a client without a version header (MCP 2025-11-25, transports). */
 export const assumedSessionVersion = '2025-03-26'
 
 /** Session-era revisions, newest first. */
 export const sessionVersions: readonly string[] = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05']
 export const allVersions: readonly string[] = [statelessVersion, ...sessionVersions]
 
-/** Header names, in lower case as in Node. */
+/** Header names in lowercase, as in Node. */
 export const headerName = {
   sessionId: 'mcp-session-id',
   protocolVersion: 'mcp-protocol-version',
@@ -34,7 +34,7 @@ declare module 'node:http' {
   }
 }
 
-/** Reserved `_meta` keys. */
+/** Reserved keys in `_meta`. */
 export const metaKey = {
   protocolVersion: 'io.modelcontextprotocol/protocolVersion',
   clientInfo: 'io.modelcontextprotocol/clientInfo',
@@ -45,7 +45,7 @@ export const metaKey = {
 } as const
 
 /**
- * Member of the `_meta` of a DiscoverResult. Its value is `session` when Gatehouse translates the stateless era for a
+ * A member of a DiscoverResult's `_meta`. The value is `session` if Gatehouse translates the stateless era for a
  * session-era server. A client that supports both eras should then use the session era.
  */
 export const nativeEra = 'dev.gatehouse/native-era'
@@ -60,13 +60,13 @@ export const rpcCode = {
   headerMismatch: -32020,
   capabilityRequired: -32021,
   versionUnsupported: -32022,
-  /** Session era only; the stateless era uses invalidParams. */
+  /** Exists only in the session era. The stateless era uses invalidParams. */
   resourceNotFound: -32002,
-  /** 2025-11-25 only: the user must open a URL before the request can be executed. */
+  /** Exists only in 2025-11-25. The user must open a URL before the request can be executed. */
   urlElicitationRequired: -32042,
 } as const
 
-/** Log levels of MCP, least severe first (RFC 5424 section 6.2.1). */
+/** MCP log levels, least severe first (RFC 5424 section 6.2.1). */
 export const logLevels: readonly string[] = [
   'debug',
   'info',
@@ -81,10 +81,10 @@ export const logLevels: readonly string[] = [
 export const jsonType = 'application/json'
 export const eventStreamType = 'text/event-stream'
 
-/** Method of the notification that a watched resource has changed. */
+/** Method of the notification about a change of a watched resource. */
 export const updatedMethod = 'notifications/resources/updated'
 
 /**
- * Prefix of the `_meta` members that are reserved for the protocol. Its presence in a body indicates the stateless era.
+ * Prefix of the `_meta` members that are reserved for the protocol. This prefix in a body indicates the stateless era.
  */
 export const reservedMetaPrefix: Buffer = Buffer.from('io.modelcontextprotocol/')

@@ -1,10 +1,10 @@
 /**
- * Splits a response while it arrives: sends large members of its result to the client immediately and keeps the rest to
- * complete the result. A large result is never held in memory as a whole.
+ * Splits a response while it arrives. Sends large members of the result to the client immediately, and keeps the rest
+ * to complete the result. A large result is never kept in memory as a whole.
  *
- * Nothing is sent before a large member is found. Until then, any response that is not a plain result is left to the
- * whole-message reader (`isGivenUp`). Later errors are thrown, and the client's response must then be aborted, because
- * it can never be completed. Reserved metadata in content is removed for session clients.
+ * No data is sent before a large member is found. Until then, the whole-message reader handles any response that is not
+ * a plain result (`isGivenUp`). Later errors are thrown. The caller must then abort the client's response, because this
+ * response can never be completed. Reserved metadata in content is removed for session clients.
  * Source: JSON-RPC 2.0; MCP 2025-11-25 and 2026-07-28, basic; runtime/mcp/eras/results.ts for whole results.
  */
 import { Pieces } from '../net/index.ts'
@@ -29,24 +29,27 @@ import { invalid, type Message } from './message.ts'
 /** Minimum size of a large member or response. */
 export const largeMemberBytes: number = 64 * 1024
 const maxMetaBytes = 1024 * 1024
-/** Maximum size of a member that is kept after other members were sent. */
+/** Maximum size of a member that is kept after other members have been sent. */
 const maxKeptBytes = 8 * 1024 * 1024
 
 /** Sends large members to a client that is waiting for the result. */
 export interface ResultPassage {
   /** Protocol era of the client. */
   readonly era: Era
-  /** Reserves the response; the first `write` sends its head. Returns false if the client needs the whole result. */
+  /**
+   * Reserves the response. The first `write` sends the response's head. Returns false if the client needs the whole
+   * result.
+   */
   begin(): boolean
-  /** Sends the text of one or more members, without braces. The promise settles once the client can receive more. */
+  /** Sends the text of one or more members, without braces. The promise settles when the client can receive more. */
   write(parts: readonly Buffer[]): Promise<void> | undefined
 }
 
-/** Open containers whose members are inspected. */
+/** Open containers with inspected members. */
 type Frame =
   | { readonly kind: 'message' }
   | { readonly kind: 'result' }
-  /** `objects` is the object depth of the elements. The result has depth 1. */
+  /** `objects` is the object depth of the elements. The result itself has depth 1. */
   | { readonly kind: 'array'; readonly objects: number }
   | ObjectFrame
 
@@ -58,10 +61,10 @@ interface ObjectFrame {
 
 interface Member {
   readonly name: string
-  /** Name and value received so far; undefined once the member is being sent. */
+  /** The name and the value received so far. Undefined once the member is being sent. */
   kept: Pieces | undefined
   maySend: boolean
-  /** Placeholder among the kept members. */
+  /** Placeholder for the member among the kept members. */
   readonly placeholder: Buffer
 }
 
@@ -80,9 +83,9 @@ export interface SplitterOptions {
   /** Raw JSON id of the request. */
   readonly id: string
   readonly passage: ResultPassage
-  /** If true, replaces invalid UTF-8, as in event streams, instead of rejecting it. */
+  /** If true, replaces invalid UTF-8, as in event streams. Otherwise, rejects invalid UTF-8. */
   readonly replaces: boolean
-  /** Larger members are sent immediately. */
+  /** Size above which members are sent immediately. */
   readonly largeBytes?: number
 }
 
@@ -102,7 +105,7 @@ export class ResultSplitter {
   #jsonrpc: string | undefined
   #responseId: string | undefined
   #member: Member | undefined
-  /** Collects the bytes of the current value instead of those of the member. */
+  /** The bytes of the current value, collected separately from the member's bytes. */
   #captured: Pieces | undefined
   #capturedName: Buffer = emptyObjectBytes
   /** True while the bytes of the current value are being collected. */
@@ -121,7 +124,7 @@ export class ResultSplitter {
     this.#utf8 = new Utf8Parts(replaces)
   }
 
-  /** True once the response must be read as a whole. Nothing has been sent in that case. */
+  /** True once the response must be read as a whole. In that case, no part of the response has been sent. */
   get isGivenUp(): boolean {
     return this.#isGivenUp
   }
@@ -131,7 +134,7 @@ export class ResultSplitter {
     return this.#isSending
   }
 
-  /** Adds a chunk. The promise settles once the client can receive more. Throws JsonError. */
+  /** Adds a chunk. The promise settles when the client can receive more. Throws JsonError. */
   push(chunk: Buffer): Promise<void> | undefined {
     if (this.#isGivenUp) return undefined
     try {
@@ -147,8 +150,8 @@ export class ResultSplitter {
   }
 
   /**
-   * Returns the complete response: the kept members of its result and the names of those that were sent. Throws
-   * JsonError, MessageError.
+   * Returns the complete response. The result contains the kept members and the names of the sent members. Throws
+   * JsonError or MessageError.
    */
   end(): Message | undefined {
     if (!this.#isSending) return undefined
@@ -233,15 +236,15 @@ export class ResultSplitter {
   }
 
   /**
-   * True if the member may be sent. For a session client, structured content must be an object. Any other value
-   * becomes text if there is no other content, so it must first be known whether content exists.
+   * True if the member may be sent. For a session client, structured content must be an object. Any other value becomes
+   * text if there is no other content. Whether other content exists must therefore be known first.
    */
   #maySendMember(name: string, c: number): boolean {
     if (protocolMembers.has(name)) return false
     return !this.#isForSession || (name === 'structuredContent' ? c === openObject : name !== 'content')
   }
 
-  /** Inspects content that begins here if it can contain metadata. `objects` is the object depth. */
+  /** Inspects a value that begins here if the value can contain metadata. `objects` is the object depth. */
   #inspect(chunk: Buffer, c: number, objects: number): void {
     if (objects > maxObjects) return
     if (c === openArray) this.#open({ kind: 'array', objects })
@@ -278,7 +281,7 @@ export class ResultSplitter {
     this.#from = this.#scanner.at
   }
 
-  /** Handles the end of a value in the innermost container, or of the container itself. */
+  /** Handles the end of a value in the innermost container, or the end of the container itself. */
   #onEnd(chunk: Buffer): void {
     const { at, depth } = this.#scanner
     if (depth < this.#frames.length) {
@@ -356,14 +359,12 @@ export class ResultSplitter {
     member.kept = undefined
   }
 
-  /** True for the request's id. A server may return a numeric id as a string. */
+  /** True for the id of the request. A server may return a numeric id as a string. */
   #isOwn(id: string | undefined): boolean {
     return id === this.#id || id === JSON.stringify(this.#id)
   }
 
-  /**
-   * Starts sending. Returns false if the response received so far may not be the one that the client is waiting for.
-   */
+  /** Starts sending. Returns false if the client may be waiting for a different response. */
   #begin(): boolean {
     if (this.#responseId !== undefined && !this.#isOwn(this.#responseId)) return false
     if ((this.#jsonrpc ?? '"2.0"') !== '"2.0"') return false

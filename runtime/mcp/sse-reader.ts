@@ -1,8 +1,8 @@
 /**
- * Reads server-sent events as bytes, chunk by chunk. The cost of a chunk depends only on the chunk's length, not on the
- * length of the event. The bytes of a large event are joined over several turns of the event loop.
+ * Reads server-sent events as bytes, chunk by chunk. A chunk's cost depends only on the chunk's length, not on the
+ * event's length. The bytes of a large event are joined over several turns of the event loop.
  *
- * A text parser would join all of an event's lines at the end of the event, in a single turn.
+ * A text parser would join all lines of an event in a single turn, at the end of the event.
  * Source: WHATWG HTML, "Server-sent events", interpretation.
  */
 import { isUtf8 } from 'node:buffer'
@@ -32,7 +32,7 @@ export class SseEvent {
   readonly event: string | undefined
   /** Size of the data, in bytes. */
   readonly size: number
-  /** The receiver of the data, if any. */
+  /** The receiver of the data. Undefined if there is none. */
   readonly receiver: SseData | undefined
   readonly #pieces: readonly Buffer[]
 
@@ -49,7 +49,7 @@ export class SseEvent {
     this.#pieces = pieces
   }
 
-  /** Returns the data; a promise for a large event. Replaces invalid UTF-8, as the standard requires. */
+  /** Returns the data, or a promise for a large event. Replaces invalid UTF-8, as the standard requires. */
   data(): Buffer | Promise<Buffer> {
     if (this.size >= largeBytes) return inTurns(this.#large())
     const bytes = Buffer.concat(this.#pieces, this.size)
@@ -65,7 +65,7 @@ export class SseEvent {
 
 const maxHeaderBytes = 4 * 1024
 
-/** Converts an event id to a `Last-Event-ID` value, which is UTF-8; undefined if a header cannot contain the id. */
+/** Converts an event id to a `Last-Event-ID` value in UTF-8. Returns undefined if a header cannot contain the id. */
 export function lastEventIdHeader(id: string | undefined): string | undefined {
   if (id === undefined || id.length > maxHeaderBytes) return undefined
   const value = Buffer.from(id).toString('latin1')
@@ -73,16 +73,16 @@ export function lastEventIdHeader(id: string | undefined): string | undefined {
 }
 
 export interface SseReader {
-  /** Adds a chunk and delivers its events before it returns. Throws RangeError when an event is too large. */
+  /** Adds a chunk and delivers the chunk's events before it returns. Throws RangeError if an event is too large. */
   push(chunk: Buffer): void
   /** True if an event was too large. */
   readonly overflowed: boolean
 }
 
-/** Called once for each large event. Returns the receiver of its data, if any. */
+/** Called once for each large event. Returns the receiver of the event's data, or undefined. */
 export type OnLarge = (event: Pick<SseEvent, 'id' | 'event'>) => SseData | undefined
 
-/** Creates a reader of events. `maxBytes` limits the size of an event's data, whether or not the event is complete. */
+/** Creates an event reader. `maxBytes` limits the size of an event's data, even while the event is incomplete. */
 export function sseReader(
   maxBytes: number,
   onEvent: (event: SseEvent) => void,
@@ -101,15 +101,15 @@ class Reader implements SseReader {
   readonly #onEvent: (event: SseEvent) => void
   readonly #onRetry: ((retryMs: number) => void) | undefined
   readonly #onLarge: OnLarge | undefined
-  /** Number of byte order mark bytes that may still arrive at the beginning; 0 afterwards. */
+  /** Number of byte order mark bytes that may still arrive at the beginning of the stream. 0 afterwards. */
   #markBytesLeft = byteOrderMark.length
-  /** True if the last chunk ended with CR, so that a following LF belongs to the same line break. */
+  /** True if the last chunk ended with CR. A following LF then belongs to the same line break. */
   #afterCr = false
   /** The part of the field name that has arrived so far. */
   #name = ''
-  /** Field of the current line, once its colon has arrived; `skip` for a line to be ignored. */
+  /** Field of the current line. Undefined until the colon has arrived. `skip` means that the line is ignored. */
   #field: string | undefined
-  /** True if the next byte is the first byte of the value, where one space is dropped. */
+  /** True if the next byte is the first byte of the value. One space is dropped at this position. */
   #atValue = false
   #value: Buffer[] = []
   #valueBytes = 0
@@ -188,7 +188,7 @@ class Reader implements SseReader {
     }
   }
 
-  /** Continues to read the field name. Returns the index after the colon. */
+  /** Continues to read the field name. Returns the index of the byte after the colon. */
   #readName(chunk: Buffer, from: number, end: number): number {
     for (let at = from; at < end; at++) {
       const c = chunk[at] ?? colon
@@ -220,7 +220,7 @@ class Reader implements SseReader {
       this.#receiver = this.#onLarge?.({ id: this.#id, event: this.#event })
   }
 
-  /** Delivers the data collected so far, so that many lines can be delivered in one piece. */
+  /** Delivers the collected data. One delivery may contain many lines. */
   #deliverData(): void {
     if (!this.#receiver || this.#data.size === 0) return
     for (const piece of this.#data.take()) this.#receiver.push(piece)
@@ -268,7 +268,7 @@ class Reader implements SseReader {
   }
 }
 
-/** Returns the end of a short line, or -1 for a longer one, where a search is faster. */
+/** Returns the end of a short line. Returns -1 for a longer line, for which a search is faster. */
 function shortLineEnd(chunk: Buffer, at: number): number {
   const until = Math.min(chunk.length, at + shortLine)
   for (let i = at; i < until; i++) if (chunk[i] === lf || chunk[i] === cr) return i

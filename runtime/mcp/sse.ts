@@ -1,6 +1,6 @@
 /**
  * Writes server-sent events. An event's data is a single line. Line breaks, which are whitespace in JSON, become
- * spaces, so that no payload can end an event early or begin a second one.
+ * spaces. A payload can therefore neither end an event early nor begin a second one.
  * Source: WHATWG HTML, "Server-sent events"; MCP 2025-11-25, transports.
  */
 export interface SseFields {
@@ -13,20 +13,20 @@ const lf = 0x0a
 const cr = 0x0d
 const space = 0x20
 export const eventEnd: Buffer = Buffer.from('\n\n')
-/** The text that precedes a message's data. */
+/** The text before a message's data. */
 export const messageHead: Buffer = Buffer.from('event: message\ndata: ')
 
-/** Comment that keeps an idle stream open. */
+/** A comment that keeps an idle stream open. */
 export const keepAliveComment: Buffer = Buffer.from(': keep-alive\n\n')
 
 /**
- * Returns one event. `data` is JSON text, or text without line breaks; the fields must not contain line breaks either.
+ * Returns one event. `data` is JSON text, or text without line breaks. The fields must not contain line breaks either.
  */
 export function encodeEvent(data: Buffer, fields: SseFields = {}): Buffer {
   return Buffer.concat(eventParts([data], fields))
 }
 
-/** Like `encodeEvent`, but returns pieces, so that large data is not copied. */
+/** Like `encodeEvent`, but returns pieces, so large data is not copied. */
 export function eventParts(data: readonly Buffer[], fields: SseFields = {}): Buffer[] {
   return [headOf(fields), ...data.map(onOneLine), eventEnd]
 }
@@ -39,7 +39,7 @@ function headOf({ event, id, retryMs }: SseFields): Buffer {
   return Buffer.from(`${head}data: `)
 }
 
-/** Returns JSON text without line breaks. Large results from servers contain none (large-message.ts). */
+/** Returns JSON text without line breaks. Large results from servers contain no line breaks (large-message.ts). */
 export function onOneLine(json: Buffer): Buffer {
   if (!json.includes(lf) && !json.includes(cr)) return json
   const copy = Buffer.from(json)

@@ -1,10 +1,10 @@
 /**
  * Handles items one at a time, within the time limit for a turn of the event loop. The remaining items wait for the
- * next turn. Items that arrive while an item takes several turns also wait.
+ * next turn. While an item takes several turns, items that arrive wait too.
  */
 import { nextShare, shareIsOver, turnIsOver } from './json/turn-shares.ts'
 
-/** Handles an item. The promise of an item that takes several turns settles when it is done. */
+/** Handles an item. For an item that takes several turns, the promise settles when the item is done. */
 export type Handle<T> = (item: T) => void | Promise<void>
 
 export class TurnQueue<T extends object> {
@@ -14,13 +14,13 @@ export class TurnQueue<T extends object> {
   #busy: Promise<void> | undefined
   #closed = false
 
-  /** `onError` receives the error that an item throws. No more items are handled after an error. */
+  /** `onError` receives an error that an item throws. No further items are handled after an error. */
   constructor(handle: Handle<T>, onError: (error: unknown) => void) {
     this.#handle = handle
     this.#onError = onError
   }
 
-  /** Pending while items wait or are being handled; never rejects. */
+  /** A promise that is pending while items wait or are being handled. Never rejects. */
   get busy(): Promise<void> | undefined {
     return this.#busy
   }

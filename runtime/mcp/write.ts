@@ -1,5 +1,6 @@
 /**
- * Writes JSON-RPC messages: results, whose bytes stay unchanged, and errors from the error table.
+ * Writes JSON-RPC messages, which are results and errors. The bytes of results stay unchanged. Errors come from the
+ * error table.
  *
  * An error for an unknown request has no `id` member, because strict clients reject `"id":null`.
  * Source: JSON-RPC 2.0 section 5; MCP 2025-11-25, basic, "Responses".
@@ -8,12 +9,12 @@ import { GatehouseError } from '../../schemas/index.ts'
 import { JsonObject } from './json/object.ts'
 import { comma, objectEnd } from './json/bytes.ts'
 
-/** Returns `{"jsonrpc":"2.0","id":…,"result":…}`; `id` and `result` are JSON text. */
+/** Returns `{"jsonrpc":"2.0","id":…,"result":…}`. `id` and `result` are JSON text. */
 export function resultMessage(id: string, result: Buffer | string): Buffer {
   return Buffer.concat([Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":`), bytes(result), objectEnd])
 }
 
-/** Like `resultMessage`, but returns pieces, so that a large result is not copied. */
+/** Like `resultMessage`, but returns pieces, so a large result is not copied. */
 export function resultParts(id: string, result: Buffer): readonly Buffer[] {
   return [Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":`), result, objectEnd]
 }
@@ -26,7 +27,7 @@ export function otherMembers(object: Buffer, names: readonly string[]): readonly
   return inner.length === 0 ? [] : [comma, ...inner]
 }
 
-/** Returns an error message for an `error` object that is already JSON text, such as one from a backend. */
+/** Returns an error message for an `error` object in JSON text, such as an error from a backend. */
 export function rawErrorMessage(id: string | undefined, error: Buffer | string): Buffer {
   const head = id === undefined ? '{"jsonrpc":"2.0","error":' : `{"jsonrpc":"2.0","id":${id},"error":`
   return Buffer.concat([Buffer.from(head), bytes(error), objectEnd])
@@ -42,7 +43,7 @@ export function errorObject(error: unknown): { code: number; message: string; da
   return error.data === undefined ? object : { ...object, data: error.data }
 }
 
-/** Returns the response to a request: a result, or an error object that is already JSON text. */
+/** Returns the response to a request. The response contains a result, or an error object that is already JSON text. */
 export function responseMessage(
   id: string,
   { result, error }: { readonly result?: Buffer | undefined; readonly error?: Buffer | undefined },
@@ -56,7 +57,7 @@ export function errorMessage(id: string | undefined, error: unknown): Buffer {
   return rawErrorMessage(id, JSON.stringify(errorObject(error)))
 }
 
-/** Returns a request, or a notification when `id` is undefined; `params` is JSON text. */
+/** Returns a request. Returns a notification if `id` is undefined. `params` is JSON text. */
 export function requestMessage(
   id: string | number | undefined,
   method: string,

@@ -194,7 +194,7 @@ t.test('what fits into no lock is not written, and what is left out is told', as
   t.match(await gatehouse('lock', ...flags, '-o', path), {
     code: 0,
     out: /files\.lock\.yaml: 1 tool,/,
-    err: /tool without a name from backend files is left out: it is larger than/,
+    err: /tool without a name from backend files is left out: the item is larger than/,
   })
   const lock = readFileSync(join(path, 'files.lock.yaml'), 'utf8')
   const two = join(path, 'two.yaml')

@@ -42,12 +42,12 @@ t.test('event loop: no call of a changed tool keeps the server from others', asy
     toolLocks: [lockOf('raw', approved)],
   })
   const session = await openSession(url)
-  /** 200 when the backend was called, 422 when the arguments do not fit. */
+  /** 200 when the backend was called, 422 when the arguments do not match the approved definition. */
   const call = async (name: string, args: object) => {
     const { response, status } = await session.request('tools/call', { name, arguments: args })
     const { content, isError } = response?.result ?? {}
     if (isError !== true) return status
-    return JSON.stringify(content).includes('the arguments do not fit') ? 422 : 0
+    return JSON.stringify(content).includes('the arguments do not match the approved definition') ? 422 : 0
   }
   t.equal(await call('long', {}), 200)
 

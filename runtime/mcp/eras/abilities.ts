@@ -1,6 +1,6 @@
 /**
- * Capabilities that a client has declared, and the rejection of prompts that exceed them. Tasks are removed from the
- * declared capabilities in both eras, because Gatehouse does not relay them.
+ * Capabilities that a client has declared. Prompts that exceed these capabilities are rejected. Tasks are removed from
+ * the declared capabilities in both eras, because Gatehouse does not relay tasks.
  * Source: MCP 2025-11-25, lifecycle "Capability Negotiation"; MCP 2026-07-28, basic "_meta".
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -9,10 +9,10 @@ import type { Ask } from './questions.ts'
 
 export interface Abilities {
   readonly elicitation: boolean
-  /** Elicitation with a URL for the user to open. */
+  /** True if the client supports elicitation with a URL that the user opens. */
   readonly elicitationUrl?: boolean
   readonly sampling: boolean
-  /** Sampling with tools. */
+  /** True if the client supports sampling with tools. */
   readonly samplingTools?: boolean
   readonly roots: boolean
 }
@@ -34,7 +34,7 @@ export function abilitiesIn(declared: JsonObject): Abilities {
   }
 }
 
-/** Returns the capabilities of a client or server without tasks, as raw JSON. Throws JsonError. */
+/** Returns a client's or server's capabilities without tasks, as raw JSON. Throws JsonError. */
 export function withoutTasks(declared: JsonObject): Buffer {
   const extensions = declared.object('extensions')
   const offered = extensions?.raw(tasksExtension) === undefined ? undefined : extensions
@@ -45,7 +45,7 @@ export function withoutTasks(declared: JsonObject): Buffer {
   })
 }
 
-/** Throws CAPABILITY_REQUIRED when the client has not declared the capability that the prompt needs. */
+/** Checks that the client has declared the capability that the prompt needs. Throws CAPABILITY_REQUIRED otherwise. */
 export function requireAbility(abilities: Abilities, { method, params }: Ask): void {
   const missing = missingAbility(abilities, method, params)
   if (!missing) return
@@ -56,7 +56,7 @@ export function requireAbility(abilities: Abilities, { method, params }: Ask): v
   })
 }
 
-/** Returns the missing capability, in the form that a client uses to declare it. */
+/** Returns the missing capability in the form that clients declare. */
 function missingAbility(
   abilities: Abilities,
   method: string,

@@ -8,13 +8,13 @@ import type { JsonObject } from '../json/object.ts'
 import { type Abilities, requireAbility } from './abilities.ts'
 import { type Ask, type AskReply, inputRequests, statelessQuestion } from './questions.ts'
 
-/** Questions that arrive within this time are sent in one round. */
+/** Time in milliseconds during which questions are collected for one round. */
 const gatherMs = 5
 const maxQuestions = 32
 
 export type CallStep<T> =
   | { readonly kind: 'done'; readonly outcome: T }
-  /** Raw InputRequests object. */
+  /** Questions as a raw InputRequests object. */
   | { readonly kind: 'ask'; readonly requests: Buffer }
 
 interface Question {
@@ -33,13 +33,13 @@ export class AskingCall<T> {
   #gathering: NodeJS.Timeout | undefined
   #hasQuestions = false
 
-  /** `stop` cancels the work. */
+  /** `stop` cancels the call's work. */
   constructor(abilities: Abilities, stop: (reason: Error) => void) {
     this.#abilities = abilities
     this.#stop = stop
   }
 
-  /** Ends the call when this work ends. */
+  /** Ends the call when `work` ends. */
   follow(work: Promise<T>): void {
     work.then(
       (outcome) => this.#finish({ outcome }),
@@ -53,12 +53,13 @@ export class AskingCall<T> {
     this.#wake?.()
   }
 
-  /** Asks the client. Rejects when the question cannot be asked or is withdrawn. */
+  /** Asks the client. Rejects if the question cannot be asked or is withdrawn. */
   ask(request: Ask, signal: AbortSignal | undefined): Promise<AskReply> {
     try {
       requireAbility(this.#abilities, request)
     } catch (error) {
-      // The error names the missing capability. The client must receive this error, so the whole request fails with it.
+      // The error names the missing capability. The client must receive this error, so the whole request fails with the
+      // error.
       const reason = error instanceof Error ? error : new Error('cancelled')
       this.#finish({ error: reason })
       this.#stop(reason)
@@ -70,7 +71,7 @@ export class AskingCall<T> {
     const key = `ask-${this.#nextQuestion++}`
     return new Promise((resolve, reject) => {
       this.#questions.set(key, { request: statelessQuestion(request), resolve, reject })
-      // A withdrawn question is not asked again, and answers to it are ignored.
+      // A withdrawn question is not asked again, and answers to this question are ignored.
       signal?.addEventListener(
         'abort',
         () => {
@@ -86,7 +87,7 @@ export class AskingCall<T> {
     })
   }
 
-  /** Waits for the next step: either the outcome or questions to ask. Rejects if the work rejects. */
+  /** Waits for the next step, which is the outcome or a set of questions. Rejects if the work rejects. */
   async step(): Promise<CallStep<T>> {
     if (!this.#finished && !this.#hasQuestions) {
       await new Promise<void>((resolve) => {
@@ -103,7 +104,7 @@ export class AskingCall<T> {
     return { kind: 'ask', requests: inputRequests(questions) }
   }
 
-  /** Passes on the client's answers. Questions that are still open are asked again. */
+  /** Forwards the client's answers to the call. Questions that are still open are asked again. */
   response(responses: JsonObject | undefined): void {
     for (const [key, question] of this.#questions) {
       const raw = responses?.raw(key)

@@ -1,6 +1,6 @@
 /**
- * Translates errors between the eras. The stateless era has no separate code for a missing resource, and treats "the
- * user must open a URL first" as a question instead of an error.
+ * Translates errors between the eras. The stateless era has no separate code for a missing resource. In the stateless
+ * era, "the user must open a URL first" is a question instead of an error.
  * Source: MCP 2026-07-28, basic, "Error Codes", client/elicitation; MCP 2025-11-25, client/elicitation, "URL
  * Elicitation Required Error".
  */
@@ -27,8 +27,8 @@ const maxAddresses = 32
 const visitQuestion: Ask = { method: 'elicitation/create', params: Buffer.from('{"mode":"url"}') }
 
 /**
- * Returns the URLs that the user must open, as a raw InputRequests object; undefined if the error contains none. Throws
- * CAPABILITY_REQUIRED if the client does not support URL elicitation.
+ * Returns the URLs that the user must open, as a raw InputRequests object. Returns undefined if the error contains no
+ * URLs. Throws CAPABILITY_REQUIRED if the client does not support URL elicitation.
  */
 export function visitRequests(error: Buffer, abilities: Abilities): Buffer | undefined {
   const object = new JsonObject(error)

@@ -1,15 +1,15 @@
 /**
- * Introductions of clients and servers: `initialize` in the session era; request metadata and `server/discover` in the
- * stateless era.
+ * Introductions of clients and servers. The session era uses `initialize`. The stateless era uses request metadata and
+ * `server/discover`.
  * Source: MCP 2025-11-25, lifecycle; MCP 2026-07-28, basic "_meta", versioning.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { emptyObject, JsonObject } from '../json/object.ts'
 import { latestSessionVersion, metaKey, rpcCode, sessionVersions, statelessVersion } from '../protocol.ts'
 
-/** Maximum size of a server's introduction, which is read in one event loop turn. */
+/** Maximum size of a server's introduction. An introduction is read in one event loop turn. */
 const maxIntroductionBytes = 1024 * 1024
-/** Raw `Implementation` for a server without a name. */
+/** Raw `Implementation` object for a server without a name. */
 export const unnamed = '{"name":"unnamed","version":"0"}'
 
 /** The introduction of a session-era server, as raw JSON. */
@@ -19,17 +19,17 @@ export interface SessionServer {
   readonly instructions: string | undefined
 }
 
-/** Returns the raw params for our own `initialize`. */
+/** Returns the raw params for Gatehouse's own `initialize` request. */
 export function initializeParams(capabilities: Buffer, info: string): string {
   return `{"protocolVersion":"${latestSessionVersion}","capabilities":${capabilities.toString()},"clientInfo":${info}}`
 }
 
-/** Returns the raw `_meta` for our own stateless requests. */
+/** Returns the raw `_meta` for Gatehouse's own stateless requests. */
 export function requestMeta(info: string, capabilities: Buffer = emptyObject.bytes): string {
   return `{"${metaKey.protocolVersion}":"${statelessVersion}","${metaKey.clientInfo}":${info},"${metaKey.clientCapabilities}":${capabilities.toString()}}`
 }
 
-/** Returns the revision to use when responding to an `initialize` that requests `requested`. */
+/** Returns the revision for the response to an `initialize` that requests the revision `requested`. */
 export function sessionVersionFor(requested: string): string {
   return sessionVersions.includes(requested) ? requested : latestSessionVersion
 }
@@ -61,7 +61,7 @@ export function declaresStateless(result: Buffer): boolean {
   return namesStateless(memberOf(result, 'supportedVersions'))
 }
 
-/** Returns a member of an introduction; undefined if the introduction is too large or unreadable. */
+/** Returns a member of an introduction. Returns undefined if the introduction is too large or unreadable. */
 function memberOf(introduction: Buffer, name: string): unknown {
   if (introduction.length > maxIntroductionBytes) return undefined
   try {
@@ -78,7 +78,10 @@ function namesStateless(versions: unknown): boolean {
 /** HTTP statuses that session-era servers use to reject stateless requests. */
 export const foreignStatuses: ReadonlySet<unknown> = new Set([400, 404, 405, 406])
 
-/** Determines a server's era from its error response to a stateless request; undefined if the error fits both eras. */
+/**
+ * Determines a server's era from its error response to a stateless request. Returns undefined if the error fits both
+ * eras.
+ */
 export function eraOfError(error: JsonObject): 'session' | 'stateless' | undefined {
   const code = error.value('code')
   if (code === rpcCode.headerMismatch || code === rpcCode.capabilityRequired) return 'stateless'

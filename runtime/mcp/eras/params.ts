@@ -5,14 +5,14 @@
 import { type Changes, emptyObject, JsonObject } from '../json/object.ts'
 import { metaKey, statelessVersion } from '../protocol.ts'
 
-/** A client's request and the changes to it for the server. */
+/** A client's request, and the changes to the request for the server. */
 export interface OutgoingParams {
   /** The client's params, unchanged. */
   readonly params: JsonObject
   readonly changes?: Changes | undefined
-  /** False when progress is not reported, which removes the client's token. */
+  /** False if progress is not reported. The client's token is then removed. */
   readonly progress: boolean
-  /** Minimum level of log messages for the client; undefined if the client gets none. */
+  /** Minimum level of log messages for the client. Undefined if the client receives none. */
   readonly logLevel?: string | undefined
   /** Trace context for `_meta`, which replaces the client's trace context. */
   readonly trace?: Readonly<Record<string, string>> | undefined
@@ -26,8 +26,8 @@ const clientMeta: readonly string[] = [
   metaKey.logLevel,
 ]
 /**
- * Members that are removed for a session-era server. A stateless client's answers are delivered as responses. A server
- * without task support must ignore the request for a task (MCP 2025-11-25, tasks, "Task Support and Handling").
+ * Members that are removed for a session-era server. A stateless client's answers reach the server as responses. A
+ * server without task support must ignore a request for a task (MCP 2025-11-25, tasks, "Task Support and Handling").
  */
 const sessionRemovals: readonly string[] = ['inputResponses', 'requestState', 'task']
 
@@ -61,8 +61,8 @@ function apply(
 }
 
 /**
- * Returns the trace context as members of `_meta`. Removes the client's tracestate, because it belongs to a different
- * parent span.
+ * Returns the trace context as members of `_meta`. Removes the client's tracestate, because the tracestate belongs to a
+ * different parent span.
  */
 function traceMembers({ trace }: OutgoingParams): Record<string, string | undefined> {
   if (!trace) return {}
@@ -80,7 +80,10 @@ export interface StatelessIdentity {
   readonly capabilities: Buffer
 }
 
-/** Translates params for a stateless server, which requires the sender's identity and capabilities in every request. */
+/**
+ * Translates params for a stateless server. Every request to such a server must contain the sender's identity and
+ * capabilities.
+ */
 export function statelessParams(request: OutgoingParams, identity: StatelessIdentity, token: string): Buffer {
   const { params, logLevel } = request
   const meta = params.object('_meta') ?? emptyObject

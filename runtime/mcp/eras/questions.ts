@@ -1,6 +1,6 @@
 /**
- * Translates a server's questions to its client (elicitation, sampling, roots): server requests in the session era,
- * `inputRequests` in an interim result in the stateless era.
+ * Translates a server's questions to its client (elicitation, sampling, roots). In the session era, questions are
+ * server requests. In the stateless era, questions are `inputRequests` in an interim result.
  * Source: MCP 2025-11-25, client features; MCP 2026-07-28, patterns/mrtr.
  */
 import { randomUUID } from 'node:crypto'
@@ -8,36 +8,36 @@ import { GatehouseError } from '../../../schemas/index.ts'
 import { type Changes, JsonObject } from '../json/object.ts'
 import { protocolError } from '../message.ts'
 
-/** A question from the server to the client: elicitation/create, sampling/createMessage or roots/list. */
+/** A question from the server to the client. The method is elicitation/create, sampling/createMessage or roots/list. */
 export interface Ask {
   readonly method: string
   /** Raw params object. */
   readonly params: Buffer | undefined
 }
 
-/** The client's answer. Exactly one member is set; both are raw JSON objects. */
+/** The client's answer. Exactly one member is set. Both members are raw JSON objects. */
 export interface AskReply {
   readonly result?: Buffer
   readonly error?: Buffer
 }
 
 const maxQuestions = 32
-/** Maximum size of an interim result, which is read in one event loop turn. */
+/** Maximum size of an interim result. An interim result is read in one event loop turn. */
 const maxInterimBytes = 1024 * 1024
 export const askMethods: ReadonlySet<string> = new Set([
   'elicitation/create',
   'sampling/createMessage',
   'roots/list',
 ])
-/** Stateless-era methods whose response may be a request for client input. */
+/** Stateless-era methods with responses that may ask for client input. */
 export const askingMethods: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read'])
 
 /** Maximum number of question rounds within one request. */
 const maxRounds = 16
 
 /**
- * Sends a request, and repeats it with the client's answers until the server returns a final result. `send` adds
- * members to the params. `interimOf` returns the `input_required` result of an outcome, if any. Rejects with
+ * Sends a request. Repeats the request with the client's answers until the server returns a final result. `send` adds
+ * members to the params. `interimOf` returns an outcome's `input_required` result, or undefined. Rejects with
  * BACKEND_PROTOCOL after 16 rounds.
  */
 export async function sendInRounds<T>(
@@ -56,8 +56,8 @@ export async function sendInRounds<T>(
 }
 
 /**
- * True for an `input_required` result, false for a complete one. Throws BACKEND_PROTOCOL for any other type, such as a
- * task that the request did not allow.
+ * True for an `input_required` result, and false for a complete one. Throws BACKEND_PROTOCOL for any other type, such
+ * as a task that the request did not allow.
  */
 export function isInterim(result: Buffer): boolean {
   const type = new JsonObject(result).value('resultType')
@@ -111,15 +111,15 @@ async function response(
 }
 
 /**
- * Translates a question's params for the session era, where a question with a URL has an id. The stateless era has no
- * such id.
+ * Translates a question's params for the session era. In this era, a question with a URL has an id. The stateless era
+ * has no such id.
  */
 function sessionQuestion(method: string, params: JsonObject | undefined): Buffer | undefined {
   if (method !== 'elicitation/create' || params?.text('mode') !== 'url') return params?.bytes
   return params.raw('elicitationId') ? params.bytes : params.with({ elicitationId: `"${randomUUID()}"` })
 }
 
-/** Translates a question for the stateless era: without an id, and never as a task. */
+/** Translates a question for the stateless era. The result has no id and is never a task. */
 export function statelessQuestion({ method, params }: Ask): Ask {
   if (params?.[0] !== 0x7b) return { method, params }
   const question = new JsonObject(params)

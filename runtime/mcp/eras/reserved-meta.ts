@@ -1,6 +1,6 @@
 /**
- * Removes `_meta` keys that are reserved for the protocol. They describe one hop, so the gateway does not forward a
- * server's keys. Keys with an end-to-end meaning are kept.
+ * Removes `_meta` keys that are reserved for the protocol. Reserved keys describe one hop, so the gateway does not
+ * forward a server's keys. Keys with an end-to-end meaning are kept.
  * Source: MCP 2025-11-25 and 2026-07-28, basic, "General fields" (`_meta`).
  */
 import { type Changes, JsonObject } from '../json/object.ts'
@@ -10,7 +10,7 @@ import { atOnce, indexIn, joined, type TurnWork } from '../json/turns.ts'
 
 const prefix = 'io.modelcontextprotocol/'
 const endToEnd: ReadonlySet<string> = new Set([`${prefix}related-task`, `${prefix}model-immediate-response`])
-/** Members whose objects have their own `_meta`. */
+/** Members that contain objects with a separate `_meta`. */
 export const containers: ReadonlySet<string> = new Set(['content', 'contents', 'messages', 'resource'])
 
 /** Text that every reserved key contains, unless some of the key's characters are escaped. */
@@ -21,8 +21,8 @@ export const maxObjects = 4
 const maxElements = 100_000
 
 /**
- * Returns a result or params object without reserved keys; the same buffer when it has none. Throws JsonError when a
- * relevant member occurs twice, or when too many elements contain reserved names.
+ * Returns a result or params object without reserved keys. Returns the same buffer if there are no reserved keys.
+ * Throws JsonError if a relevant member occurs twice, or if too many elements contain reserved names.
  */
 export function withoutReservedMeta(object: Buffer): Buffer {
   return atOnce(withoutReservedMetaInTurns(object))
@@ -51,7 +51,7 @@ function* cleaned(raw: Buffer, depth: number): TurnWork<Buffer> {
   return Object.keys(changes).length === 0 ? raw : yield* joined(object.parts(changes))
 }
 
-/** Returns a `_meta` object without its reserved keys; undefined when it has no other keys. */
+/** Returns a `_meta` object without its reserved keys. Returns undefined if no other keys remain. */
 export function metaWithoutReserved(meta: Buffer): Buffer | undefined {
   return meta.includes(reservedMark) || meta.includes(unicodeEscape) ? cleanedMeta(meta) : meta
 }
@@ -98,14 +98,17 @@ class ReservedKeyFinder {
     this.#text = text
   }
 
-  /** Returns the offset of the first match at or after `at`; Infinity when there is none. Offsets must not decrease. */
+  /**
+   * Returns the offset of the first match at or after `at`. Returns Infinity if there is no match. Offsets must not
+   * decrease.
+   */
   *from(at: number): TurnWork<number> {
     if (this.#mark < at) this.#mark = yield* this.#next(reservedMark, at)
     if (this.#escape < at) this.#escape = yield* this.#next(unicodeEscape, at)
     return Math.min(this.#mark, this.#escape)
   }
 
-  /** False when the known offsets rule out a match between `from` and `to`. */
+  /** False if the known offsets rule out a match between `from` and `to`. */
   mayBeBefore(from: number, to: number): boolean {
     return this.#mark < from || this.#escape < from || Math.min(this.#mark, this.#escape) < to
   }

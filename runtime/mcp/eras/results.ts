@@ -1,6 +1,6 @@
 /**
- * The members that stateless results contain in addition to their content: the type, the server, and cache control.
- * They are added for stateless clients and removed for session clients.
+ * Stateless results contain the type, the server, and cache control in addition to their content. These members are
+ * added for stateless clients and removed for session clients.
  *
  * All results are marked private, regardless of the server's value, because each caller may see different data.
  * Source: MCP 2026-07-28, basic ("Per-response protocol fields"), server/utilities/caching.
@@ -21,7 +21,7 @@ const cacheable: ReadonlySet<string> = new Set([
   'resources/read',
 ])
 
-/** Gatehouse watches and refreshes lists itself. A client that cached a list would not notice removed entries. */
+/** Gatehouse itself watches and refreshes lists. A client with a cached list would not notice removed entries. */
 const ownTtlMs = 0
 
 /** Returns a complete result for stateless clients. `serverInfo` is raw JSON. */
@@ -52,12 +52,12 @@ function completionChanges(method: string, object: JsonObject, serverInfo: strin
 }
 
 /**
- * Maximum size of a backend's `requestState` that is forwarded to a client, in bytes of JSON text. Sealing the state
- * for the client makes it a third larger.
+ * Maximum size, in bytes of JSON text, of a backend's `requestState` that is forwarded to a client. Sealing makes the
+ * state a third larger.
  */
 export const maxBackendStateBytes: number = 192 * 1024
 
-/** Returns an interim result with the questions, and the state that the client must return. */
+/** Returns an interim result with questions and with the state that the client must return. */
 export function inputRequired(
   requests: Buffer | undefined,
   state: string | undefined,
@@ -79,26 +79,29 @@ const badRequests: ReadonlySet<unknown> = new Set([
   rpcCode.versionUnsupported,
 ])
 
-/** Returns the HTTP status for a JSON-RPC error of a stateless request. */
+/** Returns the HTTP status for a JSON-RPC error in response to a stateless request. */
 export function statusOf(code: unknown): number {
   if (code === rpcCode.methodNotFound) return 404
   if (badRequests.has(code)) return 400
   return code === 403 ? 403 : 200
 }
 
-/** Members that only stateless results have. */
+/** Members that exist only in stateless results. */
 const statelessMembers: readonly string[] = ['resultType', 'ttlMs', 'cacheScope']
 
 /**
- * Translates a result for session-era clients: removes stateless-era members and reserved `_meta` keys, and makes
- * structured content an object. Returns the same buffer if nothing changes. Throws JsonError when a relevant member
+ * Translates a result for session-era clients. Removes stateless-era members and reserved `_meta` keys, and makes
+ * structured content an object. Returns the same buffer if nothing changes. Throws JsonError if a relevant member
  * occurs twice.
  */
 export function sessionResult(raw: Buffer): Buffer {
   return isSessionResult(raw) ? raw : atOnce(sessionResultInTurns(raw))
 }
 
-/** A result that contains none of these strings needs no change. An escape can encode any of the other strings. */
+/**
+ * Strings that indicate a necessary change. A result without these strings needs no change. An escape can encode any of
+ * the other strings.
+ */
 const indicators: readonly string[] = [
   '\\u',
   'io.modelcontextprotocol',
@@ -106,7 +109,7 @@ const indicators: readonly string[] = [
   ...statelessMembers.map((name) => `"${name}"`),
 ]
 
-/** True if a result needs no change. Does not parse the result. */
+/** True if a result needs no change. This check does not parse the result. */
 function isSessionResult(raw: Buffer): boolean {
   return raw.length < largeBytes && !indicators.some((indicator) => raw.includes(indicator))
 }

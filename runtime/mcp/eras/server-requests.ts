@@ -1,5 +1,5 @@
 /**
- * Handles requests from a session-era server to its client: answers pings, rejects unknown methods, and forwards
+ * Handles requests from a session-era server to its client. Answers pings, rejects unknown methods, and forwards
  * questions to the client. The number of open questions is bounded.
  * Source: MCP 2025-11-25, client features, utilities.
  */
@@ -16,12 +16,12 @@ interface Question<O> {
   readonly owner: O
 }
 
-/** `O` is the type of our own request that a question belongs to. */
+/** `O` is the type of Gatehouse's own request to which a question belongs. */
 export class ServerRequests<O = undefined> {
   readonly #reply: (message: Buffer) => void
   readonly #open = new Map<string, Question<O>>()
 
-  /** `reply` sends a message to the server. It may throw after the server has exited. */
+  /** `reply` sends a message to the server. `reply` may throw after the server has exited. */
   constructor(reply: (message: Buffer) => void) {
     this.#reply = reply
   }
@@ -31,7 +31,8 @@ export class ServerRequests<O = undefined> {
   }
 
   /**
-   * Answers a request that is not a question or that cannot be asked. Returns the id of a request that can be asked.
+   * Answers a request that is not a question or that cannot be asked. For all other requests, returns the id of the
+   * request.
    */
   admit({ id = '', method }: Message): string | undefined {
     if (method === 'ping') this.#send(resultMessage(id, '{}'))
@@ -51,7 +52,7 @@ export class ServerRequests<O = undefined> {
     this.#send(errorMessage(id, error))
   }
 
-  /** Asks an admitted question and sends the reply. Sends nothing when the question is withdrawn. Never rejects. */
+  /** Asks an admitted question and sends the reply. Sends nothing if the question is withdrawn. Never rejects. */
   async ask(
     { id = '', method, params }: Message,
     owner: O,
@@ -73,17 +74,17 @@ export class ServerRequests<O = undefined> {
     try {
       this.#reply(message)
     } catch {
-      // The server has exited. When the link ends, it fails the requests in flight.
+      // The server has exited. The requests in flight fail when the link ends.
     }
   }
 
-  /** Withdraws the question that the server's `notifications/cancelled` names. */
+  /** Withdraws the question that the server cancels with `notifications/cancelled`. */
   cancelled(message: Message): void {
     const id = paramsOf(message).raw('requestId')?.toString()
     if (id !== undefined) this.#open.get(id)?.stop.abort(withdrawn)
   }
 
-  /** Withdraws all questions, or those of one owner. Returns whether any questions were open. */
+  /** Withdraws all questions, or only those of one owner. Returns true if any questions were open. */
   withdraw(reason: Error, owner?: O): boolean {
     const found = [...this.#open.values()].filter(
       (question) => owner === undefined || question.owner === owner,

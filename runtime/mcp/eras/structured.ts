@@ -1,6 +1,6 @@
 /**
- * Structured content for session-era clients, which only accept an object; the stateless era allows any JSON value. Any
- * other value is added to the content as text, unless there is other content.
+ * Structured content for session-era clients. Session-era clients accept only an object, while the stateless era allows
+ * any JSON value. Any other value is added to the content as text, unless there is other content.
  * Source: MCP 2025-11-25 and 2026-07-28, server/tools ("Structured Content").
  */
 import { isNull } from '../json/bytes.ts'
@@ -11,12 +11,12 @@ import { joined, largeBytes, type TurnWork } from '../json/turns.ts'
 
 const memberName = Buffer.from('"structuredContent"')
 
-/** Maximum size of the text, which is created in one event loop turn. */
+/** Maximum size of the text. The text is created in one event loop turn. */
 const maxTextBytes = 8 * 1024 * 1024
 
 /**
- * Returns the result with its structured content as an object. Returns the same buffer if that is already the case or
- * if there is no structured content.
+ * Returns the result with its structured content as an object. Returns the same buffer if the content is already an
+ * object or if there is no structured content.
  */
 export function* withStructuredObject(result: Buffer): TurnWork<Buffer> {
   if (result.length < largeBytes && isObjectEverywhere(result)) return result
@@ -33,7 +33,7 @@ export function* withStructuredObject(result: Buffer): TurnWork<Buffer> {
   return yield* joined(read.parts({ structuredContent: undefined, content: text ?? '[]' }))
 }
 
-/** True if every value that could belong to the member is an object. Does not parse a large result. */
+/** True if every value that could belong to the member is an object. Avoids parsing a large result. */
 function isObjectEverywhere(result: Buffer): boolean {
   if (result.includes('\\u')) return false
   for (

@@ -1,5 +1,6 @@
 /**
- * `subscriptions/listen` of the stateless era: its filter, and the id that marks each message of a subscription.
+ * Implements `subscriptions/listen` of the stateless era, with its filter and the id that marks each message of a
+ * subscription.
  * Source: MCP 2026-07-28, patterns/subscriptions.
  */
 import { emptyObject, JsonObject } from '../json/object.ts'
@@ -21,19 +22,17 @@ export function listChangedMethod(kind: AnnouncedList): string {
   return `notifications/${kind}/list_changed`
 }
 
-/** Returns the list whose change a notification announces; undefined for other notifications. */
+/** Returns the changed list that a notification announces. Returns undefined for other notifications. */
 export function changedList(method: string): AnnouncedList | undefined {
   return lists.find((kind) => method === listChangedMethod(kind))
 }
 
-/** Returns the lists whose changes the server announces. */
+/** Returns the lists for which the server announces changes. */
 export function announcedLists(capabilities: JsonObject | undefined): readonly AnnouncedList[] {
   return lists.filter((kind) => capabilities?.object(kind)?.value('listChanged') === true)
 }
 
-/**
- * Reads the `notifications` member of a subscription or of its acknowledgement. Ignores unknown and invalid members.
- */
+/** Reads the `notifications` member of a subscription or of an acknowledgement. Ignores unknown and invalid members. */
 export function readFilter(filter: JsonObject): { readonly kinds: AnnouncedList[]; readonly uris: string[] } {
   const value = filter.value('resourceSubscriptions')
   const uris = Array.isArray(value) ? value.filter((uri): uri is string => typeof uri === 'string') : []
@@ -43,7 +42,7 @@ export function readFilter(filter: JsonObject): { readonly kinds: AnnouncedList[
   }
 }
 
-/** Returns the raw `notifications` member. */
+/** Returns the raw `notifications` member for a filter. */
 export function filterText({ kinds, uris }: ListenFilter): string {
   const filter: Record<string, unknown> = {}
   for (const kind of kinds) filter[`${kind}ListChanged`] = true
@@ -52,25 +51,25 @@ export function filterText({ kinds, uris }: ListenFilter): string {
   return JSON.stringify(filter)
 }
 
-/** Returns the raw id of the subscription that a notification belongs to. */
+/** Returns the raw id of a notification's subscription. */
 export function subscriptionOf(params: JsonObject): string | undefined {
   return params.object('_meta')?.raw(metaKey.subscriptionId)?.toString()
 }
 
-/** Sets the raw subscription id in the `_meta` of params or of a result; undefined removes the id. */
+/** Sets the raw subscription id in the `_meta` of params or of a result. Removes the id if `id` is undefined. */
 export function withSubscription(object: JsonObject, id: string | undefined): Buffer {
   const meta = object.object('_meta') ?? emptyObject
   const isEmpty = id === undefined && meta.names().every((name) => name === metaKey.subscriptionId)
   return object.with({ _meta: isEmpty ? undefined : meta.with({ [metaKey.subscriptionId]: id }) })
 }
 
-/** The first message of a subscription, which contains the part of the filter that the server accepted. */
+/** Returns the first message of a subscription, with the part of the filter that the server accepted. */
 export function acknowledgement(id: string, accepted: ListenFilter): Buffer {
   const params = `{"_meta":{"${metaKey.subscriptionId}":${id}},"notifications":${filterText(accepted)}}`
   return notificationMessage('notifications/subscriptions/acknowledged', params)
 }
 
-/** The result that a server sends to close a subscription. `serverInfo` is raw JSON. */
+/** Returns the result with which a server closes a subscription. `serverInfo` is raw JSON. */
 export function subscriptionEnd(id: string, serverInfo?: string): Buffer {
   const info = serverInfo === undefined ? '' : `,"${metaKey.serverInfo}":${serverInfo}`
   return resultMessage(id, `{"resultType":"complete","_meta":{"${metaKey.subscriptionId}":${id}${info}}}`)

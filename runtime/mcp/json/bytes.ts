@@ -10,7 +10,7 @@ export const commaByte = 0x2c
 /** The first byte of null. */
 export const nullByte = 0x6e
 
-/** Shared constants for JSON assembled from buffers. Do not write to them. */
+/** Shared constants for JSON that is assembled from buffers. Do not write to these buffers. */
 export const comma: Buffer = Buffer.from(',')
 export const arrayStart: Buffer = Buffer.from('[')
 export const arrayEnd: Buffer = Buffer.from(']')
@@ -23,7 +23,7 @@ export function isNull(raw: Buffer): boolean {
   return raw[0] === nullByte
 }
 
-/** Longer runs of whitespace and plain text are read four bytes at a time. */
+/** Minimum length of a run of whitespace or plain text that is read four bytes at a time. */
 const longRun = 64
 
 function isBlank(c: number | undefined): boolean {
@@ -37,7 +37,7 @@ export function skipWhitespace(text: Uint8Array, at: number): number {
   return skipBlankWords(text, long)
 }
 
-/** 1 for each pair of whitespace bytes. */
+/** Table of byte pairs. An entry is 1 if both bytes are whitespace. */
 const blankPairs = new Uint8Array(0x10000)
 const blankBytes = [0x20, 0x0a, 0x0d, 0x09]
 for (const a of blankBytes) for (const b of blankBytes) blankPairs[a * 256 + b] = 1
@@ -58,7 +58,7 @@ function skipBlankWords(text: Uint8Array, at: number): number {
   return i
 }
 
-/** Returns the complete four-byte words starting at `at`, which must be aligned. */
+/** Returns the complete four-byte words from the aligned position `at`. */
 function wordsFrom(text: Uint8Array, at: number): Int32Array {
   return new Int32Array(text.buffer, text.byteOffset + at, (text.length - at) >> 2)
 }
@@ -83,7 +83,7 @@ function skipPlain(text: Uint8Array, at: number): number {
 
 /**
  * Returns 0 if none of the four bytes is special. Uses the well-known tests for "has a byte below n" and "has a zero
- * byte". With one bit flipped, control characters and the quote are the bytes below 0x21.
+ * byte". With one flipped bit, control characters and the quote are the bytes below 0x21.
  */
 function special(word: number): number {
   const low = word ^ 0x02020202
@@ -97,22 +97,22 @@ export function readString(text: Buffer, from: number, to: number): string {
   return raw.includes('\\') ? String(JSON.parse(`"${raw}"`)) : raw
 }
 
-/** 1 for bytes of a string that are neither a quote, a backslash nor a control character. */
+/** Table of bytes. An entry is 1 if the byte is neither a quote, a backslash nor a control character. */
 export const plainBytes: Uint8Array = new Uint8Array(256).fill(1, 0x20)
 plainBytes[quoteByte] = 0
 plainBytes[backslashByte] = 0
 
-/** 1 for hexadecimal digits. */
+/** Table of bytes. An entry is 1 for a hexadecimal digit. */
 export const hexDigits = new Uint8Array(256)
 for (const digit of '0123456789abcdefABCDEF') hexDigits[digit.charCodeAt(0)] = 1
 
-/** 1 for characters that form an escape together with just the backslash. */
+/** Table of bytes. An entry is 1 for a character that forms an escape with a backslash alone. */
 export const simpleEscapes = new Uint8Array(256)
 for (const letter of '"\\/bfnrt') simpleEscapes[letter.charCodeAt(0)] = 1
 
 /**
  * Skips characters and whole escapes of a string. Returns the index of the first closing quote, control character, or
- * invalid or incomplete escape; otherwise, the end of the chunk.
+ * invalid or incomplete escape. Without such a position, returns the end of the chunk.
  */
 export function skipText(chunk: Buffer, from: number): number {
   let i = from
@@ -135,11 +135,11 @@ export function skipText(chunk: Buffer, from: number): number {
 }
 
 /**
- * Returns the index after the escape at `at`; `at` when the escape is invalid or incomplete. Never reads out of bounds,
- * which halves the time for text that consists of escapes.
+ * Returns the index after the escape at `at`. Returns `at` if the escape is invalid or incomplete. Never reads out of
+ * bounds, which halves the time for text that consists of escapes.
  */
 function afterEscape(chunk: Buffer, at: number): number {
-  // The end is too close for a Unicode escape.
+  // The chunk ends too early for a Unicode escape.
   if (at + 6 > chunk.length) return simpleEscapes[chunk[at + 1] ?? 0] === 1 ? at + 2 : at
   const c = chunk[at + 1] ?? 0
   if (c !== 0x75) return simpleEscapes[c] === 1 ? at + 2 : at
@@ -151,7 +151,7 @@ function afterEscape(chunk: Buffer, at: number): number {
   return areDigits ? at + 6 : at
 }
 
-// States while a number or word is being read. The value may end in `zero` and in every later state.
+// States during the reading of a number or word. The value may end in `zero` and in every later state.
 export const scalarStart = 1
 const minus = 2
 const point = 3
@@ -166,7 +166,7 @@ const exponentDigits = 19
 const wordEnd = 20
 
 /**
- * The grammar of numbers and of `true`, `false` and `null` (RFC 8259 sections 3 and 6): the state after a byte is
+ * The grammar of numbers and of `true`, `false` and `null` (RFC 8259 sections 3 and 6). The state after a byte is
  * `scalarSteps[state * 256 + byte]`. The state is 0 if the byte does not belong to the value.
  */
 export const scalarSteps = new Uint8Array((wordEnd + 1) * 256)

@@ -1,10 +1,10 @@
 /**
- * Returns the same text for a JSON value regardless of its formatting. Uses the JSON Canonicalization Scheme, with
- * exact decimals for numbers that a double cannot distinguish. Strings are not normalized, so strings that look equal
- * may differ.
+ * Returns the same text for a JSON value, regardless of the value's formatting. Uses the JSON Canonicalization Scheme,
+ * with exact decimals for numbers that a double cannot distinguish. Strings are not normalized, so strings that look
+ * equal may differ.
  *
- * In a JSON Schema, the order of `required` has no meaning, so its elements are sorted. Every other order is
- * significant.
+ * In a JSON Schema, the order of `required` has no meaning, so the elements of `required` are sorted. All other orders
+ * are significant.
  * Source: RFC 8785; JSON Schema 2020-12, core (applicators) and validation 6.5.3.
  */
 import { openArray, openObject, quoteByte, readString } from './bytes.ts'
@@ -26,16 +26,14 @@ type Role = 'data' | 'schema' | 'schemas' | 'required'
 
 interface Frame {
   readonly role: Role
-  /** The text of each array element; undefined in an object. */
+  /** The text of each array element. Undefined for an object. */
   readonly elements: string[] | undefined
-  /** Members of an object. */
+  /** The members of an object. Undefined for an array. */
   readonly members: Map<string, string> | undefined
   name: string
 }
 
-/**
- * Returns the canonical text. Throws JsonError for invalid JSON, for a duplicate member, and if a limit is exceeded.
- */
+/** Returns the canonical text. Throws JsonError for invalid JSON, for a duplicate member, or if a limit is exceeded. */
 export function* canonicalText(bytes: Buffer, options: CanonicalOptions = {}): TurnWork<string> {
   const scanner = new JsonScanner({ watched: maxDepth + 1, values: options.maxValues })
   scanner.feed(bytes)
@@ -83,7 +81,7 @@ function add(frame: Frame | undefined, text: string): void {
   else frame?.members?.set(frame.name, text)
 }
 
-/** Concatenates with `+`, which copies nothing until the whole text is read. */
+/** Concatenates with `+`, because `+` copies nothing until the whole text is read. */
 function textOf(frame: Frame | undefined): string {
   const { role, elements, members } = frame ?? {}
   let text = ''
@@ -97,7 +95,7 @@ function textOf(frame: Frame | undefined): string {
   return `{${text}}`
 }
 
-/** Compares by UTF-16 code units, the order that RFC 8785 specifies for names. */
+/** Compares by UTF-16 code units, which is the order that RFC 8785 specifies for names. */
 function byText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
@@ -149,7 +147,10 @@ function scalarText(bytes: Buffer, from: number, to: number): string {
   return numberText(bytes.toString('latin1', from, to), from)
 }
 
-/** Returns the RFC 8785 text of a number that a double represents exactly as written, otherwise an exact decimal. */
+/**
+ * Returns the RFC 8785 text of a number that a double represents exactly as written. Returns an exact decimal for any
+ * other number.
+ */
 function numberText(raw: string, at: number): string {
   const exact = decimalOf(raw, at)
   const plain = Number(raw)
@@ -161,7 +162,9 @@ function numberText(raw: string, at: number): string {
 const numberForm = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/
 const maxExponentDigits = 12
 
-/** Returns `<sign><digits>E<exponent>` without leading or trailing zeros among the digits; `0` for any zero. */
+/**
+ * Returns `<sign><digits>E<exponent>`, with no leading or trailing zeros among the digits. Returns `0` for any zero.
+ */
 function decimalOf(raw: string, at: number): string {
   const match = numberForm.exec(raw)
   if (!match) throw new JsonError('number expected', at)

@@ -1,6 +1,7 @@
 /**
  * Repairs the envelope of a server's message if the message has only one possible meaning. An ambiguous message stays
- * invalid: one with another JSON-RPC version, a list of several messages, or one with both a result and an error.
+ * invalid. Examples are a message with another JSON-RPC version, a list of several messages, and a message with both a
+ * result and an error.
  */
 import { closeArray, isNull, openArray, skipWhitespace } from './bytes.ts'
 import type { Changes, JsonObject } from './object.ts'
@@ -41,10 +42,10 @@ export function unwrapMessage(body: Buffer, onRepair: OnRepair): Buffer {
 
 const wholeNumber = /^(-?(?:0|[1-9]\d*))\.0+$/
 const emptyList = /^\[\s*\]$/
-/** Ids and lists longer than this are not repaired. */
+/** Maximum length of ids and lists that are repaired. */
 const maxRepairBytes = 64
 
-/** Returns new values for the members to repair. The result is empty when the message cannot be repaired. */
+/** Returns new values for the members to repair. The result is empty if the message cannot be repaired. */
 export function repairsOf(message: JsonObject, onRepair: OnRepair): Changes {
   const changes: Record<string, Buffer | string | undefined> = {}
   for (const name of ['method', 'params', 'error']) {

@@ -7,14 +7,14 @@ export class JsonError extends ModuleError {
   }
 }
 
-/** The same member occurs twice in one object. */
+/** Thrown if a member occurs twice in one object. */
 export class DuplicateMember extends JsonError {
   constructor() {
     super('duplicate member', 0)
   }
 }
 
-/** Valid JSON that exceeds one of the readers' limits. */
+/** Thrown for valid JSON that exceeds one of the readers' limits. */
 export class JsonBoundError extends JsonError {
   /** Describes the limit, as a clause for error messages. */
   readonly bound: string
@@ -25,13 +25,13 @@ export class JsonBoundError extends JsonError {
   }
 }
 
-/** Maximum depth of a member in the outermost object, because later readers may be recursive. */
+/** Maximum depth of a member in the outermost object. The depth is limited because later readers may be recursive. */
 export const maxDepth = 256
 
-/** Maximum number of members in an object whose names are compared. Comparing more would block the event loop. */
+/** Maximum number of members in an object with compared names. Comparing more names would block the event loop. */
 export const maxMembers = 10_000
 
-/** Maximum length of a number. */
+/** Maximum length of a number in bytes. */
 export const maxNumberBytes: number = 64 * 1024
 
 /** Maximum length of a member name, and of a name, URI or cursor in params, including the quotes. */

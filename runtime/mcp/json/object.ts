@@ -3,7 +3,7 @@
  * the same.
  *
  * An object with a duplicate member is rejected, because two readers could use different values. A policy decision
- * could then apply to a different value than the one that the backend uses.
+ * could then apply to a different value than the backend uses.
  */
 import {
   closeArray,
@@ -28,16 +28,16 @@ import { DuplicateMember, JsonError, maxDepth, maxMembers, maxNameBytes, maxNumb
 import { type JsonMember, readMembers, scannedMembers } from './read.ts'
 import { largeBytes, type TurnWork } from './turns.ts'
 
-/** New value of a member as JSON text; undefined removes the member. */
+/** New values of members as JSON text. Undefined removes a member. */
 export type Changes = Readonly<Record<string, Buffer | string | undefined>>
 
 export class JsonObject {
   readonly bytes: Buffer
   readonly #members = new Map<string, JsonMember>()
-  /** The last member that `object` returned, cached because a message's metadata is read repeatedly. */
+  /** The last member that `object` returned. The member is cached because a message's metadata is read repeatedly. */
   #object: { readonly name: string; readonly value: JsonObject } | undefined
 
-  /** Throws JsonError if `bytes` is not one complete object with distinct member names. */
+  /** Reads an object. Throws JsonError unless `bytes` is one complete object with distinct member names. */
   constructor(
     bytes: Buffer,
     { ignoreCase, maxValues }: { ignoreCase?: boolean; maxValues?: number | undefined } = {},
@@ -62,13 +62,13 @@ export class JsonObject {
     return member.raw
   }
 
-  /** Returns the decoded value of a member; undefined when absent. */
+  /** Returns the decoded value of a member, or undefined if the member is absent. */
   value(name: string): unknown {
     const raw = this.raw(name)
     return raw === undefined ? undefined : JSON.parse(raw.toString())
   }
 
-  /** Returns a string member, decoded; undefined for other types. */
+  /** Returns the decoded text of a string member, or undefined for other types. */
   text(name: string): string | undefined {
     const member = this.#members.get(name)
     if (!member || this.bytes[member.from] !== quoteByte) return undefined
@@ -76,7 +76,7 @@ export class JsonObject {
     return text.includes('\\') ? readString(this.bytes, member.from, member.to) : text
   }
 
-  /** Returns an object member; undefined for other types. */
+  /** Returns an object member, or undefined for other types. */
   object(name: string): JsonObject | undefined {
     if (this.#object?.name === name) return this.#object.value
     const raw = this.raw(name)
@@ -95,12 +95,12 @@ export class JsonObject {
     return Array.from(this.#members, ([name, { from, to }]) => [name, this.bytes.subarray(from, to)])
   }
 
-  /** Returns the object with members replaced in place, removed, or added at the end. */
+  /** Returns the object with some members replaced in place, removed, or added at the end. */
   with(changes: Changes): Buffer {
     return Buffer.concat(this.parts(changes))
   }
 
-  /** Like `with`, but returns pieces, so that a large object is not copied. */
+  /** Like `with`, but returns pieces, so a large object is not copied. */
   parts(changes: Changes): Buffer[] {
     const parts: Buffer[] = []
     const add = (...pieces: Buffer[]): void =>
@@ -130,18 +130,20 @@ const aValue = 4
 const aComma = 8
 const anEnd = 16
 
-/** Longer strings are skipped several bytes at a time. */
+/**
+ * Maximum length of strings that are skipped one byte at a time. Longer strings are skipped several bytes at a time.
+ */
 const shortBytes = 64
 
 /**
- * Returns the members of the object that `bytes` consists of. Accepts the same text as the scanner, but in a single
- * pass that cannot be resumed. Returns undefined for large text and for text that the scanner rejects; the scanner then
- * reports the reason.
+ * Returns the members of the object in `bytes`. Accepts the same text as the scanner, but in a single pass that cannot
+ * be resumed. Returns undefined for large text and for text that the scanner rejects. The scanner then reports the
+ * reason.
  */
 export function smallMembers(bytes: Buffer, maxValues = Infinity): readonly JsonMember[] | undefined {
   if (bytes.length >= largeBytes) return undefined
   const members: JsonMember[] = []
-  /** True for an object, false for an array; one entry per open container. */
+  /** Kinds of the open containers. True for an object, and false for an array. */
   const nesting: boolean[] = []
   let next = aValue
   let name = ''
@@ -159,7 +161,7 @@ export function smallMembers(bytes: Buffer, maxValues = Infinity): readonly Json
       continue
     }
     if (c === quoteByte) {
-      // Reading past the end of a truncated text would make all later calls slower.
+      // A read past the end of a truncated text would make all later calls slower.
       const short = Math.min(begin + shortBytes, bytes.length)
       while (at < short && plainBytes[bytes[at] ?? 0] === 1) at++
       const isPlain = at < short && bytes[at] === quoteByte
@@ -212,8 +214,8 @@ export function smallMembers(bytes: Buffer, maxValues = Infinity): readonly Json
 const maxReadAhead = 4
 
 /**
- * Reads the members of large nested objects in advance, so that later reads of these objects are immediate. Ignores
- * errors; later reads report them.
+ * Reads the members of large nested objects in advance, so later reads of these objects are immediate. Ignores errors,
+ * because later reads report them.
  */
 export function* readObjectsAhead(object: JsonObject, depth = 1): TurnWork<void> {
   if (object.bytes.length < largeBytes || depth > maxReadAhead) return
@@ -229,5 +231,5 @@ export function* readObjectsAhead(object: JsonObject, depth = 1): TurnWork<void>
   }
 }
 
-/** `{}` */
+/** The object `{}`. */
 export const emptyObject: JsonObject = new JsonObject(emptyObjectBytes)

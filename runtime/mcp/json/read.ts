@@ -2,27 +2,27 @@
  * Reads the members of an object or the elements of an array, in slices that yield to the event loop. JsonObject reads
  * small objects faster.
  *
- * The members of a large object are cached for as long as its buffer lives, so that several JsonObjects for the same
- * buffer cost no more than one.
+ * The members of a large object are cached until the object's buffer is garbage-collected. Several JsonObjects for one
+ * buffer therefore cost no more than a single JsonObject.
  */
 import { openArray, openObject } from './bytes.ts'
 import { JsonError, maxMembers, tooManyMembers } from './errors.ts'
 import { JsonScanner } from './scanner.ts'
 import { atOnce, largeBytes, sliceBytes, type TurnWork } from './turns.ts'
 
-/** One member of an object: its decoded name, the index where the name begins, and the range of the value. */
+/** One member of an object, with its decoded name, the index where the name begins, and the range of the value. */
 export interface JsonMember {
   readonly name: string
   readonly nameAt: number
   readonly from: number
   readonly to: number
-  /** A large value that was already returned, kept so that its own members are cached too. */
+  /** A large value that was already returned. The value is kept because its own members are cached too. */
   raw?: Buffer
 }
 
 /**
- * Calls `visit` with each member or element of the object or array that `text` consists of. Completes the work that
- * `visit` returns before continuing. Throws JsonError, including when a member has more than `maxValues` values.
+ * Calls `visit` with each member or element of the object or array in `text`. Completes the work that `visit` returns
+ * before continuing. Throws JsonError for invalid JSON, or if a member has more than `maxValues` values.
  */
 function* visitChildren(
   text: Buffer,
@@ -56,8 +56,8 @@ function* visitChildren(
 const membersRead = new WeakMap<Uint8Array, readonly JsonMember[]>()
 
 /**
- * Returns the members of the object that `bytes` consists of. Checks the whole text, but does not compare names (see
- * JsonObject). Throws JsonError, including for more than `maxMembers` members or more than `maxValues` values in one
+ * Returns the members of the object in `bytes`. Checks the whole text, but does not compare names (see JsonObject).
+ * Throws JsonError for invalid JSON, for more than `maxMembers` members, or for more than `maxValues` values in one
  * member.
  */
 export function scannedMembers(bytes: Buffer, maxValues?: number): readonly JsonMember[] {
@@ -84,8 +84,8 @@ function* scanMembers(bytes: Buffer, maxValues?: number): TurnWork<readonly Json
 }
 
 /**
- * Calls `visit` with the range of each element of the array that `text` consists of. Completes the work that `visit`
- * returns before continuing.
+ * Calls `visit` with the range of each element of the array in `text`. Completes the work that `visit` returns before
+ * continuing.
  */
 export function visitElementsInTurns(
   text: Buffer,
@@ -95,8 +95,8 @@ export function visitElementsInTurns(
 }
 
 /**
- * Returns the elements of the array that `text` consists of, as slices that share its memory. Throws JsonError for more
- * than `max` elements.
+ * Returns the elements of the array in `text`, as slices that share the text's memory. Throws JsonError for more than
+ * `max` elements.
  */
 export function scanElements(text: Buffer, max = Infinity): Buffer[] {
   const elements: Buffer[] = []

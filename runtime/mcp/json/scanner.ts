@@ -1,10 +1,10 @@
 /**
- * Checks one JSON value completely (RFC 8259) without building it, and reports where names and values begin and end.
- * This lets a caller replace one member while the rest of the message keeps its exact bytes (large numbers, escapes,
- * unknown members).
+ * Checks one JSON value completely (RFC 8259) without building the value, and reports where names and values begin and
+ * end. A caller can then replace one member while the rest of the message keeps its exact bytes (large numbers,
+ * escapes, unknown members).
  *
- * The text may arrive in chunks, and no chunk needs to be kept: the scanner stops at the end of each chunk and
- * continues with the next. Does not check strings for UTF-8, and does not compare names.
+ * The text may arrive in chunks, and the caller can discard each chunk. The scanner stops at the end of a chunk and
+ * continues with the next one. The scanner does not check strings for UTF-8, and does not compare names.
  */
 import {
   backslashByte,
@@ -27,20 +27,23 @@ import {
 } from './bytes.ts'
 import { JsonBoundError, JsonError, maxDepth, maxNameBytes, maxNumberBytes } from './errors.ts'
 
-/** Where the scanner stopped: at the end of the chunk, after a name, at the first byte of a value, or after a value. */
+/**
+ * The place where the scanner stopped. This is the end of the chunk, a name, the first byte of a value, or the end of a
+ * value.
+ */
 export type Stop = 'chunk' | 'name' | 'value' | 'end'
 
-// What the scanner expects next.
+// States that describe what the scanner expects next.
 const anyValue = 0
-/** A value, or the end of an array. */
+/** State before a value or the end of an array. */
 const firstItem = 1
 const anyName = 2
-/** A name, or the end of an object. */
+/** State before a name or the end of an object. */
 const firstName = 3
 const afterName = 4
 const afterValue = 5
 const done = 6
-/** The chunk has ended within a token. */
+/** State after a chunk that ended within a token. */
 const inScalar = 7
 const inText = 8
 const inName = 9
@@ -48,9 +51,12 @@ const inName = 9
 const noBytes = Buffer.alloc(0)
 
 export interface ScannerOptions {
-  /** Maximum nesting depth at which names and values are reported. Default: 0, which reports only the value itself. */
+  /**
+   * Maximum nesting depth at which names and values are reported. The default is 0, which reports only the value
+   * itself.
+   */
   readonly watched?: number
-  /** Throws JsonBoundError if the number of values exceeds this. Default: no limit. */
+  /** Maximum number of values. The scanner throws JsonBoundError if there are more. By default, there is no limit. */
   readonly values?: number | undefined
 }
 
@@ -59,11 +65,11 @@ export class JsonScanner {
   watched: number
   /** Number of open containers. */
   depth = 0
-  /** Number of values that have begun. Callers may reset it. */
+  /** Number of values that have begun. Callers may reset this number. */
   values = 0
-  /** The last name that was reported, decoded. */
+  /** The decoded name that was reported last. */
   name = ''
-  /** Length of the last name as written, including its quotes. */
+  /** Length of the last name as written, including the quotes. */
   nameBytes = 0
   readonly #maxValues: number
   #chunk: Buffer = noBytes
@@ -71,14 +77,14 @@ export class JsonScanner {
   #offset = 0
   #at = 0
   #next = anyValue
-  /** True for an object, false for an array; one entry per open container. */
+  /** Kinds of the open containers. True for an object, and false for an array. */
   readonly #nesting: boolean[] = []
-  /** The range of the current name in its last chunk, and its bytes from earlier chunks. */
+  /** The range of the current name in its last chunk, and the name's bytes from earlier chunks. */
   #nameChunk: Buffer = noBytes
   #nameFrom = 0
   #nameTo = 0
   #nameBefore: Buffer | undefined
-  /** Number of hexadecimal digits that an escape still needs; -1 after a backslash. */
+  /** Number of hexadecimal digits that an escape still needs. -1 after a backslash. */
   #escape = 0
   /** State of a partially read number or word (see `scalarSteps`). */
   #scalar = scalarStart
@@ -91,7 +97,7 @@ export class JsonScanner {
     this.#maxValues = values
   }
 
-  /** Index in the chunk: the first byte of a value, or the byte after a name or value. */
+  /** Index in the chunk. Refers to the first byte of a value, or to the byte after a name or value. */
   get at(): number {
     return this.#at
   }
@@ -101,7 +107,7 @@ export class JsonScanner {
     return this.#next === done
   }
 
-  /** The last name that was reported, as written, including its quotes. */
+  /** The last name that was reported, as written and including the quotes. */
   get rawName(): Buffer {
     const part = this.#nameChunk.subarray(this.#nameFrom, this.#nameTo)
     return this.#nameBefore ? Buffer.concat([this.#nameBefore, part]) : part
@@ -120,7 +126,7 @@ export class JsonScanner {
     this.#at = 0
   }
 
-  /** Continues to the next stop. Throws JsonError. */
+  /** Continues to the next stop. Throws JsonError if the text is invalid. */
   advance(): Stop {
     const chunk = this.#chunk
     if (this.#next > done) {
@@ -138,7 +144,7 @@ export class JsonScanner {
     return 'chunk'
   }
 
-  /** Continues the token that the last chunk ended in. */
+  /** Continues the token in which the last chunk ended. */
   #resume(chunk: Buffer): Stop | undefined {
     if (this.#next === inScalar) return this.#restOfScalar(chunk)
     if (this.#next === inName) return this.#restOfName(chunk)
@@ -254,7 +260,7 @@ export class JsonScanner {
     this.#nameTo = this.#at
     const isWatched = this.depth <= this.watched
     if (!isEnd) {
-      // The chunk is not kept.
+      // Copy the name, because the caller may discard the chunk.
       if (isWatched) this.#nameBefore = Buffer.from(this.rawName)
       this.#nameFrom = 0
       return undefined
@@ -266,7 +272,7 @@ export class JsonScanner {
     return 'name'
   }
 
-  /** Reads the rest of a string. Returns true if the string has ended, false if the chunk has ended first. */
+  /** Reads the rest of a string. Returns true if the string has ended, and false if the chunk has ended first. */
   #isAfterText(chunk: Buffer): boolean {
     let i = this.#escape === 0 ? this.#at : this.#restOfEscape(chunk, this.#at)
     for (;;) {
@@ -284,17 +290,17 @@ export class JsonScanner {
     }
   }
 
-  /** Reads the rest of an escape. Returns the index after the part of the escape that is in this chunk. */
+  /** Reads the rest of an escape. Returns the index after the escape's part in this chunk. */
   #restOfEscape(chunk: Buffer, at: number): number {
     let i = at
     for (; this.#escape !== 0 && i < chunk.length; i++) {
       const c = chunk[i] ?? 0
       if (this.#escape > 0) {
-        if (!hexDigits[c]) throw new JsonError('bad unicode escape', this.#offset + i)
+        if (!hexDigits[c]) throw new JsonError('invalid Unicode escape', this.#offset + i)
         this.#escape--
       } else if (c === 0x75) this.#escape = 4
       else if (simpleEscapes[c]) this.#escape = 0
-      else throw new JsonError('bad escape', this.#offset + i)
+      else throw new JsonError('invalid escape', this.#offset + i)
     }
     return i
   }

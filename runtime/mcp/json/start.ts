@@ -1,18 +1,23 @@
 /**
- * Classifies a body by its first bytes, for a reader that forwards it without parsing it.
+ * Classifies a body by its first bytes, for a reader that forwards the body without parsing it.
  *
- * The next parser may be more tolerant than RFC 8259: it may skip a byte order mark, control characters or Unicode
- * spaces, or decode another charset. The search for a batch therefore skips everything that such a parser could skip,
- * and a JSON body must begin like JSON text in UTF-8.
+ * The next parser may be more tolerant than RFC 8259. Such a parser may skip a byte order mark, control characters or
+ * Unicode spaces, or decode another charset. The search for a batch therefore skips all characters that a tolerant
+ * parser could skip. A JSON body must begin like JSON text in UTF-8.
  */
 import { openArray, openObject, quoteByte, skipWhitespace } from './bytes.ts'
 
-/** True if the first byte that no parser skips opens an array, which indicates a batch, even if malformed. */
+/**
+ * True if the first byte that no parser skips opens an array. An array indicates a batch, even if the array is
+ * malformed.
+ */
 export function isBatch(body: Buffer): boolean {
   return body[skipTolerated(body)] === openArray
 }
 
-/** True if the body begins like JSON text that is not an array: an object, a string, a number or a literal. */
+/**
+ * True if the body begins like JSON text that is not an array. Such text is an object, a string, a number or a literal.
+ */
 export function startsAsJson(body: Buffer): boolean {
   const first = body[skipWhitespace(body, 0)]
   return first !== undefined && (first === openObject || first === quoteByte || isAlphanumeric(first))
@@ -29,7 +34,7 @@ function skipTolerated(body: Buffer): number {
   return i
 }
 
-/** Returns the length of the character at `i` if some parser skips it, otherwise 0. */
+/** Returns the length of the character at `i` if some parsers skip the character. Returns 0 otherwise. */
 function toleratedAt(body: Buffer, i: number): number {
   const c = body[i]
   if (c === undefined) return 0

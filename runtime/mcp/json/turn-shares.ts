@@ -1,12 +1,12 @@
 /**
- * Shares event loop turns among all work that is split into steps. All such work shares one time limit per turn, and
- * work that has used its share waits behind other work. A client with many streams or large results therefore does not
- * make turns longer.
+ * Shares event loop turns among all work that is split into steps. All of this work shares one time limit for each
+ * turn, and work that has used its share waits behind other work. A client with many streams or large results therefore
+ * does not make turns longer.
  */
 import { nextTick } from 'node:process'
 import { setImmediate } from 'node:timers'
 
-/** Time limit for all such work in one turn. */
+/** Time limit in milliseconds for all of this work in one turn. */
 const turnMs = 5
 
 let turnEnd: number | undefined
@@ -30,7 +30,7 @@ export function shareIsOver(): boolean {
   return waiting.length > 0 || turnIsOver()
 }
 
-/** Resolves when the caller may run one step of at most a few milliseconds. */
+/** Resolves when the caller may run one step. A step may take a few milliseconds. */
 export function nextShare(): Promise<void> {
   return new Promise((resolve) => {
     waiting.push(resolve)
@@ -43,7 +43,7 @@ export function nextShare(): Promise<void> {
 function share(): void {
   turnIsOver()
   waiting.shift()?.()
-  // Continue after the step and its follow-up work, which counts toward the time limit.
+  // Continue after the step and its follow-up work. Both count toward the time limit.
   queueMicrotask(() => nextTick(continueSharing))
 }
 

@@ -1,4 +1,4 @@
-/** Work that yields between slices, so that large JSON is read over many turns of the event loop. */
+/** Work that yields between slices, so large JSON is read over many turns of the event loop. */
 import { isUtf8 } from 'node:buffer'
 import { StringDecoder } from 'node:string_decoder'
 import { nextShare, shareIsOver } from './turn-shares.ts'
@@ -8,7 +8,7 @@ export type TurnWork<T> = Generator<undefined, T, undefined>
 
 /** Text below this size is read in one turn. */
 export const largeBytes: number = 256 * 1024
-/** Bytes between two yields: at most 40,000 values, about 2 ms. */
+/** Number of bytes between two yields. This many bytes contain 40,000 values at most and take about 2 ms. */
 export const sliceBytes: number = 128 * 1024
 const utf8SliceBytes = 1024 * 1024
 
@@ -31,7 +31,7 @@ export async function inTurns<T>(work: TurnWork<T>): Promise<T> {
   }
 }
 
-/** Runs work in this turn for small text, otherwise over later turns. */
+/** Runs work in this turn for small text, and over later turns for large text. */
 export function workOn<T>(bytes: Buffer, work: TurnWork<T>): T | Promise<T> {
   return bytes.length < largeBytes ? atOnce(work) : inTurns(work)
 }
@@ -40,7 +40,7 @@ export function workOn<T>(bytes: Buffer, work: TurnWork<T>): T | Promise<T> {
 export function* checkUtf8(bytes: Buffer): TurnWork<boolean> {
   for (let from = 0; from < bytes.length; ) {
     let to = Math.min(from + utf8SliceBytes, bytes.length)
-    // Do not split a character. Its second to fourth bytes begin with the bits 10.
+    // Do not split a character. The second to fourth bytes of a character begin with the bits 10.
     for (let k = 0; k < 3 && to < bytes.length && ((bytes[to] ?? 0) & 0xc0) === 0x80; k++) to--
     if (!isUtf8(bytes.subarray(from, to))) return false
     from = to
@@ -49,7 +49,7 @@ export function* checkUtf8(bytes: Buffer): TurnWork<boolean> {
   return true
 }
 
-/** Returns the same bytes if they are valid UTF-8. Otherwise replaces invalid sequences with U+FFFD. */
+/** Returns the given bytes if they are valid UTF-8. Otherwise, replaces invalid sequences with U+FFFD. */
 export function* madeUtf8(bytes: Buffer): TurnWork<Buffer> {
   if (yield* checkUtf8(bytes)) return bytes
   const decoder = new StringDecoder('utf8')

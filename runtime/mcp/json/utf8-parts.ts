@@ -1,4 +1,4 @@
-/** Splits UTF-8 that arrives in chunks into parts that end with complete characters, and detects invalid UTF-8. */
+/** Splits UTF-8 that arrives in chunks into parts. Each part ends with a complete character. Detects invalid UTF-8. */
 import { isUtf8 } from 'node:buffer'
 import { JsonError } from './errors.ts'
 
@@ -43,7 +43,7 @@ export class Utf8Parts {
   }
 }
 
-/** Returns the length of a character, given its first byte. */
+/** Returns the length of the character that begins with a byte. */
 function widthOf(c: number): number {
   if (c < 0xc0 || c >= 0xf8) return 1
   return c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2

@@ -1,6 +1,6 @@
 /**
  * Connects one client's session to a server of either era. `initialize` is sent to the server first. If the server
- * rejects it and supports the stateless era, the session continues through a translator.
+ * rejects `initialize` and supports the stateless era, the session continues through a translator.
  * Source: MCP 2026-07-28, stdio "Backward Compatibility".
  */
 import type { Log } from '../../net/index.ts'
@@ -16,14 +16,14 @@ export interface InitializeFallbackOptions {
   readonly deliver: (message: Message) => void
   /** Receives translated messages. */
   readonly client: ClientSide
-  /** Raw JSON of our own `Implementation`. */
+  /** Raw JSON of Gatehouse's own `Implementation` object. */
   readonly info: string
   readonly log: Log
 }
 
 export class InitializeFallback {
   readonly #options: InitializeFallbackOptions
-  /** The client's `initialize`, until the server has answered it. */
+  /** The client's `initialize`. Undefined once the server has answered this request. */
   #initialize: Message | undefined
   #probe: LinkRequester | undefined
   #translator: SessionTranslator | undefined
@@ -63,7 +63,7 @@ export class InitializeFallback {
       this.#translator = new SessionTranslator({ toServer, client, log, discovered })
       await this.#translator.fromClient(initialize)
     } catch {
-      // The server has exited, which ends the session.
+      // The server has exited, so the session ends.
     } finally {
       this.#probe = undefined
     }

@@ -1,11 +1,11 @@
 /**
- * Pool of links to one server. Requests that can share a link use the same link; each concurrent request that needs an
- * exclusive link has its own. Each link belongs to a lane; requests in one lane never share a link with requests in
- * another.
+ * A pool of links to one server. Requests that can share a link use the same link. Each concurrent request that needs
+ * an exclusive link gets a separate link. Each link belongs to a lane, and requests in different lanes never share a
+ * link.
  *
- * A request gets the oldest free link in its lane, so that a client's consecutive requests use the same link. The total
- * number of links across all lanes is limited. At the limit, an idle link in another lane, or one that is waiting for a
- * client, is closed.
+ * A request gets the oldest free link in its lane, so a client's consecutive requests use the same link. The total
+ * number of links in all lanes is limited. At the limit, the pool closes an idle link in another lane, or a link that
+ * is waiting for a client.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 
@@ -15,7 +15,7 @@ export interface PooledLink {
   exclusive: boolean
   /** Time of the last use, in milliseconds on the pool's clock. */
   usedAt: number
-  /** Number of listeners keeping the link open. A link with listeners is not idle. */
+  /** Number of listeners that keep the link open. A link with listeners is not idle. */
   pins: number
   readonly over: boolean
   readonly ended: Promise<string>
@@ -26,7 +26,7 @@ export interface LinkPoolOptions<L> {
   readonly make: (lane: string) => L
   readonly maxLinks: () => number
   readonly now: () => number
-  /** Frees a link that is waiting for a client's answer. Returns false if there is none. */
+  /** Frees a link that is waiting for a client's answer. Returns false if no link is waiting. */
   readonly freeWaiting?: () => boolean
 }
 
@@ -49,7 +49,9 @@ export class LinkPool<L extends PooledLink> {
     return this.#lanes.get(lane) ?? []
   }
 
-  /** Returns a link, which must be returned with `release`. Throws TOO_MANY_SESSIONS. */
+  /**
+   * Returns a link. The caller must return the link with `release`. Throws TOO_MANY_SESSIONS if all links are in use.
+   */
   acquire(lane: string, { exclusive }: { readonly exclusive: boolean }): L {
     const free = this.links(lane).find(
       (link) => !link.over && !link.exclusive && (!exclusive || link.users === 0),

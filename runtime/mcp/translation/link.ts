@@ -1,4 +1,7 @@
-/** A connection to a server in the server's own era, over any transport: a process's standard streams, or HTTP. */
+/**
+ * A connection to a server in the server's own era, over any transport. The transport is a process's standard streams,
+ * or HTTP.
+ */
 import type { Message } from '../message.ts'
 
 export interface ServerLink {
@@ -6,14 +9,14 @@ export interface ServerLink {
   send(message: Buffer): void
   /** Resolves with the reason when the connection ends. */
   readonly ended: Promise<string>
-  /** Closes the connection. Resolves once all of its resources have been released. */
+  /** Closes the connection. Resolves when all of its resources have been released. */
   close(): Promise<void>
 }
 
 /** Opens a connection. `onMessage` receives every server message and must not throw. */
 export type OpenLink = (onMessage: (message: Message) => void) => ServerLink
 
-/** Outcome of a request; exactly one member is set, to a raw JSON object. */
+/** Outcome of a request. Exactly one member is set, and its value is a raw JSON object. */
 export type LinkOutcome =
   | { readonly result: Buffer; readonly error?: undefined }
   | { readonly error: Buffer; readonly result?: undefined }

@@ -1,7 +1,7 @@
 /**
- * Keeps one `subscriptions/listen` open at a stateless server on behalf of a session client, for list changes and
- * watched resources. When these change, opens a new subscription before cancelling the old one, so that no notification
- * is lost. Only one of the two forwards notifications.
+ * Keeps one `subscriptions/listen` open at a stateless server on behalf of a session client. The subscription covers
+ * list changes and watched resources. If the wanted lists or resources change, a new subscription opens before the old
+ * one is cancelled, so no notification is lost. Only one of the two subscriptions forwards notifications.
  * Source: MCP 2026-07-28, patterns/subscriptions, stdio.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -24,7 +24,8 @@ import type { LinkRequester } from './requester.ts'
 const maxResources = 1_000
 const acknowledgeMs = 30_000
 /**
- * Maximum number of pauses while the server acknowledges no subscription; each is twice as long as the previous one.
+ * Maximum number of pauses while the server acknowledges no subscription. Each pause is twice as long as the previous
+ * one.
  */
 const maxPauses = 6
 
@@ -32,7 +33,7 @@ export interface ListenFeedOptions {
   /** Returns the raw `_meta` for a request. */
   readonly meta: () => string
   readonly log: Log
-  /** First pause before a retry. Default: 1 s. */
+  /** First pause before a retry, in milliseconds. The default is 1 s. */
   readonly firstPauseMs?: number | undefined
 }
 
@@ -51,7 +52,7 @@ export class ListenFeed {
   readonly #live = new Map<string, Subscription>()
   readonly #uris = new Set<string>()
   #lists: readonly AnnouncedList[] = []
-  /** The subscription whose notifications are forwarded. */
+  /** The subscription that forwards its notifications. */
   #forwarding: Subscription | undefined
   #newest: Subscription | undefined
   #changes: Promise<unknown> = Promise.resolve()
@@ -63,14 +64,15 @@ export class ListenFeed {
     this.#options = options
   }
 
-  /** Sets the lists whose changes are forwarded. */
+  /** Sets the lists for which changes are forwarded. */
   wantLists(lists: readonly AnnouncedList[]): void {
     this.#lists = lists
     if (lists.length > 0) void this.#change()
   }
 
   /**
-   * Watches a resource. Resolves to false if the server does not support watching the resource. Throws RATE_LIMITED.
+   * Watches a resource. Resolves to false if the server does not support watching the resource. Throws RATE_LIMITED if
+   * too many resources are watched.
    */
   async add(uri: string): Promise<boolean> {
     if (!this.#uris.has(uri) && this.#uris.size >= maxResources)
@@ -91,7 +93,7 @@ export class ListenFeed {
     for (const { stop } of this.#live.values()) stop.abort(new Error('closed'))
   }
 
-  /** Applies changes one at a time. Resolves to the watched resources. */
+  /** Applies changes one after another. Resolves to the watched resources. */
   #change(): Promise<ReadonlySet<string>> {
     const changed = this.#changes.then(() => this.#open())
     this.#changes = changed
@@ -110,7 +112,7 @@ export class ListenFeed {
     return noResources
   }
 
-  /** Resolves once the server acknowledges the subscription, or after a timeout or failure. */
+  /** Opens a subscription. Resolves when the server acknowledges the subscription, or after a timeout or failure. */
   #listen(): Promise<ReadonlySet<string>> {
     const { promise, resolve } = Promise.withResolvers<ReadonlySet<string>>()
     const id = this.#requester.newId()
@@ -139,7 +141,8 @@ export class ListenFeed {
   }
 
   /**
-   * Opens the subscription again after a pause. Gives up if the server has not acknowledged a subscription for a while.
+   * Opens the subscription again after a pause. Gives up if the server has not acknowledged a subscription for some
+   * time.
    */
   async #resume(): Promise<void> {
     const { log, firstPauseMs = 1_000 } = this.#options
@@ -155,8 +158,8 @@ export class ListenFeed {
   }
 
   /**
-   * Translates a subscription's notification. Returns the message for the client, without the subscription id;
-   * `handled` if there is no message for the client; undefined if the message does not belong to a subscription.
+   * Translates a subscription's notification. Returns the message for the client without the subscription id. Returns
+   * `handled` if there is no message for the client, and undefined if the message does not belong to a subscription.
    */
   take(message: Message): Buffer | 'handled' | undefined {
     const params = paramsOf(message)

@@ -1,6 +1,6 @@
 /**
- * Values waiting for a stateless client's answers. The state that identifies a value is random and is given only to
- * this client. It is valid once, for ten minutes, and only for the same request.
+ * Values that are waiting for a stateless client's answers. The state that identifies a value is random, and only this
+ * client receives it. The state is valid once, for ten minutes, and only for the same request.
  * Source: MCP 2026-07-28, patterns/mrtr, "Server Requirements".
  */
 import { hash, randomBytes } from 'node:crypto'
@@ -22,15 +22,15 @@ export class Parked<T> {
   readonly #entries = new Map<string, Entry<T>>()
   readonly #expire: (value: T) => void
 
-  /** `expire` receives values whose client did not return in time. */
+  /** `expire` receives a value if the value's client did not return in time. */
   constructor(expire: (value: T) => void) {
     this.#expire = expire
   }
 
-  /** Stores a value and returns the state for the client. Throws RATE_LIMITED. */
+  /** Stores a value and returns the state for the client. Throws RATE_LIMITED if too many values are stored. */
   put(value: T, request: StatelessRequest): string {
     if (this.#entries.size >= maxParked)
-      throw new GatehouseError('RATE_LIMITED', { detail: 'too many requests are waiting for responses' })
+      throw new GatehouseError('RATE_LIMITED', { detail: 'too many requests are waiting for answers' })
     const state = randomBytes(24).toString('base64url')
     const timer = setTimeout(() => {
       this.#entries.delete(state)
@@ -46,7 +46,7 @@ export class Parked<T> {
     const entry = this.#entries.get(state)
     if (entry?.request !== bindingOf(request)) {
       throw new GatehouseError('INVALID_PARAMS', {
-        detail: 'Invalid params: the request is no longer waiting for responses; start it again',
+        detail: 'Invalid params: the request is no longer waiting for answers; start a new request',
       })
     }
     this.#entries.delete(state)
@@ -55,8 +55,8 @@ export class Parked<T> {
   }
 
   /**
-   * Expires the oldest matching value of the scope that has the most, so that a client that leaves many values
-   * unanswered loses its own. Returns false if no value matches.
+   * Expires the oldest matching value in the scope with the most values. A client that leaves many values unanswered
+   * therefore loses its own values. Returns false if no value matches.
    */
   expireOne(matches: (value: T) => boolean): boolean {
     const found = [...this.#entries].filter(([, { value }]) => matches(value))
@@ -81,7 +81,10 @@ export class Parked<T> {
   }
 }
 
-/** Returns a hash that is equal for equal requests: scope, method, subject, and arguments as written. */
+/**
+ * Returns a hash that is equal for equal requests. The hash covers the scope, the method, the subject, and the
+ * arguments as written.
+ */
 function bindingOf({ scope, method, params }: StatelessRequest): string {
   const parts = [scope, method, rawOf(params, 'name'), rawOf(params, 'uri'), rawOf(params, 'arguments')]
   return hash('sha256', JSON.stringify(parts), 'base64url')

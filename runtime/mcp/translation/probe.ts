@@ -1,15 +1,18 @@
 /**
- * Sends one `server/discover` to check whether a server supports the stateless era. A timeout, or any response except a
- * result that contains the revision, means that the server does not.
+ * Sends one `server/discover` to check whether a server supports the stateless era. The server supports the era only if
+ * the result contains the revision. A timeout or any other response means that the server does not support the era.
  * Source: MCP 2026-07-28, stdio "Backward Compatibility".
  */
 import { declaresStateless, requestMeta } from '../eras/introduction.ts'
 import type { LinkRequester } from './requester.ts'
 
-/** A server that has not responded within this time is assumed not to support the method. */
+/** Time in milliseconds after which a server without a response is assumed not to support the method. */
 const probeTimeoutMs = 10_000
 
-/** Returns the raw DiscoverResult; undefined if the server does not support the era. Rejects if the link has ended. */
+/**
+ * Returns the raw DiscoverResult. Returns undefined if the server does not support the era. Rejects if the link has
+ * ended.
+ */
 export async function discover(
   requester: LinkRequester,
   clientInfo: string,

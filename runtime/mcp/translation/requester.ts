@@ -1,5 +1,5 @@
 /**
- * Sends this program's own requests over a link: assigns ids, matches responses, and cancels requests. Client ids are
+ * Sends this program's own requests over a link. Assigns ids, matches responses, and cancels requests. Client ids are
  * never sent to a server that several clients share.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -36,8 +36,8 @@ export class LinkRequester {
   }
 
   /**
-   * Sends a request with an id from `newId`. Rejects with BACKEND_UNREACHABLE, or with the signal's reason after
-   * cancelling the request at the server.
+   * Sends a request with an id from `newId`. Rejects with BACKEND_UNREACHABLE, or with the signal's reason after the
+   * request has been cancelled at the server.
    */
   request(id: string, method: string, params: Buffer | string, signal?: AbortSignal): Promise<LinkOutcome> {
     return new Promise((resolve, reject) => {
@@ -78,13 +78,13 @@ export class LinkRequester {
     try {
       this.#send(notificationMessage(method, params))
     } catch {
-      // When the link ends, all requests fail anyway.
+      // All requests fail anyway when the link ends.
     }
   }
 
   /**
-   * Handles a response. Returns true if the message is a response to one of this program's requests, even a cancelled
-   * one.
+   * Handles a response. Returns true if the message responds to one of this program's requests, including cancelled
+   * requests.
    */
   take(message: Message): boolean {
     if (message.method !== '') return false
@@ -96,7 +96,7 @@ export class LinkRequester {
     return true
   }
 
-  /** Fails all requests, because no more responses will arrive. */
+  /** Fails all requests, because no further responses will arrive. */
   failAll(error: Error): void {
     const pending = [...this.#pending.values()]
     this.#pending.clear()

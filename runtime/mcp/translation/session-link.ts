@@ -1,10 +1,10 @@
 /**
- * A session with a session-era server: `initialize` once, then concurrent requests. Server messages are routed to the
- * request that they belong to.
+ * A session with a session-era server. Sends `initialize` once, followed by concurrent requests. Server messages are
+ * routed to the request to which they belong.
  *
  * Only progress notifications identify their request. Server requests and log messages are assigned to the only request
- * in flight, so a request whose client accepts server requests has the link to itself. Unless exactly one request is in
- * flight, the list of roots is empty, other server requests are rejected, and log messages are dropped.
+ * in flight. A request from a client that accepts server requests therefore has the link to itself. Unless exactly one
+ * request is in flight, the list of roots is empty, other server requests are rejected, and log messages are dropped.
  * Source: MCP 2025-11-25, lifecycle, client features, utilities.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -21,7 +21,7 @@ import { linkEnded, LinkRequester } from './requester.ts'
 
 /** The client's side of one request. */
 export interface CallSide {
-  /** Raw progress token; undefined if the client does not request progress. */
+  /** Raw progress token. Undefined if the client does not request progress. */
   readonly progressToken: string | undefined
   readonly logLevel: string | undefined
   send(message: Buffer): void | Promise<void>
@@ -35,7 +35,7 @@ export interface SessionLinkOptions {
   /** The capabilities to declare, as raw JSON. */
   readonly capabilities: Buffer
   readonly info: string
-  /** Receives notifications that do not belong to a request: list changes and resource updates. */
+  /** Receives notifications that do not belong to a request, which are list changes and resource updates. */
   readonly onNotification: (message: Message) => void
 }
 
@@ -43,11 +43,11 @@ export class SessionLink {
   /** The server's introduction. Rejects if the server rejects the session. */
   readonly opened: Promise<SessionServer>
   readonly ended: Promise<string>
-  /** Number of requests using the link. */
+  /** Number of requests that use the link. */
   users = 0
   exclusive = false
   usedAt = 0
-  /** Number of listeners keeping the link open. */
+  /** Number of listeners that keep the link open. */
   pins = 0
   readonly #options: SessionLinkOptions
   readonly #link: ServerLink
@@ -68,7 +68,7 @@ export class SessionLink {
       this.#serverRequests.withdraw(linkEnded(why))
     })
     this.opened = this.#open()
-    // A link without a session is useless.
+    // A link without a session is useless, so close it.
     this.opened.catch(() => void this.close())
   }
 
@@ -131,7 +131,7 @@ export class SessionLink {
     else this.#options.onNotification(message)
   }
 
-  /** Returns the only request in flight; undefined if there is none or more than one. */
+  /** Returns the only request in flight. Returns undefined if no request, or more than one request, is in flight. */
   #only(): CallSide | undefined {
     const [side, another] = this.#sides.values()
     return another ? undefined : side

@@ -40,9 +40,9 @@ import { reasonOf, LinkRequester } from './requester.ts'
 
 /** Receives messages for the client. */
 export interface ClientSide {
-  /** Sends a message. `about` is the raw id of the client request that the message belongs to, if any. */
+  /** Sends a message. `about` is the raw id of the client request to which the message belongs. */
   send(message: Buffer, about?: string): void | Promise<void>
-  /** Sends the result of a client request; `id` is raw. */
+  /** Sends the result of a client request. `id` is the raw request id. */
   respond(id: string, result: Buffer): void | Promise<void>
   /** Ends a client request without a response, because the client cancelled it. */
   drop(about: string): void
@@ -53,7 +53,7 @@ export interface SessionTranslatorOptions {
   readonly toServer: (message: Buffer) => void
   readonly client: ClientSide
   readonly log: Log
-  /** The server's DiscoverResult, if already known. */
+  /** The server's DiscoverResult, if it is already known. */
   readonly discovered?: Buffer | undefined
 }
 
@@ -73,7 +73,7 @@ export class SessionTranslator {
   readonly #feed: ListenFeed
   /** Calls, keyed by the client's raw request id. */
   readonly #calls = new Map<string, Call>()
-  /** Calls, keyed by the id of their current server request. */
+  /** Calls, keyed by the id of the call's current server request. */
   readonly #rounds = new Map<string, Call>()
   readonly #serverRequests = new Map<string, (reply: AskReply) => void>()
   #nextServerRequest = 1
@@ -111,7 +111,7 @@ export class SessionTranslator {
       const id = paramsOf(message).raw('requestId')?.toString()
       if (id !== undefined) this.#calls.get(id)?.stop.abort(cancelled)
     }
-    // Clients have no other notifications in the stateless era.
+    // The stateless era has no other client notifications.
   }
 
   #onResponse({ id, result, error }: Message): void {
@@ -248,7 +248,7 @@ export class SessionTranslator {
     const { client } = this.#options
     if (message.method === 'notifications/progress') return this.#progress(message)
     if (message.method === 'notifications/message') {
-      // The message does not identify its request, so use the newest one that accepts messages.
+      // The message does not identify its request, so use the newest request that accepts messages.
       return client.send(message.bytes, [...this.#calls.keys()].at(-1))
     }
     const notification = this.#feed.take(message)

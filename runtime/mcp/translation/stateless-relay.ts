@@ -1,8 +1,9 @@
 /**
  * Relays stateless requests from many clients to a stateless server over shared channels. Ids, progress tokens and
- * subscriptions are replaced with ones that are unique on the channel, and are restored for the client.
+ * subscription ids are replaced with values that are unique on the channel. The client's own values are restored in
+ * messages to the client.
  *
- * Log messages do not identify their request, so a request that asks for log messages gets its own channel.
+ * Log messages do not identify their request. A request for log messages therefore gets a separate channel.
  * Source: MCP 2026-07-28, stdio.
  */
 import { subscriptionOf, withSubscription } from '../eras/subscriptions.ts'

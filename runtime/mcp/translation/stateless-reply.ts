@@ -8,7 +8,7 @@ export interface StatelessReply {
   readonly streams: boolean
   /** Sends a message before the response. */
   send(message: Buffer): void | Promise<void>
-  /** Sends the response and ends the exchange. `code` is the error code if the response is a JSON-RPC error. */
+  /** Sends the response and ends the exchange. `code` is the code of a JSON-RPC error response. */
   end(message: Buffer, code?: unknown): void | Promise<void>
   /** Sends `{…,"result":…}` without copying a large result, and ends the exchange. */
   endResult(id: string, result: Buffer): void | Promise<void>
@@ -24,6 +24,6 @@ export interface StatelessRequest {
   readonly method: string
   readonly params: JsonObject
   readonly meta: StatelessMeta
-  /** Requests in the same scope may share a server process; requests in different scopes never do. */
+  /** Requests in the same scope may share a server process. Requests in different scopes never share one. */
   readonly scope: string
 }

@@ -1,9 +1,10 @@
 /**
  * Translates between stateless clients and a session-era server. Requests share sessions. A server request becomes an
- * interim result whose state identifies the call to continue when the client returns.
+ * interim result. The state in the interim result identifies the call that continues when the client returns.
  *
- * A request whose client accepts server requests or log messages has an exclusive session while it runs or waits for
- * the client's answers. A server request can then only be meant for this client.
+ * A request has an exclusive session if its client accepts server requests or log messages. The session stays exclusive
+ * while the request runs or waits for the client's answers. A server request in that session can then be meant only for
+ * this client.
  * Source: MCP 2026-07-28, basic, stdio, patterns; MCP 2025-11-25.
  */
 import { hash } from 'node:crypto'
@@ -38,7 +39,7 @@ export interface StatelessTranslatorOptions {
   readonly introduction?: () => SessionServer | undefined
 }
 
-/** A running call, which continues under a different request after an interim result. */
+/** A running call. After an interim result, the call continues under a different request. */
 interface RunningCall {
   readonly link: SessionLink
   readonly asking: AskingCall<LinkOutcome>
@@ -46,8 +47,8 @@ interface RunningCall {
 }
 
 /**
- * Work that is waiting for a client: a call to continue, or `again` for a request to repeat once the user has opened a
- * URL.
+ * Work that is waiting for a client. This is a call to continue, or `again` for a request to repeat once the user has
+ * opened a URL.
  */
 type WaitingWork = RunningCall | 'again'
 
@@ -90,7 +91,7 @@ export class StatelessTranslator {
     return this.#pool.size
   }
 
-  /** Opens a session before the first request. Rejects if the server rejects it. */
+  /** Opens a session before the first request. Rejects if the server rejects the session. */
   async open(request: StatelessRequest): Promise<void> {
     const link = this.#pool.acquire(this.#laneOf(request), { exclusive: false })
     try {
@@ -138,7 +139,7 @@ export class StatelessTranslator {
     return this.#follow(waiting, request, reply)
   }
 
-  /** Returns a request's lane: one for each scope and set of capabilities. */
+  /** Returns a request's lane. There is one lane for each scope and set of capabilities. */
   #laneOf({ scope, meta }: StatelessRequest): string {
     const { clientCapabilities } = meta
     if (clientCapabilities.length > maxCapabilityBytes)
@@ -196,7 +197,7 @@ export class StatelessTranslator {
 
   async #listen(request: StatelessRequest, reply: StatelessReply, lane: string): Promise<void> {
     const link = this.#pool.acquire(lane, { exclusive: false })
-    // A listener keeps the link open. Other requests may use it exclusively in the meantime.
+    // A listener keeps the link open. Other requests may have exclusive use of the link in the meantime.
     link.pins++
     this.#pool.release(link)
     try {
@@ -250,14 +251,14 @@ export class StatelessTranslator {
     }
   }
 
-  /** Parks the call. If too many calls are waiting, cancels this one and throws. */
+  /** Parks the call. If too many calls are waiting, cancels this call and throws the reason. */
   #park(call: RunningCall, request: StatelessRequest): string {
     call.reply = undefined
     try {
       return this.#parked.put(call, request)
     } catch (error) {
       call.asking.cancel(
-        error instanceof Error ? error : new Error('too many requests are waiting for responses'),
+        error instanceof Error ? error : new Error('too many requests are waiting for answers'),
       )
       throw error
     }
@@ -297,7 +298,7 @@ export class StatelessTranslator {
 }
 
 /**
- * Asks the client. Only some methods support interim results; during all other requests, the client does not accept
+ * Asks the client. Only some methods support interim results. During all other requests, the client does not accept
  * server requests.
  */
 function askWith(

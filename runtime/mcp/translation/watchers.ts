@@ -36,7 +36,7 @@ interface Watcher {
 const none: ReadonlySet<string> = new Set()
 
 const reportLeftOut = limitToOncePerMinute((log: Log, count: number) =>
-  log.warn('a subscription names too many resources', { watched: maxResources, left_out: count }),
+  log.warn('a subscription contains too many resources', { watched: maxResources, left_out: count }),
 )
 
 export class Watchers {
@@ -54,7 +54,7 @@ export class Watchers {
     return this.#watchers.size
   }
 
-  /** Keeps a subscription open until the client or the session ends. Rejects if it cannot be opened. */
+  /** Keeps a subscription open until the client or the session ends. Rejects if the subscription cannot be opened. */
   async listen(request: StatelessRequest, reply: StatelessReply, link: SessionLink): Promise<void> {
     const filter = request.params.object('notifications')
     if (!filter)
@@ -64,7 +64,7 @@ export class Watchers {
     if (!reply.streams) throw new GatehouseError('NOT_ACCEPTABLE')
     if (this.#watchers.size >= maxWatchers)
       throw new GatehouseError('RATE_LIMITED', { detail: 'too many subscriptions' })
-    // Added before the first await, so that concurrent requests cannot exceed the maximum.
+    // Add the watcher before the first await. Otherwise, concurrent requests could exceed the maximum.
     const watcher: Watcher = { id: request.id, reply, methods: none, uris: none }
     this.#watchers.add(watcher)
     try {
@@ -76,7 +76,7 @@ export class Watchers {
     if (!reply.gone.aborted) reply.drop()
   }
 
-  /** Resolves once the client or the session has ended. */
+  /** Resolves when the client or the session has ended. */
   async #watch(watcher: Watcher, wanted: ReturnType<typeof readFilter>, link: SessionLink): Promise<void> {
     const { id, reply } = watcher
     const announced = announcedLists((await link.opened).capabilities)

@@ -1,7 +1,8 @@
 import { GatehouseError } from '../../../schemas/index.ts'
 
 /**
- * True for errors in the connection to the backend: backend unreachable, invalid response, or failed authentication.
+ * True for errors in the connection to the backend, such as an unreachable backend, an invalid response or failed
+ * authentication.
  */
 export function isBackendError(error: unknown): error is GatehouseError {
   return (
@@ -9,7 +10,7 @@ export function isBackendError(error: unknown): error is GatehouseError {
   )
 }
 
-/** Returns the error with the backend's name. */
+/** Adds the backend's name to an error. */
 export function errorOfBackend(backend: string, error: GatehouseError): GatehouseError {
   return new GatehouseError(error.code, {
     detail: `backend ${backend}: ${error.message}`,
@@ -18,14 +19,14 @@ export function errorOfBackend(backend: string, error: GatehouseError): Gatehous
   })
 }
 
-/** Errors that the caller can resolve by signing in again. */
+/** Codes of errors that the caller can resolve by signing in again. */
 export const loginErrors: ReadonlySet<string> = new Set([
   'SUBJECT_REFUSED',
   'UPSTREAM_TOKEN_MISSING',
   'UPSTREAM_NOT_CONNECTED',
 ])
 
-/** Errors with outgoing credentials, which the caller or the operator must resolve. */
+/** Codes of errors with outgoing credentials. The caller or the operator must resolve these errors. */
 const outgoingErrors: ReadonlySet<string> = new Set([
   'ENTERPRISE_REQUIRED',
   'OAUTH_UNAVAILABLE',

@@ -1,9 +1,10 @@
 /**
- * Converts one backend's section of the configuration to settings, or lists every problem that prevents the backend
- * from being served.
+ * Converts one backend's section of the configuration to settings. If a problem prevents the backend from being served,
+ * lists all problems.
  *
- * A problem affects only its own backend, which is excluded, reported, and treated as unavailable. The server checks
- * each backend at startup and when the configuration file changes. `gatehouse vmcp validate` checks all backends.
+ * A problem affects only the backend that has it. That backend is excluded, reported, and treated as unavailable. The
+ * server checks each backend at startup and when the configuration file changes. `gatehouse vmcp validate` checks all
+ * backends.
  */
 import {
   type AddressPolicy,
@@ -23,7 +24,7 @@ import type { SignIns } from './sign-ins.ts'
 
 export interface BackendParts {
   readonly outgoing: BackendStrategies
-  /** Settings of the embedded authorization server; undefined if none is configured. */
+  /** Settings of the embedded authorization server. Undefined if none is configured. */
   readonly authServer: AuthServerFacts | undefined
   readonly log: Log
   /** The user's logins. Undefined unless the server runs on the user's own machine. */
@@ -35,11 +36,11 @@ export interface DeclaredBackend {
   readonly url: URL
   /** The addresses to which connections are allowed. */
   readonly addresses: AddressPolicy
-  /** Returns the current client certificate and the certificates to trust in addition to the system's. */
+  /** Returns the current client certificate and the certificates that are trusted in addition to the system's. */
   readonly tls: (() => TlsMaterial) | undefined
   readonly headers: Readonly<Record<string, string>>
   readonly auth: BackendCredentials
-  /** The user's login, if the configuration contains no credentials. */
+  /** The user's login. Present only if the configuration contains no credentials. */
   readonly login: OnDemandLogin | undefined
   readonly timeoutMs: number
 }

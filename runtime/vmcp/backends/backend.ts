@@ -1,10 +1,10 @@
 /**
- * One backend: its protocol era and its live connections.
+ * One backend, with its protocol era and its live connections.
  *
  * A session-era backend gets one connection for each client session and identity, and a connection pool for clients
  * without a session. If a client supports questions from the backend or requests log messages, a pooled connection
- * serves one request at a time, for a single identity. Messages that do not name a request therefore belong to one
- * client. A stateless backend needs a single connection. The number of connections is bounded, and idle ones are
+ * serves one request at a time, for a single identity. Messages that do not identify a request therefore belong to one
+ * client. A stateless backend needs a single connection. The number of connections is bounded, and idle connections are
  * closed.
  * Source: ARCHITECTURE.md, "A tool call"; docs/reference/specification/virtual-server.md#backends (backends).
  */
@@ -39,18 +39,18 @@ import { StatelessBackend } from './stateless-era/stateless-backend.ts'
 
 /** Connects a backend to the catalog and to the client sessions. */
 export interface BackendLinks {
-  /** A list has changed, either for a listing connection or for one session. */
+  /** Called when a list has changed, either for a listing connection or for one session. */
   listChanged(backend: Backend, kind: ListKind, scope: ConnectionScope): void
-  /** Announcements sent over this connection may have been lost. */
+  /** Called when announcements over this connection may have been lost. */
   announcementsLost(backend: Backend, scope: ConnectionScope): void
   resourceUpdated(backend: Backend, scope: ConnectionScope, params: Buffer): void
   /** Returns the recipient of notifications and questions that arrive outside any call. */
   listener(backend: Backend, session: ClientSession): SessionListener
-  /** The backend has changed its era. */
+  /** Called when the backend has changed its era. */
   eraChanged(backend: Backend): void
 }
 
-/** The health monitor. A reload may replace it. */
+/** The health monitor. A reload may replace the monitor. */
 export interface BackendHealthReports {
   readonly monitor: Pick<HealthMonitor, 'admit' | 'isAvailable' | 'report' | 'release'>
 }
@@ -118,12 +118,12 @@ export class Backend {
     return this.#revision
   }
 
-  /** False while the backend's health does not admit requests. */
+  /** False while the backend's health does not permit requests. */
   get isAvailable(): boolean {
     return this.#health.monitor.isAvailable(this.name)
   }
 
-  /** BACKEND_SIGN_IN_REQUIRED while the user must sign in. */
+  /** The BACKEND_SIGN_IN_REQUIRED error while the user must sign in. */
   get signInError(): GatehouseError | undefined {
     const { login } = this.settings.target
     return login?.signInError && errorOfBackend(this.name, login.signInError)
@@ -134,7 +134,7 @@ export class Backend {
     return server
   }
 
-  /** Performs a client's operation. Rejects with BACKEND_* errors that name the backend. */
+  /** Performs a client's operation. Rejects with BACKEND_* errors that contain the backend's name. */
   async call(client: OperationClient, request: Request): Promise<Outcome> {
     this.#options.observation?.onBackendSelected(this.name)
     const startedAt = performance.now()
@@ -148,7 +148,7 @@ export class Backend {
     }
   }
 
-  /** Sends a request if the backend's health admits it, and reports the outcome. */
+  /** Sends a request if the backend's health permits it, and reports the outcome. */
   async #send(client: OperationClient, request: Request): Promise<Outcome> {
     const { sender, signal, method } = request
     this.#health.monitor.admit(this.name)
@@ -207,8 +207,8 @@ export class Backend {
   }
 
   /**
-   * Returns the connection used to read lists: the one for `session`, or the one for a kind of client (`key`). Rejects
-   * with a BACKEND_* error if it cannot be opened.
+   * Returns the connection used to read lists, either for `session` or for a kind of client (`key`). Rejects with a
+   * BACKEND_* error if the connection cannot be opened.
    */
   async listing(
     key: string,
@@ -258,7 +258,7 @@ export class Backend {
     }
   }
 
-  /** Reports a failed request to the backend's health. Returns an error that names the backend. */
+  /** Reports a failed request to the backend's health. Returns an error with the backend's name. */
   #reportFailure(error: unknown): Error {
     const { monitor } = this.#health
     const named = this.#nameBackend(error)
@@ -274,7 +274,7 @@ export class Backend {
     return named
   }
 
-  /** Reports that a caller must sign in again. This is not a backend failure. */
+  /** Reports that a caller must sign in again. A missing sign-in is not a backend failure. */
   #reportLogin(error: Error): void {
     if (!(error instanceof GatehouseError) || !loginErrors.has(error.code)) return
     const { authType: strategy } = this.settings
@@ -339,8 +339,8 @@ export class Backend {
   }
 
   /**
-   * Returns the abilities to declare to the backend for a client. If too many new client kinds arrived recently, these
-   * are the plain ones.
+   * Returns the abilities to declare to the backend for a client. If too many new client kinds arrived recently,
+   * returns the plain abilities.
    */
   #abilitiesToDeclare(identity: string, abilities: ClientAbilities): ClientAbilities {
     const kind = `${identity} ${abilities.signature}`
@@ -391,8 +391,8 @@ function isTooLarge(error: Error): error is GatehouseError {
 }
 
 /**
- * Returns the outcome of a request that seemed to be rejected because of its protocol era, if the backend has not
- * changed eras.
+ * Returns the outcome of a request that the backend rejected without having changed eras. The rejection had suggested a
+ * change of eras.
  */
 function outcomeOf(error: unknown): Outcome {
   if (error instanceof WrongEra && error.outcome) return error.outcome

@@ -1,16 +1,16 @@
 /**
- * Counts the client requests to a backend, counts failures separately, and records recent latencies. Counting does not
- * allocate memory, because times are stored in buckets of whole milliseconds.
+ * Counts all client requests to a backend, counts the failed requests, and records recent latencies. Counting allocates
+ * no memory, because times are stored in buckets of whole milliseconds.
  */
-/** Upper bounds of the buckets in milliseconds. Longer times fall into the last bucket. */
+/** Upper bounds of the buckets in milliseconds. Longer times are counted in the last bucket. */
 const boundsMs = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000] as const
-/** Percentiles cover between one and two periods. */
+/** Length of a period in milliseconds. Percentiles cover between one and two periods. */
 const periodMs = 5 * 60_000
 
 export interface CallCounts {
   readonly calls: number
   readonly failed: number
-  /** Upper bounds of the buckets that contain the percentiles; undefined if there were no recent calls. */
+  /** Upper bounds of the buckets that contain the percentiles. Undefined if there were no recent calls. */
   readonly latencyMs: { readonly p50: number; readonly p95: number } | undefined
 }
 
@@ -62,7 +62,7 @@ function percentile(counts: Uint32Array, rank: number): number {
 }
 
 /**
- * Returns the time of a monotonic clock in whole milliseconds, as a 32-bit integer. It wraps after 24 days, but
+ * Returns the time of a monotonic clock in whole milliseconds, as a 32-bit integer. The value wraps after 24 days, but
  * differences stay correct.
  */
 function millis(): number {

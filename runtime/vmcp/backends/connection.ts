@@ -1,4 +1,7 @@
-/** The interface between the core and the backend codecs: one live connection to a backend of any protocol revision. */
+/**
+ * The interface between the core and the backend codecs. A connection is one live connection to a backend of any
+ * protocol revision.
+ */
 import { type Changes, type JsonObject, type ResultPassage, ResultSplitter } from '../../mcp/index.ts'
 import type { AnySignal, Deadline } from '../../net/index.ts'
 import type { Ask, AskReply } from '../../mcp/index.ts'
@@ -22,7 +25,7 @@ export interface ServerCapabilities {
   readonly subscribe: boolean
   /** Kinds of lists for which the backend announces changes. */
   readonly listChanged: ReadonlySet<ListKind>
-  /** Kinds of lists whose capability is declared but is not an object. */
+  /** Kinds of lists with a declared capability that is not an object. */
   readonly misdeclared?: readonly ListKind[]
 }
 
@@ -32,23 +35,23 @@ export interface Request {
   readonly method: string
   /** The client's params, unchanged. */
   readonly params: JsonObject
-  /** Params members whose values differ for the backend, such as a tool's original name. */
+  /** Params members that differ for the backend, such as a tool's original name. */
   readonly changes?: Changes
   readonly sender: Sender
-  /** The client's capabilities, raw JSON. A stateless backend receives them with each request. */
+  /** The client's capabilities as raw JSON. A stateless backend receives these capabilities with each request. */
   readonly capabilities: Buffer
   readonly signal: AnySignal
-  /** Time limit for the backend. Excludes the time it spends waiting for the client's answer. */
+  /** Time limit for the backend in milliseconds, excluding the time spent waiting for the client's answer. */
   readonly timeoutMs: number
-  /** A limit for the response that is lower than the configured one. */
+  /** A limit for the response, which is lower than the configured limit. */
   readonly limit?: ResponseLimit | undefined
-  /** Relays messages to the client; undefined for Gatehouse's own requests. */
+  /** Relays messages to the client. Undefined for Gatehouse's own requests. */
   readonly relay?: Relay | undefined
-  /** True for a read-only or idempotent tool: a call to it may be executed twice. */
+  /** True for a read-only or idempotent tool, which may be executed twice. */
   readonly repeatable?: boolean | undefined
-  /** Records when the request itself is sent. Opening a connection does not count. */
+  /** Records when the request itself is sent. Opening a connection is not recorded. */
   readonly delivery?: Delivery | undefined
-  /** Mirrored argument headers (stateless era). */
+  /** Headers that mirror arguments in the stateless era. */
   readonly headers?: Readonly<Record<string, string>> | undefined
   /** Trace context for `_meta`, which replaces the client's trace context. */
   readonly trace?: Readonly<Record<string, string>>
@@ -56,20 +59,23 @@ export interface Request {
 
 /** Relays notifications and questions that belong to one request. */
 export interface Relay {
-  /** True if questions can be asked while the request runs. Otherwise, they end it with an `input` outcome. */
+  /**
+   * True if the client can answer questions while the request runs. Otherwise, a question ends the request with an
+   * `input` outcome.
+   */
   readonly bridges: boolean
   readonly progressToken: string | undefined
   readonly logLevel: string | undefined
   progress(params: Buffer): void
   log(params: Buffer): void
   ask(request: Ask, signal: AbortSignal): Promise<AskReply>
-  /** Streams a large result to the client as it arrives; undefined if the result must be read whole. */
+  /** Streams a large result to the client as it arrives. Undefined if the result must be read whole. */
   streamResult?(): ResultPassage | undefined
 }
 
 /**
- * Returns the splitter for a request's large result, or undefined if the result must be read whole. `id` is the request
- * id, raw JSON. The deadline is paused while the client is not reading.
+ * Returns the splitter for a request's large result, or undefined if the result must be read whole. `id` is the raw
+ * JSON of the request id. The deadline is paused while the client is not reading.
  */
 export function makeSplitter(
   relay: Relay | undefined,
@@ -101,26 +107,27 @@ export interface BackendConnection {
   /** Number of requests in flight. */
   readonly inFlightCount: number
   /**
-   * Closes the connection. If `end` is true, also ends the backend session; otherwise, another replica can resume it.
+   * Closes the connection. If `end` is true, also ends the backend session. Otherwise, another replica can resume the
+   * session.
    */
   close(sender: Sender, options: { readonly end: boolean }): Promise<void>
 }
 
-/** Messages on a connection that do not belong to a request. */
+/** Events and messages on a connection that do not belong to a request. */
 export interface ConnectionEvents {
   listChanged(kind: ListKind): void
   resourceUpdated(params: Buffer): void
-  /** A log message or other notification that does not belong to a request in flight. */
+  /** Handles a log message or other notification that does not belong to a request in flight. */
   notification(method: string, params: Buffer | undefined): void
-  /** Messages that do not belong to a request may have been lost. */
+  /** Called when messages that do not belong to a request may have been lost. */
   announcementsLost(): void
-  /** The backend session and its announcements have been lost. The next request opens another session. */
+  /** Called when the backend session and its announcements are lost. The next request opens another session. */
   sessionLost(): void
-  /** A question that does not belong to a request in flight. */
+  /** Asks a question that does not belong to a request in flight. */
   ask(request: Ask, signal: AbortSignal): Promise<AskReply>
   /**
-   * Called when a message is dropped or rejected because it is unclear which request it belongs to: one of several in
-   * flight, or an earlier one.
+   * Called when a message is dropped or rejected because its request is unclear. The message could belong to several
+   * requests in flight or to an earlier request.
    */
   unassigned(method: string): void
 }

@@ -1,4 +1,4 @@
-/** Tracks how one backend deviates from the protocol. Reports each deviation when it is found and when it ends. */
+/** Tracks how one backend deviates from the protocol. Reports the beginning and the end of each deviation. */
 import type { Deviation, Events } from '../../observe/index.ts'
 import type { DeviationReport } from './transport/target.ts'
 

@@ -2,8 +2,8 @@ import { addsCredentialAgain, type AuthServerFacts } from '../../incoming/index.
 import type { StrategyConfig } from '../../outgoing/index.ts'
 
 /**
- * Returns the reason why a strategy conflicts with the embedded authorization server, which removes upstream tokens
- * from requests. `field` is the strategy's path in the configuration.
+ * Returns the reason why a strategy conflicts with the embedded authorization server. The server removes upstream
+ * tokens from requests. `field` is the strategy's path in the configuration.
  */
 export function injectionViolation(
   field: string,
@@ -11,6 +11,6 @@ export function injectionViolation(
   server: AuthServerFacts | undefined,
 ): string | undefined {
   return addsCredentialAgain(type, server)
-    ? `${field}: ${type} cannot be combined with disableUpstreamTokenInjection, which it would undo`
+    ? `${field}: ${type} cannot be combined with disableUpstreamTokenInjection, because this type adds a credential again`
     : undefined
 }

@@ -1,10 +1,10 @@
 /**
- * Checks that a session-era backend responds. Uses the open session, or opens one if there is none.
+ * Checks that a session-era backend responds. Uses the open session, or opens one if none is open.
  *
- * Every JSON-RPC response to a ping passes the check, including errors. So does every 4xx status that is unrelated to
- * credentials or load. If a server responds to a ping with anything else, the check requests the server's lists, one
- * after another, until one response passes. A web server that serves the same page for every request must not pass as
- * an MCP server.
+ * A ping passes the check if the backend returns any JSON-RPC response, including errors. A ping also passes the check
+ * with any 4xx status that is unrelated to credentials or load. If a server responds to a ping with anything else, the
+ * check requests the server's lists, one after another, until one response passes. A web server that serves the same
+ * page for every request must not pass as an MCP server.
  */
 import { emptyObject } from '../../mcp/index.ts'
 import type { BackendConnection, ServerInfo } from './connection.ts'
@@ -23,7 +23,7 @@ export class LivenessCheck {
     this.#settings = settings
   }
 
-  /** Rejects with BACKEND_* errors. BACKEND_UNAVAILABLE means that the check is inconclusive. */
+  /** Runs one check. Rejects with BACKEND_* errors. BACKEND_UNAVAILABLE means that the check is inconclusive. */
   async check(
     connection: BackendConnection,
     signal: AbortSignal,

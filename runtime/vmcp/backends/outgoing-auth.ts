@@ -1,9 +1,9 @@
 /**
- * Provides the credentials and fixed headers for requests to each backend. Strategies come from the configuration;
- * secret values and header forwarding come from the environment.
+ * Provides the credentials and fixed headers for requests to each backend. Strategies come from the configuration.
+ * Secret values and fixed headers come from the environment.
  *
- * A backend's explicit entry takes precedence over the default. Without either, the backend gets no credentials. In a
- * pod, references to entries have already been resolved by the hooks.
+ * A backend's explicit entry takes precedence over the default. A backend with neither entry gets no credentials. In a
+ * pod, the hooks have already resolved references to entries.
  * Source: docs/reference/specification/virtual-server.md#outgoingAuth (config.outgoingAuth); header forwarding of
  * remote server entries.
  */
@@ -32,21 +32,21 @@ export interface BackendCredentials {
   readonly credentials: Credentials
   /** True if the credentials depend on the caller. */
   readonly perCaller: boolean
-  /** The same for equal settings. */
+  /** A digest that is equal for equal settings. */
   readonly fingerprint: string
 }
 
 export interface BackendStrategies {
-  /** Lists a strategy's problems, each with its path below `field`. Empty if the strategy is valid. */
+  /** Lists a strategy's problems with paths below `field`. The list is empty if the strategy is valid. */
   strategyViolations(strategy: StrategyConfig, field: string): readonly string[]
-  /** Throws INVALID_CONFIG, listing every problem. */
+  /** Returns one backend's credentials. Throws an INVALID_CONFIG error that lists every problem. */
   authFor(backend: string, config: VmcpConfig): BackendCredentials
-  /** Returns one backend's fixed headers. Throws INVALID_CONFIG. */
+  /** Returns one backend's fixed headers. Throws INVALID_CONFIG if the headers are invalid. */
   headersFor(backend: string, config: Pick<VmcpConfig, 'backends'>): Readonly<Record<string, string>>
   close(): Promise<void>
 }
 
-/** Throws INVALID_CONFIG. */
+/** Makes the credentials of all backends. Throws INVALID_CONFIG if the configuration is invalid. */
 export function makeOutgoingAuth(
   env: Environment,
   upstream: UpstreamTokens | undefined,
@@ -68,13 +68,13 @@ export function makeOutgoingAuth(
   }
 }
 
-/** A strategy, with its path in the configuration. */
+/** A strategy and its path in the configuration. */
 export interface NamedStrategy {
   readonly field: string
   readonly strategy: StrategyConfig
 }
 
-/** Returns one backend's strategy: its own, the default, or `unauthenticated`. */
+/** Returns one backend's strategy, the default strategy, or `unauthenticated`. */
 export function strategyOf(backend: string, { outgoingAuth }: VmcpConfig): NamedStrategy {
   const entries = outgoingAuth.backends ?? {}
   const own = Object.hasOwn(entries, backend) ? entries[backend] : undefined
@@ -95,8 +95,8 @@ function authFor(outgoing: StrategyRegistry, backend: string, config: VmcpConfig
 }
 
 /**
- * Returns one backend's fixed headers. Throws INVALID_CONFIG if the variable is invalid or matches two backends: `a-b`
- * and `a.b` map to the same variable, and neither may get the other's headers.
+ * Returns one backend's fixed headers. Throws INVALID_CONFIG if the variable is invalid or matches two backends. For
+ * example, `a-b` and `a.b` map to the same variable, and neither backend may get the other's headers.
  */
 function headersFor(
   backend: string,

@@ -9,7 +9,7 @@ function record(value: unknown): Readonly<Record<string, unknown>> | undefined {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : undefined
 }
 
-/** Throws SyntaxError if `result` is not JSON. */
+/** Reads the server information. Throws SyntaxError if `result` is not JSON. */
 export function readServerInfo(result: Buffer, version?: string): ServerInfo {
   const body = record(JSON.parse(result.toString())) ?? {}
   const { protocolVersion, instructions } = body
@@ -42,7 +42,7 @@ function isDeclared(value: unknown): boolean {
   return value === true || (typeof value === 'object' && value !== null)
 }
 
-/** Returns the server information for a resumed session. It contains just enough to send requests. */
+/** Returns the server information for a resumed session. The information is just sufficient for sending requests. */
 export function resumedServer({ protocolVersion, logging }: BackendSession): ServerInfo {
   return {
     protocolVersion,

@@ -1,4 +1,4 @@
-/** The settings of one backend, derived from the configuration. */
+/** One backend's settings, derived from the configuration. */
 import type { PinRules } from '../model/catalog/pinning.ts'
 import type { ChannelTarget } from './transport/target.ts'
 
@@ -7,17 +7,17 @@ export interface BackendSettings {
   readonly transport: 'streamable-http' | 'sse'
   readonly target: ChannelTarget
   readonly timeoutMs: number
-  /** True if responses may depend on the requester: the caller's credentials or passed-through headers. */
+  /** True if responses may depend on the requester, that is, on the caller's credentials or passed-through headers. */
   readonly perCaller: boolean
-  /** The same for equal settings. A changed fingerprint replaces the backend. */
+  /** A digest that is equal for equal settings. A changed fingerprint replaces the backend. */
   readonly fingerprint: string
   /** Authentication type, for the status report. */
   readonly authType: string
-  /** Rules for digesting the backend's items; undefined if pinning is off. */
+  /** Rules for digesting the backend's items. Undefined if pinning is off. */
   readonly pins?: PinRules | undefined
   /**
-   * Returns when the first certificate in the backend's bundle expires, in milliseconds since the epoch; undefined if
-   * there is no bundle.
+   * Returns when the first certificate in the backend's bundle expires, in milliseconds since the epoch. Returns
+   * undefined if there is no bundle.
    */
   readonly caEndsAt?: (() => number | undefined) | undefined
 }

@@ -1,15 +1,16 @@
 /**
- * The user's logins at the backends, for a server on the user's own machine: `gatehouse dev`, `run` and `up`.
+ * The user's logins at the backends. Logins exist only on a server on the user's own machine: `gatehouse dev`, `run`
+ * and `up`.
  *
- * A backend uses a login if the configuration contains no credentials for it. The address where a login starts works
- * only with the key, because another user of the machine could otherwise sign in with an account of their own.
+ * A backend uses a login if the configuration contains no credentials for the backend. A login's start address works
+ * only with the key. Without a key, another user of the machine could sign in with a different account.
  */
 import { type OAuthSettings, userLogin, vmcpEnvironment } from '../../config/index.ts'
 import type { Log } from '../../net/index.ts'
 import { isEqualSecret } from '../../oauth/index.ts'
 import { OnDemandLogin, type SignInStep } from '../../outgoing/index.ts'
 
-/** How long a login waits for the user. */
+/** Maximum time in milliseconds for which a login waits for the user. */
 const timeoutMs = 10 * 60_000
 
 export interface SignInsParts {
@@ -24,7 +25,7 @@ export interface SignInsParts {
 
 export const signInPath = '/sign-in/'
 
-/** Returns undefined unless the server runs on the user's own machine. */
+/** Returns the logins. Returns undefined unless the server runs on the user's own machine. */
 export function makeSignIns(parts: SignInsParts): SignIns | undefined {
   const key = parts.env[vmcpEnvironment.signInKey]
   return key ? new SignIns(key, parts) : undefined
@@ -42,7 +43,7 @@ export class SignIns {
     this.#settings = { ...userLogin(parts.env), timeoutMs }
   }
 
-  /** Returns the backend's login, the same one as long as its URL does not change. */
+  /** Returns the backend's login. The login stays the same as long as the backend's URL does not change. */
   loginFor(backend: string, url: URL, ca: string | undefined): OnDemandLogin {
     const known = this.#logins.get(backend)
     if (known?.url === url.href) return known.login
@@ -70,12 +71,14 @@ export class SignIns {
     }
   }
 
-  /** Returns the address where the user signs in, without the key. Undefined if the backend requires no sign-in. */
+  /**
+   * Returns the address where the user signs in, without the key. Returns undefined if the backend requires no sign-in.
+   */
   waitingAt(backend: string): string | undefined {
     return this.#logins.get(backend)?.login.isWaiting ? this.#addressOf(backend) : undefined
   }
 
-  /** Returns the address with the key, for the user alone. */
+  /** Returns the address with the key. Only the user may see this address. */
   withKey(address: string): string {
     return `${address}?key=${this.#key}`
   }

@@ -1,10 +1,10 @@
 /**
- * Aliases for tools whose names are too long for clients. Names in lists and calls are translated here, so that
- * everything else (policies, webhooks, limits, workflows) sees the tools' own names. Clients may also use the tools'
- * own names.
+ * Aliases for tools with names that are too long for clients. This module translates names in lists and calls, so
+ * policies, webhooks, limits and workflows see the tools' own names. Clients may also use the tools' own names.
  *
- * Lists are translated outside the feature surfaces. Calls, including those made by scripts and tool search, are
- * translated exactly once, before the checks, because a translated name may itself be another tool's alias.
+ * Lists are translated outside the feature surfaces. Calls, including those from scripts and tool search, are
+ * translated exactly once, before the checks. Translating a name twice could be wrong, because the result may itself be
+ * another tool's alias.
  * Source: docs/reference/specification/virtual-server.md#aggregation.
  */
 import {
@@ -23,7 +23,7 @@ import type { OperationClient } from '../model/session.ts'
 import type { Outcome } from '../model/outcome.ts'
 
 /**
- * Replaces the alias in a call with the tool's own name. `limit` is the maximum length of names that clients receive.
+ * Replaces the alias in a call with the tool's own name. `limit` is the maximum length of a name in a client's lists.
  */
 export function resolveAliases(
   limit: number,

@@ -1,16 +1,17 @@
 /**
- * Authorizes operations of the virtual server: checks each operation before it runs, and filters lists afterwards.
+ * Authorizes operations of the virtual server. Checks each operation before the operation runs, and filters lists
+ * afterwards.
  *
- * Comes before the rate limit, so that a denied call costs nothing. Also comes before every link that looks up the
- * named item (optimizer, code mode, workflows, the core), so that a denied caller cannot find out what exists. The
- * filtered lists include workflows. A feature's surface adds the feature's own tools outside this link, after its own
- * check.
+ * Authorization runs before the rate limit, so a denied call costs nothing. Authorization also runs before every link
+ * that looks up the requested item, so a denied caller cannot find out which items exist. Such links are the optimizer,
+ * code mode, workflows and the core. The filtered lists include workflows. A feature's surface adds the feature's own
+ * tools outside this link, after a separate check.
  *
- * Each call that a script makes passes through this link with its real name and arguments. Workflow steps do not,
- * because the workflow itself was authorized.
+ * Each call that a script makes passes through this link with its real name and arguments. Workflow steps do not pass
+ * through this link, because the workflow itself was authorized.
  *
- * A denied operation is rejected with FORBIDDEN and the message for its action. Lists contain only items that the
- * caller may use.
+ * A denied operation is rejected with FORBIDDEN and the action's message. Lists contain only items that the caller may
+ * use.
  * Source: docs/reference/specification/virtual-server.md#authentication, authentication (incoming, 2) and endpoints
  * (execute_tool_script); ARCHITECTURE.md, "A tool call".
  */
@@ -22,15 +23,15 @@ import type { Link, Operation } from '../model/operation.ts'
 export interface AuthorizeOptions {
   readonly gate: Gate
   /**
-   * Returns facts about the item that a request names, looked up in the same way as the request itself. Must cover
-   * every source of tools, because tools that are reported as nonexistent cannot be called.
+   * Returns facts about the requested item. Uses the same lookup as the request itself. This function must cover every
+   * source of tools, because clients cannot call tools that it reports as nonexistent.
    */
   readonly factsOf: (client: OperationClient, request: AccessRequest) => Promise<FactsResponse>
-  /** Like `factsOf`, but consults only the cache. Used by shadow policies for rejected requests. */
+  /** Like `factsOf`, but consults only the cache. Shadow policies use this function for rejected requests. */
   readonly peekFacts?: (client: OperationClient, request: AccessRequest) => Facts | undefined
   /**
-   * Returns a lookup function from a list's item ids to the origins of the items. `result` is the raw result that the
-   * core rendered.
+   * Returns a function that maps an item id in a list to the item's origin. `result` is the raw list result from the
+   * core.
    */
   readonly originsOf?: ((result: Buffer) => ((id: string) => Origin | undefined) | undefined) | undefined
   /** Receives each decision on an operation. */
@@ -41,7 +42,7 @@ export interface AuthorizeOptions {
   ) => void
 }
 
-/** `error`: no decision could be made, so the operation is rejected. */
+/** `error` means that no decision could be made, so the operation is rejected. */
 export type AccessDecision = 'allowed' | 'denied' | 'error'
 
 export function authorize({
@@ -68,7 +69,7 @@ export function authorize({
     }
     onDecision(operation, 'allowed', report)
     const origin = decidedOrigin(operation.origin, report?.request.origin)
-    // The name may later resolve to a different backend, in which case `resolveTarget` rejects the operation.
+    // The name may later resolve to a different backend. `resolveTarget` then rejects the operation.
     const outcome = await next(origin === operation.origin ? operation : { ...operation, origin })
     if (outcome.kind !== 'result') return outcome
     const originOf = originsOf?.(outcome.result)
@@ -81,7 +82,7 @@ export function authorize({
 }
 
 /**
- * Returns the origin that the decision was based on. Throws BACKEND_UNAVAILABLE if webhooks and policies saw different
+ * Returns the origin on which the decision was based. Throws BACKEND_UNAVAILABLE if webhooks and policies saw different
  * origins.
  */
 function decidedOrigin(asked: Origin | undefined, decided: Origin | undefined): Origin | undefined {

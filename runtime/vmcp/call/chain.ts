@@ -5,13 +5,13 @@
  *     rate limit → readable quotas → feature tools → readable errors → resource links → guardrail → route → pinned arguments →
  *     request state → quota → send
  *
- * - An unauthorized caller learns nothing and pays nothing: `authorize` comes before `resolveTarget`, which reports
- *   unknown and withheld names, and both come before the rate limit and the quota.
- * - A feature (tool search, scripts) has two places. Its listing is built outside the checks, because it contains only
- *   items that the caller may use. Its tools come after the checks, so that a call to one costs a token and can be
- *   denied.
- * - A workflow is a tool in the catalog. Its steps enter at `resource links`, because the earlier checks have already
- *   been made for the workflow itself.
+ * - An unauthorized caller learns nothing and pays nothing. `authorize` comes before `resolveTarget`, which reports
+ *   unknown and withheld names. Both links come before the rate limit and the quota.
+ * - A feature (tool search, scripts) has two places in the chain. The feature's list is built outside the checks,
+ *   because it contains only items that the caller may use. The feature's tools come after the checks, so a call to
+ *   such a tool can be denied and costs a token.
+ * - A workflow is a tool in the catalog. Workflow steps enter the chain at `resource links`, because the workflow
+ *   itself has already passed the earlier checks.
  *
  * Links that are not configured are skipped.
  * Source: ARCHITECTURE.md, "A tool call"; docs/reference/specification/virtual-server.md#endpoints.
@@ -20,17 +20,17 @@ import type { Feature } from '../model/feature.ts'
 import type { Link, Operation, Perform } from '../model/operation.ts'
 import type { Outcome } from '../model/outcome.ts'
 
-/** The links that the configuration requires. A reload may replace any of them. */
+/** The links that the configuration requires. A reload may replace any link. */
 export interface ChainLinks {
   readonly observe?: Link | undefined
   readonly listAliases?: Link | undefined
-  /** Outermost first. */
+  /** The features, outermost first. */
   readonly features: readonly Feature[]
   readonly callAliases?: Link | undefined
   readonly webhooks?: Link | undefined
   readonly authorize?: Link | undefined
   readonly offerSignIn?: Link | undefined
-  /** `featureTools` are the names of the tools that are run by a later link. */
+  /** `featureTools` contains the names of tools that a later link runs. */
   readonly resolveTarget: (featureTools: ReadonlySet<string>) => Link
   readonly rateLimit?: Link | undefined
   readonly readableQuotas?: Link | undefined
@@ -48,19 +48,20 @@ type LinkName = Exclude<keyof ChainLinks, 'features' | 'resolveTarget' | 'send'>
 
 /** Entry points of the chain. */
 export interface ChainEntries {
-  /** For client operations. */
+  /** Entry point for client operations. */
   readonly perform: Perform
-  /** For operations that Gatehouse repeats on behalf of a client. Starts at `resolveTarget`. */
+  /** Entry point for operations that Gatehouse repeats on behalf of a client. Starts at `resolveTarget`. */
   readonly performOwn: Perform
-  /** For workflow steps, which have a target. Starts at `resource links`. */
+  /** Entry point for workflow steps, which already have a target. Starts at `resource links`. */
   readonly performStep: Perform
 }
 
 /** One server's entry points and the links behind them. */
 export interface Chain extends ChainEntries {
   /**
-   * Replaces the links after a configuration change. An operation keeps the features that were in force when it
-   * entered. It looks up every other link on reaching it, because a reload closes the links that it replaces.
+   * Replaces the links after a configuration change. An operation in flight keeps the features that were in force when
+   * it entered the chain. All other links are looked up when the operation reaches them, because a reload closes the
+   * links that it replaces.
    */
   replace(links: ChainLinks): void
 }
@@ -102,7 +103,7 @@ function composeChain(chain: { readonly links: ChainLinks }): ChainEntries {
     ...(tools.size === 0 ? [] : [runFeatureTools(tools)]),
     ...finalLinks,
   ]
-  /** A link given by name is looked up when an operation reaches it. */
+  /** A link given by name is looked up when an operation reaches that link. */
   function compose(links: readonly (LinkName | Link)[], last: Perform): Perform {
     return links.reduceRight<Perform>((next, step) => {
       return function performFromHere(operation) {

@@ -1,7 +1,8 @@
 /**
- * Reads the catalog for operations: the entries that a client sees, the entry that an operation names, and list pages.
+ * Reads the catalog for operations. Finds the entries that a client sees, the entry that an operation names, and list
+ * pages.
  *
- * Does not depend on protocol revisions or HTTP. The order of checks is in chain.ts.
+ * This module does not depend on protocol revisions or HTTP. chain.ts defines the order of checks.
  * Source: docs/reference/specification/virtual-server.md (what the service does, operational.failureHandling).
  */
 import type { ViewOptions } from '../catalog/listings.ts'
@@ -35,7 +36,7 @@ import type { Guard } from '../features/guardrails/guard.ts'
 export interface CallParts extends LookupParts {
   /** Undefined if no guardrails are configured. */
   readonly guard?: Guard | undefined
-  /** The only backend in the configuration; undefined if there are several. */
+  /** The only backend in the configuration. Undefined if there are several backends. */
   readonly onlyBackend: string | undefined
   /** Resource URIs that backends returned in results. */
   readonly links: ResourceLinks
@@ -51,7 +52,7 @@ const listMethods: Readonly<Record<string, ItemKind>> = {
 const resourceKinds: readonly ItemKind[] = ['resources', 'templates']
 
 export class Core {
-  /** A reload replaces the parts. Operations that begin afterwards use the new ones. */
+  /** A reload replaces the parts. Operations that begin afterwards use the new parts. */
   parts: CallParts
   readonly pins: PinParts
   readonly #lookup: Lookup
@@ -64,7 +65,7 @@ export class Core {
     this.#cursors = cursors
   }
 
-  /** Responds to an operation without a target: a list, or a completion that no backend offers. */
+  /** Responds to an operation without a target, which is a list request or a completion that no backend offers. */
   answer(operation: Operation): Promise<Outcome> {
     const kind = own(listMethods, operation.method)
     if (kind) return this.#list(operation, kind)
@@ -75,10 +76,11 @@ export class Core {
   /**
    * Finds the target that an operation names. Lists, and completions that no backend offers, have no target. Rejects
    * with INVALID_PARAMS, RESOURCE_NOT_FOUND, METHOD_NOT_FOUND or HEADER_MISMATCH. Rejects with FORBIDDEN if the entry
-   * is withheld, and with BACKEND_UNAVAILABLE if it is not the authorized one or cannot currently be determined.
+   * is withheld. Rejects with BACKEND_UNAVAILABLE if the entry is not the authorized one or cannot currently be
+   * determined.
    *
-   * Comes after authorization, so that an unauthorized caller cannot find out which names exist. `featureTools` are
-   * Gatehouse's own tools that are run by a later link. The catalog does not contain them.
+   * This link runs after authorization, so an unauthorized caller cannot find out which names exist. `featureTools` are
+   * Gatehouse's own tools that a later link runs. The catalog does not contain these tools.
    */
   resolveTarget(featureTools: ReadonlySet<string>): Link {
     const resolveTarget: Link = async (operation, next) => {
@@ -108,7 +110,7 @@ export class Core {
     return this.#lookup.view(client, options)
   }
 
-  /** Returns the catalog that a client sees, even when backends are down. Never rejects. */
+  /** Returns the catalog that a client sees. Never rejects, even if backends are down. */
   async viewAvailable(client: OperationClient): Promise<Catalog> {
     const { members, views } = this.parts
     return (await views.query(members, client, { waitForFresh: true })).catalog
@@ -120,7 +122,9 @@ export class Core {
     return views.peek(members, client)
   }
 
-  /** Returns the tool's own name, given an alias or that name itself; undefined if neither exists. */
+  /**
+   * Returns the tool's own name. Accepts an alias or the tool's own name. Returns undefined if no tool has that name.
+   */
   nameOf(client: OperationClient, alias: string): Promise<string | undefined> {
     return this.#lookup.nameOf(client, alias)
   }
@@ -129,13 +133,16 @@ export class Core {
     return this.peek(client).findResource(uri, this.#linkedBackend(client, uri))?.backend
   }
 
-  /** Returns the backend for a URI that is not in any list: the only backend, or the one that returned the URI. */
+  /**
+   * Returns the backend for a URI that no list contains. This is the only backend, or the backend that returned the
+   * URI.
+   */
   #linkedBackend(client: OperationClient, uri: string): string | undefined {
     const { onlyBackend, links, members, views } = this.parts
     const backend = onlyBackend ?? links.backendOf(client, uri)
     const listings = backend === undefined ? undefined : members.get(backend)?.listings
     if (!listings) return undefined
-    // Without the backend's list of templates, it is not known which URIs pinning refuses.
+    // Without the backend's list of templates, Gatehouse cannot determine which URIs pinning refuses.
     const { defects = [] } = (views.awaitsAnnounced && listings.peek(client)) || {}
     const isUnknown = defects.some(({ kind, state }) => kind === 'templates' && state === 'failed')
     return isUnknown ? undefined : backend
@@ -161,14 +168,14 @@ export class Core {
     return { kind: 'result', result: renderPage(kind, entries, page) }
   }
 
-  /** Returns the raw result containing the first page of a list. */
+  /** Returns the raw result with the first page of a list. */
   firstPage(catalog: Catalog, kind: ItemKind, { era }: OperationClient): Buffer {
     return renderPage(kind, listOf(catalog, kind), { era, cursor: undefined, cursors: this.#cursors })
   }
 
   /**
-   * Returns facts about an item that a client names, looked up in the same way as the request itself. Undefined if the
-   * item does not exist; an error if that cannot currently be determined.
+   * Returns facts about the requested item. Uses the same lookup as the request itself. Returns undefined if the item
+   * does not exist, and an error if its existence cannot currently be determined.
    */
   async factsOf(
     client: OperationClient,
@@ -250,8 +257,8 @@ export class Core {
   }
 
   /**
-   * Returns a workflow step's target. Its tool was found when the workflow started and may have changed since. Rejects
-   * with FORBIDDEN if the tool is now withheld, and with INVALID_PARAMS if it no longer exists.
+   * Returns a workflow step's target. The tool may have changed since the workflow started. Rejects with FORBIDDEN if
+   * the tool is now withheld, and with INVALID_PARAMS if the tool no longer exists.
    */
   async stepTarget(
     { client }: Operation,
@@ -269,8 +276,7 @@ export class Core {
   }
 
   /**
-   * Checks the headers that mirror a tool call's arguments. Rejects with HEADER_MISMATCH. An unknown tool is not
-   * checked here.
+   * Checks the headers that mirror a tool call's arguments. Rejects with HEADER_MISMATCH. Does not check unknown tools.
    */
   async checkMirrored(
     client: OperationClient,
@@ -304,8 +310,9 @@ export class Core {
   }
 
   /**
-   * Returns the entry for a URI. Rejects with FORBIDDEN if the entry is withheld from clients, with RESOURCE_NOT_FOUND,
-   * or with BACKEND_UNAVAILABLE if the entry cannot currently be determined.
+   * Returns the entry for a URI. Rejects with FORBIDDEN if the entry is withheld from clients, and with
+   * RESOURCE_NOT_FOUND if no entry exists. Rejects with BACKEND_UNAVAILABLE if the entry cannot currently be
+   * determined.
    */
   async #findResource(client: OperationClient, uri: string): Promise<CatalogEntry> {
     const linked = this.#linkedBackend(client, uri)

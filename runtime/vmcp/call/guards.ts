@@ -2,7 +2,7 @@
  * Builds the configured checks between an authenticated request and the core: webhooks, authorization, rate limits and
  * quotas.
  *
- * A changed configuration builds new guards. Decisions already made for requests in flight remain valid.
+ * A changed configuration builds new guards. Earlier decisions about requests in flight remain valid.
  * Source: docs/reference/specification/virtual-server.md#incomingAuth (incomingAuth.authz, rateLimiting);
  * ARCHITECTURE.md, "A tool call".
  */
@@ -36,24 +36,24 @@ import { type QuotaGuard, quotaGuard } from '../features/quotas/guard.ts'
 export interface Guards {
   /** Undefined if no authorization is configured. */
   readonly gate: Gate | undefined
-  /** Settings of an external gate, for detecting changes; undefined for other gates. */
+  /** Settings of an external gate, used to detect changes. Undefined for other gates. */
   readonly external?: string | undefined
   readonly limiter: RateLimiter | undefined
   /** Undefined if no quotas are configured. */
   readonly quotas?: QuotaGuard | undefined
   /** Undefined if no webhooks are configured. */
   readonly webhooks?: WebhookChain | undefined
-  /** Webhook settings, for detecting changes. */
+  /** Webhook settings, used to detect changes. */
   readonly webhookSettings?: string | undefined
 }
 
 export interface GuardParts {
-  /** The shared store. Required for rate limits. */
+  /** The shared store. Rate limits require this store. */
   readonly store: Store | undefined
   /** Store for the quota counters. */
   readonly counters: Store
   readonly clock: Clock
-  /** Part of the keys for rate limits and quotas. */
+  /** A part of the keys for rate limits and quotas. */
   readonly namespace: string
   /** Environment variables to which the settings refer. */
   readonly env: Readonly<Record<string, string | undefined>>
@@ -62,12 +62,12 @@ export interface GuardParts {
   readonly events: Events
   /** The previous guards. External gates, webhooks and quotas are kept as long as their settings are unchanged. */
   readonly before?: Guards | undefined
-  /** True for tools that are allowed because their feature is enabled. */
+  /** True for tools that callers may use because the tools' feature is enabled. */
   readonly isGranted: (tool: string) => boolean
   readonly log: Log
 }
 
-/** Throws INVALID_CONFIG, naming the invalid setting. */
+/** Builds the guards. Throws an INVALID_CONFIG error that names the invalid setting. */
 export function makeGuards(config: VmcpConfig, parts: GuardParts): Guards {
   const external = externalSettings(config)
   const isSame = external !== undefined && parts.before?.external === external
@@ -81,7 +81,7 @@ export function makeGuards(config: VmcpConfig, parts: GuardParts): Guards {
   }
 }
 
-/** Returns the previous webhooks, with their state, if the settings are unchanged. */
+/** Returns the previous webhooks and their state if the settings are unchanged. */
 function webhooksOf(
   { name, webhooks }: VmcpConfig,
   parts: GuardParts,
@@ -101,9 +101,9 @@ function externalSettings({ name, incomingAuth: { authz, issuers } }: VmcpConfig
   return externalPoint(authz) ? JSON.stringify([name, authz, issuers]) : undefined
 }
 
-/** Closes the parts of the guards that are not shared with `after`, which replaces them. */
+/** Closes the parts of the guards that the new guards, `after`, do not share. */
 export async function closeGuards({ gate, webhooks, quotas }: Guards, after?: Guards): Promise<void> {
-  // Called before the new quotas report anything.
+  // Close the old quotas before the new ones report anything.
   const quotasClosed = quotas === after?.quotas ? undefined : quotas?.close({ replaced: after !== undefined })
   if (gate !== after?.gate) await gate?.close?.()
   if (webhooks !== after?.webhooks) await webhooks?.close()
@@ -144,7 +144,9 @@ export function groupClaimsOf(authz: VmcpConfig['incomingAuth']['authz']): reado
   return [authz?.groupClaimName, authz?.roleClaimName].filter((name) => name !== undefined)
 }
 
-/** Returns the token source for policies. Prefers `required`, because policies deny requests without their token. */
+/**
+ * Returns the token source for policies. Prefers a `required` source, because policies deny requests without its token.
+ */
 function policyTokens(
   tokens: UpstreamTokens | undefined,
   { issuers = [], authz }: VmcpConfig['incomingAuth'],

@@ -6,9 +6,10 @@ import type { Link, Operation } from '../model/operation.ts'
 import { type Outcome, toolErrorOutcome } from '../model/outcome.ts'
 
 /**
- * Asks the user to sign in when a call needs it. A client that supports URL elicitation receives the address to open;
- * other clients receive it in the error. Models read errors, so these never contain the key. An elicitation contains it
- * if the caller is authenticated or the listener requires a token. Otherwise, any program on the machine may connect.
+ * Asks the user to sign in when a call needs a login. A client that supports URL elicitation receives the address to
+ * open. Other clients receive the address in the error. Models read errors, so errors never contain the key. An
+ * elicitation contains the key only if the caller is authenticated or the listener requires a token. Otherwise, any
+ * program on the machine could connect and read the key.
  */
 export function offerSignIn(
   signIns: Pick<SignIns, 'waitingAt' | 'withKey'>,
@@ -42,7 +43,7 @@ interface OfferedLogin {
   readonly address: string
 }
 
-/** Returns the backends whose missing login caused an error. */
+/** Returns the backends that caused an error because the user has not signed in to them. */
 function backendsOf(error: unknown): readonly string[] {
   if (!(error instanceof GatehouseError)) return []
   if (error.code !== 'BACKEND_SIGN_IN_REQUIRED') return backendsOf(error.cause)

@@ -1,12 +1,12 @@
 /**
  * Takes a rate limit token for each tool call.
  *
- * Comes after `authorize` and `resolveTarget`, so that a call that is denied or malformed, or that names an unknown
- * tool, takes no token. A caller therefore cannot empty a shared bucket with calls that are not executed. A workflow
- * costs one token. Each call that a script makes enters the chain again and costs one token.
+ * This link comes after `authorize` and `resolveTarget`. A call takes no token if it is denied or malformed, or if the
+ * tool is unknown. A caller therefore cannot empty a shared bucket with calls that are not executed. A workflow costs
+ * one token. Each call from a script enters the chain again and costs one token.
  *
- * Session-era clients get a result that their model can read. Stateless clients get an error with code 429. Both have
- * HTTP status 200, because client libraries retry a bare 429 on their own.
+ * Session-era clients get a result that a model can read. Stateless clients get an error with code 429. Both responses
+ * have HTTP status 200, because client libraries retry a bare 429 on their own.
  * Source: docs/reference/specification/virtual-server.md#rateLimiting, config.rateLimiting; ARCHITECTURE.md, "A tool
  * call".
  */

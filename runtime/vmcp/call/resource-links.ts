@@ -1,7 +1,7 @@
 import type { Link } from '../model/operation.ts'
 import type { ResourceLinks } from '../catalog/resource-links.ts'
 
-/** Records the resource links that the client receives, so that a later read reaches the same backend. */
+/** Records the resource links that the client receives. A later read of such a link reaches the same backend. */
 export function recordResourceLinks(links: ResourceLinks): Link {
   return async function recordResourceLinks(operation, next) {
     const outcome = await next(operation)

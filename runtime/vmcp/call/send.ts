@@ -1,6 +1,6 @@
 /**
- * The end of the chain: serves lists from the catalog, runs workflows, and sends everything else to its backend.
- * Converts backend failures to the form that the method requires.
+ * Implements the end of the chain. Serves lists from the catalog, runs workflows, and sends everything else to a
+ * backend. Converts backend failures to the form that the method requires.
  * Source: docs/reference/specification/virtual-server.md (what the service does, operational.failureHandling).
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
@@ -23,10 +23,10 @@ import type { CallParts, Core } from './core.ts'
 
 /**
  * Returns the link that converts a failed tool call to a result that a model can read. Reading an unlisted resource
- * fails with RESOURCE_NOT_FOUND if its backend has no resources.
+ * fails with RESOURCE_NOT_FOUND if the resource's backend has no resources.
  *
- * Also repeats a tool call once if the backend rejects the mirrored headers (HEADER_MISMATCH), because the tool may
- * have changed since it was listed. The backend has not executed the rejected call.
+ * This link also repeats a tool call once if the backend rejects the mirrored headers (HEADER_MISMATCH). The tool may
+ * have changed since it was listed, and the backend has not executed the rejected call.
  */
 export function readableErrors(core: Pick<Core, 'retarget'>): Link {
   return async function readableErrors(operation, next) {
@@ -63,7 +63,7 @@ async function requireResource(operation: Operation, next: Perform): Promise<Out
   return outcome
 }
 
-/** Reports the selected backend, or rejects with BACKEND_UNAVAILABLE if it is not available. */
+/** Reports the selected backend. Rejects with BACKEND_UNAVAILABLE if the backend is not available. */
 export function route(core: Pick<Core, 'parts'>): Link {
   return function route(operation, next) {
     const { target, context } = operation
@@ -73,8 +73,8 @@ export function route(core: Pick<Core, 'parts'>): Link {
 }
 
 /**
- * Rejects an operation if its `requestState` was issued by another backend, or if its backend was removed while the
- * arguments were being checked. Comes before the quota, so that such an operation is not counted.
+ * Rejects an operation if another backend issued the operation's `requestState`, or if the backend was removed during
+ * the check of the arguments. This link comes before the quota, so a rejected operation is not counted.
  */
 export function checkState(core: Pick<Core, 'parts'>): Link {
   return function checkState(operation, next) {
@@ -91,13 +91,13 @@ export function send(core: Core): Perform {
     if (target.run) return target.run(operation)
     const { entry, timeoutMs = 0, bridges = false, needsWholeResult = false } = target
     const { onlyBackend, links } = core.parts
-    // The backend may have been removed while the quota was being reserved.
+    // The backend may have been removed during the reservation of the quota.
     const backend = backendOf(core.parts, target)
     const { name, settings } = backend
     const { mirrored = [] } = entry
     requireIssuer(operation, backend)
-    // Without the snapshot, events would arrive in the context of the request that opened the connection, and would be
-    // audited and traced as part of that request.
+    // Without the snapshot, events would run in the context of the request that opened the connection. Audit and traces
+    // would then attribute the events to that request.
     const inContext = AsyncLocalStorage.snapshot()
     try {
       const outcome = await backend.call(client, {
@@ -152,8 +152,8 @@ function requireIssuer({ stateFor }: Operation, { settings }: Backend): void {
 }
 
 /**
- * Returns changes that remove `requestState` and `inputResponses` if the client made them up, that is, if no backend
- * issued them.
+ * Returns changes that remove `requestState` and `inputResponses` if no backend issued these members. The client must
+ * then have invented them.
  */
 function removeInventedState({ params, stateFor }: Operation): Changes {
   const changes: Record<string, undefined> = {}
@@ -170,8 +170,8 @@ const providerErrors: Readonly<Record<string, ErrorCode>> = {
 }
 
 /**
- * Converts an upstream provider's failure to an error that affects only the provider's backend. The caller stays signed
- * in to Gatehouse, and the failure does not count toward any circuit breaker.
+ * Converts an upstream provider's failure to an error that affects only that provider's backend. The caller stays
+ * signed in to Gatehouse, and no circuit breaker counts the failure.
  */
 function toBackendError(backend: string, error: unknown): unknown {
   const code = error instanceof GatehouseError ? providerErrors[error.code] : undefined

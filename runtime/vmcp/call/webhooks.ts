@@ -1,7 +1,7 @@
 /**
- * Calls the virtual server's webhooks before authorization, and again with the result.
+ * Calls the virtual server's webhooks before authorization, and again with the operation's result.
  *
- * Webhooks come before every other check, so that policies, pins, limits and the catalog see the changed call. They
+ * Webhooks run before every other check, so policies, pins, limits and the catalog see the changed call. A webhook
  * cannot change which item is called. If a webhook matched a call by its backend, the call runs on that backend or not
  * at all. Calls made by scripts and tool search pass through this link. Workflow steps skip the checks and use
  * `performStepWithWebhooks`.
@@ -23,7 +23,7 @@ import type { Outcome } from '../model/outcome.ts'
 
 export interface WebhookParts {
   readonly chain: WebhookChain
-  /** Returns facts about the item that a request names, looked up in the same way as the request itself. */
+  /** Returns facts about the requested item. Uses the same lookup as the request itself. */
   readonly factsOf: (client: OperationClient, request: AccessRequest) => Promise<FactsResponse>
   /** True for one of Gatehouse's own tools that the catalog does not contain. */
   readonly isOwnTool: (name: string) => boolean
@@ -52,7 +52,7 @@ export function askWebhooks({ chain, ...parts }: WebhookParts): Link {
   }
 }
 
-/** The backend, original name and advertised name of a step's tool. */
+/** The backend, original name and advertised name of a workflow step's tool. */
 export interface StepTool extends Origin {
   readonly name: string
 }
@@ -102,7 +102,10 @@ function changedOperation(operation: Operation, params: JsonObject, origin: Orig
   return withParams(operation, params, origin)
 }
 
-/** Calls the webhooks with an outcome. Input requests from a backend are not results and are returned unchanged. */
+/**
+ * Calls the webhooks with an outcome. An input request from a backend is not a result, so this function returns it
+ * unchanged.
+ */
 async function respond(chain: WebhookChain, call: WebhookCall, outcome: Outcome): Promise<Outcome> {
   if (outcome.kind === 'input') return outcome
   const { kind } = outcome

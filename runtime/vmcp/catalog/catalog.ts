@@ -1,6 +1,6 @@
 /**
- * The merged view of several listings: the items that a kind of client sees, and the target to which each name refers.
- * Immutable.
+ * The merged view of several listings. Contains the items that a kind of client sees, and the target to which each name
+ * refers. A catalog is immutable.
  * Source: docs/reference/specification/virtual-server.md#aggregation, config.aggregation.
  */
 import { hash } from 'node:crypto'
@@ -30,13 +30,13 @@ export interface TemplateEntry extends CatalogEntry {
   readonly matches: TemplateMatcher
 }
 
-/** A template that is withheld from clients. URIs that match the template are refused. */
+/** A template that is withheld from clients. Requests for URIs that match the template are refused. */
 interface RefusedTemplate extends RefusedEntry {
   readonly matches: TemplateMatcher
 }
 
 export class Catalog {
-  /** Every routable tool by client-facing name, including hidden ones. */
+  /** Every routable tool, including hidden tools, by client-facing name. */
   readonly tools: ReadonlyMap<string, ToolEntry>
   readonly prompts: ReadonlyMap<string, CatalogEntry>
   readonly resources: ReadonlyMap<string, CatalogEntry>
@@ -46,22 +46,22 @@ export class Catalog {
   readonly refusedPrompts: ReadonlyMap<string, RefusedEntry>
   readonly refusedResources: ReadonlyMap<string, RefusedEntry>
   readonly refusedTemplates: ReadonlyMap<string, RefusedTemplate>
-  /** Templates in lookup order: allowed and changed items first, then items that were never approved. */
+  /** Templates in lookup order. Allowed and changed items come first, then items that were never approved. */
   readonly #templateOrder: readonly (TemplateEntry | RefusedTemplate)[]
-  /** Listed tools, in order. */
+  /** Listed tools in catalog order. */
   readonly toolList: readonly ToolEntry[]
   readonly promptList: readonly CatalogEntry[]
   readonly resourceList: readonly CatalogEntry[]
   readonly templateList: readonly TemplateEntry[]
-  /** Short names for tools whose names are too long for clients. */
+  /** Short names for tools with names that are too long for clients. */
   readonly aliases: Aliases
   readonly problems: readonly CatalogNotice[]
   readonly listings: readonly Listing[]
-  /** Last listings of backends that are down. Only workflows use them. */
+  /** The last listings of backends that are down. Only workflows use these listings. */
   readonly absent: readonly Listing[]
   #digests: Readonly<Record<ListKind, string>> | undefined
 
-  /** `reserved`: names of the server's own tools. Backend tools with these names are not offered. */
+  /** `reserved` contains the names of the server's own tools. Backend tools with these names are not offered. */
   constructor(
     listings: readonly Listing[],
     aggregation: Aggregation,
@@ -98,7 +98,7 @@ export class Catalog {
     this.problems = problems.map(makeVisible)
   }
 
-  /** One digest per kind of list. A digest changes exactly when clients see a change. */
+  /** One digest for each kind of list. A digest changes exactly when clients see a change. */
   get digests(): Readonly<Record<ListKind, string>> {
     this.#digests ??= {
       tools: digest(this.toolList),
@@ -108,16 +108,17 @@ export class Catalog {
     return this.#digests
   }
 
-  /** Returns the backend entry for a URI unless it is withheld; see `resourceAt`. */
+  /** Returns the backend entry for a URI unless the entry is withheld. See `resourceAt`. */
   findResource(uri: string, linked?: string): CatalogEntry | undefined {
     const found = this.resourceAt(uri, linked)
     return found && 'refused' in found ? undefined : found
   }
 
   /**
-   * Returns the backend entry for a URI, including withheld entries: the resource itself or, failing that, the first
-   * template, in order, that the URI matches. `linked` names the backend of a URI that is not in any list. Only this
-   * backend's templates are then considered, and a URI without a matching template is read from the backend directly.
+   * Returns the backend entry for a URI, including withheld entries. The entry is the resource itself or, without such
+   * a resource, the first template that the URI matches. `linked` is the backend of a URI that no list contains. In
+   * this case, only this backend's templates are considered, and a URI without a matching template is read from the
+   * backend directly.
    */
   resourceAt(uri: string, linked?: string): CatalogEntry | RefusedEntry | undefined {
     return (
@@ -128,9 +129,7 @@ export class Catalog {
     )
   }
 
-  /**
-   * Returns the entry for a resource that is not in any list. The entry is refused if pinning has closed the backend.
-   */
+  /** Returns the entry for a resource that no list contains. The entry is refused if pinning has closed the backend. */
   #unlisted(uri: string, linked: string | undefined): CatalogEntry | RefusedEntry | undefined {
     const listing = this.listings.find(({ backend }) => backend === linked)
     if (!listing) return undefined
@@ -140,7 +139,7 @@ export class Catalog {
     return { ...entry, json: Buffer.from(JSON.stringify({ uri })), isUnlisted: true }
   }
 
-  /** Each backend has its own matching budget, so that one backend's templates cannot hide those of another. */
+  /** Each backend has its own matching budget, so one backend's templates cannot hide another backend's. */
   #findTemplate(uri: string, linked: string | undefined): TemplateEntry | RefusedTemplate | undefined {
     const budgets = new Map<string, MatchWork>()
     return this.#templateOrder.find(({ backend, matches }) => {
@@ -152,7 +151,7 @@ export class Catalog {
   }
 }
 
-/** Returns the tools from backends that are down, under the names that they have when their backend is up. */
+/** Returns the tools from backends that are down, under the names that the tools have while their backend is up. */
 function absentTools(
   listings: readonly Listing[],
   absent: readonly Listing[],
@@ -166,7 +165,7 @@ function absentTools(
   return [...entries.values(), ...unnamed].filter(({ backend }) => down.has(backend))
 }
 
-/** Adds composite tools. They replace hidden tools with the same name, but not listed ones. */
+/** Adds composite tools. A composite tool replaces a hidden tool with the same name, but not a listed one. */
 function addWorkflows(
   tools: Map<string, ToolEntry>,
   compose: Composer | undefined,
@@ -191,7 +190,7 @@ function addWorkflows(
   return all
 }
 
-/** Makes every character of a notice visible, because names come from backends. */
+/** Makes every character of a notice visible, because backends choose the names in the notice. */
 function makeVisible({ kind, subject, message }: CatalogNotice): CatalogNotice {
   return { kind, subject: visibleText(subject), message: visibleText(message) }
 }
@@ -211,8 +210,8 @@ function digest(entries: readonly CatalogEntry[]): string {
 }
 
 /**
- * Resolves items by URI, which cannot be renamed. If two backends offer the same URI, the backend that comes first by
- * name is used.
+ * Resolves items by URI. If two backends offer the same URI, the backend that comes first in name order is used,
+ * because URIs cannot be renamed.
  */
 function resolveByKey(
   listings: readonly Listing[],

@@ -1,17 +1,17 @@
 /**
- * A list cursor encodes where the next page starts. The item name is sealed: a page is built before the caller's
- * permissions are checked, so its last name may be one that the caller must not see.
+ * A list cursor encodes where the next page starts. The item name in a cursor is sealed. A page is built before the
+ * caller's permissions are checked. The page's last name may therefore belong to an item that the caller must not see.
  *
  * A cursor also contains the position in plain form. A process that cannot open the seal continues at that position,
- * which is correct unless the list has changed. This happens on another replica without shared key material, and after
- * a restart.
+ * which is correct unless the list has changed. A process cannot open the seal after a restart, or on another replica
+ * without shared key material.
  * Source: MCP 2025-11-25, utilities/pagination ("opaque").
  */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 import type { ItemKind } from '../model/catalog/entries.ts'
 
 export interface CursorContent {
-  /** Last item of the previous page; undefined if the seal cannot be opened. */
+  /** Last item of the previous page. Undefined if the seal cannot be opened. */
   readonly after: string | undefined
   /** Number of items before the next page when the cursor was created. */
   readonly position: number
@@ -19,7 +19,7 @@ export interface CursorContent {
 
 export interface Cursors {
   write(kind: ItemKind, after: string, position: number): string
-  /** Returns undefined if the cursor is not valid for that list. */
+  /** Returns undefined if the cursor is not valid for this kind of list. */
   read(kind: ItemKind, cursor: string): CursorContent | undefined
 }
 
@@ -32,8 +32,7 @@ const maxCursor = 512
 const kinds: readonly ItemKind[] = ['tools', 'resources', 'templates', 'prompts']
 
 /**
- * `secret` returns key material that the replicas share. As long as it returns undefined, the key is specific to this
- * process.
+ * `secret` returns key material that the replicas share. Without a shared secret, the key is specific to this process.
  */
 export function makeCursors(secret: () => string | undefined): Cursors {
   const own = derive(randomBytes(32).toString('base64'))

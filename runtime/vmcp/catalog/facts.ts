@@ -11,8 +11,8 @@ export function ifAdvertised(entry: ToolEntry | undefined): ToolEntry | undefine
 }
 
 /**
- * Returns a function that finds the subject of a decision in a catalog. `linked` is the backend of a URI that is not in
- * any list.
+ * Returns a function that finds the subject of a decision in a catalog. `linked` is the backend of a URI that no list
+ * contains.
  */
 export function makeEntryFinder(
   action: AccessRequest['action'],
@@ -21,11 +21,11 @@ export function makeEntryFinder(
 ): (catalog: Catalog) => CatalogEntry | undefined {
   if (action === 'call_tool') return (catalog) => ifAdvertised(catalog.tools.get(id))
   if (action === 'get_prompt') return (catalog) => catalog.prompts.get(id)
-  // Completions and lists contain the template itself.
+  // Completions and lists refer to the template itself.
   return (catalog) => catalog.templates.get(id) ?? catalog.findResource(id, linked)
 }
 
-/** Returns facts about a withheld item. Policies decide first whether the caller may find out that it exists. */
+/** Returns facts about a withheld item. Policies decide first whether the caller may find out that the item exists. */
 export function refusedFacts(
   catalog: Catalog,
   action: AccessRequest['action'],
@@ -61,8 +61,8 @@ export function requireDecidedTarget(decided: Origin | undefined, { backend, ori
 }
 
 /**
- * Returns the current form of a tool that a component looked up earlier. Throws INVALID_PARAMS if it no longer exists,
- * and BACKEND_UNAVAILABLE if its backend cannot be listed.
+ * Returns the current form of a tool that a component looked up earlier. Throws INVALID_PARAMS if the tool no longer
+ * exists, and BACKEND_UNAVAILABLE if the tool's backend cannot be listed.
  */
 export function findCurrentTool({ listings }: Catalog, listedTool: ToolEntry): ToolEntry | RefusedEntry {
   const listing = listings.find(({ backend }) => backend === listedTool.backend)

@@ -1,7 +1,7 @@
 /**
  * Builds the instructions that a client receives when it opens a session or discovers the server. Instructions from a
- * single backend are forwarded unchanged. Instructions from several backends are combined, each quoted below a heading
- * with the backend's name.
+ * single backend are forwarded unchanged. Instructions from several backends are combined. Each backend's text is
+ * quoted below a heading with the backend's name.
  * Source: MCP 2025-11-25, lifecycle, "Initialization" (instructions).
  */
 
@@ -22,8 +22,8 @@ interface Source {
 }
 
 /**
- * Returns the combined instructions of `listings`, in this order; undefined if there are none. The client must be
- * allowed to see all of them.
+ * Returns the combined instructions of `listings` in the given order. Returns undefined if there are none. The client
+ * must be allowed to see all of these instructions.
  */
 export function instructionsOf(
   listings: readonly Source[],
@@ -57,7 +57,7 @@ function shorten(text: string): string {
 
 const lineEnd = /\r\n|[\n\v\f\r\u0085\u2028\u2029]/u
 
-/** Returns a Markdown quotation, so that no line from a backend can look like a heading in the combined text. */
+/** Returns a Markdown quotation. An unquoted line from a backend could look like a heading in the combined text. */
 function quote(text: string): string {
   return text
     .split(lineEnd)

@@ -1,8 +1,8 @@
 /**
- * Reads all lists of one backend: tools, resources, resource templates, prompts.
+ * Reads all lists of one backend: tools, resources, resource templates and prompts.
  *
- * Each list is read independently: if one fails or ends early, the other lists are still complete. `violations`
- * contains problems with items; `defects` contains problems with whole lists.
+ * Each list is read independently. If one list fails or ends early, the other lists are still complete. `violations`
+ * contains problems with items. `defects` contains problems with whole lists.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { ListKind, ServerInfo } from '../backends/connection.ts'
@@ -25,7 +25,7 @@ import type { CatalogItem, ItemKind, ToolItem } from '../model/catalog/entries.t
 
 export interface Listing {
   readonly backend: string
-  /** Unique among all listings ever read in this process. */
+  /** Serial number that is unique among all listings read in this process. */
   readonly serial: number
   readonly server: ServerInfo
   readonly tools: readonly ToolItem[]
@@ -33,17 +33,17 @@ export interface Listing {
   readonly templates: readonly CatalogItem[]
   readonly prompts: readonly CatalogItem[]
   readonly violations: ListErrors
-  /** Problems with whole lists; absent when there are none. */
+  /** Problems with whole lists. Absent if there are none. */
   readonly defects?: readonly ListDefect[]
   /** Reason why pinning blocks the whole backend. */
   readonly closed?: PinReason
-  /** Digests of the server's instructions, if pinning is enabled and there are instructions. */
+  /** Digests of the server's instructions. Present only if pinning is enabled and the server has instructions. */
   readonly instructionsPin?: PinDigests
 }
 
-/** How long lists may take after the first one has been read, if no earlier listing can be used in the meantime. */
+/** Maximum time for the remaining lists after the first list has been read, if no earlier listing can be used. */
 const slowListMs = 5_000
-/** How much longer undeclared lists may take than the declared ones. */
+/** Additional time for undeclared lists after all declared lists have been read. */
 const undeclaredListMs = 1_000
 
 const kinds: readonly ItemKind[] = ['tools', 'resources', 'templates', 'prompts']
@@ -55,9 +55,9 @@ export interface ListingOptions extends ListReadOptions {
   readonly server: ServerInfo
   /** True if responses may depend on the caller. */
   readonly perCaller: boolean
-  /** The last listing. Its lists stay in use if they cannot be reread. */
+  /** The last listing. A list in this listing stays in use if the list cannot be reread. */
   readonly before?: Listing | undefined
-  /** Undeclared lists that the backend does not have. Reading a listing adds lists to this set. */
+  /** Undeclared lists that the backend does not have. Each read of a listing may add lists to this set. */
   readonly absent: Set<ItemKind>
 }
 
@@ -66,13 +66,13 @@ interface UsedList {
   readonly kind: ItemKind
   readonly items: readonly CatalogItem[]
   readonly defects: readonly ListDefect[]
-  /** Error of the read; undefined if it succeeded. */
+  /** Error of the read. Undefined if the read succeeded. */
   readonly failure?: Error | undefined
 }
 
 /**
- * Reads a listing. Rejects with a BACKEND_* error if every declared list failed: with ListsFailed if the backend
- * responded, otherwise with the error from one of the lists.
+ * Reads a listing. Rejects with a BACKEND_* error if every declared list failed. The error is ListsFailed if the
+ * backend responded, and the error from one of the lists otherwise.
  */
 export async function readListing(options: ListingOptions): Promise<Listing> {
   const { backend, server, pins } = options
@@ -106,7 +106,7 @@ export async function readListing(options: ListingOptions): Promise<Listing> {
   }
 }
 
-/** Returns a list containing the tool, or an empty list if its arguments are mirrored incorrectly. */
+/** Returns a list with the tool, or an empty list if the tool's arguments are mirrored incorrectly. */
 function callableTools(item: CatalogItem, violations: ErrorCollector): ToolItem[] {
   const tool = callableTool(item)
   if (typeof tool !== 'string') return [tool]
@@ -122,9 +122,7 @@ function isDeclared(kind: ItemKind, { capabilities }: ServerInfo): boolean {
   return capabilities[capabilityOf(kind)]
 }
 
-/**
- * Returns the server information, with added capabilities for the undeclared lists that the server was found to have.
- */
+/** Returns the server information. Adds capabilities for undeclared lists that exist on the server. */
 function withFoundLists(server: ServerInfo, lists: readonly UsedList[]): ServerInfo {
   const found = lists.filter(({ kind, items }) => items.length > 0 && !isDeclared(kind, server))
   if (found.length === 0) return server
@@ -139,8 +137,8 @@ interface ListGroups {
 }
 
 /**
- * Reads the lists concurrently. A list that takes much longer than the others is treated as failed. A list that the
- * backend does not declare is requested as well. If that fails, the backend does not have the list.
+ * Reads the lists concurrently. A list that takes much longer than the others is treated as failed. Lists that the
+ * backend does not declare are requested too. If such a request fails, the backend does not have the list.
  */
 async function readLists(options: ListingOptions, violations: ErrorCollector): Promise<ListGroups> {
   const { server, absent, before } = options
@@ -158,7 +156,7 @@ async function readLists(options: ListingOptions, violations: ErrorCollector): P
     (kind) => !declared.includes(kind) && !absent.has(kind) && (declared.length > 0 || kind !== 'tools'),
   )
   const probes = optional.map((kind) => probe(kind, 'optional'))
-  // If an earlier listing exists, no client waits for this one.
+  // If an earlier listing exists, no client waits for this read.
   if (!before) void firstRead(expected).then((isRead) => isRead && late.abortAfter(slowListMs, 'expected'))
   void Promise.all(expected).then(() => late.abortAfter(undeclaredListMs, 'optional'))
   try {
@@ -215,7 +213,7 @@ async function readOne(
   const declaration = declarationDefect(options, kind)
   try {
     const { items, end } = await readList(options, kind, violations)
-    // Prefer the complete earlier list to the first pages of a new one.
+    // Use the complete earlier list instead of the first pages of a new one.
     if (end?.error && usableItems(before, kind, end.error, 'complete'))
       return makeFailedList(options, kind, end.error)
     const defects = [
@@ -229,8 +227,8 @@ async function readOne(
 }
 
 /**
- * Returns a list that could not be read. The last items stay in use unless the caller is no longer allowed to see
- * them.
+ * Returns the result for a list that could not be read. The last items stay in use unless the caller is no longer
+ * allowed to see them.
  */
 function makeFailedList(
   { backend, before, perCaller }: ListingOptions,
@@ -263,7 +261,10 @@ function usableItems(
   return isUnusable ? undefined : before[kind]
 }
 
-/** Handles an undeclared list. Without items, it is not requested again, and failures are not reported. */
+/**
+ * Handles an undeclared list. An undeclared list without items is not requested again, and its failures are not
+ * reported.
+ */
 function finishProbe(list: UsedList, absent: Set<ItemKind>): UsedList {
   const { kind, items, failure } = list
   if (items.length > 0) return list
@@ -272,7 +273,7 @@ function finishProbe(list: UsedList, absent: Set<ItemKind>): UsedList {
   return { kind, items: [], defects: [] }
 }
 
-/** True if an earlier listing has items in a list that the backend did not declare. */
+/** True if an earlier listing has items in a list that the backend does not declare. */
 function isUndeclaredIn(before: Listing, kind: ItemKind): boolean {
   const { defects = [] } = before
   return before[kind].length > 0 && defects.some((one) => one.kind === kind && one.state === 'declaration')
@@ -286,7 +287,10 @@ function declarationDefect({ backend, server }: ListingOptions, kind: ItemKind):
     : undefined
 }
 
-/** Lifetimes in milliseconds: for a backend that announces changes to all of its lists, and for any other backend. */
+/**
+ * Lifetimes of listings in milliseconds. The first lifetime applies to a backend that announces changes to all of its
+ * lists, the second to any other backend.
+ */
 export const announcedMs = 5 * 60_000
 export const unannouncedMs = 30_000
 
@@ -298,7 +302,7 @@ export function lifetimeOf({ server }: Listing): number {
   return announced ? announcedMs : unannouncedMs
 }
 
-/** True if some lists could not be read; they are reread after a pause. */
+/** True if some lists could not be read. Failed lists are reread after a pause. */
 export function hasFailedLists({ defects = [] }: Listing): boolean {
   return defects.some(({ isTransient }) => isTransient)
 }
@@ -309,7 +313,7 @@ export function hasStaleLists({ defects = [] }: Listing): boolean {
 }
 
 /**
- * True if no client should wait for the next read: the last items are in use, or the failed read took the whole
+ * True if no client should wait for the next read. Either the last items are in use, or the failed read took the whole
  * timeout.
  */
 export function isSlowToRepair({ defects = [] }: Listing): boolean {

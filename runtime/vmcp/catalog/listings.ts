@@ -1,11 +1,11 @@
 /**
- * Caches one backend's listings by kind of client: by credentials where they matter, and by declared capabilities,
- * because a backend may offer different items to different clients.
+ * Caches one backend's listings for each kind of client, because a backend may offer different items to different
+ * clients. Declared capabilities define a kind of client, together with credentials if the lists depend on them.
  *
- * There is one read at a time per key, which concurrent callers share. A listing is valid until the backend announces a
- * change, or for a limited time. If it cannot be reread, the last good listing stays in use and is marked as stale. The
- * backend's health decides whether it is down. A failed read is cached briefly, so that a dead backend does not delay
- * every request.
+ * There is one read at a time for each key, and concurrent callers share this read. A listing is valid until the
+ * backend announces a change, or for a limited time. If a listing cannot be reread, the last good listing stays in use
+ * and is marked as stale. The backend's health decides whether the backend is down. A failed read is cached briefly, so
+ * a dead backend does not delay every request.
  */
 import type { Events } from '../../observe/index.ts'
 import type { Backend } from '../backends/backend.ts'
@@ -35,30 +35,30 @@ const maxKeys = 1_024
 const failureMs = 2_000
 const brandNewMs = 1_000
 
-/** Pauses between attempts to read a list that could not be read. */
+/** Limits for the pauses between attempts to read a failed list. */
 const firstRetryMs = 2_000
 const maxRetryMs = 30_000
 const maxRetries = 20
-/** Maximum number of reads with other credentials that one request waits for. */
+/** Maximum number of reads with other credentials for which one request waits. */
 const maxRounds = 8
 
 export interface ListingsOptions {
   readonly events: Events
   readonly clock: Clock
-  /** Called when a listing has been read, or could not be reread. */
+  /** Called when a listing has been read, or when a listing could not be reread. */
   readonly onRead: (listing: Listing | undefined, before: Listing | undefined) => void
   /** Called when the result of `get` may have changed. */
   readonly onState: () => void
   /** Called when a listing is no longer in use. */
   readonly onDropped: (listing: Listing) => void
-  /** Compares a new listing with the approved one. Resolves to false if the listing should be reread soon. */
+  /** Compares a new listing with the approved items. Resolves to false if the listing should be reread soon. */
   readonly ready?: (listing: Listing) => Promise<boolean>
 }
 
 export interface ViewOptions {
-  /** Waits for a new listing if the known one is out of date. */
+  /** True if the caller waits for a new listing when the cached one is out of date. */
   readonly waitForFresh: boolean
-  /** Waits if the backend has announced a change. */
+  /** True if the caller waits after the backend has announced a change. */
   readonly waitForAnnounced?: boolean
 }
 
@@ -67,14 +67,14 @@ export class Listings {
   readonly changes: AnnouncedChanges
   readonly #backend: Backend
   readonly #options: ListingsOptions
-  /** Insertion order is the order of use. */
+  /** Cached listings in the order of their last use. */
   readonly #cached = new Map<string, CachedListing>()
   readonly keys: ListingKeys
   readonly #readReports: ListReadReports
   readonly #defects: ListDefectReports
   /** Undeclared lists that the backend does not have. */
   readonly #absent = new Set<ItemKind>()
-  /** Valid only for as long as a failure is cached. */
+  /** Listings that are valid only for as long as a failure is cached. */
   readonly #provisional = new WeakSet<Listing>()
   #closed = false
 
@@ -92,7 +92,9 @@ export class Listings {
     return this.keys.keyOf(client, this.#abilitiesOf(client).signature)
   }
 
-  /** Returns the abilities for a client's lists; the basic ones if too many new combinations have appeared recently. */
+  /**
+   * Returns the abilities for a client's lists. Basic abilities apply if too many new combinations appeared recently.
+   */
   #abilitiesOf(client: OperationClient): ClientAbilities {
     const { abilities } = client
     if (!abilities.plain || this.keys.forkOf(client) !== undefined) return abilities
@@ -104,7 +106,7 @@ export class Listings {
     return this.keys.hasFork(scope)
   }
 
-  /** Returns the time until which the result of `get` remains valid, unless onState is called first. */
+  /** Returns the time until which the result of `get` remains valid, unless `onState` is called earlier. */
   freshUntil(client: OperationClient): number {
     return this.#cached.get(this.keyOf(client))?.freshUntil ?? 0
   }
@@ -114,12 +116,12 @@ export class Listings {
     return this.#cached.get(this.keyOf(client))?.listing
   }
 
-  /** Returns the error of the last read for a client, or undefined if it succeeded. */
+  /** Returns the error of the last read for a client, or undefined if that read succeeded. */
   failureOf(client: OperationClient): Error | undefined {
     return this.#cached.get(this.keyOf(client))?.failure
   }
 
-  /** Returns the worst state across all keys. */
+  /** Returns the worst state of all keys. */
   get state(): ListsState {
     let staleSince: number | undefined
     let [repaired, leftOut] = [0, 0]
@@ -132,8 +134,9 @@ export class Listings {
   }
 
   /**
-   * Returns the listing for a client. With `waitForFresh`, waits for a new listing if the cached one is out of date;
-   * otherwise returns the cached one and renews it in the background. Rejects with BACKEND_* errors.
+   * Returns the listing for a client. With `waitForFresh`, waits for a new listing if the cached one is out of date.
+   * Without `waitForFresh`, returns the cached listing and renews that listing in the background. Rejects with
+   * BACKEND_* errors.
    */
   async get(
     client: OperationClient,
@@ -151,22 +154,22 @@ export class Listings {
       }
       const waits = waitForFresh || (waitForAnnounced && cached.freshUntil === 0)
       const reading = this.#read(key, cached, { ...client, abilities })
-      // A list that just failed may be slow again, so do not wait for it if an earlier listing exists.
+      // A list that just failed may be slow again. If an earlier listing exists, do not wait for the list.
       if (cached.listing && (!waits || cached.failure || isSlowToRepair(cached.listing))) {
         reading.catch(() => {})
         return cached.listing
       }
       const listing = await reading.catch((error: unknown) => {
-        // The read used a different token of the same user, and this one may be valid.
+        // The read used a different token of the same user, and the client's own token may be valid.
         if (!failedForAnother(cached, credential) || round >= maxRounds) throw error
       })
       if (!listing) continue
-      // If another change arrived during the read, read once more, but do not repeat this forever.
+      // If another change arrived during the read, read once more. Limit the number of repeated reads.
       if (cached.freshUntil > 0 || round > 1) return this.#rejoinShared(client, key, listing)
     }
   }
 
-  /** Returns to the shared listing when a session's own listing equals it. */
+  /** Returns to the shared listing when a session's own listing is equal to the shared one. */
   #rejoinShared(client: OperationClient, key: string, listing: Listing): Listing {
     const { session } = client
     if (!session || key !== this.keys.forkOf(client)) return listing
@@ -188,8 +191,8 @@ export class Listings {
   }
 
   /**
-   * Gives a session its own lists, because the backend announced a change on the session's own connection and may show
-   * different items to this session.
+   * Gives a session its own lists. The backend announced a change on the session's own connection, so the backend may
+   * show different items to this session.
    */
   fork(scope: SessionScope): void {
     const key = this.keys.fork(scope)
@@ -253,7 +256,7 @@ export class Listings {
 
   #succeeded(key: string, cached: CachedListing, client: OperationClient, listing: Listing): Listing {
     const before = cached.listing
-    // Equal content keeps its identity, so that it is not merged or stored again.
+    // Equal content keeps its identity, so it is not merged or stored again.
     const present = this.#equalTo(listing, before) ?? listing
     cached.listing = present
     cached.failure = undefined
@@ -281,7 +284,7 @@ export class Listings {
     return undefined
   }
 
-  /** Returns the last good listing if it can stay in use. Otherwise throws the error. */
+  /** Returns the last good listing if that listing can stay in use. Otherwise throws the error. */
   #failed(key: string, cached: CachedListing, client: OperationClient, error: unknown): Listing {
     const { clock } = this.#options
     const before = cached.listing
@@ -311,7 +314,7 @@ export class Listings {
     this.#defects.report([...this.#cached.values()].flatMap(({ listing }) => listing?.defects ?? []))
   }
 
-  /** Rereads the listing after a pause, so that clients are notified when the backend recovers. Returns the pause. */
+  /** Rereads the listing after a pause, so clients are notified when the backend recovers. Returns the pause. */
   #retryLater(key: string, cached: CachedListing, client: OperationClient): number {
     const pauseMs = Math.min(firstRetryMs * 2 ** cached.retries, maxRetryMs)
     if (this.#closed || cached.retries >= maxRetries || this.#cached.get(key) !== cached) return pauseMs
@@ -323,7 +326,7 @@ export class Listings {
     return pauseMs
   }
 
-  /** Reads a listing. Retries once if Gatehouse closed the connection, so that clients do not miss tools. */
+  /** Reads a listing. Retries once if Gatehouse closed the connection, because clients would otherwise miss tools. */
   async #readNow(key: string, client: OperationClient, before: Listing | undefined): Promise<Listing> {
     try {
       return await this.#readOnce(key, client, before)
@@ -360,14 +363,14 @@ export class Listings {
     return listing
   }
 
-  /** Returns the listings that clients see. Outdated listings are included only if there are no others. */
+  /** Returns the listings that clients see. Outdated listings are included only if no others exist. */
   all(): readonly Listing[] {
     const cached = [...this.#cached.values()].filter(({ listing }) => listing)
     const present = cached.filter(({ freshUntil }) => freshUntil > 0)
     return [...new Set((present.length > 0 ? present : cached).flatMap(({ listing }) => listing ?? []))]
   }
 
-  /** Marks a client's listing as outdated, unless its backend announces changes or it was just read. */
+  /** Marks a client's listing as outdated, unless the backend announces changes or the listing was just read. */
   expireUnannounced(client: OperationClient): void {
     const cached = this.#cached.get(this.keyOf(client))
     if (!cached?.listing || hasFailedLists(cached.listing)) return
@@ -378,7 +381,7 @@ export class Listings {
     this.#options.onState()
   }
 
-  /** Marks listings as out of date, for one key or for all. */
+  /** Marks listings as out of date, either for one key or for all keys. */
   expire(key?: string): void {
     for (const [name, cached] of this.#cached) {
       if (key !== undefined && name !== key) continue

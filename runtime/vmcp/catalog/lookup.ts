@@ -1,8 +1,8 @@
 /**
- * Finds the target of a client's request, distinguishing an unknown name from an unavailable backend.
+ * Finds the target of a client's request. Distinguishes an unknown name from an unavailable backend.
  *
- * A name that is not offered is looked up again in the backends' last listings. If it is found there, the call fails
- * with BACKEND_UNAVAILABLE. A backend that has never been listed may offer any name that fits its naming scheme.
+ * A name that is not offered is looked up again in the backends' last listings. If a listing contains the name, the
+ * call fails with BACKEND_UNAVAILABLE. A backend that was never listed may offer any name that fits its naming scheme.
  * Source: docs/reference/specification/virtual-server.md#operational (operational.failureHandling); MCP, tools ("Error
  * Handling").
  */
@@ -22,10 +22,10 @@ const minPauseMs = 1_000
 export interface LookupParts {
   readonly members: ReadonlyMap<string, AggregatedBackend>
   readonly views: Views
-  /** Names of the backends that are left out because their settings are invalid. They are treated as down. */
+  /** Names of the backends that are left out because their settings are invalid. These backends are treated as down. */
   readonly leftOut: readonly string[]
   readonly partialFailureMode: 'fail' | 'best_effort'
-  /** True if backends are monitored. Their health, not a stale list, then decides whether a backend is down. */
+  /** True if backends are monitored. A backend's health, not a stale list, then decides whether the backend is down. */
   readonly monitored: boolean
 }
 
@@ -38,8 +38,8 @@ export class Lookup {
 
   /**
    * Returns the catalog that a client sees. With `fail`, rejects with BACKEND_UNAVAILABLE when any backend is down. A
-   * backend whose provider the user has not connected is absent, not down. If one of a backend's lists has failed, only
-   * requests for that `list` are affected.
+   * backend is absent, not down, while the user has not connected the backend's provider. If one of a backend's lists
+   * has failed, only requests for that `list` are affected.
    */
   async view(
     client: OperationClient,
@@ -59,15 +59,15 @@ export class Lookup {
     const all = monitored ? view.down : [...view.down, ...view.stale]
     const down = all.filter(({ error }) => !hidingCodes.has(codeOf(error)) && isMissing(error, list))
     const missing = list === undefined ? [] : missingList(view.catalog, list, { monitored })
-    // An excluded backend is unavailable for every request, so the error does not name a list.
+    // An excluded backend is unavailable for every request, so the error contains no list.
     if (leftOut.length > 0) throw allUnavailable([...down, ...missing], { leftOut })
     if (down.length + missing.length > 0)
       throw allUnavailable([...down, ...missing], { leftOut, list: list && listMethod[list] })
   }
 
   /**
-   * Looks up a target, and rereads the lists before reporting it as unknown. The result may belong to a backend that
-   * currently receives no requests.
+   * Looks up a target. Rereads the lists before reporting the target as unknown. The target's backend may currently
+   * receive no requests.
    */
   async find<E>(
     client: OperationClient,
@@ -77,8 +77,8 @@ export class Lookup {
     const found = (ready && findEntry(ready)) ?? findEntry(await this.view(client, { waitForFresh: false }))
     if (found) return found
     const { members, views } = this.#owner.parts
-    // Backends that do not announce changes, or that have pending changes, may offer new items. Their lists are reread
-    // at most once a second.
+    // New items may exist on backends that do not announce changes or that have pending changes. The lists of such
+    // backends are reread once a second at most.
     for (const { listings } of members.values()) {
       listings.expireUnannounced(client)
       listings.changes.flush(client.session?.id, minPauseMs)
@@ -89,7 +89,7 @@ export class Lookup {
     )
   }
 
-  /** Returns a client's catalog if no backend has to be queried for it. Throws like `view`. */
+  /** Returns a client's catalog if this requires no query to a backend. Throws the same errors as `view`. */
   readyCatalog(client: OperationClient): Catalog | undefined {
     const { members, views, partialFailureMode } = this.#owner.parts
     // With pinning, an item may have changed since it was approved.
@@ -109,9 +109,9 @@ export class Lookup {
   }
 
   /**
-   * Returns BACKEND_UNAVAILABLE if a name that was not found may belong to an excluded backend, or to a backend whose
-   * lists of these kinds have never been readable for this client. `named` is a catalog name; undefined for URIs, which
-   * do not name their backend.
+   * Returns BACKEND_UNAVAILABLE if a name that was not found may belong to an unavailable backend. Such a backend is
+   * excluded, or this client could never read the backend's lists of these kinds. `named` is a catalog name. The name
+   * is undefined for URIs, because a URI does not identify a backend.
    */
   errorForUnlisted(
     client: OperationClient,
@@ -134,13 +134,13 @@ export class Lookup {
 
 /**
  * True if a backend's error affects a request. `list` is undefined if the request does not read a list. A ListsFailed
- * error only affects requests for one of its lists.
+ * error affects only requests for one of the failed lists.
  */
 function isMissing(error: Error | undefined, list: ItemKind | undefined): boolean {
   return !(error instanceof ListsFailed) || (list !== undefined && error.kinds.includes(list))
 }
 
-/** Returns the backends whose `list` could not be read. */
+/** Returns the backends for which `list` could not be read. */
 function missingList(
   { listings }: Catalog,
   list: ItemKind,
@@ -176,7 +176,7 @@ function reasonOf({ name, error }: View['down'][number]): string {
   return message.startsWith(prefix) ? message : prefix + message
 }
 
-/** Errors that cause a backend to be hidden from the caller, regardless of the failure mode. */
+/** Codes of errors that hide a backend from the caller, regardless of the failure mode. */
 const hidingCodes: ReadonlySet<string | undefined> = new Set([
   'BACKEND_SIGN_IN_REQUIRED',
   'UPSTREAM_NOT_CONNECTED',

@@ -1,5 +1,5 @@
 /**
- * The pages of a list: up to 1000 items each, with a cursor that encodes where the next page starts.
+ * The pages of a list. A page has up to 1000 items and a cursor that encodes where the next page starts.
  *
  * Pages are concatenated from the items' bytes. cursors.ts defines the cursor format.
  * Source: MCP 2025-11-25, utilities/pagination.
@@ -22,10 +22,10 @@ const memberName: Readonly<Record<ItemKind, string>> = {
   prompts: 'prompts',
 }
 
-/** Cached first pages, by list and era, because most requests ask for them. */
+/** Cached first pages, by list and era. First pages are cached because most requests ask for them. */
 const firstPages = new WeakMap<readonly CatalogEntry[], Partial<Record<Era, Buffer>>>()
 
-/** The entries of every page in use, indexed by name after the first lookup. */
+/** The entries of every page in use. The first lookup indexes the entries by name. */
 const entriesOfPages = new WeakMap<Buffer, readonly CatalogEntry[] | ReadonlyMap<string, CatalogEntry>>()
 
 /**
@@ -46,7 +46,7 @@ export interface PageOptions {
   readonly cursors: Cursors
 }
 
-/** Returns the raw result of a list request. Throws INVALID_PARAMS for an invalid cursor. */
+/** Returns the raw result of a list request. Throws INVALID_PARAMS if the cursor is invalid. */
 export function renderPage(kind: ItemKind, entries: readonly CatalogEntry[], options: PageOptions): Buffer {
   const { cursor, cursors } = options
   if (cursor !== undefined && cursor !== '')
@@ -54,7 +54,7 @@ export function renderPage(kind: ItemKind, entries: readonly CatalogEntry[], opt
   const known = firstPages.get(entries)
   const page = known?.[options.era]
   if (page) return page
-  // If no item has two forms, both eras share a page, including everything cached for it.
+  // If no item has two forms, both eras share a page and everything cached for the page.
   const shared = entries.every(({ sessionJson }) => sessionJson === undefined)
   const made = render(kind, entries, 0, options)
   firstPages.set(entries, shared ? { session: made, stateless: made } : { ...known, [options.era]: made })
@@ -116,7 +116,7 @@ function positionAfter(
   if (!content) throw new GatehouseError('INVALID_PARAMS', { detail: 'invalid cursor' })
   const { after, position } = content
   if (after?.startsWith('=')) {
-    // The item may no longer exist, so continue after its position.
+    // The item may no longer exist, so continue after the item's position.
     return firstAfter(entries, after.slice(1))
   }
   const at = after === undefined ? -1 : entries.findIndex(({ key }) => shorten(key) === after)

@@ -1,5 +1,5 @@
 /**
- * Determines which prompts clients see, and their names.
+ * Determines which prompts clients see, and under which names.
  * Source: docs/reference/specification/virtual-server.md#aggregation, config.aggregation.
  */
 import { type Aggregation, prefixedName } from '../../../schemas/index.ts'
@@ -21,8 +21,9 @@ export interface ResolvedPrompts {
 }
 
 /**
- * Resolves prompts. With `priority`, prompts from backends in the priority list keep their names, and conflicts go to
- * the first backend. All other prompts get a prefix. If two prompts end up with the same name, both are left out.
+ * Resolves prompts. With `priority`, prompts from backends in the priority list keep their names, and the first backend
+ * in the list wins a conflict. All other prompts get a prefix. If two prompts still have the same name, both are left
+ * out.
  */
 export function resolvePrompts(
   listings: readonly Listing[],

@@ -9,8 +9,8 @@ export function asError(error: unknown): Error {
 }
 
 /**
- * True if the caller is no longer allowed to see the lists. Unlike after a temporary failure, the lists must not stay
- * in use.
+ * True if the caller is no longer allowed to see the lists. These lists must not stay in use, unlike lists after a
+ * temporary failure.
  */
 export function isRefusal(error: Error): boolean {
   return error instanceof GatehouseError && refusals.has(error.code)
@@ -28,8 +28,8 @@ const refusals: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Returns the backend's own explanation of a failure, for readers of the status. Undefined if it may concern a single
- * caller; the log always contains it.
+ * Returns the backend's own explanation of a failure for readers of the status. Returns undefined if the explanation
+ * may concern a single caller. The log always contains the explanation.
  */
 export function shownDetail(error: unknown, perCaller: boolean): string | undefined {
   return perCaller ? undefined : findAnswer(error)?.text

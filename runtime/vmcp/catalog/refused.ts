@@ -2,12 +2,12 @@ import { pinRefusal } from '../../observe/index.ts'
 import type { Refused } from '../model/catalog/entries.ts'
 
 /**
- * Returns the reason why an item is withheld from clients. Pinning and other rules are separate members, for `gatehouse
- * explain` and the console.
+ * Returns the reason why an item is withheld from clients. `gatehouse explain` and the console need pinning reasons and
+ * other rules as separate members.
  */
 export function withheldReason(refused: Refused): { readonly refused: string } | { readonly hidden: string } {
   if (typeof refused === 'string') return { refused }
-  return { hidden: `guardrail ${refused.guardrail} rejects the hidden characters in it` }
+  return { hidden: `guardrail ${refused.guardrail} rejects hidden characters in the item` }
 }
 
 export function withheldText(refused: Refused): string {

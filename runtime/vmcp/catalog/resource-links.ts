@@ -1,10 +1,10 @@
 /**
- * Records which backend returned which resource URIs, so that a client can read a resource that is not in any list: a
- * `resource_link` or an embedded resource in a result.
+ * Records which backend returned which resource URIs. A client can then read a resource that no list contains, such as
+ * a `resource_link` or an embedded resource in a result.
  *
  * The owner of a link is the client's session, or the caller if the client has no session. The number of links is
- * bounded for each owner and backend, so that one backend does not evict another's links. It is also bounded in total.
- * A configuration with a single backend does not require any records.
+ * bounded in total, and for each owner and backend, so one backend cannot evict another's links. No records are
+ * required if the configuration has a single backend.
  */
 import type { ResultPassage } from '../../mcp/index.ts'
 import { isShared } from '../model/client.ts'
@@ -19,14 +19,17 @@ const maxTotalSize = 16 * 1024 * 1024
 const maxUriBytes = 4 * 1024
 const maxLinksPerResult = 1_000
 
-/** Methods whose results may contain links. */
+/** Methods with results that may contain links. */
 const linkMethods: ReadonlySet<string> = new Set(['tools/call', 'prompts/get', 'resources/read'])
 
-/** Links by backend. The key is undefined if indistinguishable callers received the URI from different backends. */
+/**
+ * Links by backend. The key is undefined if callers that cannot be distinguished received the URI from different
+ * backends.
+ */
 type OwnedLinks = Map<string | undefined, LinkSet>
 
 export class ResourceLinks {
-  /** Owners in order of use, most recent last. */
+  /** Owners in the order of their last use, most recent last. */
   readonly #owners = new Map<string, OwnedLinks>()
   #size = 0
 
@@ -50,7 +53,7 @@ export class ResourceLinks {
     for (const uri of scanner.take()) this.#add(client, backend, uri)
   }
 
-  /** Returns a result stream that records the links in the result and forwards it to `passage`. */
+  /** Returns a result stream that records the links in the result and forwards the result to `passage`. */
   recordWhileStreaming(
     passage: ResultPassage | undefined,
     { client, method, params }: Operation,
@@ -70,7 +73,7 @@ export class ResourceLinks {
   }
 
   #add(client: OperationClient, backend: string, uri: string): void {
-    // A result may arrive after the end of its session.
+    // A result may arrive after its session has ended.
     if (client.session?.isOver) return
     const owner = ownerOf(client)
     const owned: OwnedLinks = this.#owners.get(owner) ?? new Map<string | undefined, LinkSet>()
@@ -115,7 +118,7 @@ export class ResourceLinks {
 
 /** URIs that one backend returned to one owner. The least recently used ones are evicted. */
 class LinkSet {
-  /** URIs in order of use, most recent last. */
+  /** URIs in the order of their last use, most recent last. */
   readonly #uris = new Set<string>()
   #size = 0
 
@@ -160,18 +163,18 @@ const uriMember = Buffer.from('"uri"')
 
 /** Finds the string values of all `uri` members in JSON that arrives in chunks. */
 class LinkScanner {
-  /** The requested URI, which is not a link. */
+  /** The URI that the client requested, which does not count as a link. */
   readonly #requestedUri: string | undefined
   readonly #found = new Set<string>()
   #count = 0
-  /** The end of the last chunk, in which a member may have begun. */
+  /** The last part of the previous chunk, in which a member may have begun. */
   #rest: Buffer = Buffer.alloc(0)
 
   constructor(requestedUri: string | undefined) {
     this.#requestedUri = requestedUri
   }
 
-  /** Returns the URIs found since the last call. */
+  /** Returns the URIs found since the previous call. */
   take(): readonly string[] {
     const found = [...this.#found]
     this.#found.clear()
@@ -198,7 +201,7 @@ class LinkScanner {
   }
 }
 
-/** Returns the JSON string after a colon. Undefined if there is none, or if it is too long. */
+/** Returns the JSON string after a colon. Returns undefined if no string follows, or if the string is too long. */
 function textAt(bytes: Buffer, from: number): { readonly uri: string } | 'unfinished' | undefined {
   const window = bytes.toString('latin1', from, from + maxUriBytes)
   const found = /^\s*:\s*("(?:[^"\\]|\\.)*")/su.exec(window)

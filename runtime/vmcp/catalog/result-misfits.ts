@@ -1,5 +1,5 @@
 /**
- * Checks structured results against their tool's output schema. Called only for modified results; unmodified results
+ * Checks structured results against their tool's output schema. Only modified results are checked. Unmodified results
  * from backends are trusted.
  */
 import { fieldsOf, isFields } from '../../../schemas/index.ts'
@@ -7,10 +7,10 @@ import { usableSchema } from '../../../schemas/workflow/index.ts'
 import { JsonObject } from '../../mcp/index.ts'
 import type { MatchSchemas } from '../model/catalog/pinning.ts'
 
-/** Schemas as JSON, by tool definition; undefined if there is no supported schema. */
+/** Output schemas as JSON, keyed by tool definition. Undefined if the tool has no supported schema. */
 const schemas = new WeakMap<Buffer, { readonly text: string | undefined }>()
 
-/** Returns one line per mismatch; no lines if the tool has no supported output schema. */
+/** Returns one line for each mismatch. Returns no lines if the tool has no supported output schema. */
 export async function findResultMismatches(
   definition: Buffer,
   structured: Buffer | undefined,
@@ -21,7 +21,7 @@ export async function findResultMismatches(
   return structured ? match(schema, structured) : ['structuredContent is missing']
 }
 
-/** Returns a list containing the output schema as JSON; undefined if there is no supported schema. */
+/** Returns a list with the output schema as JSON. Returns undefined if the tool has no supported schema. */
 export function resultSchema(definition: Buffer): string | undefined {
   const known = schemas.get(definition) ?? { text: schemaText(definition) }
   schemas.set(definition, known)

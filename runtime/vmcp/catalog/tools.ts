@@ -1,8 +1,9 @@
 /**
- * Determines which tools clients see, and their names: overrides, then conflict resolution, then advertising.
+ * Determines which tools clients see, and under which names. Applies overrides first, then conflict resolution, then
+ * advertising.
  *
- * Processes backends in order of their names, so that the same listings always yield the same catalog. Tools that
- * cannot be offered unchanged are reported, never silently modified.
+ * Backends are processed in the order of their names, so the same listings always yield the same catalog. Tools that
+ * cannot be offered unchanged are reported, and are never silently modified.
  * Source: docs/reference/specification/virtual-server.md#aggregation, config.aggregation.
  */
 import { JsonObject } from '../../mcp/index.ts'
@@ -25,7 +26,7 @@ import {
   type ToolItem,
 } from '../model/catalog/entries.ts'
 
-/** Some model APIs reject longer names. Without aliases, such tools are still offered, but reported. */
+/** Some model APIs reject longer names. Without aliases, tools with longer names are still offered and are reported. */
 const longNameLength = 64
 const hintNames = ['title', 'readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHint'] as const
 
@@ -34,14 +35,14 @@ interface Candidate {
   readonly item: ToolItem
   readonly settings: WorkloadTools | undefined
   readonly override: ToolOverride | undefined
-  /** Name after override, before conflict resolution. */
+  /** The tool's name after an override, before conflict resolution. */
   readonly base: string
 }
 
 /**
- * Resolves the tools of all listings. `listings` must be sorted by backend name. A tool whose own or overridden name is
- * reserved is hidden from clients, because that name belongs to one of the server's own tools. Workflows can use it
- * like any other hidden tool.
+ * Resolves the tools of all listings. `listings` must be sorted by backend name. A tool is hidden from clients if its
+ * own or overridden name is reserved. That name then belongs to one of the server's own tools. Workflows can use the
+ * tool like any other hidden tool.
  */
 export function resolveTools(
   listings: readonly Listing[],
@@ -180,8 +181,8 @@ function groupByBase(candidates: readonly Candidate[]): Map<string, Candidate[]>
 }
 
 /**
- * Among the backends that share a name, the first in the priority order keeps it. If none is in the order, all get a
- * prefix.
+ * Resolves a conflict by priority. Among the backends that share a name, the first in the priority order keeps the
+ * name. If the order contains none of these backends, all of them get a prefix.
  */
 function resolveByPriority(
   candidates: readonly Candidate[],
@@ -214,7 +215,10 @@ function resolveByPriority(
   return resolved
 }
 
-/** Uses names as configured by the operator. If two backends still share a name, the name is not offered for either. */
+/**
+ * Uses names exactly as configured by the operator. If two backends still share a name, neither backend's item is
+ * offered under this name.
+ */
 function resolveManually(candidates: readonly Candidate[], problems: CatalogNotice[]): [Candidate, string][] {
   const resolved: [Candidate, string][] = []
   for (const [base, claimants] of groupByBase(candidates)) {
@@ -257,7 +261,7 @@ function entryOf(candidate: Candidate, name: string, aggregation: Aggregation): 
     advertised: isAdvertised(candidate, aggregation),
     mirrored,
     annotations,
-    // Use the backend's own annotations: an override may only change what clients see.
+    // Use the backend's own annotations, because an override may only change what clients see.
     repeatable: own['readOnlyHint'] === true || own['idempotentHint'] === true,
     ...(sessionJson && { sessionJson: change(sessionJson) }),
     ...(check && { check }),
@@ -268,12 +272,12 @@ function applyChanges(json: Buffer, changes: Readonly<Record<string, string>>): 
   return Object.keys(changes).length === 0 ? json : new JsonObject(json).with(changes)
 }
 
-/** Renames a tool. Most backends write the name first, so the rest need not be parsed. */
+/** Renames a tool. Most backends write the name first, so the rest of the JSON is not parsed. */
 function renameTool(json: Buffer, from: string, to: string): Buffer {
   if (from === to) return json
   const before = `{"name":${JSON.stringify(from)}`
   const { length } = before
-  // A name with non-ASCII characters or other escapes does not compare equal.
+  // A name with non-ASCII characters or other escapes differs from the bytes in `before`.
   if (json.toString('latin1', 0, length) !== before)
     return new JsonObject(json).with({ name: JSON.stringify(to) })
   const after = `{"name":${JSON.stringify(to)}`
@@ -286,9 +290,9 @@ function renameTool(json: Buffer, from: string, to: string): Buffer {
 
 const noAnnotations: Fields = {}
 
-/** Returns the annotations of a tool whose JSON has already been checked. */
+/** Returns the annotations of a tool. The tool's JSON has already been checked. */
 function annotationsIn(json: Buffer): Fields {
-  // An escaped member name contains one of these.
+  // An escaped member name contains `\u`.
   if (!json.includes('"annotations"') && !json.includes('\\u')) return noAnnotations
   return fieldsOf(fieldsOf(JSON.parse(json.toString()))['annotations'])
 }

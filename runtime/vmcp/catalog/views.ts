@@ -1,7 +1,8 @@
 /**
- * Provides a client's current view: the merged listings of all backends. Merges once per set of listings.
+ * Provides a client's current view, which consists of the merged listings of all backends. Merges the listings once for
+ * each set.
  *
- * `down` contains the backends that cannot be listed. The core decides how they affect a request.
+ * `down` contains the backends that cannot be listed. The core decides how these backends affect a request.
  */
 import { type Aggregation, prefixedName, byText } from '../../../schemas/index.ts'
 import type { Backend } from '../backends/backend.ts'
@@ -28,9 +29,9 @@ export interface AggregatedBackend {
 
 export interface View {
   readonly catalog: Catalog
-  /** Backends that could not be listed, sorted by name, each with its error. */
+  /** Backends that could not be listed, sorted by name, with their errors. */
   readonly down: readonly MissingBackend[]
-  /** Backends whose last known lists are in use because they could not be reread. */
+  /** Backends that could not be reread. The last known lists of these backends are in use. */
   readonly stale: readonly MissingBackend[]
 }
 
@@ -41,11 +42,11 @@ export interface ListTreatment {
 }
 
 interface QueriedView extends View {
-  /** The listings as they were read, before merging. */
+  /** The listings before merging. */
   readonly queried: readonly Listing[]
 }
 
-/** A backend with missing or stale lists, and the reason, if known. */
+/** A backend with missing or stale lists, and the reason if it is known. */
 interface MissingBackend {
   readonly name: string
   readonly error: Error | undefined
@@ -61,14 +62,16 @@ interface Ready {
   readonly until: number
 }
 
-/** How long the lookup of a single name waits for backends that have not responded yet. */
+/**
+ * Maximum time in milliseconds for which the lookup of a single name waits for backends that have not responded yet.
+ */
 const maxWaitMs = 50
 const slowError = new Error('the backend has not responded yet')
 
 export class Views {
   /**
-   * True if a call waits for a list after the backend has announced a change to it, because approved definitions may
-   * differ.
+   * True if a call waits for a list after the backend has announced a change to that list. The wait is necessary
+   * because approved definitions may differ.
    */
   readonly awaitsAnnounced: boolean
   readonly #aggregation: Aggregation
@@ -81,7 +84,7 @@ export class Views {
   readonly #guardrails: ListTreatment | undefined
   /** Views that do not require any requests to backends, by kind of client. */
   readonly #ready = new Map<string, Ready>()
-  /** Insertion order is the order of use. */
+  /** Merged catalogs in the order of their last use. */
   readonly #catalogs = new Map<string, Catalog>()
 
   constructor(
@@ -107,7 +110,7 @@ export class Views {
     this.#guardrails = guardrails
   }
 
-  /** Call this when cached views may be outdated. */
+  /** Marks cached views as outdated. */
   invalidate(): void {
     this.#ready.clear()
   }
@@ -118,22 +121,22 @@ export class Views {
     this.#catalogs.clear()
   }
 
-  /** Drops catalogs that contain a listing that is no longer in use. */
+  /** Drops all catalogs that contain an unused listing. */
   forget(serial: number): void {
     for (const [key, { listings, absent }] of this.#catalogs) {
       if ([...listings, ...absent].some((listing) => listing.serial === serial)) this.#catalogs.delete(key)
     }
   }
 
-  /** Returns a client's view if no backend has to be queried for it, which is the usual case. */
+  /** Returns a client's view if this requires no query to a backend, which is the usual case. */
   ready(members: ReadonlyMap<string, AggregatedBackend>, client: OperationClient): View | undefined {
     const known = this.#ready.get(keyOf(members, client))
     return known && known.until > this.#now() ? known.view : undefined
   }
 
   /**
-   * Queries all backends concurrently; see Listings.get for `waitForFresh`. With `skipSlow`, omits backends that are
-   * slow to respond for the first time, if their items cannot affect those of other backends. Never rejects.
+   * Queries all backends concurrently. Listings.get describes `waitForFresh`. With `skipSlow`, omits backends that are
+   * slow to respond for the first time, if their items cannot affect other backends' items. Never rejects.
    */
   async query(
     members: ReadonlyMap<string, AggregatedBackend>,
@@ -163,7 +166,7 @@ export class Views {
     })
   }
 
-  /** True if a catalog name, judging by its form, could belong to this backend. */
+  /** True if a catalog name has a form that could belong to this backend. */
   mayOwn(backend: string, name: string): boolean {
     const { conflictResolutionConfig, maxToolNameLength } = this.#aggregation
     if (!this.#hasIndependentNames) return true
@@ -213,7 +216,7 @@ export class Views {
     return { down: [...down, ...slow.map((name) => ({ name, error: slowError }))], listings: [...listings] }
   }
 
-  /** Caches the view, unless one of its lists was replaced while the view was waiting for another one. */
+  /** Caches the view, unless one of its lists was replaced while the view waited for another list. */
   #keep(
     members: ReadonlyMap<string, AggregatedBackend>,
     client: OperationClient,
@@ -228,7 +231,7 @@ export class Views {
     this.#ready.set(keyOf(members, client), { view, until })
   }
 
-  /** Returns the known catalog without querying backends, for comparison with what a client has seen. */
+  /** Returns the known catalog without querying backends. The result can be compared with a client's earlier view. */
   peek(members: ReadonlyMap<string, AggregatedBackend>, client: OperationClient): Catalog {
     const ready = this.ready(members, client)
     if (ready) return ready.catalog
@@ -240,8 +243,8 @@ export class Views {
   }
 
   /**
-   * Returns the items that all backends, including those that are down, offered when they were last listed for a
-   * client.
+   * Returns the items that all backends offered when they were last listed for a client. Includes backends that are
+   * down.
    */
   lastKnown(members: ReadonlyMap<string, AggregatedBackend>, client: OperationClient): Catalog {
     return this.merge([...members.values()].flatMap(({ listings }) => listings.peek(client) ?? []))
@@ -252,7 +255,10 @@ export class Views {
     return this.#catalogs.values()
   }
 
-  /** `down` contains the last listings of backends that are down. Only workflows use them. */
+  /**
+   * Merges listings into a catalog. `down` contains the last listings of backends that are down. Only workflows use
+   * these listings.
+   */
   merge(listings: readonly Listing[], down: readonly Listing[] = []): Catalog {
     const absent = this.#compose ? down : []
     const key = `${keyOfListings(listings)};${keyOfListings(absent)}`
@@ -279,8 +285,8 @@ export class Views {
   }
 
   /**
-   * Returns the listing as clients see it. Pinning compares the original items; guardrails then change the offered
-   * ones.
+   * Returns the listing as clients see it. Pinning first compares the original items. Guardrails then change the
+   * offered items.
    */
   #visibleListing(listing: Listing): Listing {
     const offered = this.#pins?.apply(listing) ?? listing

@@ -1,8 +1,8 @@
 /**
- * The capabilities and instructions that the server advertises when a client opens a session or discovers it.
+ * The capabilities and instructions that the server advertises when a client opens a session or discovers the server.
  *
- * A virtual server advertises every capability, because its backends may change during a session. A proxy fronts one
- * server and advertises that server's capabilities.
+ * A virtual server advertises every capability, because its backends may change during a session. A proxy serves one
+ * target and advertises the target's capabilities.
  * Source: MCP 2025-11-25, lifecycle, "Capability Negotiation"; MCP 2026-07-28, `server/discover`.
  */
 import type { ServerInfo } from '../backends/connection.ts'
@@ -15,8 +15,8 @@ export interface Advertised {
 }
 
 /**
- * Returns what the server advertises to a client. May query the backends. Rejects with BACKEND_UNAVAILABLE if their
- * capabilities cannot be determined.
+ * Returns what the server advertises to a client. This function may query the backends. Rejects with
+ * BACKEND_UNAVAILABLE if the backends' capabilities cannot be determined.
  */
 export type Advertise = (client: OperationClient) => Advertised | Promise<Advertised>
 
@@ -33,8 +33,8 @@ export const allCapabilities: Omit<Advertised, 'instructions'> = {
 }
 
 /**
- * Returns the union of the servers' capabilities. The list-changed capabilities are always included, even if a server
- * does not announce changes itself.
+ * Returns the union of the servers' capabilities. The result always includes the list-changed capabilities, even if no
+ * server announces changes.
  */
 export function combineCapabilities(servers: readonly ServerInfo[]): Omit<Advertised, 'instructions'> {
   const has = (name: 'tools' | 'resources' | 'prompts' | 'logging' | 'completions' | 'subscribe'): boolean =>

@@ -1,5 +1,5 @@
 /**
- * The page that is shown when a browser opens the server's address. It describes the server and how to connect a
+ * The page that a browser shows for the server's address. The page describes the server and explains how to connect a
  * client.
  */
 import { type Exchange, html, page, sendBody, type Stage } from '../../net/index.ts'
@@ -7,14 +7,14 @@ import { type Exchange, html, page, sendBody, type Stage } from '../../net/index
 export interface BrowserPageFacts {
   /** Name of the server. */
   readonly name: string
-  /** Address of the MCP endpoint. If it is undefined, the page shows `path` instead. */
+  /** Address of the MCP endpoint. If the address is undefined, the page shows `path` instead. */
   readonly url: string | undefined
   readonly path: string
   /** True if clients must sign in. */
   readonly requiresAuth: boolean
 }
 
-/** True for a request from a browser. Browsers accept HTML; MCP clients accept JSON or event streams. */
+/** True for a request from a browser. Browsers accept HTML, while MCP clients accept JSON or event streams. */
 export function isBrowserRequest({ req }: Exchange): boolean {
   const { accept = '' } = req.headers
   return (

@@ -1,8 +1,9 @@
 /**
- * Streams a large result to the client as it arrives from the backend, either as JSON or as the last event of a stream.
+ * Streams a large result to the client as it arrives from the backend. The result is sent as JSON or as the last event
+ * of a stream.
  *
  * Waits for a client that reads slowly, and disconnects a client that does not read. A caller that cannot call `end`
- * must destroy the response, so that the client detects the incomplete result.
+ * must destroy the response. The client then detects the incomplete result.
  */
 import type { ServerResponse } from 'node:http'
 import {
@@ -20,10 +21,10 @@ const maxWaitingBytes = 256 * 1024
 
 export interface ClientResultStreamOptions {
   readonly res: ServerResponse
-  /** Raw JSON of the request's id. */
+  /** Raw JSON of the request id. */
   readonly id: string
   readonly era: Era
-  /** Response headers. Used if the head has not been sent yet. */
+  /** Response headers, used if the head has not been sent yet. */
   readonly headers: Readonly<Record<string, string>>
   /** Reserves the response for the streamed result. Returns false if the response can no longer be streamed. */
   readonly claim: (stream: ClientResultStream) => boolean
@@ -33,7 +34,7 @@ export class ClientResultStream implements ResultPassage {
   readonly era: Era
   readonly #options: ClientResultStreamOptions
   #asEvent = false
-  /** The beginning of the response, until it is sent with the first part. */
+  /** The beginning of the response, which is sent with the first part. */
   #head: Buffer | undefined
 
   constructor(options: ClientResultStreamOptions) {
@@ -49,7 +50,7 @@ export class ClientResultStream implements ResultPassage {
     return true
   }
 
-  /** True once part of the response has been sent. Until then, an error can be sent instead. */
+  /** True once part of the response has been sent. Until then, an error can be sent instead of the result. */
   get hasSent(): boolean {
     return this.#head === undefined
   }

@@ -1,4 +1,4 @@
-/** Creates the client codecs for both protocol eras, with one core and the other parts that they share. */
+/** Creates the client codecs for both protocol eras. The codecs share one core and several other parts. */
 import { InFlight, type Log } from '../../net/index.ts'
 import type { Clock } from '../model/time/clock.ts'
 import type { Gate } from '../../policy/index.ts'
@@ -30,19 +30,20 @@ export interface EdgesOptions {
   /** Returns the policies in force, or undefined if none are configured. */
   readonly gate: () => Gate | undefined
   readonly serverInfo: string
-  /** Selects the advertised capabilities: all of them, or those of the backends. */
+  /** Selects the advertised capabilities, which are all capabilities or only those of the backends. */
   readonly advertise: 'everything' | 'backends'
   readonly allowlist: HeaderAllowlist
-  /** Identifies the server. Identical for all replicas of the server. */
+  /** Identifies the server. All replicas of a server have the same value. */
   readonly server: string
   /**
-   * Returns key material that the replicas share. As long as it returns undefined, state is valid only on this replica.
+   * Returns key material that the replicas share. While this function returns undefined, state is valid only on this
+   * replica.
    */
   readonly stateSecret: () => string | undefined
   readonly clock: Clock
   readonly log: Log
   readonly endSession: (session: ClientSession) => void
-  /** Prefix of ids that route a client back to this process; empty for a single process. */
+  /** Prefix of ids that route a client back to this process. Empty for a single process. */
   readonly tag: string
 }
 
@@ -51,7 +52,7 @@ export interface Edges {
   readonly oldSseEdge: OldSseEdge
   readonly statelessEdge: StatelessEdge
   readonly listeners: Listeners
-  /** Writes to every idle stream, so that intermediaries do not close it. */
+  /** Writes to every idle stream, so intermediaries do not close the stream. */
   keepAlive(): void
   /** Ends subscriptions and parked calls. */
   close(): void

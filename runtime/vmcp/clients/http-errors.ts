@@ -18,6 +18,6 @@ export function respondWithError(exchange: VmcpExchange, error: unknown): void {
     ...failure.headers,
     ...refusalHeaders(failure),
   })
-  // Node writes a text body together with the head.
+  // Node writes a text body and the head together.
   res.end(body.toString())
 }

@@ -1,6 +1,6 @@
 /**
- * Selects the instructions for a client: those from backends with at least one item that policies let the client see. A
- * backend that responds too late is left out, so that clients can still open sessions.
+ * Selects the instructions for a client. The selection contains the instructions of backends with at least one item
+ * that the client may see. A backend that responds too late is left out, so clients can still open sessions.
  */
 import { isFields } from '../../../schemas/index.ts'
 import { withTimeout } from '../../net/index.ts'
@@ -21,7 +21,7 @@ const lists: readonly { readonly kind: ItemKind; readonly method: string; readon
   { kind: 'templates', method: 'resources/templates/list', key: 'uriTemplate' },
 ]
 
-/** Returns the instructions for a client. Never rejects, and waits at most two seconds for backends. */
+/** Returns the instructions for a client. Never rejects. Waits two seconds at most for backends. */
 export async function instructionsFor(
   client: OperationClient,
   core: Core,
@@ -31,7 +31,7 @@ export async function instructionsFor(
   return instructionsIn(catalog, client, core, gate)
 }
 
-/** Returns the instructions in a catalog. Never rejects. Returns none if the policies cannot be evaluated. */
+/** Returns the instructions in a catalog. Returns none if the policies cannot be evaluated. Never rejects. */
 export async function instructionsIn(
   catalog: Catalog,
   client: OperationClient,

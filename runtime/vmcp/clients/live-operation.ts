@@ -1,4 +1,6 @@
-/** The context of an operation for which a client is waiting. Connects the request, its reply and its cancellation. */
+/**
+ * The context of an operation for which a client is waiting. Connects the request with its reply and its cancellation.
+ */
 import type { IncomingHttpHeaders } from 'node:http'
 import {
   type JsonObject,
@@ -15,7 +17,7 @@ import type { Operation, OperationContext } from '../model/operation.ts'
 
 /** Receives the messages that precede an operation's result. */
 export interface OperationSink {
-  /** Sends a message that precedes the result. Returns false if it cannot be delivered. */
+  /** Sends a message that precedes the result. Returns false if the message cannot be delivered. */
   readonly send: (message: Buffer) => boolean
   readonly ask: (request: Ask, signal?: AbortSignal) => Promise<AskReply>
   readonly streamResult?: () => ResultPassage | undefined
@@ -28,7 +30,7 @@ export interface LiveOperationOptions {
   readonly headers?: IncomingHttpHeaders | undefined
   readonly logLevel: string | undefined
   readonly stateFor?: string | undefined
-  /** False if the client does not receive log messages (a stateless client that set no level). */
+  /** False for a stateless client that set no log level. Such a client receives no log messages. */
   readonly sendsLogs: boolean
   readonly sink: OperationSink
 }
@@ -38,7 +40,7 @@ export class LiveOperation implements OperationContext {
   readonly operation: Operation
   readonly progressToken: string | undefined
   readonly logLevel: string | undefined
-  /** Replaced when a parked operation continues with another request. */
+  /** The sink of the current request. A parked operation gets another sink when another request continues it. */
   sink: OperationSink
   readonly lazySignal: LazySignal = new LazySignal()
   readonly #sendsLogs: boolean

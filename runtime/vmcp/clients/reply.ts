@@ -1,9 +1,9 @@
 /**
- * The response to one POST: plain JSON if no message precedes the result, otherwise an event stream that ends with the
- * result.
+ * The response to one POST. The response is plain JSON if no message precedes the result. Otherwise, the response is an
+ * event stream that ends with the result.
  *
- * A client that accepts event streams gets one as soon as progress, a log message or a question precedes the result. It
- * also gets one if the response takes so long that intermediaries might close the connection.
+ * A client that accepts event streams gets a stream as soon as progress, a log message or a question precedes the
+ * result. The client also gets a stream if the response takes so long that intermediaries might close the connection.
  * Source: MCP 2025-11-25, transports, "Sending Messages to the Server".
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -22,13 +22,13 @@ import { ClientResultStream } from './client-result-stream.ts'
 import type { ClientResponse } from './response.ts'
 import { acceptsEventStream, beginEventStream, cutWhenStuck, writeBounded } from './stream.ts'
 
-/** Minimum size of results that are not copied into one buffer. */
+/** Results of at least this size are not copied into one buffer. */
 const largeBytes = 16 * 1024
 
-/** A stream that outlives its connection. */
+/** A stream that can outlive its connection. */
 export interface ResumableStream {
   readonly isOpen: boolean
-  /** Called once when the client has not reconnected in time. */
+  /** Called if the client has not reconnected in time. */
   onAbandoned: (() => void) | undefined
   attach(res: ServerResponse): void
   sendEmptyEvent(): void
@@ -51,7 +51,7 @@ export class Reply implements ClientResponse {
   #resumableStream: ResumableStream | undefined
   onClose: (() => void) | undefined
   #streaming = false
-  /** Set while a result is streamed. After that, only the end of the result is sent. */
+  /** The stream of a result. Once the stream is set, only the end of the result is sent. */
   #resultStream: ClientResultStream | undefined
 
   constructor(
@@ -92,7 +92,7 @@ export class Reply implements ClientResponse {
     beginEventStream(this.res, this.#headers)
     const resumable = this.#openResumableStream?.()
     if (resumable) {
-      // From now on, the reply ends with the stream. The connection may be replaced.
+      // From now on, the reply ends with the stream. Another connection may replace the current one.
       this.#resumableStream = resumable
       resumable.onAbandoned = () => this.onClose?.()
       resumable.attach(this.res)
@@ -100,7 +100,7 @@ export class Reply implements ClientResponse {
     return true
   }
 
-  /** Sends a message before the result. Returns false if the client cannot receive it. */
+  /** Sends a message before the result. Returns false if the client cannot receive the message. */
   send(message: Buffer): boolean {
     if (!this.stream()) return false
     return this.#resumableStream
@@ -108,7 +108,7 @@ export class Reply implements ClientResponse {
       : writeBounded(this.res, encodeEvent(message))
   }
 
-  /** Turns a long response into a stream and writes to it, so that intermediaries do not close the connection. */
+  /** Turns a long response into a stream and writes to the stream, so intermediaries do not close the connection. */
   keepAlive(): void {
     const isNewStream = !this.#streaming
     if (!this.stream()) return
@@ -118,8 +118,8 @@ export class Reply implements ClientResponse {
   }
 
   /**
-   * Returns undefined if the result must be sent whole: on a resumable stream, and over HTTP/1.0, where a client
-   * cannot detect a missing part.
+   * Returns undefined if the result must be sent whole. This is the case on a resumable stream, and over HTTP/1.0,
+   * where a client cannot detect a missing part.
    */
   streamResult(id: string, era: Era): ResultPassage | undefined {
     if (!this.#canStreamResult()) return undefined
@@ -139,8 +139,8 @@ export class Reply implements ClientResponse {
   }
 
   /**
-   * Destroys a response whose result has been partially sent, and returns true. Otherwise forgets the stream, so that
-   * the response can still be sent, and returns false.
+   * Destroys a partially sent response and returns true. Otherwise, forgets the stream, so the response can still be
+   * sent, and returns false.
    */
   #destroyPartialResult(): boolean {
     if (this.#resultStream?.hasSent) {
@@ -151,7 +151,7 @@ export class Reply implements ClientResponse {
     return false
   }
 
-  /** Sends the result and ends the response. The status applies only if nothing has been sent before. */
+  /** Sends the result and ends the response. The status is used only if nothing has been sent before. */
   end(message: Buffer, status = 200): void {
     if (this.hasEnded || this.#destroyPartialResult()) return
     if (this.#streaming) {
@@ -204,7 +204,7 @@ export class Reply implements ClientResponse {
     if (message.some(({ length }) => length >= largeBytes)) cutWhenStuck(this.res)
   }
 
-  /** Ends without a result, because the client cancelled the request or expects no response. */
+  /** Ends the response without a result, because the client cancelled the request or expects no response. */
   drop(): void {
     if (this.hasEnded || this.#destroyPartialResult()) return
     if (this.#resumableStream) this.#resumableStream.end()

@@ -1,5 +1,5 @@
 /**
- * Reacts to events in a client session: warms up backends, forwards changed roots and log levels to them, and records
+ * Reacts to events in a client session. Prepares backends, forwards changed roots and log levels to them, and records
  * which lists the client has read.
  */
 import { own } from '../../../schemas/index.ts'
@@ -41,13 +41,13 @@ export function makeSessionLife(
       if (session.onLost) return
       session.onLost = (backend) => renewSubscriptions(subscribe, session, backend, resubscriber)
       if (!session.isRestored) return
-      // The session comes from another replica, so this one must subscribe to its resources.
+      // The session comes from another replica, so this replica must subscribe to the session's resources.
       const signal = AbortSignal.timeout(resubscribeMs)
       for (const uri of session.subscriptions.keys())
         subscribe(clientOf(session), uri, signal).catch(() => {})
     },
     onReady(session) {
-      // The next request may reach another worker, which would open separate backend sessions in the meantime.
+      // The next request may reach another worker. That worker would open separate backend sessions in the meantime.
       if (session.otherWorkers) return
       // Connects the backends while the client prepares its first list.
       core.view(clientOf(session), { waitForFresh: false }).catch(() => {})
@@ -78,7 +78,7 @@ export function makeSessionLife(
   }
 }
 
-/** Renews a session's subscriptions at a backend that has lost its session. */
+/** Renews the subscriptions of a client session after a backend has lost its own session. */
 function renewSubscriptions(
   subscribe: Subscribe,
   session: ServerSession,

@@ -5,9 +5,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Exchange, registerCallerStream, writeParts } from '../../net/index.ts'
 
-/** Maximum number of unsent bytes for a slow client before its stream is closed. */
+/** Maximum number of unsent bytes before a slow client's stream is closed. */
 export const maxBufferedBytes = 16 * 1024 * 1024
-/** A client that does not read any of a pending response for this long is disconnected. */
+/** Time in milliseconds after which a client is disconnected if it reads nothing of a pending response. */
 export const stuckMs = 60_000
 
 export function acceptsEventStream(req: IncomingMessage): boolean {
@@ -36,14 +36,14 @@ export function writeBounded(res: ServerResponse, bytes: Buffer | readonly Buffe
   return true
 }
 
-/** Destroys an ended response if the client does not read any of it for `ms`. */
+/** Destroys an ended response if the client reads nothing of it for `ms`. */
 export function cutWhenStuck(res: ServerResponse, ms = stuckMs): void {
   if (!res.writableFinished) res.setTimeout(ms, () => res.destroy())
 }
 
 /**
- * Marks a stream that stays open until the client closes it. It ends earlier when the listener closes, or when the
- * caller's token expires or is revoked.
+ * Marks a stream that stays open until the client closes it. Such a stream ends earlier if the listener closes, or if
+ * the caller's token expires or is revoked.
  */
 export function holdStream(exchange: Exchange): void {
   const { res } = exchange

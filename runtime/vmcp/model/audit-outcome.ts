@@ -1,4 +1,4 @@
-/** Audit outcomes for calls that start inside this server: calls made by scripts and by the console. */
+/** Determines audit outcomes for calls that scripts and the console start inside this server. */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type AuditOutcome, isToolError } from '../../observe/index.ts'
 import type { Outcome } from './outcome.ts'

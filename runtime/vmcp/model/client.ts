@@ -7,7 +7,7 @@ import type { Caller } from '../../net/index.ts'
 import type { ClientAbilities } from './session.ts'
 
 const maxCachedAbilities = 1_000
-/** Size limits for a client's declarations, which are stored with its session and sent to every backend. */
+/** Size limits for a client's declarations. These are stored with the client's session and sent to every backend. */
 const maxCapabilitiesBytes = 16 * 1024
 const maxInfoBytes = 16 * 1024
 /** Capabilities that the protocol itself defines, with their members. */
@@ -22,8 +22,8 @@ const abilitiesByText = new Map<string, ClientAbilities>()
 export const noAbilities: ClientAbilities = readAbilities(Buffer.from('{}'))
 
 /**
- * Reads declared capabilities (raw JSON object). Tasks, in either era's form, are left out because they are not
- * relayed. Throws INVALID_PARAMS if the capabilities are too large or contain duplicate members.
+ * Reads declared capabilities (raw JSON object). Leaves out tasks, in either era's form, because Gatehouse does not
+ * relay them. Throws INVALID_PARAMS if the capabilities are too large or contain duplicate members.
  */
 export function readAbilities(raw: Buffer): ClientAbilities {
   if (raw.length > maxCapabilitiesBytes) throw invalidCapabilities(`more than ${maxCapabilitiesBytes} bytes`)
@@ -36,7 +36,7 @@ export function readAbilities(raw: Buffer): ClientAbilities {
   return abilities
 }
 
-/** Like `readAbilities`, but for a request: throws MessageError with the request's id. */
+/** Like `readAbilities`, but throws a MessageError with the request's id. */
 export function abilitiesOf(raw: Buffer, id: string): ClientAbilities {
   try {
     return readAbilities(raw)
@@ -75,7 +75,7 @@ function pickProtocolCapabilities(declared: JsonObject): Record<string, Record<s
   return plain
 }
 
-/** Returns the entry for a declared member, without the content of objects. Values other than `true` are ignored. */
+/** Returns the entry for a declared member. Omits the content of objects, and ignores values other than `true`. */
 function memberEntry(name: string, raw: Buffer | undefined): [string, unknown][] {
   if (raw?.[0] === 0x7b) return [[name, {}]]
   return raw?.toString() === 'true' ? [[name, true]] : []
@@ -87,12 +87,15 @@ function invalidCapabilities(what: string): GatehouseError {
   })
 }
 
-/** Returns a copy of a client's `Implementation` object; undefined if it is not an object or is too large to store. */
+/**
+ * Returns a copy of a client's `Implementation` object. Returns undefined if the value is not an object or is too large
+ * to store.
+ */
 export function readInfo(raw: Buffer | undefined): Buffer | undefined {
   return raw?.[0] === 0x7b && raw.length <= maxInfoBytes ? Buffer.from(raw) : undefined
 }
 
-/** Returns JSON with sorted members, so that equal values have equal text. */
+/** Returns JSON with sorted members. Equal values have equal text. */
 export function canonicalJson(value: unknown): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
@@ -100,12 +103,12 @@ export function canonicalJson(value: unknown): string {
   return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${canonicalJson(member)}`).join(',')}}`
 }
 
-/** The allowlist of headers that backends receive. Names are lower case. A reload may replace it. */
+/** The allowlist of headers that backends receive, in lowercase. A reload may replace the list. */
 export interface HeaderAllowlist {
   readonly passthroughHeaders: readonly string[]
 }
 
-/** Returns the request headers on the allowlist. A repeated header keeps its first value. */
+/** Returns the request headers on the allowlist. Only the first value of a repeated header is kept. */
 export function selectHeaders(
   headers: IncomingHttpHeaders,
   allowed: readonly string[],
@@ -122,7 +125,10 @@ export function selectHeaders(
 
 const noHeaders: Readonly<Record<string, string>> = {}
 
-/** True for callers without a token. They cannot be distinguished, so a limit for one caller would apply to all. */
+/**
+ * True for callers without a token. Such callers cannot be distinguished, so a limit for one caller would apply to all
+ * of them.
+ */
 export function isShared({ token }: Caller): boolean {
   return token === undefined
 }

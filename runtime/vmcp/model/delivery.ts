@@ -8,10 +8,10 @@ export interface ResponseLimit {
   readonly error: () => GatehouseError
 }
 
-/** Facts about one request to a backend, for use by the link that provides this object. */
+/** Facts about one request to a backend, for the link that provides this object. */
 export interface Delivery {
   /** True once any part of the request may have reached the backend. */
   sent: boolean
-  /** Raw JSON of the cost that the backend reports in `_meta` of its result. */
+  /** Raw JSON of the cost that the backend reports in the result's `_meta`. */
   reportedCost?: Buffer | undefined
 }

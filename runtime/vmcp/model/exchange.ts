@@ -8,7 +8,7 @@ export const messagesPath = '/messages'
 
 export class VmcpExchange extends Exchange {
   static override readonly endpoints = [mcpPath, ssePath, messagesPath]
-  /** The message in a POST. Set when it is parsed. */
+  /** The message in a POST. Undefined until the body is parsed. */
   message: Message | undefined
   params: JsonObject | undefined
   era: Era | undefined

@@ -1,7 +1,7 @@
 /**
- * The common key for every backend resource that callers share: pooled connections, lists, shared work, stored backend
- * sessions. It covers issuer, subject, client and authorization claims (a caller's `identityOf`), and the values of
- * passed-through headers. A backend may treat requests differently depending on any of these.
+ * The common key for every backend resource that callers share: pooled connections, lists, shared work and stored
+ * backend sessions. The key covers the issuer, subject, client and authorization claims (a caller's `identityOf`), and
+ * the values of passed-through headers. A backend may treat requests differently if any of these values differ.
  *
  * The key is a digest of fixed length and contains no token or header value. Session ownership uses `Caller.key`
  * instead.
@@ -9,14 +9,17 @@
 import { hash } from 'node:crypto'
 import { type Caller, identityOf } from '../../net/index.ts'
 
-/** The party on whose behalf a request is sent to a backend. Without a caller, the request is Gatehouse's own. */
+/** The party on whose behalf a request is sent to a backend. A request without a caller is Gatehouse's own. */
 export interface Requester {
   readonly caller: Caller | undefined
-  /** Passed-through headers, lowercase names. */
+  /** Passed-through headers with lowercase names. */
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** Headers that identify a single request. They differ with every request and do not affect the response. */
+/**
+ * Headers that identify a single request. The values of these headers differ with every request and do not affect the
+ * response.
+ */
 const perRequestHeaders: ReadonlySet<string> = new Set([
   'x-request-id',
   'request-id',
@@ -38,15 +41,15 @@ const perRequestHeaders: ReadonlySet<string> = new Set([
   'uber-trace-id',
 ])
 
-/** Identities, by the headers object of a request, with the caller that sent the request. */
+/** Identities, keyed by a request's headers object, with the caller that sent the request. */
 const cachedIdentities = new WeakMap<
   object,
   { readonly caller: Caller | undefined; readonly identity: string }
 >()
 
 /**
- * Returns the same identity for requests that a backend cannot distinguish by credentials or headers. Computed once
- * for each request.
+ * Returns the same identity for requests that a backend cannot distinguish by credentials or headers. The identity is
+ * computed once for each request.
  */
 export function requesterIdentity({ caller, headers }: Requester): string {
   const cached = cachedIdentities.get(headers)
@@ -60,8 +63,8 @@ export function requesterIdentity({ caller, headers }: Requester): string {
 }
 
 /**
- * Returns the same key for requests with the same credential (requester and token). Used for work whose failure does
- * not apply to the same user's other tokens, because a token may be expired or revoked.
+ * Returns the same key for requests with the same credential (requester and token). A token may expire or be revoked,
+ * so failed work under this key does not affect the same user's other tokens.
  */
 export function credentialKey(requester: Requester): string {
   const token = requester.caller?.token

@@ -1,12 +1,12 @@
 import { JsonObject, scanElements } from '../../mcp/index.ts'
 import { innerOperation, type Operation, type Perform } from './operation.ts'
 
-/** Stops a list whose pages never end. */
+/** Maximum number of pages, which stops an endless list. */
 const maxPages = 1_000
 
 /**
- * Returns all tools that `perform` lists for an operation's client: the raw tool objects, in order. Rejects with the
- * error from the list request.
+ * Returns all tools that `perform` lists for an operation's client, as raw tool objects in their original order.
+ * Rejects with the error from the list request.
  */
 export async function listTools(operation: Operation, perform: Perform): Promise<readonly JsonObject[]> {
   const tools: JsonObject[] = []

@@ -1,9 +1,9 @@
 /**
- * A client request, independent of the protocol revision. The client codecs build it from the wire format, the links in
- * the chain read it or derive another one, and the backend codecs send it.
+ * A client request, independent of the protocol revision. The client codecs build the operation from the wire format.
+ * The links in the chain read the operation or derive another one. The backend codecs send the final operation.
  *
- * An operation is an immutable record: `{ ...operation, params }` derives another one. Its context is shared by all
- * operations derived for one request. Params and results stay JSON bytes. Times are milliseconds.
+ * An operation is an immutable record. `{ ...operation, params }` derives another operation. All operations derived for
+ * one request share a context. Params and results stay JSON bytes. Times are milliseconds.
  * Source: ARCHITECTURE.md, "Two protocol eras"; docs/reference/specification/virtual-server.md.
  */
 import type { IncomingHttpHeaders } from 'node:http'
@@ -24,18 +24,18 @@ export interface Operation {
   readonly context: OperationContext
   /** Raw JSON of the request id. Undefined for operations that Gatehouse starts itself. */
   readonly id?: string | undefined
-  /** Original params, kept when a webhook changed them or the client used an alias. */
+  /** Original params, kept when a webhook changes the params or the client uses an alias. */
   readonly originalParams?: JsonObject | undefined
-  /** Request headers, present when they must match the arguments (mirrored parameters). */
+  /** Request headers. Present only when the headers must match the arguments (mirrored parameters). */
   readonly headers?: IncomingHttpHeaders | undefined
   /**
    * The backend and the original name on which the authorization decision was based. `resolveTarget` rejects the
-   * operation if it resolves to anything else. Set by `authorize`, or by a webhook that matched on it.
+   * operation if the name resolves to anything else. Set by `authorize`, or by a webhook that matched on the origin.
    */
   readonly origin?: Origin | undefined
   /**
    * Identity (`backendIdentity`) of the backend that issued the `requestState` and `inputResponses` in the params. The
-   * operation is rejected if it resolves to another backend. Without `stateFor`, neither member reaches a backend.
+   * operation is rejected if the target is another backend. Without `stateFor`, neither member reaches a backend.
    */
   readonly stateFor?: string | undefined
   /** True if a script or workflow consumes the result instead of the client. */
@@ -48,7 +48,7 @@ export interface Operation {
 export interface OperationContext {
   /** Fires when the client cancels the request or disconnects. */
   readonly signal: AbortSignal
-  /** Lazily created alternative to `signal`. */
+  /** An alternative to `signal` that is created on first use. */
   readonly lazySignal?: LazySignal | undefined
   /** Raw JSON of the client's progress token. Undefined if the client does not request progress. */
   readonly progressToken: string | undefined
@@ -58,7 +58,7 @@ export interface OperationContext {
   readonly onDecision?: ((record: PolicyRecord) => void) | undefined
   /** Receives the name of the selected backend. */
   readonly onRouted?: ((backend: string) => void) | undefined
-  /** Forwards the raw params of a progress notification. They contain the client's token. */
+  /** Forwards the raw params of a progress notification. The params contain the client's progress token. */
   progress(params: Buffer): void
   /** Forwards the raw params of a log notification. */
   log(params: Buffer): void
@@ -68,16 +68,16 @@ export interface OperationContext {
    */
   ask(request: Ask, signal?: AbortSignal): Promise<AskReply>
   /**
-   * Streams a large result to the client as it arrives from the backend. Undefined if something in between requires the
-   * whole result.
+   * Streams a large result to the client as it arrives from the backend. Undefined if a link between the client and the
+   * backend requires the whole result.
    */
   streamResult?(): ResultPassage | undefined
 }
 
-/** The catalog entry to which an operation resolves, and how its backend is called. */
+/** The catalog entry that an operation uses, and settings for the call to the entry's backend. */
 export interface Target {
   readonly entry: CatalogEntry
-  /** Params members whose values differ for the backend, such as a tool's original name. */
+  /** Params members that differ for the backend, such as a tool's original name. */
   readonly changes: Changes
   /** Runs one of Gatehouse's own tools, such as a workflow, instead of a backend. */
   readonly run?: Perform | undefined
@@ -85,13 +85,13 @@ export interface Target {
   readonly timeoutMs?: number | undefined
   /** True if requests from the backend reach the client during the call, regardless of the client's protocol era. */
   readonly bridges?: boolean | undefined
-  /** True for a workflow step, whose result does not go to the client. */
+  /** True for a workflow step. The result of a step does not go to the client. */
   readonly isStep?: boolean | undefined
   /** Set by guardrails. */
   readonly limit?: ResponseLimit | undefined
-  /** True if a link reads the result, so that the backend connection must buffer it. */
+  /** True if a link reads the result. The backend connection must then buffer the result. */
   readonly needsWholeResult?: boolean | undefined
-  /** Set by quotas, which read the result and remove those `_meta` members that only Gatehouse may write. */
+  /** Set by quotas. The quota link reads the result and removes the `_meta` members that only Gatehouse may write. */
   readonly delivery?: Delivery | undefined
 }
 
@@ -100,7 +100,7 @@ export type Perform = (operation: Operation) => Promise<Outcome>
 
 /**
  * A link in the chain. `next` continues with the given operation, or with one derived from it. A link that does not
- * apply to an operation returns `next(operation)` unchanged. Order: runtime/vmcp/call/chain.ts.
+ * apply to an operation returns `next(operation)` unchanged. runtime/vmcp/call/chain.ts defines the order of links.
  */
 export type Link = (operation: Operation, next: Perform) => Promise<Outcome>
 
@@ -112,8 +112,8 @@ export function invalidRequestStateError(): GatehouseError {
 }
 
 /**
- * Derives an operation with different params. The original ones are kept, because the request headers match them. The
- * derived operation is treated as a client operation: `isForProgram` is dropped.
+ * Derives an operation with different params. The original params are kept because the request headers match them. The
+ * derived operation is treated as a client operation, so `isForProgram` is dropped.
  */
 export function withParams(operation: Operation, params: JsonObject, origin = operation.origin): Operation {
   const { originalParams = operation.params } = operation
@@ -127,8 +127,8 @@ export function withWholeResult(operation: Operation): Operation {
 
 /**
  * Starts another operation for the same client within one request. Cancellation, progress, log messages and questions
- * belong to the request. Observers of the request do not see the inner operation, and its result is buffered. The
- * request headers do not match its arguments and are dropped.
+ * belong to the request. Observers of the request do not see the inner operation. The inner operation's result is
+ * buffered. The request headers are dropped because they do not match the new arguments.
  */
 export function innerOperation(
   { client, context }: Operation,
@@ -161,7 +161,7 @@ export function ownOperation(
   }
 }
 
-/** Returns a context in which the given members replace those of another context. */
+/** Returns a copy of a context with the given members replaced. */
 export function deriveContext(
   context: OperationContext,
   changes: Partial<OperationContext>,

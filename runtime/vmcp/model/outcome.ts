@@ -1,4 +1,4 @@
-/** The ways in which an operation ends, and the results that Gatehouse itself returns. */
+/** The possible outcomes of an operation, and the results that Gatehouse itself returns. */
 import { JsonObject, type PassedMembers, rpcCode } from '../../mcp/index.ts'
 import { annotateDenial } from '../../observe/index.ts'
 
@@ -9,16 +9,18 @@ export type Outcome =
       readonly result: Buffer
       /** Large members that the client has already received. `result` contains small placeholders. */
       readonly passed?: PassedMembers | undefined
-      /** Code for the reason, if Gatehouse refused the call and returns the refusal as a tool result. */
+      /**
+       * Reason code of a refusal. Present only if Gatehouse refused the call and returns the refusal as a tool result.
+       */
       readonly denial?: string
     }
   /** A JSON-RPC error object from the backend, forwarded unchanged. */
   | { readonly kind: 'error'; readonly error: Buffer }
-  /** A raw InputRequiredResult of the stateless era: the client repeats the request with the requested answers. */
+  /** A raw InputRequiredResult of the stateless era. The client repeats the request with the requested answers. */
   | {
       readonly kind: 'input'
       readonly result: Buffer
-      /** Identity of the backend that asks the question; see `Operation.stateFor`. */
+      /** Identity of the backend that asks the question. See `Operation.stateFor`. */
       readonly backend?: string | undefined
     }
 
@@ -41,7 +43,7 @@ export function resultOutcome(value: unknown): Outcome {
   return { kind: 'result', result: Buffer.from(JSON.stringify(value)) }
 }
 
-/** Returns a refusal as a tool result, so that a model can read it. Records the denial for the audit log. */
+/** Returns a refusal as a tool result that a model can read. Records the denial for the audit log. */
 export function refusedOutcome(denial: string, { code, message, data }: RefusalContent): Outcome {
   annotateDenial(denial)
   const result = { content: [{ type: 'text', text: message }], structuredContent: { code, message, data } }
@@ -54,7 +56,7 @@ interface RefusalContent {
   readonly data: unknown
 }
 
-/** Returns the result for a failed tool: text that a model can read, not a protocol error. */
+/** Returns the result for a failed tool. The result contains text that a model can read instead of a protocol error. */
 export function toolErrorOutcome(text: string, more: readonly TextContent[] = []): Outcome {
   return resultOutcome({ content: [{ type: 'text', text }, ...more], isError: true })
 }

@@ -1,16 +1,19 @@
-/** An operation's client and its session, as the core sees them in both protocol eras. */
+/** An operation's client and session, as the core sees them in both protocol eras. */
 import type { Abilities, Ask, AskReply, Era } from '../../mcp/index.ts'
 import type { Caller } from '../../net/index.ts'
 
-/** The capabilities that a client declared, reduced to those that decide whether a backend may ask it. */
+/**
+ * The capabilities that a client declared, reduced to those that decide whether a backend may ask the client a
+ * question.
+ */
 export interface ClientAbilities extends Abilities {
-  /** Declared capabilities as a raw JSON object. Forwarded to backends unchanged. */
+  /** Declared capabilities as a raw JSON object, which is forwarded to backends unchanged. */
   readonly raw: Buffer
-  /** The same for clients whose declared capabilities are equal. */
+  /** A signature that is equal for clients with equal declared capabilities. */
   readonly signature: string
   /**
-   * The abilities without members that no protocol revision defines (extensions, experiments). Clients can invent any
-   * number of those, while the defined ones have few combinations. Undefined if nothing is left out.
+   * The abilities without members that no protocol revision defines (extensions, experiments). A client can invent any
+   * number of such members, while the defined members have few combinations. Undefined if no members are left out.
    */
   readonly plain?: ClientAbilities | undefined
 }
@@ -23,9 +26,9 @@ export interface OperationClient {
   readonly abilities: ClientAbilities
   /** Raw `Implementation` object. Undefined if the client sent none. */
   readonly info: Buffer | undefined
-  /** Request headers on the passthrough allowlist, lowercase names. */
+  /** Request headers on the passthrough allowlist, with lowercase names. */
   readonly headers: Readonly<Record<string, string>>
-  /** The session of a session-era client. Each backend keeps one live session for it. */
+  /** The session of a session-era client. Each backend keeps one live session for this session. */
   readonly session: ClientSession | undefined
 }
 
@@ -35,15 +38,15 @@ export interface ClientSession {
   /** Relays a message that does not belong to an operation in flight. */
   deliver(backend: string, method: string, params: Buffer | undefined): void
   /**
-   * Returns the backend session of this client session, which another replica may have opened. Undefined if the stored
-   * backend session has a different binding.
+   * Returns the backend session that belongs to this client session. Another replica may have opened that backend
+   * session. Undefined if the stored backend session has a different binding.
    */
   resume?(backend: string, binding: string): BackendSession | undefined
-  /** Called when a backend has opened a session on behalf of this one. */
+  /** Called when a backend has opened a session on behalf of this client session. */
   backendSessionOpened?(backend: string, session: BackendSession): void
-  /** True once the session has ended. Backends then no longer open sessions or connections for it. */
+  /** True once the session has ended. Backends then open no more sessions or connections for this session. */
   readonly isOver?: boolean
-  /** Called when a backend has lost the session that it keeps for this one. */
+  /** Called when a backend has lost the session that it keeps for this client session. */
   backendSessionLost?(backend: string): void
   /** Asks the client outside any operation. Rejects if the client cannot be asked. */
   ask(request: Ask, signal: AbortSignal): Promise<AskReply>
@@ -56,8 +59,8 @@ export interface BackendSession {
   /** True if the backend accepts `logging/setLevel`. */
   readonly logging: boolean
   /**
-   * Digest of the backend's name, the backend's address, and the requester's identity. The session is not used for any
-   * other combination.
+   * Digest of the backend's name, the backend's address, and the requester's identity. The session is used only for
+   * this combination.
    */
   readonly binding: string
 }

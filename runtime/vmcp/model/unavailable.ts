@@ -1,18 +1,20 @@
 import { GatehouseError } from '../../../schemas/index.ts'
 
 export interface UnavailableOptions {
-  /** The next step for the client. Default: try again later. */
+  /** The next step for the client. By default, the message advises the client to try again later. */
   readonly hint?: string | undefined
-  /** The missing list, such as `prompts/list`. Default: everything that the backends offer. */
+  /** The missing list, such as `prompts/list`. By default, the error covers everything that the backends offer. */
   readonly list?: string | undefined
-  /** Replaces the whole message if a retry does not help. Names each backend and the required change. */
+  /** Replaces the whole message if a retry does not help. The text contains each backend and the required change. */
   readonly reason?: string | undefined
   readonly cause?: Error | undefined
-  /** The subset of the backends that are left out because of invalid settings. */
+  /** The backends in this error that are left out because their settings are invalid. */
   readonly leftOut?: readonly string[] | undefined
 }
 
-/** Returns the common error for unavailable backends. A client must not mistake it for "not found". */
+/**
+ * Returns the common error for unavailable backends. A client must be able to distinguish this error from "not found".
+ */
 export function unavailableError(
   backends: readonly string[],
   { hint, reason, list, cause, leftOut = [] }: UnavailableOptions = {},

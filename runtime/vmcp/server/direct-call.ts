@@ -1,9 +1,10 @@
 /**
- * A tool call that is started by a console page instead of a client. It passes the same policies, limits, credentials
- * and audit as a client call, in either era. The user of the page sees progress and can answer questions.
+ * A tool call that a console page starts instead of a client. In either era, the call is subject to the same policies,
+ * limits and audit as a client's call, and uses the same credentials. The page's user sees progress and can answer
+ * questions.
  *
- * In the session era, the call has a separate session, which ends with the call. In the stateless era, a backend that
- * asks a question ends its response, and the call is repeated with the answers.
+ * In the session era, the call has a separate session, which ends with the call. In the stateless era, a backend ends
+ * its response to ask a question. The call is then repeated with the answers.
  */
 import { randomUUID } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -33,7 +34,7 @@ export interface DirectParts {
   readonly endBackendSessions: (session: ClientSession) => void
 }
 
-/** Performs a call and audits it. Rejects with GatehouseError. */
+/** Performs and audits a call. Rejects with GatehouseError. */
 export async function directCall(call: DirectCall, parts: DirectParts): Promise<DirectResult> {
   const startedAt = performance.now()
   let backend: string | undefined
@@ -121,7 +122,7 @@ function operationOf(
   }
 }
 
-/** Returns a call's session. Backends open their sessions for it. */
+/** Returns a call's session. Backends open their sessions on behalf of this session. */
 function makeCallSession({ ask, log, signal }: DirectCall): ClientSession {
   return {
     id: randomUUID(),

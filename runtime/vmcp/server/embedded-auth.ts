@@ -36,7 +36,8 @@ function primaryViolations({ incomingAuth }: VmcpConfig, { upstreams }: AuthServ
 }
 
 /**
- * Returns the configuration, adding the provider whose claims policies read if only the authorization server names it.
+ * Returns the configuration with the provider from which policies read claims. Adds this provider if only the
+ * authorization server's configuration contains it.
  */
 export function withPrimaryProvider(config: VmcpConfig, server: AuthServerFacts | undefined): VmcpConfig {
   const { authz } = config.incomingAuth

@@ -1,5 +1,5 @@
 /**
- * Creates the configured features, outermost first: tool search, then scripts. A search therefore also finds the script
+ * Creates the configured features, outermost first. Tool search comes before scripts, so a search also finds the script
  * tool.
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer and config.codeMode.
  */
@@ -20,7 +20,7 @@ export interface FeatureParts {
   readonly observer: Pick<Observer, 'attributeTo'>
   readonly clock: Clock
   readonly log: Log
-  /** The previous features. Those with unchanged settings are kept. */
+  /** The previous features. Features with unchanged settings are kept. */
   readonly before?: readonly Feature[] | undefined
 }
 
@@ -28,7 +28,7 @@ export function makeFeatures(config: VmcpConfig, parts: FeatureParts): readonly 
   return [...optimizerFeature(config.optimizer, parts), ...codeModeFeature(config.codeMode, parts)]
 }
 
-/** Closes the features that are no longer configured. Returns true if a feature was added or removed. */
+/** Closes features that are no longer configured. Returns true if a feature was added or removed. */
 export function closeRemovedFeatures(before: readonly Feature[], after: readonly Feature[]): boolean {
   const gone = before.filter((feature) => !after.includes(feature))
   for (const feature of gone) void feature.close()

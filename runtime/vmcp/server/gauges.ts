@@ -1,5 +1,5 @@
 /**
- * Gauges for the running server. At each scrape, `/metrics` reads the state of backends, sessions, certificates and the
+ * Gauges for the running server. Each scrape of `/metrics` reads the state of backends, sessions, certificates and the
  * process.
  */
 import { processSamples } from '../../../schemas/metrics/index.ts'
@@ -20,7 +20,8 @@ export interface GaugeParts {
   readonly server: string
   readonly quotas: () => readonly QuotaUsage[]
   /**
-   * Returns the time at which the served certificate expires, in milliseconds since the epoch. Undefined without TLS.
+   * Returns the time at which the served certificate expires, in milliseconds since the epoch. Returns undefined
+   * without TLS.
    */
   readonly servingEndsAt: () => number | undefined
 }
@@ -82,7 +83,7 @@ export function reportAuthentication(events: Events, event: AuthenticationEvent)
   else events.emit('token_check_failed', { reason: event.reason, err: event.error })
 }
 
-/** Creates a server's overload protection, which emits events when an overload begins and ends. */
+/** Creates a server's overload protection. The protection emits events when an overload begins and ends. */
 export function makeLoadControl(events: Events, clock: Clock, limits?: Partial<LoadLimits>): LoadControl {
   const onRejected = trackOverload(
     ({ isOn, rejected }) => events.emit('server_overloaded', { refusing: isOn, refused: rejected }),

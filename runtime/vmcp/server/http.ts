@@ -1,8 +1,9 @@
 /**
- * The HTTP interface of a virtual server: built-in paths, then the MCP endpoint, in the order of the pipeline.
+ * The HTTP interface of a virtual server. Serves built-in paths first, then the MCP endpoint, in the order of the
+ * pipeline.
  *
- * MCP is served at `/mcp` (and at `/sse` with `/messages` for the deprecated HTTP+SSE transport), with or without a
- * trailing slash. Unknown paths get 404. Requests from both protocol eras share the stages up to parsing.
+ * MCP is served at `/mcp`, with or without a trailing slash. The deprecated HTTP+SSE transport uses `/sse` and
+ * `/messages`. Unknown paths get 404. Requests from both protocol eras share the stages up to parsing.
  * Source: ARCHITECTURE.md, "A tool call"; docs/reference/specification/virtual-server.md#endpoints, "Endpoints".
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -26,7 +27,7 @@ import { browserPage, type BrowserPageFacts, isBrowserRequest } from '../clients
 import { respondWithError } from '../clients/http-errors.ts'
 import type { Edges } from '../clients/codecs.ts'
 
-/** The MCP paths, and the HTTP methods that each accepts. */
+/** The MCP paths and the HTTP methods that each path accepts. */
 const allowedMethods: Readonly<Record<string, readonly string[]>> = {
   [mcpPath]: ['GET', 'POST', 'DELETE'],
   [ssePath]: ['GET'],
@@ -38,7 +39,7 @@ export interface HttpParts {
   /** The parts that a reload replaces. */
   readonly reloadable: {
     readonly authenticator: Authenticator
-    /** Undefined until the port is bound. */
+    /** The check of Origin and Host. Undefined until the port is bound. */
     readonly originCheck: OriginCheck | undefined
     readonly guards: { readonly gate: Gate | undefined }
   }
@@ -49,7 +50,7 @@ export interface HttpParts {
   /** Data for the page that browsers receive. */
   readonly page: () => Omit<BrowserPageFacts, 'path'>
   readonly events: Events
-  /** Forwards a request that belongs to another of this server's processes, and relays the response. */
+  /** Forwards a request that another process of this server owns, and relays the response. */
   readonly relay?: Stage<VmcpExchange> | undefined
 }
 
@@ -123,7 +124,7 @@ function routeOf(parts: HttpParts, exchange: VmcpExchange): Stage<VmcpExchange> 
   }
 }
 
-/** Rejects requests based on their method and headers, before the body is read. */
+/** Rejects requests by their method and headers before the body is read. */
 function checkHead(exchange: VmcpExchange): void {
   const { method, rawHeaders, headers } = exchange.req
   if (method === 'OPTIONS') return
@@ -172,7 +173,7 @@ async function dispatch(parts: HttpParts, exchange: VmcpExchange): Promise<void>
       throw error
     }
   }
-  // Messages on open connections are served until the connections close. A new stream would be interrupted.
+  // Messages on open connections are served until the connections close. The shutdown would interrupt a new stream.
   if (parts.isStopping() && method === 'GET') throw new GatehouseError('SHUTTING_DOWN')
   if (path === ssePath) return oldSseEdge.open(exchange, caller)
   return method === 'GET' ? sessionEdge.get(exchange, caller) : sessionEdge.delete(exchange, caller)

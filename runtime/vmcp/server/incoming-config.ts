@@ -7,8 +7,8 @@ import { roleClaimsOf } from '../../outgoing/index.ts'
 import { groupClaimsOf } from '../call/guards.ts'
 
 /**
- * Converts `incomingAuth` to the settings of the incoming module, and resolves variables and files. Throws
- * INVALID_CONFIG if one of them cannot be read.
+ * Converts `incomingAuth` to the settings of the incoming module. Resolves variables and files. Throws INVALID_CONFIG
+ * if a variable or file cannot be read.
  */
 export function incomingConfig(
   config: VmcpConfig,
@@ -28,7 +28,7 @@ export function incomingConfig(
   }
 }
 
-/** Returns the claims that policies and role mappings read as groups or roles. */
+/** Returns the claims from which policies and role mappings read groups or roles. */
 export function renamedClaims({ incomingAuth, outgoingAuth }: VmcpConfig): readonly string[] {
   const strategies = [outgoingAuth.default, ...Object.values(outgoingAuth.backends ?? {})]
   return [...groupClaimsOf(incomingAuth.authz), ...roleClaimsOf(strategies)]

@@ -1,5 +1,5 @@
 /**
- * Audit and telemetry for a virtual server: observes the pipeline, the operations and the calls to backends, as
+ * Audit and telemetry for a virtual server. Observes the pipeline, the operations and the calls to backends, as
  * configured. Settings are read at startup. A changed setting takes effect after a restart.
  * Source: docs/reference/specification/virtual-server.md#audit, config.audit, config.telemetry, "Endpoints" (/metrics).
  */
@@ -41,7 +41,7 @@ export interface ObservationOptions {
   readonly clock: Clock
   /** Receives a record of every request, in addition to the audit log. */
   readonly recorder?: ExchangeRecorder | undefined
-  /** Set if this process is one of several workers whose metrics are served together. */
+  /** The primary process. Set if this process is one of several workers that serve their metrics together. */
   readonly worker?: PrimaryLink | undefined
 }
 
@@ -51,9 +51,9 @@ export interface Observation {
   readonly observer: Observer
   /** Masks values in the audit log, spans and recorded requests. */
   readonly mask: RecordMask
-  /** Observes calls to backends. Undefined if they are not observed. */
+  /** Observes calls to backends. Undefined if the configuration requires no observation. */
   readonly backends: BackendObservation | undefined
-  /** The first link of the chain. Undefined if operations are not observed. */
+  /** The first link of the chain. Undefined if the configuration requires no observation. */
   readonly observe: Link | undefined
   /** Returns the stage for `/metrics`, if metrics are served. */
   route(path: string): Stage<Exchange> | undefined
@@ -62,7 +62,9 @@ export interface Observation {
   close(): Promise<void>
 }
 
-/** Rejects with INVALID_CONFIG if a setting cannot be used or the audit file cannot be opened. */
+/**
+ * Makes the observation. Rejects with INVALID_CONFIG if a setting cannot be used or the audit file cannot be opened.
+ */
 export async function makeObservation(
   config: VmcpConfig,
   { env, version, log, events, clock, recorder, worker }: ObservationOptions,
@@ -134,7 +136,7 @@ function startSettings({ audit, telemetry, sessionStorage, console, operational 
   }
 }
 
-/** Returns the link that traces operations within their request's span and audits their outcome. */
+/** Returns the link that traces operations within their request's span and audits the outcome. */
 function observe(observer: Observer): Link {
   return function observeOperations(operation, next) {
     const { method, params, client } = operation

@@ -17,72 +17,76 @@ export const defaults = {
   port: 4483,
   ttlMs: 30 * 60_000,
   maxSessions: 10_000,
-  /**
-   * Maximum number of live copies of stored sessions that are kept in memory. An evicted session is restored when it is
-   * next used.
-   */
+  /** Maximum number of stored sessions with a live copy in memory. An evicted session is restored at its next use. */
   sharedSessions: 1_000,
   graceMs: 10_000,
   /** Limits how long a session record can be outdated after a message between workers is lost. */
   freshMs: 5_000,
 } as const
 
-/** The shared parts of several processes that serve one port. */
+/** The parts that several processes on one port share. */
 export interface ServingWorker {
   readonly link: PrimaryLink
-  /** Stores in the primary process's memory. Each has separate limits. */
+  /** Stores in the primary process's memory. Each store has separate limits. */
   readonly sessions: Store
   readonly counters: Store
-  /** Used DPoP proofs. */
+  /** Store for used DPoP proofs. */
   readonly proofs: Store
 }
 
 export interface StartOptions {
-  /** Set if this process is one of several that serve a port. Default: this is the only process. */
+  /** Set if this process is one of several that serve a port. By default, this is the only process. */
   readonly worker?: ServingWorker | undefined
-  /** Bind address. Default 127.0.0.1. */
+  /** Bind address. The default is 127.0.0.1. */
   readonly host?: string | undefined
-  /** 0 lets the kernel choose. Default 4483. */
+  /** 0 lets the kernel choose. The default is 4483. */
   readonly port?: number | undefined
-  /** Rejects requests without one of these tokens, except on its open paths. Default: no token is required. */
+  /**
+   * Rejects requests without one of these tokens, except on the server's open paths. By default, no token is required.
+   */
   readonly localTokens?: LocalTokens | undefined
-  /** Certificate for TLS. The caller closes it. */
+  /** Certificate for TLS. The caller closes the certificate. */
   readonly certificate?: ServedCertificate | undefined
   readonly log?: Log | undefined
-  /** Event stream of this process, which the caller logs. Default: a separate event stream. */
+  /** Event stream of this process, which the caller logs. By default, the server creates a separate event stream. */
   readonly events?: Events | undefined
   readonly version?: string | undefined
-  /** Receives a record of every request. The caller closes it. */
+  /** Receives a record of every request. The caller closes the recorder. */
   readonly recorder?: ExchangeRecorder | undefined
-  /** Lifetime of an unused session; each use renews it. Default 30 minutes. */
+  /** Lifetime of an unused session. Each use renews the session. The default is 30 minutes. */
   readonly sessionTtlMs?: number | undefined
   readonly maxSessions?: number | undefined
   readonly allowedOrigins?: readonly string[] | undefined
   readonly clock?: Clock | undefined
   /** Upstream tokens of callers, from the embedded authorization server. */
   readonly upstreamTokens?: UpstreamTokens | undefined
-  /** Issues the tokens that this server accepts, and stores upstream tokens. The caller closes it. */
+  /**
+   * Issues the tokens that this server accepts, and stores upstream tokens. The caller closes the authorization server.
+   */
   readonly authServer?: EmbeddedAuthServer | undefined
   readonly env?: Readonly<Record<string, string | undefined>> | undefined
   /** SHA-256 digest of the configuration file, for the report to the cluster. */
   readonly configChecksum?: string | undefined
   /** Backends in the file that are not part of the configuration. */
   readonly excluded?: readonly ExcludedBackend[] | undefined
-  /** Replaces the cluster access from the environment (tests). */
+  /** Replaces the cluster access from the environment in tests. */
   readonly clusterApi?: ClusterApi | undefined
-  /** Replaces the limits of overload protection (tests). */
+  /** Replaces the limits of overload protection in tests. */
   readonly load?: Partial<LoadLimits> | undefined
-  /** Time that requests in flight get to finish when closing. Default 10 s. */
+  /** Time limit for requests in flight when the server closes. The default is 10 s. */
   readonly graceMs?: number | undefined
-  /** Capabilities that the server advertises. Default: all of them, because backends may be added and removed. */
+  /**
+   * Capabilities that the server advertises. By default, the server advertises all capabilities, because backends may
+   * be added and removed.
+   */
   readonly advertise?: 'everything' | 'backends' | undefined
-  /** Stores locks for backends that have none. Required if `pinning.noLock` is pin. */
+  /** Stores locks for backends that have no lock. The setting `pinning.noLock: pin` requires a keeper. */
   readonly lockKeeper?: LockKeeper | undefined
 }
 
-/** The file that a changed configuration came from. */
+/** The file that contains a changed configuration. */
 export interface ReloadedFile {
-  /** SHA-256 digest of its text, in hex. */
+  /** SHA-256 digest of the file's text, in hex. */
   readonly checksum?: string | undefined
   /** Backends in the file that are not part of the configuration. */
   readonly excluded?: readonly ExcludedBackend[] | undefined

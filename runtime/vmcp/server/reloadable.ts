@@ -1,9 +1,10 @@
 /**
- * The parts that a changed configuration replaces while the server runs: guards, features, and the authenticator.
+ * The parts that a changed configuration replaces while the server runs. These are the guards, the features and the
+ * authenticator.
  *
- * A request in flight passes through the new guards that it has not reached yet, and keeps the features with which it
- * began. The engine replaces backends. Changes to the listener, session store, audit and telemetry settings require a
- * restart.
+ * A request in flight keeps the features with which it began. The request uses the new form of all guards that come
+ * later in the chain. The engine replaces backends. Changes to the listener, session store, audit and telemetry
+ * settings require a restart.
  * Source: docs/reference/specification/virtual-server.md#incomingAuth; ARCHITECTURE.md, "A tool call".
  */
 import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
@@ -21,7 +22,10 @@ import type { Feature } from '../model/feature.ts'
 import { reportAuthentication } from './gauges.ts'
 import { incomingConfig, renamedClaims } from './incoming-config.ts'
 
-/** A quarter is reserved for server-wide quotas and for the counter that all further callers share. */
+/**
+ * Maximum number of counters. A quarter is reserved for server-wide quotas and for the counter that all further callers
+ * share.
+ */
 const maxCounters = 100_000
 
 export interface ReloadableOptions {
@@ -30,11 +34,14 @@ export interface ReloadableOptions {
   readonly clock: Clock
   readonly events: Events
   readonly observation: Observation
-  /** The shared store. Required for rate limits. */
+  /** The shared store. Rate limits require this store. */
   readonly store: Store | undefined
-  /** Store for counters that several processes share. Default: the memory of this process. */
+  /** Store for counters that several processes share. By default, counters are stored in the memory of this process. */
   readonly counters?: Store | undefined
-  /** Store for used DPoP proofs that several processes share. Default: the memory of this process. */
+  /**
+   * Store for used DPoP proofs that several processes share. By default, proofs are stored in the memory of this
+   * process.
+   */
   readonly proofs?: Store | undefined
   readonly upstreamTokens: UpstreamTokens | undefined
   readonly authServer: EmbeddedAuthServer | undefined
@@ -42,20 +49,20 @@ export interface ReloadableOptions {
 
 export class Reloadable {
   readonly #options: ReloadableOptions
-  /** The quota counters, if there is no shared store. A reload keeps them. */
+  /** The quota counters, used if there is no shared store. A reload keeps these counters. */
   readonly #counters: Store
-  /** Used DPoP proofs, if there is no shared store. A reload keeps them. */
+  /** Previous DPoP proofs, stored here if there is no shared store. A reload keeps these proofs. */
   readonly #proofs: Store
   config: VmcpConfig
   authenticator: Authenticator
   guards: Guards
   features: readonly Feature[]
-  /** Lowercase names. */
+  /** Names of the passed-through headers in lowercase. */
   passthroughHeaders: readonly string[]
-  /** Set once the port is bound. */
+  /** The check of Origin and Host. Set when the port is bound. */
   originCheck: OriginCheck | undefined
 
-  /** Throws INVALID_CONFIG, naming the invalid setting. */
+  /** Throws an INVALID_CONFIG error that names the invalid setting. */
   constructor(config: VmcpConfig, options: ReloadableOptions) {
     this.#options = options
     this.#counters = options.counters ?? makeMemoryStore({ now: options.clock.now, maxEntries: maxCounters })
@@ -73,8 +80,9 @@ export class Reloadable {
   }
 
   /**
-   * Applies a configuration that has passed the startup checks. Throws INVALID_CONFIG and replaces nothing if it is
-   * invalid in any other way. `permissionsChanged` is true if clients may see different tools than before.
+   * Applies a configuration that has passed the startup checks. If the configuration is invalid in any other way,
+   * throws INVALID_CONFIG and replaces nothing. `permissionsChanged` is true if clients may see different tools than
+   * before.
    */
   replace(config: VmcpConfig): { readonly permissionsChanged: boolean } {
     const guards = this.#makeGuards(config)

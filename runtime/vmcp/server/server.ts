@@ -1,7 +1,7 @@
 /**
- * Starts a virtual MCP server in this process, with its client and backend sides, and manages its lifetime.
+ * Starts a virtual MCP server in this process and manages its lifetime.
  *
- * `reload` applies a changed configuration without a restart: backends are added and removed, and open sessions are
+ * `reload` applies a changed configuration without a restart. Backends are added and removed, and open sessions are
  * notified of list changes. Changes to the listener, session store, audit and telemetry settings require a restart.
  * Source: docs/reference/specification/virtual-server.md; ARCHITECTURE.md, "A tool call".
  */
@@ -52,12 +52,12 @@ import { checkStart, checkStartWithLocks, requireKeeper, startParts, startWarnin
 import { statusReport } from './status/status.ts'
 import { type ServerView, makeServerView } from './snapshot/view.ts'
 
-/** Interval between evictions, and how long connections may be idle. */
+/** Interval between evictions and maximum idle time of connections, in milliseconds. */
 const evictMs = 5_000
 const idleMs = 5 * 60_000
 const keepAliveEvictions = 5
 
-/** Binds and starts serving. Rejects with INVALID_CONFIG, or with the system's error if it cannot bind. */
+/** Starts the server. Rejects with INVALID_CONFIG, or with the system's error if the address cannot be bound. */
 export async function startVmcp(fileConfig: VmcpConfig, more: StartOptions = {}): Promise<VmcpServer> {
   const { env = {}, log = silentLog, version = '0.0.0', clock = systemClock, authServer } = more
   const options = authServer ? { ...more, upstreamTokens: authServer.upstreamTokens } : more
@@ -89,7 +89,10 @@ export async function startVmcp(fileConfig: VmcpConfig, more: StartOptions = {})
 
 class Vmcp implements VmcpServer {
   url = ''
-  /** Known before the server listens unless the kernel chooses the port, because health checks start earlier. */
+  /**
+   * The server's origin. Known before the server listens unless the kernel chooses the port, because health checks
+   * start earlier.
+   */
   origin: string
   readonly #options: StartOptions
   readonly #env: Readonly<Record<string, string | undefined>>
@@ -265,7 +268,7 @@ class Vmcp implements VmcpServer {
     checkStart(config, parts, excluded)
     for (const warning of startWarnings(config, parts)) this.#log.warn(warning)
     const { permissionsChanged } = this.#parts.replace(config)
-    // The previous guards are closed: no request may reach them, even if a later step throws.
+    // The previous guards are closed. No request may reach these guards, even if a later step throws.
     this.#chain.replace(this.#makeLinks())
     this.#checksum = checksum
     this.#engine.apply(config, excluded)
@@ -358,7 +361,7 @@ class Vmcp implements VmcpServer {
     }
   }
 
-  /** Reads the key that replicas share from the session store. Retried until the store is available. */
+  /** Reads the key that replicas share from the session store. Retries until the store is available. */
   async #shareSecret(): Promise<void> {
     if (this.#stateSecret !== undefined || !this.#storage) return
     try {

@@ -1,6 +1,7 @@
 /**
- * The path `/sign-in/{backend}`: starts the user's login at a backend and redirects the browser. Requires the key, the
- * server's own host name, and an allowed origin, so that neither a web page nor another user can start a login.
+ * The path `/sign-in/{backend}` starts the user's login at a backend and redirects the browser. The path requires the
+ * key, the server's own host name, and an allowed origin. Neither a web page nor another user can therefore start a
+ * login.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { html, type OriginCheck, page, sendBody, type Stage } from '../../net/index.ts'
@@ -12,7 +13,7 @@ const texts = {
   done: ['You are signed in', 'You can close this window.'],
   failed: [
     'The login failed',
-    'The server that you sign in to is unavailable, or its answers are not valid. The log of gatehouse contains the reason. Open the address again to retry.',
+    'The server that you are signing in to is unavailable or sent an invalid response. The gatehouse log contains the reason. Open the address again to retry.',
   ],
   wait: [
     'The login has not started',
@@ -20,11 +21,11 @@ const texts = {
   ],
   locked: [
     'Start this login from your terminal',
-    'Open the address that gatehouse shows in your terminal, or run "gatehouse tools list". It contains a key, so that only you can sign in.',
+    'Open the address that gatehouse shows in your terminal, or run "gatehouse tools list". The address contains a key, so only you can sign in.',
   ],
 } as const
 
-/** Returns the stage for a login's path. Undefined for all other paths. */
+/** Returns the stage for a login's path. Returns undefined for all other paths. */
 export function signInRoute(
   signIns: SignIns | undefined,
   path: string,

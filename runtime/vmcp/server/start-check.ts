@@ -1,10 +1,10 @@
 /**
- * Configuration checks that need more than the text of the configuration: environment variables, files, strategies. The
- * server runs the checks of the whole configuration before it starts and before it applies a changed file. `gatehouse
- * vmcp validate` runs all checks.
+ * Configuration checks that need more than the text of the configuration, such as environment variables, files and
+ * strategies. The server runs these checks before it starts and before it applies a changed file. `gatehouse vmcp
+ * validate` runs all checks.
  *
  * An error prevents the server from starting, or one backend from being served. Both commands warn about settings that
- * have no effect, such as one for a backend that does not exist.
+ * have no effect, such as a setting for an unknown backend.
  */
 import { cedarViolations, cedarWarnings, namedOrigins } from '../../../schemas/cedar/index.ts'
 import {
@@ -41,7 +41,7 @@ import { workflowErrors, workflowsBeyond, workflowWorker } from '../features/wor
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** The parts against which a configuration is checked. */
+/** The environment against which a configuration is checked. */
 export interface StartParts {
   readonly env: Environment
   /** Tokens of the embedded authorization server. `providersOnly` is sufficient for checks. */
@@ -50,7 +50,7 @@ export interface StartParts {
   readonly authServer?: AuthServerFacts | undefined
 }
 
-/** Returns the parts against which a running server is checked. */
+/** Returns the environment against which a running server's configuration is checked. */
 export function startParts(running: {
   readonly env?: Environment | undefined
   readonly upstreamTokens?: UpstreamTokens | undefined
@@ -61,8 +61,8 @@ export function startParts(running: {
 }
 
 /**
- * Throws INVALID_CONFIG, listing every problem, if the server cannot start. Problems with individual backends do not
- * prevent the server from starting. These backends are excluded, in addition to those in `excluded`.
+ * Throws an INVALID_CONFIG error that lists every problem if the server cannot start. Problems with individual backends
+ * do not prevent the server from starting. These backends are excluded, in addition to the backends in `excluded`.
  */
 export function checkStart(
   config: VmcpConfig,
@@ -73,7 +73,7 @@ export function checkStart(
   if (problems.length > 0) throw invalidConfig([...problems, ...backendViolations(config, parts, excluded)])
 }
 
-/** Throws INVALID_CONFIG, listing every problem with the configuration and with individual backends. */
+/** Throws an INVALID_CONFIG error that lists every problem with the configuration and with individual backends. */
 export function checkAll(
   config: VmcpConfig,
   parts: StartParts,
@@ -84,8 +84,8 @@ export function checkAll(
 }
 
 /**
- * Lists settings that have no effect or are rarely intended, one line each, for commands that check a file. A running
- * server logs `startWarnings`, and reports names and workflows with its catalog.
+ * Lists settings that have no effect or are rarely intended, one line each. Commands that check a file use this list. A
+ * running server logs `startWarnings`. The server reports unknown names and workflows for its catalog.
  */
 export function allWarnings(
   config: VmcpConfig,
@@ -103,9 +103,9 @@ export function allWarnings(
 }
 
 /**
- * Lists names in the settings that do not match a backend of the file, one line each. Returns nothing for a file
- * without backends, because they may be added later. `stepProblems` lists the names in workflow steps, which a running
- * server reports with its catalog.
+ * Lists names in the settings that do not match a backend in the file, one line each. Returns an empty list for a file
+ * without backends, because backends may be added later. `stepProblems` lists the names in workflow steps, which a
+ * running server reports for its catalog.
  */
 export function nameProblems(
   config: VmcpConfig,
@@ -135,7 +135,10 @@ function stepProblems(
   return unknownNames({ aggregation: naming, compositeTools }, [...(backends ?? []), ...excluded])
 }
 
-/** Lists unknown backends in policies. A running server does not report them, because servers may share policies. */
+/**
+ * Lists unknown backends in policies. A running server does not report unknown backends, because servers may share
+ * policies.
+ */
 function policyProblems(
   { incomingAuth: { authz }, backends }: VmcpConfig,
   excluded: readonly ExcludedBackend[],
@@ -215,7 +218,8 @@ function backendViolations(
 }
 
 /**
- * Lists the problems with a default strategy that no backend uses. Unused entries for backends are reported by name.
+ * Lists the problems with a default strategy that no backend uses. Unused entries for backends are reported by their
+ * names.
  */
 function unusedDefault(config: VmcpConfig, parts: StartParts): readonly string[] {
   const field = 'outgoingAuth.default'
@@ -230,7 +234,7 @@ function unusedDefault(config: VmcpConfig, parts: StartParts): readonly string[]
 }
 
 /**
- * Returns undefined if variables that switch strategies on or off have errors. A separate check reports those
+ * Returns undefined if the variables that switch strategies on or off have errors. A separate check reports these
  * errors.
  */
 function withOutgoing<T>(
@@ -247,8 +251,9 @@ function withOutgoing<T>(
 }
 
 /**
- * Rejects with INVALID_CONFIG, naming the unusable tool locks. A lock that the hooks found to be invalid blocks only
- * its own backend. A running server never stops because of a lock: it blocks the backend and reports the problem.
+ * Rejects with an INVALID_CONFIG error that names the unusable tool locks. If the hooks found a lock to be invalid, the
+ * lock blocks only its own backend. A running server never stops because of a lock. The server blocks the backend and
+ * reports the problem.
  */
 export async function checkToolLocks({ toolLocks = [] }: VmcpConfig): Promise<void> {
   const byBackend = Map.groupBy(
@@ -272,7 +277,7 @@ export async function checkStartWithLocks(...given: Parameters<typeof checkStart
 const keeperRule =
   'pinning.noLock: pin requires a folder for locks on this machine; run gatehouse vmcp serve --pin-first FOLDER'
 
-/** Throws INVALID_CONFIG if locks must be written but no folder is configured for them. */
+/** Throws INVALID_CONFIG if locks must be written but no folder for locks is configured. */
 export function requireKeeper({ pinning }: VmcpConfig, keeper: unknown): void {
   if (pinning?.noLock === 'pin' && keeper === undefined) throw invalidConfig([keeperRule])
 }
@@ -321,8 +326,8 @@ function quotaWarnings({ quotas = [], costs, sessionStorage }: VmcpConfig): stri
 }
 
 /**
- * Warns when the console and the server use different issuers. A user's identity includes the issuer, so policies and
- * "own calls" treat the same person as two users.
+ * Warns if the console and the server use different issuers. A user's identity includes the issuer. Policies and "own
+ * calls" would therefore treat one person as two users.
  */
 function consoleWarnings(
   console: VmcpConfig['console'],
@@ -336,7 +341,7 @@ function consoleWarnings(
   ]
 }
 
-/** Lists unknown names in the console policies. Commands that read a file warn about them, as admission does. */
+/** Lists unknown names in the console policies. Commands that read a file warn about these names, as admission does. */
 function consoleNameWarnings({ console, name }: VmcpConfig): string[] {
   if (!console?.enabled || !console.authz) return []
   return cedarWarnings({ ...console.authz, consoleOf: name }).map((line) => `console.authz.${line}`)
@@ -356,7 +361,10 @@ function policyViolations({ console, incomingAuth }: VmcpConfig): string[] {
   return [...clientPolicies(incomingAuth), ...consolePolicies(console)]
 }
 
-/** Lists errors in the console's policies. They prevent a start or a reload, and never open up the console. */
+/**
+ * Lists errors in the console's policies. Such an error prevents a start or a reload, and never gives users more access
+ * to the console.
+ */
 function consolePolicies(console: VmcpConfig['console']): string[] {
   if (!console?.enabled || !console.authz) return []
   const { policies, entitiesJson } = console.authz

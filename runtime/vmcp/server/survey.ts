@@ -1,6 +1,6 @@
 /**
- * Lists the items of all backends in a configuration, as seen by a client without abilities, and compares them with the
- * locks. Used by commands; it does not serve clients.
+ * Lists the items of all backends in a configuration, as seen by a client without abilities, and compares the items
+ * with the locks. Commands use this module, which does not serve clients.
  */
 import { byText, invalidConfig, type RuntimeToolLock } from '../../../schemas/index.ts'
 import type { VmcpConfig } from '../../config/index.ts'
@@ -18,7 +18,7 @@ import { VmcpEngine } from './engine/engine.ts'
 
 export interface SurveyedBackend {
   readonly backend: string
-  /** Undefined if the backend could not be listed. */
+  /** The backend's listing. Undefined if the backend could not be listed. */
   readonly listing: Listing | undefined
   readonly error: Error | undefined
 }

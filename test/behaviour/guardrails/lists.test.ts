@@ -105,7 +105,7 @@ for (const era of eras) {
     const status = await rig.status()
     t.match(
       status,
-      /tool \\"read\\" from backend raw is left out: guardrail hidden rejects the hidden characters/,
+      /tool \\"read\\" from backend raw is left out: guardrail hidden rejects hidden characters/,
     )
     t.match(status, /the instructions from backend raw are left out/)
     t.match(rig.log(), /"event":"items_withheld".*"left_out":5/)

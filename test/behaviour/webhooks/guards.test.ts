@@ -163,7 +163,7 @@ t.test('arguments that a webhook has made fit what was approved, or the call is 
   )
   t.teardown(() => vmcp.close())
   const { text } = await stateless(vmcp.url, 'tools/call', { name: 'read', arguments: { path: 'a' } })
-  t.match(text, 'the arguments do not fit')
+  t.match(text, 'the arguments do not match the approved definition')
   t.notOk(
     backend.requests.some(({ method }) => method === 'tools/call'),
     'the backend hears nothing',

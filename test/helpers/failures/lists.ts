@@ -64,7 +64,7 @@ async function changedTool(t: Test): Promise<Rig> {
 const conflict = {
   type: 'name_conflict',
   lasts: true,
-  fix: /rename it with an aggregation.tools override/,
+  fix: /rename (it|the tool) with an aggregation.tools override/,
 } as const
 
 export const listFailures: readonly Failure[] = [
@@ -207,7 +207,7 @@ export const listFailures: readonly Failure[] = [
       await session.request('resources/list', {})
       return running
     },
-    fix: /make the backends use different ones/,
+    fix: /let the backends use different addresses/,
     message: /resource memory:\/\/graph from two is left out: one also offers it/,
   },
   {

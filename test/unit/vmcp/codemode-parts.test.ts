@@ -83,7 +83,7 @@ t.test('description: long texts and long lists are cut, and say how to go on', (
     },
   ])
   t.match(wide, /- w\(p0, .*p11, \.\.\.\)/)
-  t.match(described([]), 'There are no tools that you may call.')
+  t.match(described([]), 'No tools are available to you.')
   t.end()
 })
 

@@ -1,6 +1,6 @@
 /**
- * Determines which protocol era a backend uses: before the first request, and again when the backend rejects a request
- * because of its era (after an upgrade or a rollback).
+ * Determines which protocol era a backend uses. The era is determined before the first request, and again when the
+ * backend rejects a request because of its era. Such a rejection follows an upgrade or a rollback.
  *
  * Callers share a probe only if its outcome depends on the same credentials. A rejected probe has no effect on other
  * callers.
@@ -19,7 +19,7 @@ export class BackendEra {
   readonly #info: string
   readonly #onChange: (era: Era) => void
   readonly #probes = new Flights<ProbedEra>()
-  /** `unknown` until a probe or a request has determined it. */
+  /** The current era. `unknown` until a probe or a request has determined the era. */
   current: ProbedEra
 
   /** `info` is the raw JSON of Gatehouse's `Implementation`. */
@@ -30,7 +30,7 @@ export class BackendEra {
     this.current = settings.transport === 'sse' ? 'session' : 'unknown'
   }
 
-  /** Runs `work` in the backend's era, and runs it again in the other era if the backend has switched. */
+  /** Runs `work` in the backend's era. Runs `work` again in the other era if the backend has switched eras. */
   async run<T>(sender: Sender, signal: AnySignal, work: (era: Era) => Promise<T>): Promise<T> {
     const era = this.current === 'unknown' ? await this.determine(sender, signal) : this.current
     try {
@@ -41,8 +41,8 @@ export class BackendEra {
   }
 
   /**
-   * Runs `work` in the other era if an error in `era` shows that the backend has switched. This is safe because the
-   * rejected request was not executed. Otherwise, rejects with the error.
+   * Runs `work` in the other era if an error in `era` shows that the backend has switched. The second run is safe
+   * because the backend did not execute the rejected request. Otherwise, rejects with the error.
    */
   async retryInOtherEra<T>(
     error: unknown,
@@ -51,23 +51,23 @@ export class BackendEra {
   ): Promise<T> {
     if (!(error instanceof WrongEra) || !(await this.#mayHaveChanged(era, sender, signal))) throw error
     const other = era === 'session' ? 'stateless' : 'session'
-    // Only a stateless backend identifies itself. A `session` result may come from a rejection of this caller alone, so
-    // it applies to all callers only once a request has succeeded in that era.
+    // Only a stateless backend identifies its era. A rejection of this caller alone may also look like a `session`
+    // result. That result applies to all callers only after a request has succeeded in the session era.
     if (other === 'stateless') this.#setEra(other)
     const result = await work(other)
     this.#setEra(other)
     return result
   }
 
-  /** Determines the era with a probe. */
+  /** Determines the era by probing the backend. */
   async determine(sender: Sender, signal: AnySignal): Promise<Era> {
     const found = await this.#probe(sender, signal)
-    // An inconclusive probe must not overwrite what another caller's probe has found in the meantime.
+    // An inconclusive probe must not overwrite the result of another caller's probe.
     if (this.current === 'unknown') this.current = found
     return this.current === 'stateless' ? 'stateless' : 'session'
   }
 
-  /** The probe has its own time limit, so one caller's cancellation does not end it for other callers. */
+  /** The probe has its own time limit, so other callers are not affected when one caller cancels. */
   #probe(sender: Sender, signal: AnySignal): Promise<ProbedEra> {
     const { target, perCaller, timeoutMs } = this.#settings
     return this.#probes.run(perCaller ? credentialKey(sender) : '', signal, () =>

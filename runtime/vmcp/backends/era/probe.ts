@@ -1,8 +1,8 @@
 /**
- * Determines, with one `server/discover` request, which era a backend uses.
+ * Sends one `server/discover` request to determine which era a backend uses.
  *
- * A backend is stateless if its response declares this, or if it returns an error that exists only in the stateless
- * era. Errors unrelated to the protocol (credentials, overload, timeouts) are inconclusive.
+ * A backend is stateless if its response declares the stateless era, or if it returns an error that exists only in the
+ * stateless era. Errors unrelated to the protocol (credentials, overload, timeouts) are inconclusive.
  * Source: MCP 2026-07-28, versioning and streamable HTTP, "Backward Compatibility".
  */
 import {
@@ -25,7 +25,7 @@ export type ProbedEra = 'session' | 'stateless' | 'unknown'
 
 const inconclusive: ReadonlySet<number> = new Set([401, 403, 407, 408, 425, 429])
 
-/** Rejects with BACKEND_UNREACHABLE or the signal's reason if no response arrives. */
+/** Probes the backend. Rejects with BACKEND_UNREACHABLE or the signal's reason if no response arrives. */
 export async function probeEra(
   target: ChannelTarget,
   info: string,
@@ -60,7 +60,7 @@ export async function probeEra(
         try {
           onMessage(await messageIn(event, target))
         } catch {
-          // Not a JSON-RPC message. A later event may contain one.
+          // The event does not contain a JSON-RPC message. A later event may contain a message.
         }
       },
     })
@@ -74,7 +74,7 @@ async function eraOf(response: BackendResponse, target: ChannelTarget): Promise<
   try {
     return eraIn(await readBackendMessage(response.body, target))
   } catch {
-    // Not a JSON-RPC message, and therefore not a stateless-era response.
+    // The body is not a JSON-RPC message, so the response does not belong to the stateless era.
     return 'session'
   }
 }
@@ -85,8 +85,8 @@ function eraIn({ result, error }: Message): ProbedEra {
 }
 
 /**
- * Returns the era indicated by a discovery result. A server that merely translates messages for a session-era server is
- * used in the session era, so that each client keeps its own session.
+ * Returns the era that a discovery result indicates. Some servers only translate messages for a session-era server.
+ * Such a server is used in the session era, so each client keeps its own session.
  */
 function checkResult(result: JsonObject): ProbedEra {
   if (result.object('_meta')?.text(nativeEra) === 'session') return 'session'

@@ -1,6 +1,9 @@
-/** How long a health check waits after the previous one. */
+/** Determines the pause between two health checks. */
 
-/** Pause after the first failed check of a backend that has never responded. It doubles up to the maximum. */
+/**
+ * Pause after the first failed check of a backend that has never responded. Each further failure doubles the pause, up
+ * to the maximum.
+ */
 const firstRetryMs = 500
 const maxRetryMs = 5_000
 /** Number of checks with shortened pauses. */

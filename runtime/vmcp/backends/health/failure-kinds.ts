@@ -9,7 +9,7 @@ function isResponse(error: Error): boolean {
   return error instanceof GatehouseError && (error.code === 'BACKEND_PROTOCOL' || isRejection(error))
 }
 
-/** True if the backend rejected the credentials, or requires some. */
+/** True if the backend rejected the credentials or requires credentials. */
 export function isRejection(error: Error): boolean {
   return (
     error instanceof GatehouseError &&
@@ -18,8 +18,8 @@ export function isRejection(error: Error): boolean {
 }
 
 /**
- * True for failures that affect every request: no connection, an HTTP error from the server itself, or sessions that do
- * not last. A failure caused by one caller's credentials, request rate or arguments is not a backend failure.
+ * True for failures that affect every request: no connection, an HTTP error from the server itself, or sessions that
+ * end early. A failure caused by one caller's credentials, request rate or arguments is not a backend failure.
  */
 function isTransportFailure(error: Error | undefined): boolean {
   return (
@@ -49,7 +49,7 @@ const categories: Readonly<Record<string, string>> = {
   ENTERPRISE_REQUIRED: 'credential_unavailable',
 }
 
-/** Categories for causes that the backend's own response describes more precisely than the error code. */
+/** Failure categories for which the backend's response is more precise than the error code. */
 const answerCategories: Readonly<Record<AnswerKind, string | undefined>> = {
   host: 'host_rejected',
   path: 'wrong_path',
@@ -68,7 +68,7 @@ export function categoryOf(error: unknown): string {
   return (error instanceof GatehouseError && categories[error.code]) || 'health_check_failed'
 }
 
-/** Returns the cause of a failed check, with the HTTP status and the backend's own explanation. */
+/** Returns the cause of a failed check, including the HTTP status and the backend's own explanation. */
 export function causeOf(error: unknown): Cause {
   const answer = findAnswer(error)
   return {
@@ -78,20 +78,21 @@ export function causeOf(error: unknown): Cause {
   }
 }
 
-/** Returns the network failure, unless its text contains an address. */
+/** Returns the text of the network failure, unless the text contains an address. */
 function networkDetail(error: unknown): string | undefined {
   const failure = knownFailure(error)
   if (!failure || failure.failure === 'proxy' || failure.failure === 'address') return undefined
   return networkFailureText(failure)
 }
 
-/** The backend's own text is not compared, because it can differ each time. */
+/** Compares two causes. Ignores the backend's own text, because the text can differ each time. */
 export function isSameCause(a: Cause | undefined, b: Cause): boolean {
   return a?.category === b.category && a.exitCode === b.exitCode && a.httpStatus === b.httpStatus
 }
 
 /**
- * Reports a request's outcome to the breaker. An outcome that says nothing about the backend only releases the breaker.
+ * Reports a request's outcome to the breaker. An outcome that is unrelated to the backend's health only releases the
+ * breaker.
  */
 export function reportToBreaker(breaker: Breaker, error: Error | undefined): void {
   if (isTransportFailure(error)) breaker.failure()

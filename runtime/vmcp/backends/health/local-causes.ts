@@ -1,13 +1,15 @@
 /**
- * Causes of failures on this machine. `gatehouse dev` and `gatehouse run` start the backends' programs and write a file
- * with the state of each one, so that the virtual server reports an exit code instead of a refused connection.
+ * Causes of failures on this machine. `gatehouse dev` and `gatehouse run` start the backends' programs and write each
+ * program's state to a file. The virtual server can then report an exit code instead of a refused connection.
  */
 import { readFileSync } from 'node:fs'
 import { isFields, jsonFields } from '../../../../schemas/index.ts'
 import { vmcpEnvironment } from '../../../config/index.ts'
 import type { Cause } from '../../../observe/index.ts'
 
-/** Returns a function that returns a backend's cause from the current file. Undefined if no file is configured. */
+/**
+ * Returns a function that reads a backend's cause from the current file. Returns undefined if no file is configured.
+ */
 export function localCauses(
   env: Readonly<Record<string, string | undefined>>,
 ): ((name: string) => Cause | undefined) | undefined {

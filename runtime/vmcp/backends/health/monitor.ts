@@ -1,11 +1,11 @@
 /**
- * Tracks the health of each backend: checks backends periodically, evaluates the outcomes of calls, and decides which
+ * Tracks the health of each backend. Checks backends periodically, evaluates the outcomes of calls, and decides which
  * backends may receive requests.
  *
- * A check that the backend rejects for its credentials proves that the backend responds. The check passes if calls may
- * contain other credentials. Calls affect the circuit breaker, and checks affect both the breaker and the status. A
- * call may time out for reasons that do not concern the backend's health. It triggers a check, and only the outcome of
- * that check affects the breaker.
+ * A backend that rejects a check's credentials has responded. Such a check passes if calls may contain other
+ * credentials. Calls affect the circuit breaker, and checks affect both the breaker and the status. A call may time out
+ * for reasons that are unrelated to the backend's health. A timeout triggers a check, and only the check's outcome
+ * affects the breaker.
  * Source: docs/reference/specification/virtual-server.md, "States and transitions", operational.failureHandling.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -34,21 +34,21 @@ export interface LastError extends Cause {
 export interface BackendHealth {
   readonly status: HealthStatus
   readonly consecutiveFailures: number
-  /** Milliseconds since the epoch; undefined before the first check. */
+  /** Time of the last check, in milliseconds since the epoch. Undefined before the first check. */
   readonly lastCheckAt: number | undefined
-  /** One of a fixed set of words; undefined while the backend is healthy. */
+  /** Category of the last error, from a fixed set of words. Undefined while the backend is healthy. */
   readonly lastErrorCategory: string | undefined
   readonly lastTransitionAt: number | undefined
-  /** The most recent error, regardless of its age; undefined if no request has failed. */
+  /** The most recent error, regardless of its age. Undefined if no request has failed. */
   readonly lastError: LastError | undefined
-  /** Undefined if the breaker is disabled. */
+  /** State of the circuit breaker. Undefined if the breaker is disabled. */
   readonly circuit: { readonly state: CircuitState; readonly changedAt: number } | undefined
 }
 
 export interface HealthSettings {
-  /** 0 disables checks. */
+  /** Interval between checks. 0 disables checks. */
   readonly intervalMs: number
-  /** 0 means that only the backend's timeout applies. */
+  /** Time limit for a check. 0 means that only the backend's timeout applies. */
   readonly timeoutMs: number
   readonly unhealthyThreshold: number
   readonly breaker: { readonly failureThreshold: number; readonly timeoutMs: number } | undefined
@@ -56,7 +56,10 @@ export interface HealthSettings {
 
 export interface MonitoredBackend {
   readonly name: string
-  /** True if a check passes when the backend rejects its credentials, because calls may contain other credentials. */
+  /**
+   * True if a check passes even though the backend rejects its credentials, because calls may contain other
+   * credentials.
+   */
   readonly toleratesRejection: boolean
   check(signal: AbortSignal): Promise<void>
 }
@@ -68,19 +71,19 @@ export interface MonitorOptions {
   /** Called when a backend becomes available or unavailable. */
   readonly onChange: (name: string) => void
   /**
-   * Returns the cause of a failure that the program that runs the backend knows, such as an exit code. It takes
-   * precedence over the error of a check, which is its consequence.
+   * Returns a failure's local cause, such as the exit code of the backend's program. The local cause takes precedence
+   * over the check's error, which is only a consequence.
    */
   readonly localCause?: ((name: string) => Cause | undefined) | undefined
 }
 
-/** A backend whose check takes longer is degraded. */
+/** A backend with slower checks is degraded. */
 const slowMs = 5_000
 
 interface Failure {
   readonly error?: Error
   readonly cause?: Cause
-  /** True when the cause differs from that of the previous failure. */
+  /** True if the cause differs from the previous failure's cause. */
   readonly isNews?: boolean
 }
 
@@ -89,7 +92,7 @@ interface Watch {
   readonly breaker: Breaker | undefined
   status: HealthStatus
   failures: number
-  /** Number of consecutive calls that failed because the backend lost its session. */
+  /** Number of consecutive calls that failed because the backend lost their session. */
   lostSessions: number
   lastCheckAt: number | undefined
   lastErrorCategory: string | undefined
@@ -182,7 +185,7 @@ export class HealthMonitor {
     return { ...health, lastErrorCategory: cause.category, lastError: { ...cause, at } }
   }
 
-  /** False while no requests may be sent to the backend. */
+  /** False if the backend must not receive requests now. */
   isAvailable(name: string): boolean {
     const { status, breaker } = this.#watches.get(name) ?? {}
     return status !== 'unhealthy' && status !== 'unauthenticated' && breaker?.allows() !== false
@@ -210,7 +213,7 @@ export class HealthMonitor {
     this.#reportAvailability(watch)
   }
 
-  /** Checks a backend after a call timed out, and reports the outcome to the breaker. Never rejects. */
+  /** Checks a backend after a call timed out, and reports the check's outcome to the breaker. Never rejects. */
   async #verify(watch: Watch, breaker: Breaker): Promise<void> {
     if (watch.isVerifying) return
     watch.isVerifying = true
@@ -223,7 +226,7 @@ export class HealthMonitor {
   }
 
   /**
-   * Counts calls that failed because the backend lost its session, including reopened ones. A check uses another
+   * Counts calls that failed because the backend lost their session, including reopened sessions. A check uses another
    * session and may succeed in the meantime, so only a successful call resets the count.
    */
   #trackLostSessions(watch: Watch, error: Error | undefined): void {
@@ -245,14 +248,14 @@ export class HealthMonitor {
     return lostSessions >= this.#options.settings.unhealthyThreshold
   }
 
-  /** Records a client request whose outcome says nothing about the backend's health. */
+  /** Records a client request with an outcome that is unrelated to the backend's health. */
   release(name: string): void {
     this.#watches.get(name)?.breaker?.release()
   }
 
   async #loop(watch: Watch): Promise<void> {
     const { settings, clock } = this.#options
-    // No checks run while the circuit is open. The first check after that is the trial request.
+    // No checks run while the circuit is open. The next check is the trial request.
     if (watch.breaker?.allows() !== false) {
       watch.breaker?.start()
       await this.check(watch.subject.name)
@@ -320,7 +323,7 @@ export class HealthMonitor {
       return
     }
     watch.failures++
-    // A check is not sent on behalf of a caller, so anyone who can read the status may see its explanation.
+    // A check is not sent on behalf of a caller, so everyone with access to the status may see its explanation.
     const cause = this.#options.localCause?.(watch.subject.name) ?? causeOf(error)
     const isNews = !isSameCause(watch.lastError, cause)
     watch.lastErrorCategory = cause.category
@@ -333,7 +336,7 @@ export class HealthMonitor {
     else watch.breaker?.failure()
   }
 
-  /** Sets the status, and reports a changed status or a failure with a different cause. */
+  /** Sets the status. Reports a changed status, or a failure with a different cause. */
   #setStatus(watch: Watch, status: HealthStatus, failure: Failure = {}): void {
     const before = watch.status
     if (before === status && !failure.isNews) return
@@ -365,7 +368,9 @@ export class HealthMonitor {
   }
 }
 
-/** Returns the health status observed by checks and calls. A circuit that is not closed overrides successful checks. */
+/**
+ * Returns the health status that checks and calls observed. A circuit that is not closed overrides successful checks.
+ */
 function healthOf(watch: Watch): BackendHealth {
   const { breaker, failures, lostSessions, lastCheckAt, lastErrorCategory, lastTransitionAt, lastError } =
     watch

@@ -1,6 +1,6 @@
 /**
- * The interface between the session-era protocol and its two transports. A channel sends JSON-RPC messages to one
- * backend and receives its messages.
+ * The interface between the session-era protocol and its two transports. A channel exchanges JSON-RPC messages with one
+ * backend.
  *
  * A channel handles HTTP, session ids and credentials, but does not interpret messages.
  */
@@ -17,14 +17,14 @@ export interface SendOptions {
   readonly signal: AnySignal
   /** Raw id of the message if it is a request. */
   readonly requestId: string | undefined
-  /** JSON-RPC method of a request; undefined for notifications and responses. */
+  /** JSON-RPC method of a request. Undefined for notifications and responses. */
   readonly method?: string | undefined
   /** True if the request may be executed twice. */
   readonly repeatable?: boolean | undefined
   readonly delivery?: Delivery | undefined
   /** Limit for the response to this message. */
   readonly limit?: ResponseLimit | undefined
-  /** Returns the splitter for a large result; see transport/http.ts. */
+  /** Returns the splitter for a large result. See transport/http.ts. */
   readonly splitterFor?: BackendRequest['splitterFor']
   /** Receives the messages in the response to this message. */
   readonly onMessage: (message: Message) => void
@@ -32,14 +32,14 @@ export interface SendOptions {
 
 export interface BackendChannel {
   /**
-   * Sends a message. Resolves once its response has ended or, if responses arrive on another stream, once the message
-   * has been accepted. Rejects with BACKEND_* errors, and with BackendSessionLost if the backend does not recognize the
-   * session and the message may be sent again in a new one.
+   * Sends a message. Resolves when the response to the message has ended. If responses arrive on another stream,
+   * resolves when the backend has accepted the message. Rejects with BACKEND_* errors. Rejects with BackendSessionLost
+   * if the backend does not recognize the session and the message may be sent again in a new one.
    */
   send(message: Buffer, options: SendOptions): Promise<void>
   /**
-   * Opens the stream for messages that do not belong to a request. Resolves once the stream is open, or if the backend
-   * does not offer one.
+   * Opens the stream for messages that do not belong to a request. Resolves when the stream is open or the backend does
+   * not offer one.
    */
   listen(sender: Sender): Promise<void>
   /** Session id issued by the backend. */
@@ -47,7 +47,7 @@ export interface BackendChannel {
   setProtocolVersion(version: string): void
   /**
    * Closes the stream for messages that do not belong to a request, because the session is lost. Responses to pending
-   * requests may still arrive.
+   * requests can still arrive.
    */
   retire(): void
   /** Closes the streams. If `end` is true, also ends the session. */
@@ -58,15 +58,18 @@ export interface BackendChannel {
 export interface ChannelEvents {
   /** A message that does not belong to any of Gatehouse's requests. */
   readonly onMessage: (message: Message) => void
-  /** Messages may have been lost, because their stream was interrupted. */
+  /** Called when messages may have been lost because their stream was interrupted. */
   readonly onGap: () => void
-  /** The channel is no longer usable. After BackendSessionLost, responses to pending requests may still arrive. */
+  /**
+   * Called when the channel is no longer usable. After BackendSessionLost, responses to pending requests may still
+   * arrive.
+   */
   readonly onLost: (error: Error) => void
 }
 
 /**
- * The response belongs to the other protocol era: the request was not executed, and the backend may have changed eras.
- * `outcome` is the request's outcome if the backend turns out not to have changed.
+ * The response belongs to the other protocol era. The backend did not execute the request and may have changed eras.
+ * `outcome` is the request's outcome if the backend has in fact kept its era.
  */
 export class WrongEra extends GatehouseError {
   readonly outcome: Outcome | undefined
@@ -78,7 +81,7 @@ export class WrongEra extends GatehouseError {
   }
 }
 
-/** Gatehouse closed the connection while a request was in flight. This says nothing about the backend's health. */
+/** Gatehouse closed the connection while a request was in flight. This error is unrelated to the backend's health. */
 export class ConnectionClosed extends GatehouseError {
   constructor() {
     super('BACKEND_UNAVAILABLE', { detail: 'the connection was closed' })

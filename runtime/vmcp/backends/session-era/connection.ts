@@ -1,9 +1,10 @@
 /**
- * Session-era codec for a backend: sends `initialize` once, followed by concurrent requests. Passes progress, log
+ * Session-era codec for a backend. Sends `initialize` once, followed by concurrent requests. Passes progress, log
  * messages and questions to the operations to which they belong.
  *
- * Works over any channel. If the backend has lost the session, the connection opens a new one, but only once. It
- * repeats the failed request if the request was not executed or may be executed twice (mcp/lost-session.ts).
+ * A connection works over any channel. If the backend has lost the session, the connection opens a new one, but only
+ * once. The connection repeats the failed request if the request was not executed or may be executed twice
+ * (mcp/lost-session.ts).
  * Source: MCP 2025-11-25, lifecycle, utilities, client features.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -40,15 +41,15 @@ export interface SessionConnectionOptions {
   readonly makeChannel: (events: ChannelEvents, resume?: BackendSession) => BackendChannel
   /** Headers of recent requests to the backend. */
   readonly sentHeaders?: SentHeaders | undefined
-  /** Returns the latest known session, which is resumed instead of opening a new one. */
+  /** Returns the latest known session. The connection resumes this session instead of opening a new one. */
   readonly resume?: (() => BackendSession | undefined) | undefined
   /** Called once the backend has opened a session. */
   readonly onOpened?: ((session: OpenedSession) => void) | undefined
-  /** Returns the same key for senders whose credentials succeed or fail together. */
+  /** Returns equal keys for two senders if their credentials succeed or fail together. */
   readonly credentialOf: (sender: Sender) => string
   readonly assignment: Assignment
   readonly events: ConnectionEvents
-  /** Capabilities declared to the backend, which are the client's. Raw JSON. */
+  /** The client's capabilities as raw JSON. The connection declares these capabilities to the backend. */
   readonly capabilities: Buffer
   /** Raw JSON of Gatehouse's `Implementation`. */
   readonly info: string
@@ -79,7 +80,7 @@ export class SessionConnection implements BackendConnection {
   #nextId = 1
   #busy = 0
   #level: string | undefined
-  /** The last session that was resumed or opened. It is not resumed a second time. */
+  /** The session that was last resumed or opened. The connection does not resume this session again. */
   #triedSession: string | undefined
   #hasFailed = false
   readonly #latestSender = new LatestSender()
@@ -93,14 +94,14 @@ export class SessionConnection implements BackendConnection {
   }
 
   /**
-   * True if the backend may still be working on an earlier request: one was cancelled, timed out or failed, or a
-   * question is open. Unsolicited messages can belong to that request, so no other caller may use the connection.
+   * True if the backend may still be working on an earlier request. That request was cancelled, timed out or failed, or
+   * a question is open. Unsolicited messages can belong to that request, so no other caller may use the connection.
    */
   get isSpent(): boolean {
     return this.#hasFailed || (this.#open?.inbound.hasOpenQuestions ?? false)
   }
 
-  /** Session id issued by the backend, once open. */
+  /** Session id that the backend issued. Undefined until the session is open. */
   get sessionId(): string | undefined {
     return this.#open?.channel.sessionId
   }
@@ -111,8 +112,8 @@ export class SessionConnection implements BackendConnection {
   }
 
   /**
-   * Concurrent requests share one attempt to open the session. If it fails because of one sender's credential, the
-   * other requests do not fail with it.
+   * Concurrent requests share one attempt to open the session. If the attempt fails because of one sender's credential,
+   * other senders' requests are not affected.
    */
   async #ensureOpen(sender: Sender, signal: AnySignal): Promise<OpenChannel> {
     const credential = this.#options.credentialOf(sender)
@@ -145,7 +146,7 @@ export class SessionConnection implements BackendConnection {
 
   async #openNow(sender: Sender): Promise<OpenChannel> {
     const known = this.#options.resume?.()
-    // Resume a session only once. If the backend has lost it, the next attempt opens a new one.
+    // Resume a session only once. If the backend has lost the session, the next attempt opens a new one.
     const resume = known?.sessionId === this.#triedSession ? undefined : known
     this.#triedSession = resume?.sessionId
     const { channel, inbound } = this.#makeChannel(resume)
@@ -154,7 +155,7 @@ export class SessionConnection implements BackendConnection {
       const server = resume
         ? resumedServer(resume)
         : await this.#handshake(channel, inbound, sender, deadline)
-      // Some backends send the stream's headers only with its first message, so do not wait for them indefinitely.
+      // Some backends send the stream's headers only with the first message. Do not wait for the headers indefinitely.
       await Promise.race([channel.listen(this.#latestSender), pause(listenWaitMs, deadline)])
       const { sessionId } = channel
       this.#triedSession = sessionId
@@ -181,7 +182,7 @@ export class SessionConnection implements BackendConnection {
         onMessage: (message) => inbound.handle(message, undefined),
         onGap: () => this.#options.events.announcementsLost(),
         onLost: (error) => {
-          // A request in flight may still be answered and may already have been executed, so it is not repeated.
+          // A request in flight is not repeated, because it may have been executed and may still be answered.
           if (error instanceof BackendSessionLost) inbound.withdrawQuestions(error)
           else inbound.failAll(error)
           const open = this.#open
@@ -271,7 +272,7 @@ export class SessionConnection implements BackendConnection {
     }
   }
 
-  /** Discards a lost session. The next request opens a new one. */
+  /** Discards a lost session. The next request opens a new session. */
   #discard(open: OpenChannel): void {
     if (this.#open !== open) return
     this.#reset()
@@ -322,7 +323,7 @@ export class SessionConnection implements BackendConnection {
         sender,
         signal: deadline,
         requestId: id,
-        // Without `request`, the message is `initialize` or a log level change. Both are treated alike.
+        // Without `request`, the message is `initialize` or a change of the log level. Both are treated alike.
         method: request?.method ?? 'initialize',
         repeatable: request?.repeatable,
         delivery: request?.delivery,
@@ -368,7 +369,7 @@ export class SessionConnection implements BackendConnection {
 /** Maximum size of a task that is returned instead of a result. */
 const maxTaskBytes = 64 * 1024
 
-/** Throws BACKEND_PROTOCOL if a backend returns a task. Gatehouse does not request tasks and would not poll one. */
+/** Throws BACKEND_PROTOCOL if a backend returns a task. Gatehouse does not request tasks and does not poll them. */
 function rejectTask(result: Buffer): void {
   if (result.length > maxTaskBytes || !result.includes('"task"')) return
   const read = new JsonObject(result)

@@ -1,10 +1,10 @@
 /**
- * The live connections to a session-era backend: one per client session, one per kind of client whose lists are read,
- * and pooled connections. Their number is bounded, and idle ones are closed.
+ * The live connections to a session-era backend. There is one connection for each client session, one for reading the
+ * lists of each kind of client, and a pool. The number of connections is bounded, and idle connections are closed.
  *
- * If the backend's responses depend on the caller, every key contains the requester's identity. A client session that
- * changes its credentials or passed-through headers gets a different backend session. So does each caller that uses the
- * pool.
+ * If the backend's responses depend on the caller, every key contains the requester's identity. A client session gets a
+ * different backend session when its credentials or passed-through headers change. Each caller that uses the pool also
+ * gets a separate backend session.
  */
 import { hash } from 'node:crypto'
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -23,11 +23,11 @@ import type { BackendSettings } from '../settings.ts'
 import { SseChannel } from './sse-channel.ts'
 import { StreamableChannel } from './streamable-channel.ts'
 
-/** A client session, as used by one requester. */
+/** A client session and the requester that uses it. */
 export interface SessionScope {
   readonly kind: 'session'
   readonly session: ClientSession
-  /** Identity of the requester; '' if the backend responds the same way to every requester. */
+  /** Identity of the requester. Empty if the backend responds the same way to every requester. */
   readonly identity: string
 }
 
@@ -37,7 +37,7 @@ export type ConnectionScope =
   | { readonly kind: 'listing'; readonly key: string }
   | { readonly kind: 'pool'; readonly key: string }
 
-/** A session's client, outside any call. */
+/** A session's client, reachable outside any call. */
 export type SessionListener = Pick<ClientSession, 'deliver' | 'ask'>
 
 export interface ManagedConnection extends PooledConnection {
@@ -52,18 +52,20 @@ export interface ManagedConnection extends PooledConnection {
 }
 
 const maxPerBackend = 4_096
-/** Maximum number of connections per client session, which has one for each identity that it uses. */
+/**
+ * Maximum number of connections for each client session. A session has one connection for each identity that it uses.
+ */
 const maxPerSession = 8
 /**
- * Maximum number of connections without a session (one for each kind of client). Beyond it, the connection that has
- * been idle longest is closed.
+ * Maximum number of connections without a session, one for each kind of client. Beyond this number, the connection that
+ * has been idle longest is closed.
  */
 const maxShared = 256
 
 /** Events that connections report to their backend. */
 export interface ConnectionsEvents {
   listChanged(kind: ListKind, scope: ConnectionScope): void
-  /** Announcements sent over this connection may have been lost. */
+  /** Called when announcements over this connection may have been lost. */
   announcementsLost(scope: ConnectionScope): void
   resourceUpdated(scope: ConnectionScope, params: Buffer): void
   /** Returns the recipient of notifications and questions that arrive outside any call. */
@@ -94,7 +96,10 @@ export class Connections {
     this.#pool = new Pool({ sendsOutsideStream: options.settings.transport === 'sse' })
   }
 
-  /** Returns a scope's connection, creating it if necessary. Throws BACKEND_UNAVAILABLE if there are too many. */
+  /**
+   * Returns a scope's connection, creating it if necessary. Throws BACKEND_UNAVAILABLE if there are too many
+   * connections.
+   */
   getOrConnect(scope: ConnectionScope, capabilities: Buffer, sender: Sender): ManagedConnection {
     const key = connectionKey(scope)
     const known = this.#managed.get(key)
@@ -131,8 +136,8 @@ export class Connections {
   }
 
   /**
-   * Closes a session's least recently used idle connection if the session has too many. Throws BACKEND_UNAVAILABLE if
-   * all are busy.
+   * Closes a session's least recently used idle connection if the session has too many connections. Throws
+   * BACKEND_UNAVAILABLE if all of them are busy.
    */
   #makeRoomIn({ id }: ClientSession): void {
     const own = this.#bySession.get(id)
@@ -151,7 +156,7 @@ export class Connections {
   }
 
   /**
-   * Returns the connection for health checks. The connection is also used to read lists for clients without abilities,
+   * Returns the connection for health checks. Lists for clients without abilities are read over the same connection,
    * because a separate session would double the number of startup requests. Connections for a single caller's lists
    * have different keys and are never used for checks.
    */
@@ -160,7 +165,7 @@ export class Connections {
     return this.getOrConnect({ kind: 'listing', key: signature }, raw, sender)
   }
 
-  /** If there are too many shared connections, closes the one that has been idle longest. */
+  /** Closes the shared connection that has been idle longest if there are too many shared connections. */
   #makeRoom(): void {
     let shared = 0
     let oldest: [string, ManagedConnection] | undefined
@@ -179,7 +184,7 @@ export class Connections {
     void oldest[1].connection.close(oldest[1].sender, { end: true })
   }
 
-  /** `assigns` returns true if a message that does not name a request can belong to the only request in flight. */
+  /** `assigns` returns true if a message without a request id can belong to the only request in flight. */
   #connect(
     scope: ConnectionScope,
     capabilities: Buffer,
@@ -217,7 +222,7 @@ export class Connections {
     }
   }
 
-  /** Returns the binding of a stored backend session, which is not valid for a different address or requester. */
+  /** Returns the binding of a stored backend session. A binding is not valid for a different address or requester. */
   #bindingOf({ identity }: SessionScope): string {
     const { name, transport, target } = this.#options.settings
     return hash('sha256', JSON.stringify([name, transport, target.url.href, identity]), 'base64url')
@@ -251,7 +256,7 @@ export class Connections {
     }
   }
 
-  /** Returns a pooled connection for one request at a time. Afterwards, call `returnToPool`. */
+  /** Returns a pooled connection for one request at a time. The caller must then call `returnToPool`. */
   take(user: PoolUser, capabilities: Buffer, sender: Sender): ManagedConnection {
     const managed = this.#pool.take(user, () => {
       const made: ManagedConnection = this.#connect(
@@ -277,7 +282,7 @@ export class Connections {
 
   /**
    * Called when a request on a shared connection has ended. Retires the connection if the backend may still be
-   * processing a request.
+   * processing the request.
    */
   release(managed: ManagedConnection): void {
     if (!managed.connection.isSpent) return
@@ -285,7 +290,7 @@ export class Connections {
     this.#pool.spend(managed)
   }
 
-  /** Returns a session's connections. If `forget` is true, also removes them. */
+  /** Returns a session's connections. Also removes the connections if `forget` is true. */
   ofSession(
     session: ClientSession,
     { forget = false }: { readonly forget?: boolean } = {},
@@ -296,9 +301,9 @@ export class Connections {
   }
 
   /**
-   * Closes connections that have been idle for `idleMs`. A session's most recently used connection stays open as long
-   * as the session. Before a connection that announces list changes is closed, the lists are read once more. A client
-   * that still uses them thereby keeps the connection open.
+   * Closes connections that have been idle for `idleMs`. A session's most recently used connection stays open until the
+   * session ends. Before a connection that announces list changes is closed, the lists are read once more. A client
+   * that still uses the lists keeps the connection open by reading them.
    */
   evict(idleMs: number): void {
     const before = this.#options.now() - idleMs
@@ -315,14 +320,14 @@ export class Connections {
     this.#pool.evict(before)
   }
 
-  /** True for the most recently used connection in its session. */
+  /** True for the connection that was most recently used in its session. */
   #isLatest({ scope, usedAt }: ManagedConnection): boolean {
     if (scope.kind !== 'session') return false
     for (const other of this.ofSession(scope.session)) if (other.usedAt > usedAt) return false
     return true
   }
 
-  /** Removes and returns every connection, except pooled ones in use. */
+  /** Removes and returns every connection, except for pooled connections in use. */
   dropAll(): ManagedConnection[] {
     const all = [...this.#managed.values(), ...this.#pool.dropAll()]
     this.#managed.clear()
@@ -338,7 +343,7 @@ export class Connections {
   }
 }
 
-/** Returns a scope's key. It contains the identity if the backend's responses depend on the caller. */
+/** Returns a scope's key. The key contains the identity if the backend's responses depend on the caller. */
 function connectionKey(scope: ConnectionScope): string {
   return scope.kind === 'session'
     ? `session ${scope.session.id} ${scope.identity}`

@@ -1,7 +1,7 @@
 /**
- * Reports interruptions in a stream, during which a backend's announcements were lost. Reports the first interruption
- * immediately, and combines those within the next half minute in one report at its end. An unstable stream therefore
- * causes the lists to be read at most twice a minute.
+ * Reports interruptions of a stream, during which a backend's announcements were lost. Reports the first interruption
+ * immediately. Combines the interruptions within the next half minute in one report at the end of that time. An
+ * unstable stream therefore causes the lists to be read at most twice a minute.
  */
 import { type Clock, systemClock } from '../../model/time/clock.ts'
 
@@ -10,7 +10,7 @@ const pauseMs = 30_000
 export class GapReporter {
   readonly #report: () => void
   readonly #clock: Clock
-  /** Set until the pause ends. */
+  /** Cancels the current pause. Undefined outside a pause. */
   #cancel: (() => void) | undefined
   #hasPending = false
 

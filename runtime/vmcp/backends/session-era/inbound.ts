@@ -1,12 +1,12 @@
 /**
  * Receives messages from a session-era backend and passes each one to the request to which it belongs.
  *
- * Responses are matched by id, and progress by its token. Questions and log messages belong to the request on whose
- * response stream they arrive, while that request is in flight. Other messages do not name a request (GET stream,
- * HTTP+SSE, a stream whose request has ended). On a connection for one client session, they belong to the newest
- * request in flight, or to the session if there is none. On a connection for several callers, a message is delivered
- * only if it can belong to just one of them. Otherwise a log message is dropped and reported, and a question is
- * answered with an error.
+ * Responses are matched by id, and progress is matched by token. A question or log message on a request's response
+ * stream belongs to that request while the request is in flight. Other messages do not identify a request. Such
+ * messages arrive on a GET stream, over HTTP+SSE, or on a stream after its request has ended. On a connection for one
+ * client session, these messages belong to the newest request in flight. Without a request in flight, these messages
+ * belong to the session. On a connection for several callers, a message is delivered only if it can belong to just one
+ * of the callers. Otherwise, a log message is dropped and reported, and a question is answered with an error.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import {
@@ -31,8 +31,8 @@ export interface Pending {
 }
 
 /**
- * Selects the request in flight for a message that does not name one. This is the newest request if all are from one
- * client, or the only request if the function returns true.
+ * Selects the request in flight for a message that does not identify its request. `newest` applies if all requests are
+ * from one client. A function applies otherwise, and returns true if the message can belong to the only request.
  */
 export type Assignment = 'newest' | (() => boolean)
 
@@ -55,8 +55,8 @@ export class Inbound {
   }
 
   /**
-   * Removes an entry from `pending` and withdraws the questions of its request. Returns false if the request was
-   * already settled.
+   * Removes an entry from `pending` and withdraws the request's questions. Returns false if the request was already
+   * settled.
    */
   forget(expected: InFlightEntry<Pending>): boolean {
     if (!this.pending.remove(expected)) return false
@@ -74,7 +74,7 @@ export class Inbound {
     this.#questions.withdraw(error)
   }
 
-  /** `on` is the request on whose response stream the message arrived. */
+  /** Handles a message that arrived on the response stream of the request `on`. */
   handle(message: Message, on: Pending | undefined): void {
     if (message.method === '') this.#response(message, on)
     else if (message.kind === 'request') this.#question(message, on)
@@ -89,13 +89,16 @@ export class Inbound {
     else if (message.error) pending.resolve({ kind: 'error', error: message.error })
   }
 
-  /** Returns the request with this id: usually the one on whose response stream the message arrived. */
+  /** Returns the request with this id. Usually, the message arrived on this request's response stream. */
   #requestWithId(id: string | undefined, on: Pending | undefined): Pending | undefined {
     if (id === undefined) return undefined
     return on?.id === id ? on : this.pending.find((pending) => pending.id === id)
   }
 
-  /** Returns the request to which a message belongs, or undefined if it belongs to none or could belong to several. */
+  /**
+   * Returns the request to which a message belongs. Returns undefined if the message belongs to no request or could
+   * belong to several.
+   */
   #requestOf(on: Pending | undefined): Pending | undefined {
     if (on) return this.pending.find((pending) => pending === on)
     if (this.#assignment === 'newest') return this.pending.find(hasRelay)
@@ -103,7 +106,7 @@ export class Inbound {
     return only && !another && this.#assignment() ? only : undefined
   }
 
-  /** True if client requests are in flight but a message cannot be assigned to one of them with certainty. */
+  /** True if client requests are in flight and a message cannot be assigned to one of them with certainty. */
   get #isAmbiguous(): boolean {
     return this.#assignment !== 'newest' && this.pending.find(hasRelay) !== undefined
   }
@@ -156,7 +159,7 @@ export class Inbound {
     else this.#events.notification('notifications/message', params)
   }
 
-  /** Drops a log message. Reports this only if a request in flight asked for log messages. */
+  /** Drops a log message. Reports the dropped message only if a request in flight asked for log messages. */
   #dropLog(): void {
     if (this.pending.find(({ relay }) => relay?.logLevel !== undefined))
       this.#events.unassigned('notifications/message')
@@ -167,7 +170,9 @@ function hasRelay({ relay }: Pending): boolean {
   return relay !== undefined
 }
 
-/** Returns the error for a question that does not name a request and may belong to several callers, or to none. */
+/**
+ * Returns the error for a question that does not identify its request and may belong to several callers, or to none.
+ */
 export function unassignedError(): GatehouseError {
   return new GatehouseError('METHOD_NOT_FOUND', {
     detail: 'the request cannot be attributed to a single client',

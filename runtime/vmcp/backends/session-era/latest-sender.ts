@@ -1,7 +1,7 @@
 /**
- * The sender of the latest request on a connection, who has the newest token. Used for messages that do not belong to a
- * request (answers to questions, the GET stream). All senders on one connection have the same identity or the same
- * credential.
+ * The sender of the latest request on a connection, who has the newest token. This sender is used for messages that do
+ * not belong to a request, such as answers to questions and the GET stream. All senders on one connection have the same
+ * identity or the same credential.
  */
 import type { Sender } from '../transport/target.ts'
 

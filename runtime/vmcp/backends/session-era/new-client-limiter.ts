@@ -1,6 +1,7 @@
 /**
  * Limits the rate at which new kinds of clients reach a backend. Each kind requires a session and a read of the lists,
- * and untrusted clients can invent any number of kinds. Beyond the limit, clients are treated as their plain kind.
+ * and untrusted clients can invent any number of kinds. Beyond the limit, a client is treated as a client of its plain
+ * kind.
  */
 const burst = 32
 const refillMs = 60_000 / burst
@@ -25,7 +26,7 @@ export class NewClientLimiter {
     return this.#left > 0
   }
 
-  /** Counts a new kind. */
+  /** Counts a new kind of client. */
   take(): void {
     if (this.hasCapacity) this.#left--
   }

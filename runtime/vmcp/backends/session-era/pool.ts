@@ -1,12 +1,12 @@
 /**
- * Connections for clients without a session. A request that accepts questions or asks for log messages uses its
- * connection exclusively while it runs. Messages that the backend sends outside the response stream can therefore only
- * belong to that request.
+ * Connections for clients without a session. A request that accepts questions or asks for log messages has exclusive
+ * use of its connection while it runs. Messages that the backend sends outside the response stream can therefore belong
+ * only to that request.
  *
- * A connection returns to the pool only for the same key (identity and abilities), and only if nothing is left open on
- * it. After a cancelled, timed-out or failed request, the backend may still be working for the earlier user. Such a
- * connection does not serve any other request. It stays open for a while so that the backend's questions receive an
- * error, and is then closed.
+ * A connection returns to the pool only for the same key (identity and abilities), and only if no request or question
+ * is still open. After a cancelled, timed-out or failed request, the backend may still be working for the earlier user.
+ * Such a connection does not serve any other request. The connection stays open for a while, because the backend's
+ * questions must receive an error. The connection is then closed.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import type { Sender } from '../transport/target.ts'
@@ -24,17 +24,17 @@ export interface PooledConnection {
   }
   readonly sender: Sender
   readonly usedAt: number
-  /** Number of requests served, including the current one. */
+  /** Number of requests that the connection has served, including the current one. */
   uses: number
 }
 
 /** The user of a pooled connection. */
 export interface PoolUser {
-  /** Identity and abilities. */
+  /** Key that contains the user's identity and abilities. */
   readonly key: string
   /**
-   * False if callers with this key are indistinguishable (no authentication): any request may come from a different
-   * user.
+   * False if callers with this key cannot be distinguished (no authentication). Any request may then come from a
+   * different user.
    */
   readonly isIdentified: boolean
 }
@@ -44,7 +44,10 @@ export class Pool<C extends PooledConnection> {
   readonly #spent = new Set<C>()
   #inUse = 0
   #idleCount = 0
-  /** True if the backend sends questions or log messages outside the response stream. These do not name a request. */
+  /**
+   * True if the backend sends questions or log messages outside the response stream. Such messages do not identify a
+   * request.
+   */
   #sendsOutsideStream: boolean
 
   /** `sendsOutsideStream` is true for transports without response streams. */
@@ -52,7 +55,7 @@ export class Pool<C extends PooledConnection> {
     this.#sendsOutsideStream = sendsOutsideStream
   }
 
-  /** Returns a connection for one request at a time. Throws BACKEND_UNAVAILABLE if there are too many. */
+  /** Returns a connection for one request at a time. Throws BACKEND_UNAVAILABLE if there are too many connections. */
   take({ key }: PoolUser, make: () => C): C {
     const managed = this.#popIdle(key) ?? this.#makeNew(make)
     managed.uses++
@@ -106,7 +109,7 @@ export class Pool<C extends PooledConnection> {
     else this.#idle.set(key, [managed])
   }
 
-  /** Keeps a connection that no longer serves requests, in order to close it later. */
+  /** Keeps a connection that no longer serves requests, and closes it later. */
   spend(managed: C): void {
     this.#spent.add(managed)
     if (this.#spent.size <= maxSpent) return
@@ -117,8 +120,8 @@ export class Pool<C extends PooledConnection> {
   }
 
   /**
-   * Records that the backend sent a message that may belong to an earlier user of the connection. From now on, a
-   * connection for indistinguishable callers serves only one request.
+   * Records that the backend sent a message that may belong to an earlier user of the connection. After that, a
+   * connection for callers that cannot be distinguished serves only one request.
    */
   noteOutsideStream(): void {
     this.#sendsOutsideStream = true
@@ -134,7 +137,7 @@ export class Pool<C extends PooledConnection> {
     }
   }
 
-  /** Removes and returns every connection that is not in use. */
+  /** Removes and returns every idle connection. */
   dropAll(): C[] {
     const all = [...[...this.#idle.values()].flat(), ...this.#spent]
     this.#idle.clear()

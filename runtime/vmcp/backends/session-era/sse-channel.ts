@@ -1,8 +1,8 @@
 /**
- * Session era over the deprecated HTTP+SSE transport. One GET stream carries all messages from the backend, and its
+ * Session era over the deprecated HTTP+SSE transport. The backend sends all messages on one GET stream. The stream's
  * `endpoint` event contains the URL for POSTs.
  *
- * The endpoint must have the backend's origin, so that a backend cannot redirect credentials to another host.
+ * The endpoint must have the backend's origin. Otherwise, a backend could redirect credentials to another host.
  * Source: MCP 2024-11-05, transports, "HTTP with SSE".
  */
 import { reasonOf } from '../../../net/index.ts'
@@ -62,14 +62,14 @@ export class SseChannel implements BackendChannel {
     if (failure) throw failure
   }
 
-  /** Closes the stream. All responses arrive on this stream, which is useless without its session. */
+  /** Closes the stream. All responses arrive on this stream. Without its session, the stream is useless. */
   retire(): void {
     if (this.#closed.signal.aborted) return
     this.#closed.abort(new ConnectionClosed())
     this.#events.onLost(new GatehouseError('BACKEND_UNREACHABLE', { cause: new Error('the session ended') }))
   }
 
-  /** Opens the stream. Resolves to the URL from its `endpoint` event. */
+  /** Opens the stream. Resolves to the URL from the stream's `endpoint` event. */
   #connect(sender: Sender): Promise<URL> {
     return new Promise((resolve, reject) => {
       const reportLoss = (error: Error): void => {

@@ -1,8 +1,8 @@
 /**
- * Session era over streamable HTTP. Each message is a POST, and responses are JSON or event streams. A GET stream
- * carries messages that do not belong to a request.
+ * Session era over streamable HTTP. Each message is a POST, and responses are JSON or event streams. Messages that do
+ * not belong to a request arrive on a GET stream.
  *
- * If a stream ends before its response, it is resumed with `Last-Event-ID`, provided that the backend sends event ids.
+ * A stream that ends before its response is resumed with `Last-Event-ID` if the backend sends event ids.
  * Source: MCP 2025-11-25, transports.
  */
 import type { IncomingHttpHeaders } from 'node:http'
@@ -58,10 +58,10 @@ import { errorOf, isDecisiveStatus, isTemporary } from '../transport/status-erro
 import { GapReporter } from './gap-reporter.ts'
 
 const acceptHeader = 'application/json, text/event-stream'
-/** How long a stream may stay open after its response has arrived. */
+/** Time in milliseconds for which a stream may stay open after its response has arrived. */
 const lingerMs = 2_000
 
-/** The position in an event stream from which a later GET can resume it. */
+/** A position in an event stream from which a later GET can resume the stream. */
 interface StreamPosition {
   lastEventId: string | undefined
   retryMs: number
@@ -73,9 +73,9 @@ interface Sending {
   readonly position: StreamPosition
   readonly control: ExchangeControl
   isStream: boolean
-  /** True for a request whose response has not arrived yet. */
+  /** True until the response to a request has arrived. */
   awaitsResponse: boolean
-  /** Ends a stream that stays open after the response. */
+  /** Timer that ends a stream that stays open after the response. */
   timer: NodeJS.Timeout | undefined
 }
 
@@ -127,7 +127,7 @@ export class StreamableChannel implements BackendChannel {
         rpcMethod: options.method,
         delivery: options.delivery,
         limit: options.limit,
-        // A resumable response is buffered, because it may arrive again from the beginning.
+        // A resumable response is buffered, because the whole response may arrive again.
         splitterFor: (event) =>
           event?.id === undefined && position.lastEventId === undefined
             ? options.splitterFor?.(event)
@@ -250,9 +250,7 @@ export class StreamableChannel implements BackendChannel {
     })
   }
 
-  /**
-   * Keeps the GET stream open, reopening it after increasing pauses, until the channel closes or no stream is offered.
-   */
+  /** Keeps the GET stream open, with pauses between streams, until the channel closes or no stream is offered. */
   async #keepListening(sender: Sender, settled: () => void): Promise<void> {
     const position: StreamPosition = { lastEventId: undefined, retryMs: defaultRetryMs }
     const signal = AbortSignal.any([this.#closed.signal, this.#retired.signal])
@@ -286,19 +284,19 @@ export class StreamableChannel implements BackendChannel {
             catchUp()
           },
         })
-        // Before the first stream, the session is new, so a rejection means that the backend offers no such stream.
+        // Without an earlier stream, the session is new, so a rejection means that the backend offers no such stream.
         if (hadStream && this.#sessionId !== undefined && hasLostSession(response)) {
           this.#events.onLost(new BackendSessionLost())
           return
         }
-        // The server still considers the previous stream open. Until it accepts a new one, read the lists instead.
+        // The server still considers the previous stream open. Read the lists until the server accepts a new stream.
         const isTaken = response.status === 409
         if (isTaken) catchUp()
         // The backend does not offer a stream, or no longer offers one.
         else if (!response.stream && !isTemporary(response.status)) return catchUp()
         retryAfterMs = retryAfterOf(response.headers['retry-after'])
       } catch {
-        // A stream error does not affect calls. Retry below.
+        // A stream error does not affect calls. The loop retries below.
       }
       settled()
       isMissing = true
@@ -327,12 +325,12 @@ export class StreamableChannel implements BackendChannel {
     try {
       await sendToBackend(this.#target, sender, { method: 'DELETE', headers: this.#headers({}), signal })
     } catch {
-      // The session will expire on the backend.
+      // The session will eventually expire on the backend.
     }
   }
 }
 
-/** Handles a message received in the response to a sent message. */
+/** Handles a message from the response to a sent message. */
 function receiveMessage(received: Message, sending: Sending): void {
   const { requestId, onMessage } = sending.options
   if (sending.awaitsResponse && received.method === '' && received.id === requestId) {
@@ -346,7 +344,7 @@ function cutStream({ exchange }: ExchangeControl): void {
   exchange?.fail(new Error('the stream stayed open after the response'))
 }
 
-/** Classifies a response according to what happened to the session that the request named. */
+/** Classifies a response by the state of the request's session. */
 function classifyResponse(
   { status, headers, stream, body }: BackendResponse,
   requestId: string | undefined,
@@ -374,7 +372,7 @@ function isStatelessError(error: Buffer): boolean {
   return code === rpcCode.versionUnsupported || code === rpcCode.headerMismatch
 }
 
-/** Returns the JSON-RPC message in a response, if any. Rejects a successful response with invalid JSON. */
+/** Returns the JSON-RPC message in a response. Rejects a successful response with invalid JSON. */
 function readMessage(
   response: BackendResponse,
   target: ChannelTarget,

@@ -39,7 +39,7 @@ import { describeRequest, isOwnRequest, sendToBackend, unreadableResponse } from
 import { readServerInfo } from '../server-info.ts'
 import { errorOf, isDecisiveStatus } from '../transport/status-error.ts'
 
-/** How long a stream may stay open after its response has arrived. */
+/** Time in milliseconds for which a stream may stay open after its response has arrived. */
 const lingerMs = 2_000
 
 export interface StatelessConnectionOptions {
@@ -118,7 +118,7 @@ export class StatelessConnection implements BackendConnection {
     return request.relay?.bridges ? convertForSession(request.method, outcome) : outcome
   }
 
-  /** Sends a request. Resolves to its response, which may arrive before the stream ends. */
+  /** Sends a request. Resolves to the response, which may arrive before the stream ends. */
   #exchange(request: Request, id: string, deadline: Deadline): Promise<Outcome> {
     const { target, info } = this.#options
     const { changes, relay, trace, capabilities } = request
@@ -140,7 +140,7 @@ export class StatelessConnection implements BackendConnection {
         if (!outcome) return
         responded = true
         resolve(outcome)
-        // The response should end the stream. If the backend keeps it open, Gatehouse closes it.
+        // The response should end the stream. Gatehouse closes the stream if the backend keeps it open.
         linger = setTimeout(
           () => control.exchange?.fail(new Error('the stream stayed open after the response')),
           lingerMs,
@@ -210,7 +210,7 @@ export class StatelessConnection implements BackendConnection {
   }
 
   async close(): Promise<void> {
-    // No connections stay open between requests.
+    // No connection stays open between requests.
   }
 }
 
@@ -245,7 +245,7 @@ async function responseOf(
   return outcome
 }
 
-/** Error codes that the stateless era uses to reject the content of a request. */
+/** Codes of errors with which stateless servers reject the content of a request. */
 const ownRefusals: ReadonlySet<unknown> = new Set([
   rpcCode.methodNotFound,
   rpcCode.invalidParams,
@@ -258,8 +258,8 @@ function belongsToOtherEra(status: number, error: Buffer): boolean {
 }
 
 /**
- * Returns the outcome contained in a response. Throws BACKEND_PROTOCOL for a kind of result that was not requested,
- * such as a task.
+ * Returns the outcome of a response. Throws BACKEND_PROTOCOL for a kind of result that was not requested, such as a
+ * task.
  */
 function outcomeOf(message: Message, id: string): Outcome | undefined {
   if (message.error && (message.id === id || message.id === undefined))
@@ -269,7 +269,7 @@ function outcomeOf(message: Message, id: string): Outcome | undefined {
   return isInterim(result) ? { kind: 'input', result } : { kind: 'result', result, ...(passed && { passed }) }
 }
 
-/** Converts errors for session-era clients. The client codec converts results. */
+/** Converts an error for session-era clients. The client codec converts results. */
 function convertForSession(method: string, outcome: Outcome): Outcome {
   return outcome.kind === 'error' ? { kind: 'error', error: sessionError(method, outcome.error) } : outcome
 }

@@ -1,6 +1,6 @@
 /**
  * Keeps one `subscriptions/listen` stream to a stateless backend open and forwards its notifications. When the filter
- * changes, opens a new stream before the old one ends, so that no notification is lost.
+ * changes, opens a new stream before the old one ends, so no notification is lost.
  * Source: MCP 2026-07-28, patterns/subscriptions.
  */
 import { pause, retryAfterOf, StreamPace, type StreamWishes } from '../../../net/index.ts'
@@ -59,12 +59,15 @@ export class StatelessListener {
     void this.#reopen(sender)
   }
 
-  /** Sets the sender for the next stream. It has the same identity as the previous sender. */
+  /** Sets the sender for the next stream. The new sender has the same identity as the previous one. */
   renew(sender: Sender): void {
     this.#sender = sender
   }
 
-  /** Adds a resource to the filter. Resolves once the backend has acknowledged the filter or has proved unreachable. */
+  /**
+   * Adds a resource to the filter. Resolves when the backend has acknowledged the filter or turns out to be
+   * unreachable.
+   */
   addResource(uri: string, sender: Sender): Promise<void> {
     this.renew(sender)
     if (this.#uris.has(uri)) return Promise.resolve()
@@ -102,8 +105,8 @@ export class StatelessListener {
   }
 
   /**
-   * Keeps the stream open, reopening it after increasing pauses, as long as the filter is not empty and the backend
-   * offers a stream.
+   * Keeps the stream open while the filter is not empty and the backend offers a stream. Reopens the stream after
+   * increasing pauses.
    */
   async #hold(sender: Sender, signal: AbortSignal, settled: () => void): Promise<void> {
     const pace = new StreamPace(streamReports(this.#options.target))
@@ -126,7 +129,7 @@ export class StatelessListener {
         if (!streamed) return
         wishes.retryAfterMs = streamed.retryAfterMs
       } catch {
-        // Retry below.
+        // The loop retries below.
       }
       settled()
       hasGap = true
@@ -142,7 +145,7 @@ export class StatelessListener {
   }
 
   /**
-   * Reads one stream until it ends. Returns undefined if the backend offers no stream, in which case a retry would not
+   * Reads one stream until it ends. Returns undefined if the backend offers no stream. In that case, a retry would not
    * help.
    */
   async #listen(

@@ -1,6 +1,6 @@
 /**
- * The connections to a stateless-era backend: one connection for all requests, and listening streams. Each session with
- * subscriptions has such a stream, and so does each kind of client whose lists are watched.
+ * The connections to a stateless-era backend. One connection serves all requests. Each session with subscriptions has a
+ * listening stream, and so does each kind of client with watched lists.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { uriIn } from '../../../mcp/index.ts'
@@ -13,7 +13,7 @@ import { StatelessConnection } from './connection.ts'
 import { type ListenerEvents, StatelessListener } from './listener.ts'
 
 const maxListeners = 4_096
-/** Maximum number of listeners per session, which has one for each identity that it uses. */
+/** Maximum number of listeners for each session. A session has one listener for each identity that it uses. */
 const maxPerSession = 8
 
 export interface StatelessBackendOptions {
@@ -44,7 +44,7 @@ export class StatelessBackend {
     this.connection = new StatelessConnection(options)
   }
 
-  /** Handles `resources/subscribe` and `resources/unsubscribe`, which do not exist in the stateless era. */
+  /** Handles `resources/subscribe` and `resources/unsubscribe`. These methods do not exist in the stateless era. */
   async handleSubscription(scope: SessionScope, request: Request, events: ListenerEvents): Promise<Outcome> {
     const uri = uriIn(request.params)
     const listener = this.#listener(scope, request.capabilities, events)
@@ -53,7 +53,7 @@ export class StatelessBackend {
     return resultOutcome({})
   }
 
-  /** Watches, for one kind of client, the lists for which the backend announces changes. */
+  /** Watches the lists for which the backend announces changes, on behalf of one kind of client. */
   watchLists(
     key: string,
     server: ServerInfo,
@@ -78,8 +78,8 @@ export class StatelessBackend {
   }
 
   /**
-   * Closes streams for lists that have not been read since `before`. The lists are read once more first, so that a
-   * client that still uses them keeps the stream open.
+   * Closes streams for lists that have not been read since `before`. Before a stream is closed, the lists are read once
+   * more. A client that still uses the lists keeps the stream open by reading them.
    */
   evict(before: number): void {
     for (const [key, watch] of this.#lists) {

@@ -1,6 +1,6 @@
 /**
  * A large backend response that is streamed to the client as it arrives. Until the splitter has sent the first part,
- * the response is also buffered, so that it can still be read whole.
+ * the response is also buffered and can still be read whole.
  */
 import type { Message, ResultSplitter, SseData } from '../../../mcp/index.ts'
 import { Pieces } from '../../../net/index.ts'
@@ -35,14 +35,14 @@ export class ArrivingResult implements SseData {
   }
 
   /**
-   * Returns the response if any part of it was streamed. Call after all parts have been taken. Throws JsonError,
-   * MessageError.
+   * Returns the response if any part of it was streamed. Call this method after all parts have been taken. Throws
+   * JsonError or MessageError.
    */
   end(): Message | undefined {
     return this.#splitter.end()
   }
 
-  /** The buffered response, which is complete as long as no part has been streamed. */
+  /** The buffered response. The buffer is complete as long as no part has been streamed. */
   get buffered(): Pieces {
     return this.#buffered
   }

@@ -1,9 +1,10 @@
 /**
- * The backend's own explanation of a failed request, for operators: the log and `/status`. Clients never receive it.
+ * The backend's own explanation of a failed request. Operators see the explanation in the log and in `/status`. Clients
+ * never receive the explanation.
  *
  * Only responses to Gatehouse's own requests (initialize, lists, pings) are quoted, because responses to calls may
- * repeat a caller's data. The text is short and contains no line breaks. Credentials and session ids that were sent to
- * the backend are masked.
+ * repeat a caller's data. The text is short and contains no line breaks. Credentials and session ids that Gatehouse
+ * sent to the backend are masked.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { jsonFields, ModuleError } from '../../../../schemas/index.ts'
@@ -13,16 +14,17 @@ import { rejectsHost } from '../../../net/index.ts'
 import { redactText } from '../../../observe/index.ts'
 
 /**
- * `host`: the backend does not accept the Host header. `path`: no MCP server at this path. `page`: a web page.
- * `rejected`: an error about the request. `other`: anything else, such as a failure in the backend itself.
+ * `host`: the backend does not accept the Host header. `path`: no MCP server exists at this path. `page`: the response
+ * is a web page. `rejected`: the response is an error about the request. `other`: anything else, such as a failure in
+ * the backend itself.
  */
 export type AnswerKind = 'host' | 'path' | 'page' | 'rejected' | 'other'
 
 export class BackendAnswer extends ModuleError {
   readonly kind: AnswerKind
-  /** The explanation; undefined if the backend gave none or if it must not be shown. */
+  /** The explanation. Undefined if the backend sent no explanation or if operators must not see it. */
   readonly text: string | undefined
-  /** Status of the HTTP response; undefined for a JSON-RPC error. */
+  /** Status of the HTTP response. Undefined for a JSON-RPC error. */
   readonly httpStatus: number | undefined
 
   constructor(
@@ -38,7 +40,7 @@ export class BackendAnswer extends ModuleError {
   }
 }
 
-/** Returns the backend's explanation of an error, or undefined if it gave none. */
+/** Returns the backend's explanation of an error. Returns undefined if the backend sent none. */
 export function findAnswer(error: unknown): BackendAnswer | undefined {
   let cause = error
   for (let depth = 0; depth < 8 && cause instanceof Error; depth++) {
@@ -62,7 +64,7 @@ const openHeaders: ReadonlySet<string> = new Set([
 ])
 const minSecret = 4
 
-/** The headers of recent requests to one backend. Their values are masked in the backend's output. */
+/** The headers of recent requests to one backend. The values of these headers are masked in the backend's output. */
 export type SentHeaders = Readonly<Record<string, string>>[]
 
 function withoutSecrets(text: string, sent: SentHeaders, more: readonly string[]): string {
@@ -78,7 +80,10 @@ function withoutSecrets(text: string, sent: SentHeaders, more: readonly string[]
   return masked
 }
 
-/** Returns the forms in which a backend may repeat a secret: unchanged, in JSON, in a URL and in HTML. */
+/**
+ * Returns the forms in which a backend may repeat a secret. The forms are the secret itself and its encodings in JSON,
+ * in a URL and in HTML.
+ */
 function formsOf(secret: string): ReadonlySet<string> {
   const html = secret.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
   return new Set([
@@ -89,7 +94,7 @@ function formsOf(secret: string): ReadonlySet<string> {
   ])
 }
 
-/** Replaces every occurrence of a secret, ignoring case. */
+/** Removes every occurrence of a secret, ignoring case. */
 function withoutText(text: string, secret: string): string {
   const wanted = secret.toLowerCase()
   const lower = text.toLowerCase()
@@ -105,8 +110,8 @@ function withoutText(text: string, secret: string): string {
 }
 
 /**
- * Returns the secret parts of a header: its value, the credential without the scheme, the password in Basic
- * credentials, and the values of individual cookies.
+ * Returns the secret parts of a header. These are the whole value, the credential without the scheme, the password in
+ * Basic credentials, and the values of individual cookies.
  */
 function secretPartsOf(name: string, value: string): string[] {
   if (name.toLowerCase() === 'cookie')
@@ -120,7 +125,7 @@ function secretPartsOf(name: string, value: string): string[] {
 
 export interface AnsweredRequest {
   readonly sentHeaders: SentHeaders | undefined
-  /** True if the text may be shown. */
+  /** True if operators may see the text. */
   readonly isQuoted: boolean
 }
 
@@ -130,7 +135,7 @@ export interface ReceivedResponse {
   readonly body: Buffer
 }
 
-/** Maximum number of bytes read from a body. */
+/** Maximum number of bytes that are read from a body. */
 const maxRead = 16 * 1024
 
 /** Explains an HTTP response that is not the expected message. */
@@ -154,7 +159,7 @@ export function explainResponse(
   )
 }
 
-/** Explains a JSON-RPC error. `sessionId` is the session to which it belongs. */
+/** Explains a JSON-RPC error. `sessionId` is the session to which the error belongs. */
 export function explainRpcError(
   error: Buffer | undefined,
   request: AnsweredRequest,
@@ -184,7 +189,7 @@ function maskSecrets(text: string, { sentHeaders }: AnsweredRequest, secrets: re
   ).replaceAll(uuid, '…')
 }
 
-/** Re-encodes JSON, because an escape such as `\/` would hide a credential from a search for it. */
+/** Encodes JSON again. An escape such as `\/` would otherwise hide a credential from a search. */
 function withoutNeedlessEscapes(text: string): string {
   const fields = text.includes('\\') ? jsonFields(text) : undefined
   return fields === undefined ? text : JSON.stringify(fields)

@@ -1,6 +1,6 @@
 /**
- * Reads an event stream as it arrives. Bytes are read in slices, and events are handled one at a time, so that a large
- * chunk does not block the event loop.
+ * Reads an event stream as it arrives. Bytes are read in slices, and events are handled one at a time, so a large chunk
+ * does not block the event loop.
  */
 import {
   type Handle,
@@ -13,7 +13,7 @@ import {
 } from '../../../mcp/index.ts'
 import { type ArrivedPart, ArrivingResult } from './arriving-result.ts'
 
-/** Maximum number of bytes read in one turn of the event loop if they may contain many events. */
+/** Maximum number of bytes that are read in one turn of the event loop if the bytes may contain many events. */
 const sliceBytes = 16 * 1024
 
 export interface EventFeedOptions {
@@ -21,7 +21,10 @@ export interface EventFeedOptions {
   readonly maxBytes: number
   readonly onEvent: Handle<SseEvent>
   readonly onRetry: ((retryMs: number) => void) | undefined
-  /** Returns the splitter for a large event. Called once for each. The event is read whole if it returns undefined. */
+  /**
+   * Returns the splitter for a large event. The feed calls this function once for each large event. If the result is
+   * undefined, the event is read whole.
+   */
   readonly splitterFor: ((event: Pick<SseEvent, 'id'>) => ResultSplitter | undefined) | undefined
   /** Receives the error if reading fails. Reading then stops. */
   readonly onError: (error: unknown) => void
@@ -50,7 +53,7 @@ export class EventFeed {
     this.#slices = new TurnQueue((slice) => this.#reader.push(slice), fail)
   }
 
-  /** Settles once everything that has arrived has been handled. Undefined if nothing is pending. Never rejects. */
+  /** Settles when everything that has arrived has been handled. Undefined if nothing is pending. Never rejects. */
   get pending(): Promise<void> | undefined {
     return this.#slices.busy ?? this.#events.busy
   }
@@ -67,7 +70,7 @@ export class EventFeed {
         this.#slices.push(chunk.subarray(from, from + sliceBytes))
   }
 
-  /** Drops everything that is pending. */
+  /** Drops all pending data. */
   close(): void {
     this.#slices.close()
     this.#events.close()

@@ -1,9 +1,9 @@
 /**
- * Sends one HTTP request to a backend on a pooled connection. Returns the response as a whole, or reports events as
- * they arrive.
+ * Sends one HTTP request to a backend on a pooled connection. Returns the whole response, or reports events as they
+ * arrive.
  *
- * Redirects are followed only to the same authority and never from https to http. The method and body stay the same.
- * Sizes are bounded. Independent of MCP.
+ * Redirects are followed only to the same authority and never from https to http. A redirect does not change the method
+ * or the body. Sizes are bounded. This module is independent of MCP.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -33,10 +33,10 @@ import { type ArrivedPart, ArrivingResult } from './arriving-result.ts'
 import { isEventStream, startsAsEvents, startsAsMessage } from './content-type.ts'
 import { EventFeed } from './event-feed.ts'
 
-/** Maximum size of a backend's response, and of a single event. */
+/** Maximum size of a backend's response, and of a single event in a stream. */
 const maxResponseBytes = 64 * 1024 * 1024
 const maxRedirects = 3
-/** Limits for a discarded body. Beyond them, the connection is closed. */
+/** Limits for a discarded body. Beyond these limits, the connection is closed. */
 const maxDiscardBytes = 64 * 1024
 const maxDiscardMs = 2_000
 /** Maximum size of a message without its result. */
@@ -48,33 +48,36 @@ export interface BackendRequest {
   readonly headers: Readonly<Record<string, string>>
   readonly body?: Buffer | undefined
   readonly signal: AnySignal
-  /** True if the request has no side effects. It is repeated once if the connection closes before a response. */
+  /**
+   * True if the request has no side effects. Such a request is repeated once if the connection closes before a
+   * response.
+   */
   readonly repeatable?: boolean | undefined
-  /** Size limit for a successful response, and the error for a larger one. */
+  /** Size limit for a successful response, and the error for a response that exceeds the limit. */
   readonly limit?: ResponseLimit | undefined
   /**
-   * Returns the splitter for a large result. If it returns undefined, the result is read whole. Receives the event if
-   * the response is an event stream. Invalid UTF-8 is replaced.
+   * Returns the splitter for a large result. If this function returns undefined, the result is read whole. Receives the
+   * event if the response is an event stream. Invalid UTF-8 is replaced.
    */
   readonly splitterFor?: ((event?: Pick<SseEvent, 'id'>) => ResultSplitter | undefined) | undefined
   /** Records when the request is sent. */
   readonly delivery?: Delivery | undefined
-  /** Receives the running exchange, so that it can be ended early. */
+  /** Receives the running exchange, which the caller can end early. */
   readonly control?: ExchangeControl
   /** Called for each event of an event-stream response. */
   readonly onEvent?: Handle<SseEvent>
   readonly onRetry?: (retryMs: number) => void
   /** Called once an event-stream response has begun. */
   readonly onStream?: (headers: IncomingHttpHeaders) => void
-  /** If true, a successful response is complete once its head has arrived, and its body is discarded. */
+  /** If true, a successful response is complete when its head has arrived. The body is then discarded. */
   readonly discardsBody?: boolean
   /** Called if a response's content type does not match its body. The body takes precedence. */
   readonly onMislabelled?: (() => void) | undefined
 }
 
-/** Ends an exchange early. This is cheaper than another signal, because most exchanges are never ended early. */
+/** Ends an exchange early. A separate signal would be more expensive, and most exchanges are never ended early. */
 export interface ExchangeControl {
-  /** Set while the exchange runs. */
+  /** The running exchange. Undefined while no exchange runs. */
   exchange?: { fail(error: Error): void } | undefined
 }
 
@@ -83,15 +86,16 @@ export interface BackendResponse {
   readonly headers: IncomingHttpHeaders
   /** True if the response was an event stream. */
   readonly stream: boolean
-  /** The whole body. Empty for an event stream or a streamed message. */
+  /** The whole body. Empty for an event stream or for a message that was streamed to the client. */
   readonly body: Buffer
   /** The message, if part of it was streamed to the client. */
   readonly message?: Message | undefined
 }
 
 /**
- * Sends a request and waits for the end of the response. Rejects with BACKEND_UNREACHABLE (no response; see `cause`),
- * BACKEND_PROTOCOL (response too large or cut short, or too many redirects) or the signal's reason.
+ * Sends a request and waits for the end of the response. Rejects with BACKEND_UNREACHABLE if no response arrives. In
+ * that case, `cause` contains the reason. Rejects with BACKEND_PROTOCOL if the response is too large or cut short, or
+ * after too many redirects. Rejects with the signal's reason if the signal aborts.
  */
 export async function exchangeWithBackend(
   dispatcher: Dispatcher,
@@ -103,7 +107,7 @@ export async function exchangeWithBackend(
     try {
       response = await dispatchTo(dispatcher, request, url)
     } catch (error) {
-      // An idle connection may be closed just as a request is sent on it.
+      // The backend may close an idle connection just as Gatehouse sends a request on it.
       if (!request.repeatable || request.signal.aborted || !wasCut(error)) throw error
       response = await dispatchTo(dispatcher, request, url)
     }
@@ -114,7 +118,7 @@ export async function exchangeWithBackend(
   }
 }
 
-/** Sends a request once. Settles when the response ends. */
+/** Sends a request without repeating it. Settles when the response ends. */
 async function dispatchTo(
   dispatcher: Dispatcher,
   request: BackendRequest,
@@ -213,7 +217,7 @@ class ResponseHandler implements DispatchHandler {
     if (this.#request.onEvent && isEventStream(headers)) this.#beginStream(this.#request.onEvent)
   }
 
-  /** Resolves with the head. The connection is closed if the body is too large or does not end in time. */
+  /** Resolves when the head has arrived. The connection is closed if the body is too large or does not end in time. */
   #discardBody(controller: DispatchController): void {
     if (!this.#finish()) return
     const abort = (): void => controller.abort(new Error('the body is discarded'))
@@ -233,7 +237,7 @@ class ResponseHandler implements DispatchHandler {
     onStream?.(this.#headers)
   }
 
-  /** Handles the body according to its first bytes if they contradict the content type. */
+  /** Handles the body by its first bytes if they contradict the content type. */
   #correctType(chunk: Buffer): void {
     const { onEvent, onMislabelled } = this.#request
     if (this.#events) {
@@ -272,7 +276,7 @@ class ResponseHandler implements DispatchHandler {
     this.#holdBack(controller)
   }
 
-  /** Streams the rest of a large response to the client, if that is allowed. */
+  /** Streams the rest of a large response to the client if the limit permits this. */
   #beginArriving(): void {
     const { limit, splitterFor } = this.#request
     if (this.#status !== 200 || !/^\s*application\/json\b/i.test(String(this.#headers['content-type'])))
@@ -290,7 +294,7 @@ class ResponseHandler implements DispatchHandler {
     for (const piece of this.#body.take()) this.#arriving.push(piece)
   }
 
-  /** Settles once the data that has arrived has been read. Undefined if none is pending. */
+  /** Settles when the data that has arrived has been read. Undefined if no data is pending. */
   get #reading(): Promise<void> | undefined {
     return this.#events?.pending ?? this.#parts?.busy
   }
@@ -325,7 +329,7 @@ class ResponseHandler implements DispatchHandler {
     })
   }
 
-  /** Runs `work` once the data that has arrived has been handled. */
+  /** Runs `work` after the data that has arrived has been handled. */
   #afterEvents(work: () => void): void {
     const reading = this.#reading
     if (reading) void reading.then(() => this.#afterEvents(work))
@@ -364,7 +368,7 @@ function connectionError(cause: Error, began: boolean): GatehouseError {
     : new GatehouseError('BACKEND_UNREACHABLE', { cause })
 }
 
-/** Converts an error in a backend's data, so that it is not attributed to the client's request. */
+/** Converts an error in a backend's data, because the client's request did not cause the error. */
 function asProtocolError(cause: unknown): GatehouseError {
   const ours = cause instanceof GatehouseError && cause.code.startsWith('BACKEND_')
   return ours ? cause : new GatehouseError('BACKEND_PROTOCOL', { cause })

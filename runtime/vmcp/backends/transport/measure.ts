@@ -1,4 +1,4 @@
-/** Observes requests to a backend: records a span and the backend's metrics, and propagates the trace context. */
+/** Observes requests to a backend. Records a span and the backend's metrics, and propagates the trace context. */
 import { type BackendCalls, isToolError, readError } from '../../../observe/index.ts'
 import type { Outcome } from '../../model/outcome.ts'
 import type { BackendSettings } from '../settings.ts'

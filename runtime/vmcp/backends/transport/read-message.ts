@@ -13,7 +13,8 @@ import { ArrivingResult } from './arriving-result.ts'
 type Reporter = Pick<ChannelTarget, 'deviations'>
 
 /**
- * Reads a message from a backend and reports its repairs. Throws, or rejects with, MessageError for an invalid message.
+ * Reads a message from a backend and reports its repairs. Throws or rejects with MessageError if the message is
+ * invalid.
  */
 export function readBackendMessage(
   body: Buffer | Promise<Buffer>,
@@ -25,7 +26,7 @@ export function readBackendMessage(
     : withNumericId(read, deviations)
 }
 
-/** Reads the message in an event. Part of it may already have been sent to the client. */
+/** Reads the message in an event. A part of the message may already have been sent to the client. */
 export function messageIn(event: SseEvent, reporter: Reporter): Message | Promise<Message> {
   const result = event.receiver
   if (!(result instanceof ArrivingResult)) return readBackendMessage(event.data(), reporter)
@@ -49,8 +50,8 @@ export function receiveEvent(
 }
 
 /**
- * Forwards the message in an event. Drops and reports a notification whose params cannot be read, because the stream's
- * other messages do not depend on it. By default, throws or rejects if the message is invalid.
+ * Forwards the message in an event. Drops and reports a notification with unreadable params, because the stream's other
+ * messages do not depend on it. By default, throws or rejects if the message is invalid.
  */
 export function forwardMessageIn(
   event: SseEvent,
@@ -75,12 +76,12 @@ function rethrow(error: unknown): never {
   throw error
 }
 
-/** Returns false for a notification whose params cannot be forwarded to a client unchanged. */
+/** Returns false for a notification if its params cannot be forwarded to a client unchanged. */
 function hasReadableParams({ kind, method, params }: Message): boolean {
   // The params of a list-changed notification are not used.
   if (kind !== 'notification' || !params || changedList(method)) return true
   try {
-    // Some JSON parsers ignore case and could pick a different member than Gatehouse does.
+    // Some JSON parsers ignore case and could select a different member than Gatehouse does.
     const read = new JsonObject(params, { ignoreCase: true })
     withoutReservedMeta(read.bytes)
     return true
@@ -89,7 +90,7 @@ function hasReadableParams({ kind, method, params }: Message): boolean {
   }
 }
 
-/** Reports whether a backend keeps the stream for announcing changes open. */
+/** Reports whether a backend keeps the stream for change announcements open. */
 export function streamReports({ deviations }: Reporter): StreamPaceOptions {
   return {
     onNotKept: () => deviations?.note('stream_not_kept'),
@@ -99,7 +100,7 @@ export function streamReports({ deviations }: Reporter): StreamPaceOptions {
 
 const numberInQuotes = /^"(0|[1-9]\d{0,15})"$/
 
-/** Replaces an id that is a string of digits with the number. Gatehouse sends numeric request ids. */
+/** Replaces a string id that consists of digits with the number, because Gatehouse sends numeric request ids. */
 function withNumericId(message: Message, deviations: Reporter['deviations']): Message {
   const digits = message.method === '' ? numberInQuotes.exec(message.id ?? '')?.[1] : undefined
   if (digits === undefined) return message

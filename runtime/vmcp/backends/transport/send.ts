@@ -1,9 +1,9 @@
 /**
  * Sends one request to a backend on behalf of a caller.
  *
- * Headers in ascending order of precedence: passed through from the client, configured by the operator, required by the
- * protocol, credential. If the backend rejects a renewable credential with 401, the request is repeated once, because
- * it was not executed.
+ * Headers have this order of precedence, lowest first: passed through from the client, configured by the operator,
+ * required by the protocol, credential. If the backend rejects a renewable credential with 401, the request is repeated
+ * once. The repetition is safe because the backend did not execute the request.
  * Source: docs/reference/specification/virtual-server.md (passthroughHeaders, outgoingAuth).
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -15,7 +15,7 @@ import { type AnsweredRequest, explainResponse } from './backend-answer.ts'
 import { type BackendResponse, type BackendRequest, envelopeBytes, exchangeWithBackend } from './http.ts'
 import type { ResponseLimit } from '../../model/delivery.ts'
 
-/** Requests without side effects. */
+/** Methods of requests without side effects. */
 const repeatableMethods: ReadonlySet<string> = new Set([
   'completion/complete',
   'initialize',
@@ -29,7 +29,7 @@ const repeatableMethods: ReadonlySet<string> = new Set([
   'tools/list',
 ])
 
-/** Requests whose results are returned to a client. */
+/** Methods of requests with results that are returned to a client. */
 const callMethods: ReadonlySet<string> = new Set([
   'completion/complete',
   'prompts/get',
@@ -37,7 +37,10 @@ const callMethods: ReadonlySet<string> = new Set([
   'tools/call',
 ])
 
-/** Lists, which Gatehouse reads itself. A page has a lower limit than a call, because every item is checked. */
+/**
+ * Methods of the list requests that Gatehouse itself sends. A page has a lower limit than a call's result, because
+ * every item is checked.
+ */
 const listMethods: ReadonlySet<string> = new Set([
   'prompts/list',
   'resources/list',
@@ -46,14 +49,14 @@ const listMethods: ReadonlySet<string> = new Set([
 ])
 const maxPageBytes = 8 * 1024 * 1024
 
-/** Requests that return a backend's server information. */
+/** Methods of requests that return a backend's server information. */
 const openingMethods: ReadonlySet<string> = new Set(['initialize', 'server/discover'])
 const maxOpeningBytes = 1024 * 1024
 
 /**
  * Returns the outcome of a request. Throws BACKEND_RESULT_TOO_LARGE or BACKEND_PROTOCOL if the outcome exceeds the
- * limit for its kind. Also throws if it contains a `requestState` that Gatehouse would reject when the client returns
- * it.
+ * limit for its kind. Throws BACKEND_RESULT_TOO_LARGE if the outcome contains a `requestState` that Gatehouse would
+ * reject when the client returns it.
  */
 export function withinLimit(
   { limits }: Pick<ChannelTarget, 'limits'>,
@@ -74,7 +77,7 @@ function rejectLongState(result: Buffer): void {
   })
 }
 
-/** Returns the smaller of a method's own limit and `given`, which excludes the envelope. */
+/** Returns the smaller of a method's own limit and `given`. The `given` limit excludes the envelope. */
 function resultLimit(
   rpcMethod: string | undefined,
   { maxResultBytes }: RequestLimits = {},
@@ -111,12 +114,12 @@ export function isRepeatable(rpcMethod: string | undefined): boolean {
   return rpcMethod !== undefined && repeatableMethods.has(rpcMethod)
 }
 
-/** Describes a request in order to explain its failure. Requests without a JSON-RPC method are Gatehouse's own. */
+/** Describes a request, to explain the request's failure. A request without a JSON-RPC method is Gatehouse's own. */
 export function describeRequest(target: ChannelTarget, rpcMethod: string | undefined): AnsweredRequest {
   return { sentHeaders: target.sentHeaders, isQuoted: rpcMethod === undefined || isOwnRequest(rpcMethod) }
 }
 
-/** True for Gatehouse's own requests. Clients do not see the backend's error. */
+/** True for Gatehouse's own requests. Clients do not see the backend's errors for these requests. */
 export function isOwnRequest(rpcMethod: string | undefined): boolean {
   return (
     rpcMethod === 'ping' ||
@@ -124,7 +127,7 @@ export function isOwnRequest(rpcMethod: string | undefined): boolean {
   )
 }
 
-/** Returns the error for a successful response that is not a message. */
+/** Returns the error for a successful response that contains no message. */
 export function unreadableResponse(
   response: BackendResponse,
   target: ChannelTarget,
@@ -136,20 +139,22 @@ export function unreadableResponse(
   })
 }
 
-/** Number of recent requests whose headers are masked in the backend's output. */
+/** Number of recent requests for which the headers are masked in the backend's explanations. */
 const rememberedRequests = 64
 
 export interface AuthorizedRequest
   extends Omit<BackendRequest, 'headers' | 'url' | 'repeatable' | 'onMislabelled'> {
-  /** JSON-RPC method of the request; undefined for messages that are not requests. */
+  /** JSON-RPC method of the request. Undefined for messages that are not requests. */
   readonly rpcMethod?: string | undefined
-  /** Default: the URL of the target. */
+  /** URL of the request. Defaults to the target's URL. */
   readonly url?: URL
   /** Headers required by the protocol, with lowercase names. */
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** Sends a request with credentials. Rejects like `exchangeWithBackend`, or with the credential strategy's error. */
+/**
+ * Sends a request with credentials. Rejects like `exchangeWithBackend`, or with an error from the credential strategy.
+ */
 export async function sendToBackend(
   target: ChannelTarget,
   sender: Sender,
@@ -184,5 +189,5 @@ export async function sendToBackend(
   }
 }
 
-/** Number of retries after a rejected token: with a renewed token, and with the token from another process's login. */
+/** Maximum number of retries after a rejected token, with a renewed token or with another process's token. */
 const maxLoginAttempts = 2

@@ -1,6 +1,6 @@
 /**
- * Interprets a backend's HTTP status if the body contains no decisive MCP message. Clients get the status; the body
- * text becomes the error's cause, for operators.
+ * Interprets a backend's HTTP status if the body contains no decisive MCP message. Clients get the status. The body
+ * text becomes the error's cause, which only operators see.
  */
 import { type ErrorCode, GatehouseError } from '../../../../schemas/index.ts'
 import { type AnsweredRequest, explainResponse, type BackendAnswer } from './backend-answer.ts'

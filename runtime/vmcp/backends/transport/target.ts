@@ -16,30 +16,33 @@ export interface DeviationReport {
   clear(deviation: Deviation): void
 }
 
-/** A backend's address, and the settings for every request to it. */
+/** A backend's address and the settings for every request to the backend. */
 export interface ChannelTarget {
   readonly url: URL
   readonly dispatcher: Dispatcher
-  /** Undefined if the backend requires no credentials. */
+  /** The backend's credentials. Undefined if the backend requires none. */
   readonly credentials: Credentials | undefined
-  /** The user's login. Undefined if the configuration contains credentials, or if the server is not the user's own. */
+  /**
+   * The user's login. Undefined if the configuration contains credentials, or if the server does not run on the user's
+   * own machine.
+   */
   readonly login?: Pick<OnDemandLogin, 'apply' | 'rejected' | 'signInError'> | undefined
   /** Headers from the configuration. */
   readonly headers: Readonly<Record<string, string>>
-  /** Limits for each request, from the configuration. */
+  /** Limits for each request, as configured by the operator. */
   readonly limits?: RequestLimits | undefined
-  /** Headers of recent requests, whose values are masked in the backend's output. */
+  /** Headers of recent requests. The values of these headers are masked in the backend's explanations. */
   readonly sentHeaders?: SentHeaders | undefined
   /** Records the backend's deviations from the protocol. */
   readonly deviations?: DeviationReport | undefined
-  /** Returns the trace context headers of the current request. */
+  /** Returns the trace context headers for the current request. */
   readonly trace?: (() => Readonly<Record<string, string>>) | undefined
 }
 
 /** The caller on whose behalf a message is sent. */
 export interface Sender {
   readonly caller: Caller | undefined
-  /** Passed-through headers of the client's request, lowercase names. */
+  /** Passed-through headers of the client's request, with lowercase names. */
   readonly headers: Readonly<Record<string, string>>
 }
 

@@ -1,6 +1,6 @@
 /**
- * Reports decisions made by policies and by an external decision point: metrics, events and audit lines. Clients do not
- * see them.
+ * Reports decisions of policies and of an external decision point in metrics, events and audit lines. Clients do not
+ * see these reports.
  */
 import type { DecisionReport, Facts, PointEvent } from '../../../policy/index.ts'
 import {
@@ -109,7 +109,7 @@ function policyRecord(
   }
 }
 
-/** Returns undefined if the request cannot be read. Such a request was denied for the same reason. */
+/** Returns undefined if the request cannot be read. A policy already denied such a request for this reason. */
 function inputsJson(
   { inputs }: DecisionReport,
   mode: 'read' | 'all',

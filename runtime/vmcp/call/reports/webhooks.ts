@@ -1,4 +1,4 @@
-/** Reports the responses and the state of webhooks: metrics, events and audit lines. */
+/** Reports the responses and the state of webhooks in metrics, events and audit lines. */
 import { annotateDenial, annotateWebhook, type Events, type Instruments } from '../../../observe/index.ts'
 import type { WebhookEvent } from '../../../policy/index.ts'
 

@@ -1,6 +1,6 @@
 /**
  * Marks one backend's lists as outdated when the backend announces a change. Repeated announcements take effect after
- * increasing pauses, and a backend that keeps announcing changes is reported.
+ * increasing pauses. A backend that keeps announcing changes is reported.
  */
 import type { Events } from '../../../observe/index.ts'
 import type { Backend } from '../../backends/backend.ts'
@@ -17,7 +17,7 @@ const pace: Pace = {
   reportFrom: 13,
 }
 
-/** Pacing key of the lists that sessions share. Backends repeat an announcement on each of their connections. */
+/** Pacing key of the lists that sessions share. A backend repeats an announcement on each of its connections. */
 const sharedKey = 'shared'
 
 interface ChangingLists {
@@ -51,8 +51,8 @@ export class AnnouncedChanges {
   }
 
   /**
-   * Handles a change announced over a connection. With `isGap`, no change was announced, but one may have been missed.
-   * Calls `onApplied` each time lists were marked as outdated.
+   * Handles a change that a backend announced over a connection. With `isGap`, the backend announced no change, but
+   * Gatehouse may have missed one. Calls `onApplied` each time lists are marked as outdated.
    */
   handle(scope: ConnectionScope, onApplied: () => void, { isGap = false } = {}): void {
     // A change announced to a session may concern lists that only this session sees.
@@ -78,8 +78,8 @@ export class AnnouncedChanges {
   }
 
   /**
-   * Applies pending changes on behalf of an operation that must not use lists known to be outdated. Changes stay at
-   * least `minPauseMs` apart.
+   * Applies pending changes on behalf of an operation that must not use outdated lists. Changes are applied at least
+   * `minPauseMs` apart.
    */
   flush(sessionId: string | undefined, minPauseMs = 0): void {
     if (sessionId !== undefined) this.#pacer.flushAll(sessionPrefix(sessionId), minPauseMs)
@@ -96,7 +96,7 @@ export class AnnouncedChanges {
   }
 }
 
-/** Key prefix of a session, which has one key for each identity that uses it. */
+/** Key prefix of a session. A session has one key for each identity that uses it. */
 function sessionPrefix(sessionId: string): string {
   return `session ${sessionId} `
 }

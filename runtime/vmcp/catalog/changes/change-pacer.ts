@@ -1,14 +1,14 @@
 /**
- * Limits how often announced changes take effect. The first changes take effect immediately. Later ones wait for
- * increasing pauses, and changes that arrive during a pause take effect together at its end. After a quiet period, the
- * pauses start over.
+ * Limits how often announced changes take effect. The first changes take effect immediately. Later changes wait for
+ * increasing pauses, and all changes during a pause take effect together when the pause ends. After a quiet period, the
+ * pauses return to their initial length.
  *
  * Without this limit, a backend that announces a change with every list response would cause an endless loop of
  * requests.
  */
 import { systemClock, type Clock } from '../../model/time/clock.ts'
 
-/** Times in milliseconds. */
+/** Pacing limits. Times are in milliseconds. */
 export interface Pace {
   /** Number of changes that take effect before pauses start to increase. */
   readonly free: number
@@ -16,9 +16,9 @@ export interface Pace {
   readonly burstMs: number
   readonly firstPauseMs: number
   readonly maxPauseMs: number
-  /** Minimum time without a change before the pauses start over. */
+  /** Minimum time without a change before the pauses return to their initial length. */
   readonly quietMs: number
-  /** Number of changes without a quiet period after which they are reported. */
+  /** Number of changes without a quiet period after which the changes are reported. */
   readonly reportFrom: number
 }
 
@@ -43,7 +43,7 @@ const maxKeys = 1_024
 export class ChangePacer {
   readonly #options: ChangePacerOptions
   readonly #clock: Clock
-  /** Insertion order is the order of use. */
+  /** Keys in the order of their last use. */
   readonly #keys = new Map<string, KeyState>()
   readonly #reported = new Set<string>()
 
@@ -69,7 +69,7 @@ export class ChangePacer {
     state.cancel = this.#clock.after(waitMs, () => this.flush(key))
   }
 
-  /** Applies a pending change now, unless the last one was applied less than `minPauseMs` ago. */
+  /** Applies a pending change now, unless the previous change was applied less than `minPauseMs` ago. */
   flush(key: string, minPauseMs = 0): void {
     const state = this.#keys.get(key)
     const pending = state?.pending
@@ -78,12 +78,12 @@ export class ChangePacer {
     this.#apply(key, state, pending)
   }
 
-  /** Applies the pending changes of keys with this prefix. */
+  /** Applies the pending changes of all keys with this prefix. */
   flushAll(prefix: string, minPauseMs = 0): void {
     for (const key of [...this.#keys.keys()]) if (key.startsWith(prefix)) this.flush(key, minPauseMs)
   }
 
-  /** Drops the keys with this prefix and their pending changes. */
+  /** Drops all keys with this prefix and their pending changes. */
   forgetAll(prefix: string): void {
     for (const key of [...this.#keys.keys()]) if (key.startsWith(prefix)) this.forget(key)
   }

@@ -1,5 +1,5 @@
 /**
- * Forwards `notifications/resources/updated` to clients. The rate per resource and client is bounded, because a client
+ * Forwards `notifications/resources/updated` to clients. Limits the rate for each resource and client, because a client
  * rereads the resource after each notification.
  */
 import { hash } from 'node:crypto'
@@ -16,7 +16,7 @@ const pace: Pace = {
   quietMs: 5_000,
   reportFrom: 100,
 }
-/** Larger params are reduced to their `uri`. */
+/** Params above this size are reduced to their `uri`. */
 const maxParamsBytes = 16 * 1024
 
 export interface ResourceUpdatesOptions {

@@ -1,10 +1,10 @@
 /**
- * Checks an item in a backend's list, and repairs it if the repair is unambiguous.
+ * Checks an item in a backend's list, and repairs the item if the repair is unambiguous.
  *
- * Client libraries reject a whole list for one malformed item, so items are only offered in a form that all libraries
- * accept. Optional members that are null or of the wrong type are removed, and an input schema without a type gets type
- * object. An item with an unusable name, address, input schema or arguments is left out. Well-formed items keep their
- * bytes unchanged.
+ * Client libraries reject a whole list because of one malformed item. Gatehouse therefore offers items only in a form
+ * that all libraries accept. Optional members that are null or of the wrong type are removed, and an input schema
+ * without a type gets the type `object`. An item with an unusable name, address, input schema or arguments is left out.
+ * Well-formed items keep their bytes unchanged.
  * Source: MCP 2025-11-25 and 2026-07-28, schema (Tool, Resource, ResourceTemplate, Prompt).
  */
 import { isFields } from '../../../../schemas/index.ts'
@@ -28,25 +28,25 @@ import {
 import { plainValue } from './plain.ts'
 import { inputForms, isPlainInput, isPlainOutput, outputForms } from './schemas.ts'
 
-/** No client could use larger items, and checking them would delay other requests. */
+/** No client could use an item above this size, and checking it would delay other requests. */
 const maxItemBytes = 1024 * 1024
-/** Checking this many values takes about 20 ms in one turn of the event loop. */
+/** Checking this number of values takes about 20 ms in one turn of the event loop. */
 const maxItemValues = 50_000
 
 export interface UsableItem {
-  /** Name of a tool or prompt, URI of a resource, template of a resource template. */
+  /** Key of the item, which is the name of a tool or prompt, or the URI or template of a resource. */
   readonly key: string
   readonly json: Buffer
-  /** The form for session-era clients, if it differs. */
+  /** The item's form for session-era clients, if that form differs from `json`. */
   readonly sessionJson?: Buffer
-  /** Names of the members that were repaired. */
+  /** Names of the repaired members. */
   readonly repaired: readonly string[]
 }
 
 export interface UnusableItem {
   /** Undefined if the item has no readable key. */
   readonly key: string | undefined
-  /** Reason for leaving it out. */
+  /** Reason for leaving out the item. */
   readonly failure: string
 }
 
@@ -81,7 +81,7 @@ const promptArgument = shape({
   required: ['name'],
 })
 
-/** Optional members of each kind. Unusable members are removed. */
+/** Optional members of each kind of item. Unusable members are removed. */
 const optionalRules: Readonly<Record<ItemKind, MemberRules>> = {
   tools: [
     ...describedMembers,
@@ -98,7 +98,7 @@ const optionalRules: Readonly<Record<ItemKind, MemberRules>> = {
   prompts: describedMembers,
 }
 
-/** Members that identify or describe an item; the first is its key. */
+/** Members that identify or describe an item. The first member is the item's key. */
 const requiredMembers: Readonly<Record<ItemKind, readonly string[]>> = {
   tools: ['name'],
   resources: ['uri', 'name'],
@@ -113,8 +113,8 @@ export function checkItem(kind: ItemKind, json: Buffer): UsableItem | UnusableIt
 }
 
 /**
- * Returns an item that all clients accept unchanged, or undefined if it needs a closer check. `value` is the parsed
- * `json`, as returned by plainValue.
+ * Returns an item that all clients accept unchanged, or undefined if the item needs a closer check. `value` is the
+ * parsed `json`, as returned by plainValue.
  */
 export function plainItem(kind: ItemKind, json: Buffer, value: unknown): UsableItem | undefined {
   if (!isFields(value)) return undefined
@@ -124,7 +124,7 @@ export function plainItem(kind: ItemKind, json: Buffer, value: unknown): UsableI
   return { key: String(value[names[0] ?? '']), json, repaired: [] }
 }
 
-/** Checks that are specific to one kind of item, like specialRules. */
+/** Quick checks, each for one kind of item. These checks correspond to `specialRules`. */
 const isPlain: Readonly<Partial<Record<ItemKind, (item: Readonly<Record<string, unknown>>) => boolean>>> = {
   tools: ({ inputSchema, outputSchema }) =>
     isPlainInput(inputSchema) && (outputSchema === undefined || isPlainOutput(outputSchema)),
@@ -134,8 +134,8 @@ const isPlain: Readonly<Partial<Record<ItemKind, (item: Readonly<Record<string, 
 function checkBytes(kind: ItemKind, json: Buffer): UsableItem | UnusableItem {
   let key: string | undefined
   try {
-    if (json[0] !== 0x7b) return { key, failure: 'it is not an object' }
-    if (json.length > maxItemBytes) return { key, failure: `it is larger than ${maxItemBytes} bytes` }
+    if (json[0] !== 0x7b) return { key, failure: 'the item is not an object' }
+    if (json.length > maxItemBytes) return { key, failure: `the item is larger than ${maxItemBytes} bytes` }
     const item = new JsonObject(json, { maxValues: maxItemValues })
     const [named = ''] = requiredMembers[kind]
     key = item.text(named) || undefined
@@ -160,8 +160,8 @@ function checkBytes(kind: ItemKind, json: Buffer): UsableItem | UnusableItem {
 }
 
 /**
- * Rules that are specific to one kind of item. Adds repairs, and returns the members that session-era clients get
- * instead, or the reason why the item is left out.
+ * Rules, each for one kind of item. A rule adds repairs. A rule returns the members that session-era clients get
+ * instead, or the reason for leaving out the item.
  */
 const specialRules: Readonly<
   Partial<Record<ItemKind, (item: JsonObject, repairs: Repairs) => Repairs | string | undefined>>
@@ -181,7 +181,7 @@ function schemasOf(item: JsonObject, repairs: Repairs): Repairs | string {
   return own
 }
 
-/** Checks a prompt's arguments. An argument without a name cannot be passed. */
+/** Checks a prompt's arguments. A client cannot pass an argument that has no name. */
 function argumentsOf(item: JsonObject, repairs: Repairs): string | undefined {
   const given = item.raw('arguments')
   if (!given) return undefined

@@ -1,9 +1,9 @@
 /**
  * Checks whether clients can compile a tool's output schema.
  *
- * First-generation SDK clients compile all output schemas when they read a list (as JSON Schema draft-07, with Ajv).
- * They reject the list if one schema fails. Compiling here would be too expensive, so only the form is checked: keyword
- * values, patterns and references. Doubtful schemas are rejected.
+ * First-generation SDK clients use Ajv to compile all output schemas as JSON Schema draft-07 when they read a list. A
+ * client rejects the whole list if one schema fails. Compiling the schemas in Gatehouse would be too expensive. This
+ * module checks only the form of keyword values, patterns and references. Doubtful schemas are rejected.
  * Source: JSON Schema draft-07, validation; Ajv, "Strict mode" and "Managing schemas".
  */
 import { isFields } from '../../../../schemas/index.ts'
@@ -12,8 +12,8 @@ type Json = Readonly<Record<string, unknown>>
 type Check = (value: unknown, walk: Walk) => boolean
 
 /**
- * Members that name part of a schema or make it asynchronous. A schema that contains one, other than `$id` at the root,
- * is rejected.
+ * Members that name a part of a schema or make the schema asynchronous. A schema with such a member is rejected, except
+ * for `$id` at the root.
  */
 const nameKeywords: ReadonlySet<string> = new Set(['$id', '$anchor', '$dynamicAnchor', '$async'])
 const types: ReadonlySet<unknown> = new Set([
@@ -39,7 +39,7 @@ const isMap: Check = (value, walk) =>
   isFields(value) && Object.values(value).every((item) => walk.schema(item))
 const isPattern: Check = (value, walk) => typeof value === 'string' && walk.pattern(value)
 
-/** The check for each keyword. Clients ignore other keywords. */
+/** The check for each keyword. Clients ignore all keywords that are not in this table. */
 const keywordTable: ReadonlyMap<string, Check> = new Map(
   keywords([
     [isSchema, 'additionalItems additionalProperties contains else if not propertyNames then'],
@@ -69,10 +69,10 @@ function keywords(rows: readonly (readonly [Check, string])[]): (readonly [strin
   return rows.flatMap(([check, names]) => names.split(' ').map((name) => [name, check] as const))
 }
 
-/** Beyond these limits, a compiler may overflow the stack. */
+/** With more references or more depth, a compiler may overflow the stack. */
 const maxReferences = 100
 const maxDepth = 64
-/** Beyond these limits, patterns take long to compile. A Unicode class takes a third of a millisecond. */
+/** Larger patterns take a long time to compile. A Unicode class takes a third of a millisecond. */
 const maxPatternLength = 16 * 1024
 const maxUnicodeClasses = 32
 
@@ -85,7 +85,7 @@ export function isCompilable(schema: unknown): boolean {
 
 class Walk {
   readonly #root: Json
-  /** Schemas found so far, in order. References add more. */
+  /** The schemas found so far, in order. A reference may add another schema. */
   readonly #reached = new Set<Json>()
   #references = 0
   #patterns = 0
@@ -106,7 +106,7 @@ class Walk {
     return true
   }
 
-  /** Adds a schema, whose members are checked later. */
+  /** Adds a schema. The schema's members are checked later. */
   schema(value: unknown): boolean {
     if (typeof value === 'boolean') return true
     if (!isFields(value)) return false
@@ -121,7 +121,7 @@ class Walk {
   }
 
   /**
-   * Checks a reference. Requires that it points to a schema within the document and is not part of a cycle that
+   * Checks a reference. The reference must point to a schema within the document, and must not be part of a cycle that
    * consists only of references.
    */
   reference(pointer: string): boolean {
@@ -154,7 +154,7 @@ function isDependencies(value: unknown, walk: Walk): boolean {
   return isFields(value) && Object.values(value).every((item) => isTexts(item, walk) || walk.schema(item))
 }
 
-/** True for a schema that is not too deep and does not contain named parts. */
+/** True for a schema that is not too deep and contains no named parts. */
 function isPlain(value: unknown, depth: number): boolean {
   if (typeof value !== 'object' || value === null) return true
   if (depth > maxDepth) return false

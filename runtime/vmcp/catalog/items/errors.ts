@@ -1,4 +1,7 @@
-/** Collects problems with the items in a backend's lists for reports: counts, and some examples by name. */
+/**
+ * Collects problems with the items in a backend's lists for reports. A collection consists of counts and some examples
+ * by name.
+ */
 import type { ItemKind, CatalogNotice } from '../../model/catalog/entries.ts'
 
 export interface ListErrors {
@@ -11,7 +14,7 @@ export interface ListErrors {
 
 export const noErrors: ListErrors = { repaired: 0, leftOut: 0, problems: [] }
 
-/** Maximum number of named items per kind of problem. Any others are only counted. */
+/** Maximum number of named items for each kind of problem. All further items are only counted. */
 const maxNamed = 10
 const maxName = 100
 
@@ -33,7 +36,7 @@ export class ErrorCollector {
   readonly #repaired: ProblemGroup = { count: 0, named: [] }
   readonly #leftOut: ProblemGroup = { count: 0, named: [] }
 
-  /** `notices`: the kind of the notices. */
+  /** `notices` is the kind of all notices that this collector adds. */
   constructor(backend: string, notices: 'malformed' | 'withheld' = 'malformed') {
     this.#backend = backend
     this.#notices = notices
@@ -44,7 +47,7 @@ export class ErrorCollector {
     this.#add(this.#leftOut, kind, key, (what) => `${what} is left out: ${why}`)
   }
 
-  /** The server's instructions, which do not belong to a list. */
+  /** Adds a problem with the server's instructions, which do not belong to any list. */
   instructionsLeftOut(why: string): void {
     this.#leftOut.count++
     const message = `the instructions from backend ${this.#backend} are left out: ${why}`

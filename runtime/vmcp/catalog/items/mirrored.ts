@@ -2,7 +2,10 @@
 import { JsonObject, mirroredArguments } from '../../../mcp/index.ts'
 import type { CatalogItem, ToolItem } from '../../model/catalog/entries.ts'
 
-/** Returns the tool, or the reason why it cannot be called: invalid mirroring of its arguments. */
+/**
+ * Returns the tool. If the mirroring of the tool's arguments is invalid, returns the reason why clients cannot call the
+ * tool.
+ */
 export function callableTool(item: CatalogItem): ToolItem | string {
   if (!item.json.includes('x-mcp-header')) return { ...item, mirrored: [] }
   try {

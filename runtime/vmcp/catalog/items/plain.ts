@@ -1,12 +1,15 @@
 /**
- * Parses JSON that JSON.stringify would reproduce exactly: without duplicate members, inexact numbers or alternative
- * spellings. Most items from backends are like this, and JSON.parse is many times faster than a byte-by-byte scan.
+ * Parses JSON that JSON.stringify would reproduce exactly. Such JSON has no duplicate members, inexact numbers or
+ * alternative spellings. Most items from backends have this form, and JSON.parse is many times faster than a
+ * byte-by-byte scan.
  */
 
-/** Longer text is parsed in slices. Text of this size always contains fewer values than an item may have. */
+/**
+ * Text above this size is parsed in slices. Text up to this size always contains fewer values than an item may have.
+ */
 const maxBytes = 64 * 1024
 
-/** Returns the value of `json`, or undefined if JSON.stringify would write it differently. */
+/** Returns the value of `json`, or undefined if JSON.stringify would write the value differently. */
 export function plainValue(json: Buffer, limit: number = maxBytes): unknown {
   if (json.length > limit) return undefined
   const text = json.toString()

@@ -1,7 +1,7 @@
 /**
- * Rules for members of an item. For raw JSON, a rule returns the value to use: the same buffer if it is valid, another
- * one after a repair, or undefined to remove it. Null is always removed. For a parsed value, a rule only checks
- * validity. This is faster, and sufficient for nearly all items.
+ * Rules for members of an item. For raw JSON, a rule returns the value to use. The result is the same buffer for a
+ * valid value, a new buffer for a repaired value, and undefined for a value to remove. Null is always removed. For a
+ * parsed value, a rule only checks validity. This check is faster, and sufficient for nearly all items.
  */
 import { JsonObject, openArray, openObject, quoteByte, scanElements } from '../../../mcp/index.ts'
 import { isFields } from '../../../../schemas/index.ts'
@@ -52,7 +52,7 @@ function textThat(isValid: (value: string) => boolean): ItemRule {
 const timeText =
   /^(\d{4})-(\d\d)-(\d\d)T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/
 
-/** An RFC 3339 time with an offset. */
+/** Accepts RFC 3339 times with an offset. */
 export const time: ItemRule = textThat((value) => {
   const match = timeText.exec(value)
   if (!match) return false
@@ -94,7 +94,7 @@ export function wholeList(rule: ItemRule): ItemRule {
 
 export interface ItemShape {
   readonly members: Readonly<Record<string, ItemRule>>
-  /** Members that the object must have. */
+  /** Names of the members that the object must have. */
   readonly required?: readonly string[]
 }
 
@@ -120,7 +120,7 @@ export function shape({ members, required = [] }: ItemShape): ItemRule {
 /** Rules by member name. The names must differ from the inherited members of objects. */
 export type MemberRules = readonly (readonly [string, ItemRule])[]
 
-/** New values by member name; undefined removes the member. */
+/** New values, keyed by member name. A rule removes the member if the new value is undefined. */
 export type Repairs = Record<string, Buffer | undefined>
 
 /** Returns the changes that the rules require. */

@@ -1,9 +1,10 @@
 /**
- * A tool's schemas, in the forms for both kinds of clients.
+ * A tool's schemas, in one form for each kind of client.
  *
- * Stateless clients accept any JSON Schema as the output schema, and any members in addition to `type: object` in the
- * input schema. Session-era libraries require an object with a list of required names and with properties that are
- * objects. For these, boolean schemas are expanded and an unusable output schema is left out.
+ * Stateless clients accept any JSON Schema as the output schema. Stateless clients also accept any members in addition
+ * to `type: object` in the input schema. Session-era libraries require an object with a list of required names and with
+ * properties that are objects. For session-era clients, boolean schemas are expanded and an unusable output schema is
+ * left out.
  * Source: MCP 2025-11-25 and 2026-07-28, schema (Tool); JSON Schema 2020-12, core, 4.3.
  */
 import { isFields } from '../../../../schemas/index.ts'
@@ -11,7 +12,10 @@ import { isNull, JsonObject, openArray, openObject } from '../../../mcp/index.ts
 import { isCompilable } from './compilable.ts'
 import { changesTo, type ItemRule, type MemberRules, membersFit, text, wholeList } from './rules.ts'
 
-/** A schema, as sent to stateless clients and to session clients; undefined if they cannot use it. */
+/**
+ * A schema in the forms for stateless clients and for session clients. A form is undefined if the clients cannot use
+ * the schema.
+ */
 export interface SchemaForms {
   readonly stateless: Buffer | undefined
   readonly session: Buffer | undefined
@@ -22,7 +26,7 @@ const anyObject = Buffer.from('{"type":"object"}')
 const anything = Buffer.from('{}')
 const matchesNothing = Buffer.from('{"not":{}}')
 
-/** Returns the input schema. Both forms are undefined if arguments cannot be objects that match this schema. */
+/** Returns both forms of the input schema. Both forms are undefined if no arguments object can match this schema. */
 export function inputForms(raw: Buffer | undefined): SchemaForms {
   if (raw === undefined || isNull(raw) || isEmpty(raw)) return { stateless: anyObject, session: anyObject }
   const typed = typedObject(raw, usableMembers)
@@ -30,7 +34,7 @@ export function inputForms(raw: Buffer | undefined): SchemaForms {
   return session ? { stateless: typed, session } : noForms
 }
 
-/** Returns the output schema. */
+/** Returns both forms of the output schema. */
 export function outputForms(raw: Buffer | undefined): SchemaForms {
   if (raw?.[0] !== openObject) return noForms
   const object = new JsonObject(raw)
@@ -43,24 +47,27 @@ export function outputForms(raw: Buffer | undefined): SchemaForms {
 
 const noForms: SchemaForms = { stateless: undefined, session: undefined }
 
-/** True if both forms of an input schema equal the schema. The value must not contain infinite numbers. */
+/** True if an input schema equals both of its forms. The value must not contain infinite numbers. */
 export function isPlainInput(value: unknown): boolean {
   return isFields(value) && value['type'] !== undefined && membersFit(value, plainRules)
 }
 
-/** Like `isPlainInput`, for an output schema. */
+/** Like `isPlainInput`, but for an output schema. */
 export function isPlainOutput(value: unknown): boolean {
   return isPlainInput(value) && isCompilable(value)
 }
 
-/** True for an empty object or array. Some languages serialize one as the other. */
+/**
+ * True for an empty object or array. Some languages serialize an empty object as an array, or an empty array as an
+ * object.
+ */
 function isEmpty(raw: Buffer): boolean {
   return raw.length <= maxEmptyBytes && /^(?:\[\s*\]|\{\s*\})$/.test(raw.toString())
 }
 
 const maxEmptyBytes = 64
 
-/** A property with a null schema is unrestricted. */
+/** A property with a null schema accepts any value. */
 const property: ItemRule = {
   usable(raw) {
     switch (raw[0]) {
@@ -85,8 +92,8 @@ const sessionProperty: ItemRule = {
 }
 
 /**
- * Applies one rule to every member of an object. Undefined if any member is unusable. An empty array is treated as an
- * empty object.
+ * Applies one rule to every member of an object. Returns undefined if any member is unusable. An empty array is treated
+ * as an empty object.
  */
 function members(rule: ItemRule): ItemRule {
   return {
@@ -133,7 +140,9 @@ const usableMembers: MemberRules = [
 const sessionMembers: MemberRules = [['properties', members(sessionProperty)]]
 const plainRules: MemberRules = [...dialect, ...usableMembers, ...sessionMembers]
 
-/** Returns the schema with `type: object`, or undefined if it is unusable. A null member is treated as absent. */
+/**
+ * Returns the schema with `type: object`, or undefined if the schema is unusable. A null member is treated as absent.
+ */
 function typedObject(raw: Buffer, rules: MemberRules): Buffer | undefined {
   if (raw[0] !== openObject) return undefined
   const object = new JsonObject(raw)
@@ -149,7 +158,7 @@ function typedObject(raw: Buffer, rules: MemberRules): Buffer | undefined {
   return hasEndlessNumber(form) ? undefined : form
 }
 
-/** Matches numbers that may exceed the range of a double; libraries reject these. */
+/** Matches numbers that may exceed the range of a double. Client libraries reject such numbers. */
 const huge = /\d[eE]\+?\d{3}|\d{309}/
 
 function hasEndlessNumber(raw: Buffer): boolean {

@@ -1,13 +1,13 @@
 /**
  * Checks whether a URI matches a URI template.
  *
- * Literals must occur in order. Expressions match any text that their operator can produce. Values are not extracted;
- * the backend does that. Matching does not backtrack: its cost is at most the number of parts times the length of the
- * URI. Each lookup has a budget for all of a backend's templates.
+ * Literals must occur in order. An expression matches any text that its operator can produce. The backend, not this
+ * module, extracts the values. Matching does not backtrack. The cost of a match is at most the number of parts times
+ * the length of the URI. Each lookup has a budget for all of a backend's templates.
  * Source: RFC 6570 (levels 1 to 4, matching direction).
  */
 
-/** Remaining steps, about a nanosecond each. Nothing matches when they are used up. */
+/** Remaining steps. A step takes about a nanosecond. No template matches once all steps are used up. */
 export interface MatchWork {
   left: number
 }
@@ -25,7 +25,7 @@ const expressionCost = 4
 /** A lookup's budget for one backend's templates. */
 export const maxMatchWork = 4_000_000
 
-/** First character of an expression's expansion, and whether it may contain reserved characters. */
+/** The first character of an expression's expansion, and whether the expansion may contain reserved characters. */
 const operatorTable: Readonly<Record<string, { readonly stop: string }>> = {
   '+': { stop: '' },
   '#': { stop: '' },
@@ -36,7 +36,7 @@ const operatorTable: Readonly<Record<string, { readonly stop: string }>> = {
   '&': { stop: '/#' },
 }
 
-/** Compiles a template. A template that is invalid or too large only matches itself. */
+/** Compiles a template. A template that is invalid or too large matches only its own text. */
 export function compileTemplate(template: string): TemplateMatcher {
   const parts = template.length > maxTemplate ? undefined : parse(template)
   if (!parts) return (uri) => uri === template
@@ -65,7 +65,7 @@ function parse(template: string): Part[] | undefined {
 /** `reached[i]` is 1 if the parts so far match the first i characters of the URI. */
 function matches(parts: readonly Part[], uri: string, work: MatchWork): boolean {
   const [first] = parts
-  // Most templates in a catalog start differently.
+  // Most templates in a catalog start with a different literal.
   if (first && 'literal' in first && !uri.startsWith(first.literal)) return false
   let reached = new Uint8Array(uri.length + 1)
   reached[0] = 1

@@ -4,16 +4,18 @@ import type { Listing } from '../listing.ts'
 
 export interface CachedListing {
   listing: Listing | undefined
-  /** Error of the last read; undefined after a successful one. If there is also a listing, it is stale. */
+  /**
+   * Error of the last read. Undefined if the last read succeeded. A listing that is present despite an error is stale.
+   */
   failure: Error | undefined
-  /** Time at which the listing, or one of its lists, became stale. */
+  /** Time at which the listing or one of its lists became stale. */
   staleSince: number | undefined
-  /** Time after which the listing is reread; 0 means now. */
+  /** Time after which the listing is reread. 0 means now. */
   freshUntil: number
   reading: Promise<Listing> | undefined
-  /** Credential of the last read. Its failure does not apply to other credentials. */
+  /** Credential of the last read. A failure with this credential does not apply to other credentials. */
   credential: string
-  /** True if the backend changed during the read, so the result is already outdated. */
+  /** True if the backend announced a change during the read. The result is then already outdated. */
   isOutdated: boolean
   retries: number
   cancelRetry: (() => void) | undefined

@@ -1,6 +1,6 @@
 /**
- * Problems with individual lists from a backend: a list could not be read, ends early, or is not declared properly by
- * the backend. The backend's other lists are not affected.
+ * Problems with individual lists from a backend. A list could not be read, ends early, or is declared incorrectly. The
+ * backend's other lists are not affected.
  */
 import type { Events } from '../../../observe/index.ts'
 import { GatehouseError, type ErrorCode } from '../../../../schemas/index.ts'
@@ -17,12 +17,12 @@ export const listMethod: Readonly<Record<ItemKind, string>> = {
 export interface ListDefect {
   readonly kind: ItemKind
   /**
-   * `failed`: the list could not be read, and no earlier items are in use. `stale`: the list could not be refreshed;
-   * the last known items stay in use. `incomplete`: the items after some page are missing. `declaration`: the list is
-   * in use, although the backend declares it incorrectly.
+   * `failed`: the list could not be read, and no earlier items are in use. `stale`: the list could not be refreshed,
+   * and the last known items stay in use. `incomplete`: the items on some later pages are missing. `declaration`: the
+   * list is in use, although the backend declares it incorrectly.
    */
   readonly state: 'failed' | 'stale' | 'incomplete' | 'declaration'
-  /** Text for operators. Contains no text from the backend. */
+  /** Text for operators, which contains no text from the backend. */
   readonly problem: string
   /** The backend's own explanation, if every caller may read it. */
   readonly detail?: string | undefined
@@ -32,8 +32,8 @@ export interface ListDefect {
 }
 
 /**
- * All of a backend's declared lists failed, although the backend responded to the requests. It is treated as
- * unavailable for these lists only.
+ * All of a backend's declared lists failed, although the backend responded to the requests. The backend is treated as
+ * unavailable only for these lists.
  */
 export class ListsFailed extends GatehouseError {
   readonly kinds: readonly ItemKind[]
@@ -44,7 +44,7 @@ export class ListsFailed extends GatehouseError {
   }
 }
 
-/** Error codes that show that the backend responded. */
+/** Codes of errors that show that the backend responded. */
 const respondedCodes: ReadonlySet<string> = new Set([
   'BACKEND_FAILED',
   'BACKEND_PROTOCOL',
@@ -74,7 +74,7 @@ export function unreadList(
   return { kind, state: isKept ? 'stale' : 'failed', problem, detail, error, isTransient: true }
 }
 
-/** Describes a list of which only the first pages could be read. */
+/** Describes a list that could be read only up to some page. */
 export function incompleteList(
   backend: string,
   kind: ItemKind,
@@ -95,7 +95,7 @@ export function misdeclaredList(backend: string, kind: ItemKind, capability: str
   return { kind, state: 'declaration', problem, isTransient: false }
 }
 
-/** Returns the reason why a list could not be read, without any text from the backend. */
+/** Returns the reason why a list could not be read. The reason contains no text from the backend. */
 function failureReason(error: Error): string {
   if (!(error instanceof GatehouseError)) return 'the request failed'
   const { cause } = error
@@ -113,7 +113,7 @@ const fixes: Readonly<Record<ListDefect['state'], (backend: string) => string>> 
   declaration: (backend) => `report this to the maintainer of ${backend}; clients still see the list`,
 }
 
-/** Reports each of a backend's list defects once, and reports again when it is resolved. */
+/** Reports each of a backend's list defects once, and reports again when the defect is resolved. */
 export class ListDefectReports {
   readonly #backend: string
   readonly #events: Events
@@ -124,7 +124,7 @@ export class ListDefectReports {
     this.#events = events
   }
 
-  /** Updates the defects from all listings in use. */
+  /** Replaces the reported defects with the defects of all listings in use. */
   report(defects: readonly ListDefect[]): void {
     const before = this.#open
     this.#open = new Map(defects.map((defect) => [defect.problem, defect]))

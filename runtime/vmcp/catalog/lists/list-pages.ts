@@ -1,8 +1,8 @@
 /**
  * Reads all pages of one of a backend's lists.
  *
- * Well-formed items keep the bytes that the backend sent. If a list does not end properly (a cursor repeats, is not a
- * string or is rejected, or there are too many pages or items), the items read so far are kept.
+ * Well-formed items keep the bytes that the backend sent. If a list does not end properly, the items read so far are
+ * kept. Examples are a cursor that repeats, is not a string or is rejected, and a list with too many pages or items.
  * Source: MCP 2025-11-25, utilities/pagination.
  */
 import { setImmediate } from 'node:timers/promises'
@@ -29,7 +29,7 @@ import { digestsOf } from '../pinning/digest.ts'
 import type { PinRules } from '../../model/catalog/pinning.ts'
 import type { CatalogItem, ItemKind } from '../../model/catalog/entries.ts'
 
-/** Larger pages are read in several turns of the event loop. */
+/** Pages above this size are read in several turns of the event loop. */
 const maxPlainPage = 256 * 1024
 /** Time after which the read yields to other work. */
 const turnMs = 5
@@ -47,9 +47,9 @@ export interface ListReadOptions {
   readonly timeoutMs: number
   /** Headers of recent requests to the backend. */
   readonly sentHeaders?: SentHeaders | undefined
-  /** Rules for pinning digests; undefined if items are not digested. */
+  /** Pinning's digest rules. Undefined if items are not digested. */
   readonly pins?: PinRules | undefined
-  /** Wraps each request. */
+  /** Wraps each request to the backend. */
   readonly observeRequest: (
     request: Request,
     work: (request: Request) => Promise<Outcome>,
@@ -60,13 +60,13 @@ export interface ListRead {
   readonly items: readonly CatalogItem[]
   /** False if the backend does not support the method. */
   readonly isKnown: boolean
-  /** Set when pages may be missing. */
+  /** Reason why pages may be missing. Undefined if the list is complete. */
   readonly end?: EarlyEnd | undefined
 }
 
 interface EarlyEnd {
   readonly reason: string
-  /** Set if a request failed. */
+  /** Error of a failed request. Undefined for other reasons. */
   readonly error?: Error | undefined
 }
 
@@ -157,7 +157,7 @@ interface Page {
   readonly nextCursor: unknown
 }
 
-/** An item on a page: its bytes, or its value if plainValue has parsed the page. */
+/** An item on a page. The item is a value if plainValue has parsed the page, and bytes otherwise. */
 type ListElement = Buffer | Fields
 
 /** Returns the name of the result member that contains the list. */
@@ -165,7 +165,7 @@ function memberOf(kind: ItemKind): string {
   return kind === 'templates' ? 'resourceTemplates' : kind
 }
 
-/** Parses a page with plainValue. Returns undefined if plainValue cannot parse it. */
+/** Parses a page with plainValue. Returns undefined if plainValue cannot parse the page. */
 function plainPage(result: Buffer, kind: ItemKind): Page | undefined {
   const value = plainValue(result, maxPlainPage)
   if (!isFields(value)) return undefined
@@ -181,7 +181,7 @@ async function pageOf(bytes: Buffer, kind: ItemKind): Promise<Page> {
   return { elements: await elementsOf(list, kind), nextCursor: result.value('nextCursor') }
 }
 
-/** Adds a page's items, up to `maxItems` in the list. */
+/** Adds a page's items to the list, up to `maxItems` in total. */
 async function collectItems(
   elements: readonly ListElement[],
   kind: ItemKind,
@@ -200,13 +200,16 @@ async function collectItems(
   }
 }
 
-/** Checks a copy of the item, so that a small item does not keep a large response in memory. */
+/** Check a copy of the item. Otherwise, a small item would keep a large response in memory. */
 function checkElement(kind: ItemKind, element: ListElement): UsableItem | UnusableItem {
   const own = Buffer.from(element instanceof Buffer ? element : JSON.stringify(element))
   return (element instanceof Buffer ? undefined : plainItem(kind, own, element)) ?? checkItem(kind, own)
 }
 
-/** Splits a list into at most `maxItems` elements, because each element needs more memory than its text. */
+/**
+ * Splits a list into at most `maxItems` elements. The number is limited because each element needs more memory than its
+ * text.
+ */
 async function elementsOf(list: Buffer, kind: ItemKind): Promise<Buffer[]> {
   const elements: Buffer[] = []
   const take = (from: number, to: number): undefined => {
@@ -217,7 +220,7 @@ async function elementsOf(list: Buffer, kind: ItemKind): Promise<Buffer[]> {
   return elements
 }
 
-/** Adds an item and returns it if it is new. Identical duplicates are one item. */
+/** Adds an item and returns it if the item is new. Identical duplicates count as one item. */
 function addItem(
   kind: ItemKind,
   checked: UsableItem | UnusableItem,
@@ -240,7 +243,7 @@ function addItem(
   return item
 }
 
-/** Adds the pinning digest of an item. An item that cannot be digested cannot be compared, so it is not offered. */
+/** Adds an item's pinning digest. An item that cannot be digested cannot be compared, so it is not offered. */
 async function addPin(
   kind: Exclude<ItemKind, 'resources'>,
   item: CatalogItem,

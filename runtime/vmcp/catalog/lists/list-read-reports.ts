@@ -3,16 +3,16 @@ import type { BackendSettings } from '../../backends/settings.ts'
 import { type ListErrors, maxExamples } from '../items/errors.ts'
 import { shownDetail } from '../read-failure.ts'
 
-/** The state of a backend's lists, for reports. */
+/** The state of a backend's lists, as used in reports. */
 export interface ListsState {
-  /** Time at which lists in use became stale, in milliseconds since the epoch; undefined if none are stale. */
+  /** Time at which lists in use became stale, in milliseconds since the epoch. Undefined if no lists are stale. */
   readonly staleSince: number | undefined
-  /** Number of repaired items in use, and of items that are left out. */
+  /** Number of repaired items in use, and number of items that are left out. */
   readonly repaired: number
   readonly leftOut: number
 }
 
-/** Reports the reads of one backend's lists, for all kinds of clients. */
+/** Reports the reads of one backend's lists for all kinds of clients. */
 export class ListReadReports {
   readonly #backend: string
   readonly #perCaller: boolean

@@ -1,6 +1,7 @@
 /**
- * Cache keys for one backend's lists. A key contains the declared abilities and, if the backend's responses depend on
- * it, the requester's identity. A session whose backend session announced a change has its own lists.
+ * Cache keys for one backend's lists. A key contains the declared abilities. A key also contains the requester's
+ * identity if the backend's responses depend on that identity. A session has its own lists if its backend session has
+ * announced a change.
  */
 import type { BackendSettings } from '../../backends/settings.ts'
 import type { SessionScope } from '../../backends/session-era/connections.ts'
@@ -26,7 +27,7 @@ export class ListingKeys {
     return identity === '' ? signature : `${signature} ${identity}`
   }
 
-  /** Returns the same key for clients whose credentials succeed or fail together. */
+  /** Returns equal keys for two clients if their credentials succeed or fail together. */
   credentialOf(client: OperationClient): string {
     return this.#settings.perCaller ? credentialKey(client) : ''
   }
@@ -35,7 +36,7 @@ export class ListingKeys {
     return this.#settings.perCaller ? requesterIdentity(client) : ''
   }
 
-  /** Returns the key for the session's own lists, or undefined if it has none. */
+  /** Returns the key for a session's own lists. Returns undefined if the session has no lists of its own. */
   forkOf(client: OperationClient): string | undefined {
     const { session } = client
     if (!session || this.#forks.size === 0) return undefined
@@ -47,7 +48,9 @@ export class ListingKeys {
     return this.#forks.has(forkKey(session.id, identity))
   }
 
-  /** Gives a session its own lists. Returns their key, or undefined if too many sessions have their own lists. */
+  /**
+   * Gives a session its own lists and returns their key. Returns undefined if too many sessions have their own lists.
+   */
   fork({ session, identity }: SessionScope): string | undefined {
     const key = forkKey(session.id, identity)
     if (this.#forks.size >= maxForks && !this.#forks.has(key)) return undefined
@@ -55,7 +58,7 @@ export class ListingKeys {
     return key
   }
 
-  /** Removes a session's own lists for all identities. Returns their keys. */
+  /** Removes a session's own lists for all identities and returns the keys of these lists. */
   unfork(sessionId: string): readonly string[] {
     const start = forkKey(sessionId, '')
     const own = [...this.#forks].filter((key) => key.startsWith(start))

@@ -2,7 +2,7 @@
 import type { ListErrors } from '../items/errors.ts'
 import type { Listing } from '../listing.ts'
 
-/** True if both have the same items and the same problems. */
+/** True if both listings have the same items and the same problems. */
 export function sameItems(a: Listing, b: Listing): boolean {
   if (!sameViolations(a.violations, b.violations) || !sameDefects(a, b)) return false
   const kinds = ['tools', 'resources', 'templates', 'prompts'] as const

@@ -1,19 +1,20 @@
 /**
- * Short names for tools whose names are too long for clients: the start of the name, followed by a hash.
+ * Short names for tools with names that are too long for clients. An alias is the start of the name, followed by a
+ * hash.
  *
- * An alias depends only on the backend, the original name and the tool's own name. It is therefore the same after a
- * restart, for every caller and for any order of backends, and it never refers to another tool. Internally, tools keep
- * their own names; only names in client messages are translated (call/aliases.ts). A tool whose own name is another
- * tool's alias gets an alias too.
+ * An alias depends only on the backend, the original name and the tool's own name. The alias is therefore the same
+ * after a restart, for every caller and for any order of backends, and never refers to another tool. Internally, tools
+ * keep their own names. Only names in client messages are translated (call/aliases.ts). A tool also gets an alias if
+ * its own name is another tool's alias.
  * Source: docs/reference/specification/virtual-server.md#aggregation.
  */
 import { createHash } from 'node:crypto'
 import { byText } from '../../../../schemas/index.ts'
 
 export interface Aliases {
-  /** Alias by own name. */
+  /** Aliases, keyed by own name. */
   readonly aliasByName: ReadonlyMap<string, string>
-  /** Own name by alias. */
+  /** Own names, keyed by alias. */
   readonly nameByAlias: ReadonlyMap<string, string>
 }
 
@@ -32,7 +33,10 @@ const aliasEnd = new RegExp(`_[a-z2-7]{${hashLength}}$`)
 
 const noAliases: Aliases = { aliasByName: new Map(), nameByAlias: new Map() }
 
-/** Returns the aliases of names longer than `limit` characters; none for `limit` 0. Names must be unique. */
+/**
+ * Returns the aliases of names longer than `limit` characters. With `limit` 0, there are no aliases. Names must be
+ * unique.
+ */
 export function aliasesOf(all: readonly NamedTool[], limit: number, hashOf: AliasHash = shortHash): Aliases {
   const long = limit === 0 ? [] : all.filter(({ key }) => key.length > limit)
   if (long.length === 0) return noAliases
@@ -49,7 +53,7 @@ export function aliasesOf(all: readonly NamedTool[], limit: number, hashOf: Alia
   }
   for (const one of long.sort((a, b) => byText(a.key, b.key))) take(one)
   const byKey = new Map(all.map((one) => [one.key, one]))
-  // The loop may add aliases, because the alias of such a tool may in turn be another tool's name.
+  // The loop may add aliases, because an added alias may in turn be another tool's name.
   for (const alias of nameByAlias.keys()) {
     const own = byKey.get(alias)
     if (own) take(own)
@@ -57,12 +61,12 @@ export function aliasesOf(all: readonly NamedTool[], limit: number, hashOf: Alia
   return { aliasByName, nameByAlias }
 }
 
-/** Returns false if the form of a name shows that it is not an alias. */
+/** Returns false if a name's form shows that the name is not an alias. */
 export function mayBeAlias(name: string, limit: number): boolean {
   return limit > 0 && name.length <= limit && name.length >= limit - 1 && aliasEnd.test(name)
 }
 
-/** Returns the part of a name that its alias contains, without splitting a character. */
+/** Returns the start of a name for use in an alias. Does not split a character. */
 export function stemOf(name: string, limit: number): string {
   const cut = name.slice(0, limit - hashLength - 1)
   return cut.isWellFormed() ? cut : cut.slice(0, -1)

@@ -1,4 +1,4 @@
-/** Reports each naming conflict and alias in the current catalogs once, and reports when a conflict is resolved. */
+/** Reports each naming conflict and alias in the current catalogs once. Reports again when a conflict is resolved. */
 import { type Events, visibleText } from '../../../observe/index.ts'
 import type { Aliases } from './aliases.ts'
 import type { Catalog } from '../catalog.ts'
@@ -9,19 +9,19 @@ type Conflict = Exclude<CatalogNotice['kind'], 'malformed' | 'withheld'>
 /** Advice for each kind of conflict. */
 const fixes: Readonly<Record<Conflict, string>> = {
   collision:
-    'rename one of them: a tool with an aggregation.tools override or with prefixFormat, a workflow in its definition',
+    'rename the tool with an aggregation.tools override or with prefixFormat, or rename the workflow in its definition',
   same_address:
-    'Gatehouse cannot change addresses: make the backends use different ones, or remove one backend from the group',
+    'Gatehouse cannot change addresses: let the backends use different addresses, or remove one backend from the group',
   conflict:
     'rename all but one with aggregation.tools overrides, or choose a different conflictResolution or prefixFormat',
-  shadowed: 'to offer it as well, rename it with an aggregation.tools override',
-  reserved: 'rename it with an aggregation.tools override',
-  long_name: 'set aggregation.maxToolNameLength, or rename it with an aggregation.tools override',
+  shadowed: 'to offer the item as well, rename it with an aggregation.tools override',
+  reserved: 'rename the tool with an aggregation.tools override',
+  long_name: 'set aggregation.maxToolNameLength, or rename the tool with an aggregation.tools override',
   unused_override: 'correct the name in aggregation.tools overrides, or remove the override',
   workflow: 'correct the workflow, or check why a tool that it uses is not offered',
 }
 
-/** Maximum number of reported conflicts. `/status` contains all of them. */
+/** Maximum number of reported conflicts. `/status` contains all conflicts. */
 const maxConflicts = 100
 
 export class Conflicts {

@@ -1,9 +1,8 @@
 /**
- * The locks in force. Compiles them in the background when they change, applies them to listings, and reports
- * differences.
+ * The locks in force. Compiles changed locks in the background, applies locks to listings, and reports differences.
  *
- * A changed lock takes effect once it is compiled. Until then, the previous lock stays in force, and a backend that is
- * listed for the first time waits. A lock that is not ready never allows anything.
+ * A changed lock takes effect when it has been compiled. Until then, the previous lock stays in force, and a newly
+ * listed backend waits. A lock that is not ready never allows anything.
  */
 import { createHash } from 'node:crypto'
 import type { Pinning, RuntimeToolLock } from '../../../../schemas/index.ts'
@@ -19,11 +18,11 @@ import { detailOf, summarize, type PinDetail, type PinReport } from './report.ts
 import { type CompiledLock, pinKey, type PinState } from './types.ts'
 
 export interface ActiveLocksParts {
-  /** Called when a changed lock is in force. */
+  /** Called when a changed lock comes into force. */
   readonly onReady: (backend: string) => void
-  /** Stores locks for backends that have none, if `noLock` is pin. */
+  /** Stores locks for backends that have no lock. Used if `noLock` is `pin`. */
   readonly keeper?: LockKeeper | undefined
-  /** Called when such a lock has been stored. */
+  /** Called when a lock has been stored for a backend that had none. */
   readonly onWritten?: (backend: string, listing: Listing) => void
 }
 
@@ -63,7 +62,7 @@ export class ActiveLocks {
   #pinning: Pinning | undefined
   readonly #locks = new Map<string, StoredLock>()
   readonly #compiling = new Map<string, { readonly digest: string; readonly done: Promise<void> }>()
-  /** Evaluations of listings, which are immutable. */
+  /** Evaluations, keyed by immutable listings. */
   readonly #evaluations = new WeakMap<Listing, KnownEvaluation>()
   readonly #reports = new Map<string, KnownReport>()
 
@@ -108,15 +107,15 @@ export class ActiveLocks {
 
   /**
    * Resolves as soon as a backend's lock can be applied for the first time. When locks are created on first use,
-   * creates it from this listing. Returns false if this failed and the next read may succeed.
+   * creates the lock from this listing. Returns false if the lock could not be created but the next read may succeed.
    */
   async ready(backend: string, listing: Listing): Promise<boolean> {
     await this.#waitForCompilation(backend)
     if (this.#pinning?.noLock !== 'pin' || this.#locks.has(backend)) return true
-    // The lock would not contain the items in the lists that failed.
+    // The lock would lack the items in the failed lists.
     if (hasFailedLists(listing)) return false
     const locks = await this.#firstSeen.keep(backend, listing)
-    // A lock from the configuration may have arrived in the meantime. It takes precedence.
+    // The configuration may have supplied a lock in the meantime. That lock takes precedence.
     if (locks && !this.#locks.has(backend) && !this.#compiling.has(backend)) this.#compile(backend, locks)
     await this.#waitForCompilation(backend)
     return this.#locks.has(backend) || this.#firstSeen.failureOf(backend) === undefined
@@ -135,7 +134,7 @@ export class ActiveLocks {
     return this.#compiling.has(backend)
   }
 
-  /** Returns the offered part of a listing. */
+  /** Returns the part of a listing that is offered. */
   apply(listing: Listing): Listing {
     const pinning = this.#pinning
     if (!pinning) return listing
@@ -159,7 +158,7 @@ export class ActiveLocks {
     for (const name of this.#reports.keys()) if (!backends.has(name)) this.#reports.delete(name)
   }
 
-  /** Compares a backend with its lock. Returns undefined while pinning is off. */
+  /** Compares a backend with its lock. Returns undefined if pinning is off. */
   report(seen: ListedBackend): PinReport | undefined {
     const pinning = this.#pinning
     if (!pinning) return undefined
@@ -191,7 +190,7 @@ export class ActiveLocks {
     return report
   }
 
-  /** Returns a difference, with both definitions; undefined if the item does not differ. */
+  /** Returns a difference with both definitions. Returns undefined if the item does not differ. */
   detail(seen: ListedBackend, kind: PinKind, name: string): PinDetail | undefined {
     const wanted = { perCaller: seen.perCaller, kind, name }
     return detailOf(seen.backend, this.#evaluationsOf(seen), wanted, forReview)
@@ -203,7 +202,7 @@ export class ActiveLocks {
     return listings.map((listing) => this.#evaluationOf(listing, lock))
   }
 
-  /** Returns the worst state of the item with this original name; undefined if nothing is compared. */
+  /** Returns the worst state of the item with this original name. Returns undefined if nothing is compared. */
   stateOf(seen: ListedBackend, kind: PinKind, original: string): Exclude<PinState, 'removed'> | undefined {
     const states = this.#evaluationsOf(seen).flatMap(
       ({ items }) => items.get(pinKey(kind, original))?.state ?? [],
@@ -220,7 +219,7 @@ function isSame(a: ListedBackend, b: ListedBackend): boolean {
   )
 }
 
-/** True if, according to the configuration, all existing differences are only to be observed. */
+/** True if the configuration only observes all existing differences. */
 function isQuiet({ onChanged, onNew, onRemoved }: PinSettings, counts: PinReport['counts']): boolean {
   return (
     (counts.changed === 0 || onChanged === 'observe') &&
@@ -235,7 +234,7 @@ function digestOf(locks: readonly RuntimeToolLock[]): string {
   return hash.digest('base64')
 }
 
-/** Returns the digest rules for a backend's items; undefined while pinning is off. */
+/** Returns the digest rules for a backend's items. Returns undefined if pinning is off. */
 export function pinRules({ pinning, toolLocks = [] }: PinningConfig, backend: string): PinRules | undefined {
   if (!pinning) return undefined
   const own = toolLocks.filter((lock) => lock.backend === backend)

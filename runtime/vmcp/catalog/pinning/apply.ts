@@ -1,6 +1,6 @@
 /**
- * Determines which items in a listing may be offered. Runs before overrides, filters and prefixes, so that renaming
- * cannot hide a change. Refused items stay in the listing, marked as refused, so that their names cannot resolve to
+ * Determines which items in a listing may be offered. This step precedes overrides, filters and prefixes, so renaming
+ * cannot hide a change. Refused items stay in the listing and are marked as refused, so their names cannot resolve to
  * another backend.
  */
 import type { Pinning } from '../../../../schemas/index.ts'
@@ -16,7 +16,7 @@ export interface PinSettings extends Pinning {
   readonly invalid: boolean
 }
 
-/** Returns the settings for a backend: its lock's settings or, failing that, the server's. */
+/** Returns the settings for a backend. A lock's settings take precedence over the server's. */
 export function settingsFor(pinning: Pinning, lock: CompiledLock | undefined): PinSettings {
   return {
     onChanged: lock?.onChanged ?? pinning.onChanged,
@@ -28,8 +28,8 @@ export function settingsFor(pinning: Pinning, lock: CompiledLock | undefined): P
 }
 
 /**
- * Returns the reason why none of a backend's items are offered. Undefined if its items are checked individually, or not
- * at all.
+ * Returns the reason why none of a backend's items are offered. Returns undefined if the items are checked individually
+ * or not at all.
  */
 export function closingReason(settings: PinSettings, lock: CompiledLock | undefined): PinReason | undefined {
   if (!lock) return settings.noLock === 'allow' ? undefined : 'no_lock'
@@ -38,7 +38,7 @@ export function closingReason(settings: PinSettings, lock: CompiledLock | undefi
   return settings.invalid && enforces ? 'lock_invalid' : undefined
 }
 
-/** Returns the offered listing. `evaluation` is undefined if no usable lock exists. */
+/** Returns the listing with only the offered items. `evaluation` is undefined if no usable lock exists. */
 export function applyPins(
   listing: Listing,
   evaluation: Evaluation | undefined,
@@ -72,7 +72,7 @@ function applyPin<I extends CatalogItem>(
   if (onChanged !== 'freeze') return item
   const frozen = frozenForm(found)
   if (!frozen) return { ...item, refused: 'tool_changed' }
-  // Do not keep any part of the changed definition, in any form.
+  // Keep no part of the changed definition in any form.
   const { sessionJson: _, ...own } = item
   return { ...(own as I), ...frozen }
 }
@@ -95,7 +95,7 @@ function offeredInstructions(
 
 type FrozenForm = Pick<CatalogItem, 'json' | 'check'> & Partial<Pick<ToolItem, 'sessionJson' | 'mirrored'>>
 
-/** Approved definitions that replace changed ones, created once each. */
+/** Approved definitions that replace changed definitions. Each one is created once. */
 const frozenForms = new WeakMap<ApprovedForm, Map<boolean, FrozenForm | undefined>>()
 
 /** Returns undefined if calls cannot be checked against the approved definition. */

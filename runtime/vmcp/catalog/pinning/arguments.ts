@@ -1,9 +1,9 @@
 /**
- * Checks a call's arguments against the approved definition while the backend offers a different one, so that only
- * approved members and values reach the backend.
+ * Checks a call's arguments against the approved definition while the backend offers a different one. Only approved
+ * members and values reach the backend.
  *
- * Objects whose schema does not mention additional members do not accept any. A worker compiles and evaluates the
- * schemas, because that may take longer than one turn of the event loop.
+ * An object accepts no additional members unless its schema mentions them. A worker compiles and evaluates the schemas,
+ * because this work may take longer than one turn of the event loop.
  */
 import { fieldsOf } from '../../../../schemas/index.ts'
 import { usableSchema } from '../../../../schemas/workflow/index.ts'
@@ -17,14 +17,14 @@ const maxValues = 20_000
 const noArguments = Buffer.from('{}')
 
 /**
- * Returns the check for a tool's arguments. Undefined if the approved schema is not supported, in which case the tool
- * cannot be called. Arguments must match both the closed schema and the approved one: with mutually exclusive branches,
- * fewer members may match more branches.
+ * Returns the check for a tool's arguments. Returns undefined if the approved schema is not supported. Clients then
+ * cannot call the tool. Arguments must match both the closed schema and the approved schema. The second check is needed
+ * because, with mutually exclusive branches, fewer members may match more branches.
  */
 export function toolArgumentCheck(definition: Buffer): ArgumentCheck | undefined {
   const { $id: _, ...approved } = fieldsOf(new JsonObject(definition).value('inputSchema'))
   const schema = closeSchema(approved)
-  // If the approved schema is invalid, so is the closed one.
+  // If the approved schema is invalid, the closed schema is invalid too.
   if (!schema || !usableSchema(schema)) return undefined
   const schemas = JSON.stringify([approved, schema])
   return async (args = noArguments, match) => {
@@ -33,7 +33,7 @@ export function toolArgumentCheck(definition: Buffer): ArgumentCheck | undefined
   }
 }
 
-/** Returns the check for a prompt's arguments, which are strings by name. */
+/** Returns the check for a prompt's arguments. These arguments are strings by name. */
 export function promptArgumentCheck(definition: Buffer): ArgumentCheck {
   const approved = new JsonObject(definition).value('arguments')
   const names = new Set((Array.isArray(approved) ? approved : []).map((one) => fieldsOf(one)['name']))
@@ -47,10 +47,10 @@ export function promptArgumentCheck(definition: Buffer): ArgumentCheck {
 
 /**
  * Returns the reason why arguments cannot be checked. Rejects duplicate members, because the backend may use the other
- * value.
+ * duplicate's value.
  */
 function unreadable(args: Buffer): string | undefined {
-  if (args.length > maxBytes) return `they are larger than ${maxBytes} bytes`
+  if (args.length > maxBytes) return `the arguments are larger than ${maxBytes} bytes`
   try {
     atOnce(canonicalText(args, { maxValues }))
     return undefined

@@ -1,11 +1,12 @@
 /**
- * Closes a schema: objects then accept only the members that it names, unless it mentions additional members. A schema
- * that only describes an object as a whole (`type: object` without members) stays open, because it was approved in that
- * form.
+ * Closes a schema. An object then accepts only the members that its schema names, unless the schema mentions additional
+ * members. A schema that only describes an object as a whole (`type: object` without members) stays open, because it
+ * was approved in that form.
  *
  * Schemas that apply to the same object (branches of anyOf and oneOf) are closed together by the enclosing schema.
- * Returns undefined for schemas that cannot be closed correctly: allOf, references that are combined with other rules
- * or that point to parts not closed here, and schemas nested more than 32 levels deep.
+ * Returns undefined for schemas that cannot be closed correctly. These are schemas with allOf, with more than 32
+ * levels, or with certain references. A reference cannot be closed if it is combined with other rules or points to a
+ * part that is not closed here.
  * Source: JSON Schema 2020-12, core, "unevaluatedProperties".
  */
 import { fieldsOf, type Fields, isFields } from '../../../../schemas/index.ts'
@@ -13,10 +14,13 @@ import { fieldsOf, type Fields, isFields } from '../../../../schemas/index.ts'
 const maxDepth = 32
 const maps = ['properties', 'patternProperties', '$defs', 'definitions'] as const
 const single = ['items', 'additionalProperties', 'unevaluatedProperties', 'unevaluatedItems'] as const
-/** Keywords whose schemas apply to the value itself. */
+/** Keywords with schemas that apply to the value itself. */
 const branchLists = ['anyOf', 'oneOf'] as const
 const branchSingle = ['then', 'else'] as const
-/** Keywords by member name. In draft-07, `dependencies` may contain lists of names instead of schemas. */
+/**
+ * Keywords that contain schemas by member name. In draft-07, `dependencies` may contain lists of names instead of
+ * schemas.
+ */
 const dependent = ['dependentSchemas', 'dependencies'] as const
 
 /** Keywords that are allowed next to a reference, because they do not concern members. */
@@ -25,7 +29,7 @@ const allowedWithReference: ReadonlySet<string> = new Set(
     ' ',
   ),
 )
-/** Locations of closed definitions. A reference to another location could point to a definition that is not closed. */
+/** Locations of closed definitions. Definitions at other locations might not be closed. */
 const closedLocation = /^#(?:\/(?:\$defs|definitions|properties)\/[^/]+)?$/
 const unsupported = ['allOf', '$dynamicRef', '$recursiveRef', '$id'] as const
 
@@ -42,7 +46,7 @@ const cannotClose = new Error('the schema cannot be closed')
 
 interface SchemaPosition {
   readonly depth: number
-  /** True if the enclosing schema closes this one. */
+  /** True if the enclosing schema closes this schema. */
   readonly isBranch: boolean
 }
 
@@ -86,7 +90,7 @@ function eachMember(value: unknown, change: (value: unknown) => unknown): unknow
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, change(one)]))
 }
 
-/** True if the schema, or one that applies to the same object, names members. */
+/** True if the schema contains member names, or if another schema for the same object does. */
 function namesMembers(schema: unknown): boolean {
   if (!isFields(schema)) return false
   if (isFields(schema['properties']) || isFields(schema['patternProperties'])) return true

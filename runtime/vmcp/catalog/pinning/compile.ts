@@ -1,6 +1,6 @@
 /**
- * Prepares locks for comparison: checks and digests their definitions in the same way as items in a list. The work is
- * done in slices, so that a large lock does not block other work. A lock that contains an error is not used at all.
+ * Prepares locks for comparison. Checks and digests their definitions in the same way as items in a list. The work is
+ * done in slices, so a large lock does not block other work. A lock that contains an error is not used at all.
  */
 import type { RuntimeLockedItem, RuntimeToolLock } from '../../../../schemas/index.ts'
 import { JsonError, nextShare, shareIsOver } from '../../../mcp/index.ts'
@@ -22,7 +22,7 @@ const lists = [
   ['resourceTemplates', 'resourceTemplate'],
 ] as const
 
-/** Created here, in slices, because checking whether a schema is supported takes time. */
+/** Create the checks here, in slices, because it takes time to determine whether a schema is supported. */
 const checks: Partial<Record<PinKind, (json: Buffer) => ArgumentCheck | undefined>> = {
   tool: toolArgumentCheck,
   prompt: promptArgumentCheck,
@@ -30,7 +30,7 @@ const checks: Partial<Record<PinKind, (json: Buffer) => ArgumentCheck | undefine
 
 const catalogKinds = { tool: 'tools', prompt: 'prompts', resourceTemplate: 'templates' } as const
 
-/** Combines a backend's locks. Never rejects: errors are in `failure`. */
+/** Combines a backend's locks. Never rejects. `failure` contains the error. */
 export async function compileLocks(
   backend: string,
   locks: readonly RuntimeToolLock[],
@@ -69,8 +69,8 @@ class Compiler {
   }
 
   /**
-   * Returns a setting that several of a backend's locks may contain. If they disagree, the strictest value applies and
-   * the backend is closed.
+   * Returns a setting that several of a backend's locks may contain. If the locks disagree, the strictest value applies
+   * and the backend is closed.
    */
   resolveSetting<K extends 'onChanged' | 'onNew' | 'onRemoved'>(
     locks: readonly RuntimeToolLock[],

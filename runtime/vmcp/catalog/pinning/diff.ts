@@ -1,6 +1,6 @@
 /**
- * A readable diff of two definitions: one unified diff per part. Characters that a terminal or browser would hide are
- * made visible. The size of the diff is bounded, regardless of the size of the texts.
+ * A readable diff of two definitions, with one unified diff for each part. Characters that a terminal or browser would
+ * hide are made visible. The diff's size is bounded, regardless of the size of the texts.
  */
 import { byText, exactJson, isRawJson } from '../../../../schemas/index.ts'
 import { JsonError } from '../../../mcp/index.ts'
@@ -10,7 +10,9 @@ import { type PinnedPart, type PinKind, parts } from '../../model/catalog/pinnin
 
 export interface PartDiff {
   readonly part: PinnedPart
-  /** Lines start with a space, `-` (approved) or `+` (offered), or are `@@` where lines are omitted. */
+  /**
+   * A line starts with a space, `-` (approved) or `+` (offered). A line that starts with `@@` replaces omitted lines.
+   */
   readonly lines: readonly string[]
   /** True if the diff is incomplete. */
   readonly cut: boolean
@@ -25,12 +27,17 @@ export interface DiffLimits {
 
 const context = 3
 const defaultLimits: DiffLimits = { lines: 400, line: 2_000 }
-/** For reviewers: a part of a listed item fits within these limits, unless it consists only of short lines. */
+/**
+ * Limits for reviewers. A part of a listed item fits within these limits, unless the part consists only of short lines.
+ */
 export const forReview: DiffLimits = { lines: 20_000, line: 400_000 }
-/** Maximum number of compared line pairs. Beyond this, the middle is shown as replaced. */
+/** Maximum number of compared line pairs. For larger texts, the middle is shown as replaced. */
 const maxPairs = 1_000_000
 
-/** Returns the parts that differ. If an item is undefined, it is missing, so all lines count as added or removed. */
+/**
+ * Returns the parts that differ. An undefined item is missing, so all lines of the other item count as added or
+ * removed.
+ */
 export function pinDiff(
   kind: PinKind,
   approved: string | undefined,
@@ -58,7 +65,7 @@ function textsOf(kind: PinKind, json: string | undefined): ReadonlyMap<PinnedPar
   }
 }
 
-/** Returns text line by line, and everything else as indented JSON with sorted names. */
+/** Returns text line by line. Returns everything else as indented JSON with sorted names. */
 function linesOf(part: PinnedPart, raw: Buffer): readonly string[] {
   const value: unknown = exactJson(raw.toString())
   if (part === 'text' && typeof value === 'string') return value.split('\n').map(visibleText)
@@ -102,7 +109,7 @@ function replaceLines(before: readonly string[], after: readonly string[]): stri
   return [...before.map((line) => `-${line}`), ...after.map((line) => `+${line}`)]
 }
 
-/** Compares using the longest common subsequence. */
+/** Compares the lines by their longest common subsequence. */
 function diffLines(before: readonly string[], after: readonly string[]): string[] {
   const width = after.length + 1
   const common = new Uint32Array((before.length + 1) * width)
@@ -128,7 +135,7 @@ function diffLines(before: readonly string[], after: readonly string[]): string[
   return lines
 }
 
-/** Returns changed lines with some context. Long lines and diffs are truncated, with a note. */
+/** Returns changed lines with some context. Truncates long lines and diffs, and adds a note about the omitted part. */
 function truncateDiff(lines: readonly string[], limits: DiffLimits): Pick<PartDiff, 'lines' | 'cut'> {
   const shown = new Set<number>()
   lines.forEach((line, at) => {

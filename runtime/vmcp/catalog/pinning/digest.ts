@@ -1,8 +1,8 @@
 /**
- * Digests of items, one for each part. Two digests are equal exactly when clients and models see the same definition.
+ * Digests of items, one for each part. Two digests are equal if and only if clients and models see the same definition.
  *
- * The digest of a part is SHA-256 of `gatehouse.pin.v1\0<part>\0` and its canonical text. The digest of the item is
- * computed in the same way, with `item` as the part name, over a JSON object that contains the part digests. A changed
+ * A part's digest is the SHA-256 hash of `gatehouse.pin.v1\0<part>\0` and the part's canonical text. The item's digest
+ * uses the same formula, with `item` as the part name and a JSON object with the part digests as the text. A changed
  * formula gets a new name.
  * Source: RFC 8785; docs/guides/tool-pinning.md.
  */
@@ -11,7 +11,7 @@ import { pinScheme } from '../../../../schemas/index.ts'
 import { atOnce, canonicalText, inTurns, JsonObject, type TurnWork } from '../../../mcp/index.ts'
 import { type PinnedPart, type PinDigests, type PinKind, parts } from '../../model/catalog/pinning.ts'
 
-/** Larger items are digested in separate turns. */
+/** Items above this size are digested in separate turns of the event loop. */
 const largeItemBytes = 16 * 1024
 /** Maximum number of values in a listed item, including added defaults. */
 const maxValues = 60_000
@@ -41,7 +41,7 @@ const memberParts: Readonly<Record<Exclude<PinKind, 'instructions'>, PartOf>> = 
   resourceTemplate: { name: 'text', title: 'text', description: 'text', icons: 'icons', _meta: 'meta' },
 }
 
-/** Members that identify an item; these are not digested as a part. */
+/** Members that identify an item. These members are not digested as a part. */
 const keyMembers: Readonly<Record<Exclude<PinKind, 'instructions'>, string>> = {
   tool: 'name',
   prompt: 'name',
@@ -49,7 +49,7 @@ const keyMembers: Readonly<Record<Exclude<PinKind, 'instructions'>, string>> = {
 }
 
 /**
- * Returns each part of an item as JSON text that is not yet canonical. `ignore` contains JSON pointers to members of
+ * Returns each part of an item as JSON text that is not yet canonical. `ignore` lists JSON pointers to members of
  * `_meta`.
  */
 export function partsOf(
@@ -95,7 +95,7 @@ function withDefaults(annotations: Buffer | undefined): Buffer {
   return own.with(Object.fromEntries(missing))
 }
 
-/** Returns undefined if nothing remains. */
+/** Returns undefined if no members remain. */
 function withoutIgnored(meta: Buffer, ignore: readonly string[]): Buffer | undefined {
   if (meta[0] !== 0x7b) return meta
   const own = new JsonObject(meta)
@@ -106,7 +106,7 @@ function withoutIgnored(meta: Buffer, ignore: readonly string[]): Buffer | undef
   return own.with(Object.fromEntries(gone.map((name) => [name, undefined])))
 }
 
-/** Returns the member of `_meta` that a pointer refers to. */
+/** Returns the name of the `_meta` member to which a pointer refers. */
 function nameIn(pointer: string): string | undefined {
   const found = /^\/_meta\/([^/]+)$/.exec(pointer)?.[1]
   return found?.replaceAll('~1', '/').replaceAll('~0', '~')
@@ -132,7 +132,7 @@ function hashPart(part: string, text: string): string {
   return `sha256:${createHash('sha256').update(`${pinScheme}\0${part}\0${text}`).digest('hex')}`
 }
 
-/** Like `digestWork`, but digests small items within this turn. */
+/** Like `digestWork`, but digests small items within the current turn of the event loop. */
 export async function digestsOf(
   kind: PinKind,
   json: Buffer,
@@ -142,7 +142,7 @@ export async function digestsOf(
   return json.length > largeItemBytes ? inTurns(work) : atOnce(work)
 }
 
-/** Returns the parts with different digests, in a fixed order. */
+/** Returns the parts that have different digests, in a fixed order. */
 export function differingParts(a: PinDigests, b: PinDigests): readonly PinnedPart[] {
   return parts.filter((part) => a.parts[part] !== b.parts[part])
 }

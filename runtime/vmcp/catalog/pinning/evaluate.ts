@@ -1,6 +1,6 @@
 /**
- * Compares a backend's offered items with the approved ones. This module is pure, and fast even for many items, because
- * it compares digests.
+ * Compares a backend's offered items with the approved items. This module is pure. Comparing digests is fast even for
+ * many items.
  */
 import { JsonError, JsonObject } from '../../../mcp/index.ts'
 import type { Listing } from '../listing.ts'
@@ -10,26 +10,26 @@ import { isNarrower } from './narrower.ts'
 import { type PinnedPart, type PinDigests, type PinKind, parts } from '../../model/catalog/pinning.ts'
 import { type Approved, type ApprovedForm, type CompiledLock, pinKey, type PinState } from './types.ts'
 
-/** An item in a listing, for pinning. */
+/** An item in a listing, in the form that pinning compares. */
 export interface OfferedItem {
   readonly kind: PinKind
   readonly name: string
   readonly json: Buffer
-  /** Undefined if the item could not be digested, in which case it does not match any approved form. */
+  /** Undefined if the item could not be digested. Such an item matches no approved form. */
   readonly pin: PinDigests | undefined
 }
 
 export interface EvaluatedItem extends OfferedItem {
   readonly state: Exclude<PinState, 'removed'>
   readonly parts: readonly PinnedPart[]
-  /** The most similar approved form; undefined for a new item. */
+  /** The most similar approved form. Undefined for a new item. */
   readonly form: ApprovedForm | undefined
   readonly renamedFrom: string | undefined
 }
 
 export interface Evaluation {
   readonly items: ReadonlyMap<string, EvaluatedItem>
-  /** Approved items that are not offered. */
+  /** Approved items that the backend does not offer. */
   readonly removed: readonly Approved[]
 }
 
@@ -106,8 +106,8 @@ function evaluateOne(
 }
 
 /**
- * True for a difference that the lock accepts: narrower arguments or different icons, but never differences in texts,
- * hints or results.
+ * True for a difference that the lock accepts. Locks can accept narrower arguments and different icons, but never
+ * differences in texts, hints or results.
  */
 function isAccepted(
   { kind, json }: OfferedItem,

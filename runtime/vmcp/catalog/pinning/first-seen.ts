@@ -1,7 +1,7 @@
 /**
- * Trust on first use (`noLock: pin`): if a backend has no lock, its first items are stored as approved before they are
- * offered. Each backend is stored once, regardless of which client lists it first. A backend without items is not
- * stored.
+ * Implements trust on first use (`noLock: pin`). If a backend has no lock, its first items are stored as approved
+ * before they are offered. A backend's items are stored once, regardless of which client lists them first. A backend
+ * without items is not stored.
  *
  * The LockKeeper decides where locks are stored. Items that cannot be stored are not offered.
  */
@@ -11,8 +11,8 @@ import type { Listing } from '../listing.ts'
 /** Stores approved definitions for later starts. */
 export interface LockKeeper {
   /**
-   * Returns a backend's lock, created from its items. An existing lock is returned unchanged. Rejects with an error
-   * whose message explains the failure to operators.
+   * Returns a backend's lock, created from the backend's items. Returns an existing lock unchanged. Rejects with an
+   * error that explains the failure to operators.
    */
   keep(backend: string, listing: Listing): Promise<FirstLock>
 }
@@ -35,7 +35,7 @@ export class FirstSeen {
     this.#onWritten = onWritten
   }
 
-  /** Locks of this process, grouped by backend. */
+  /** Locks created in this process, grouped by backend. */
   get locks(): readonly RuntimeToolLock[] {
     return [...this.#stored.values()].flat()
   }
@@ -69,8 +69,8 @@ export class FirstSeen {
 }
 
 /**
- * True without items. A server that is still starting may not list anything yet, and all items that it lists later
- * would count as new.
+ * True for a listing without items. A server that is still starting may list nothing yet. Storing such a lock would
+ * make all later items count as new.
  */
 function isEmpty({ tools, prompts, templates, server }: Listing): boolean {
   return tools.length + prompts.length + templates.length === 0 && server.instructions === undefined

@@ -1,13 +1,16 @@
 /**
- * Checks whether an input schema is narrower than the approved one: fewer properties, fewer choices or more required
- * names, but no other changes. A narrower schema contains only approved text.
+ * Checks whether an input schema is narrower than the approved one. A narrower schema has fewer properties, fewer
+ * choices or more required names, but no other changes. A narrower schema contains only approved text.
  */
 import { canonicalText, atOnce, JsonObject, scanElements } from '../../../mcp/index.ts'
 
-/** Members whose set of values may shrink or grow. */
+/** Members that may lose or gain values in a narrower schema. */
 const narrowing: ReadonlySet<string> = new Set(['properties', 'required', 'enum'])
 
-/** True if `offered` equals `approved` or is narrower. Both are schemas as JSON text. Never throws for valid JSON. */
+/**
+ * True if `offered` equals `approved` or is narrower. Both arguments are schemas as JSON text. Never throws for valid
+ * JSON.
+ */
 export function isNarrower(approved: Buffer, offered: Buffer): boolean {
   if (approved[0] !== 0x7b || offered[0] !== 0x7b) return isSame(approved, offered)
   const before = new JsonObject(approved)
@@ -27,7 +30,7 @@ function isMemberNarrower(name: string, own: Buffer | undefined, now: Buffer | u
     case 'properties':
       return arePropertiesNarrower(own, now)
     case 'required':
-      // Allows more required names, but not fewer: a name that is no longer required could be removed together with its
+      // Allow more required names, but not fewer. A name that is no longer required could be removed together with its
       // property.
       return own === undefined || (now !== undefined && isSubset(own, now))
     default:
@@ -45,7 +48,7 @@ function arePropertiesNarrower(own: Buffer | undefined, now: Buffer | undefined)
   })
 }
 
-/** True if every element of `some` is in `all`. */
+/** True if `all` contains every element of `some`. */
 function isSubset(some: Buffer, all: Buffer): boolean {
   if (some[0] !== 0x5b || all[0] !== 0x5b) return isSame(some, all)
   const known = new Set(scanElements(all).map(canonicalSchema))

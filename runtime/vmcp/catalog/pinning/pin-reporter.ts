@@ -11,7 +11,7 @@ const kindNames = {
   instructions: 'instructions',
 }
 
-/** Reports changes in how backends compare with their locks. */
+/** Reports changes in how backends differ from their locks. */
 export class PinReporter {
   readonly #events: Events
   readonly #drifted = new Map<string, string>()
@@ -21,7 +21,7 @@ export class PinReporter {
     this.#events = events
   }
 
-  /** True while a problem is reported. */
+  /** True while a reported problem persists. */
   get isOpen(): boolean {
     return this.#drifted.size + this.#failures.size > 0
   }
@@ -29,7 +29,7 @@ export class PinReporter {
   /** Reports the changes since the last call. `reports` covers all backends, and is empty while pinning is off. */
   update(reports: readonly PinReport[]): void {
     for (const report of reports) {
-      const failure = report.closed ? 'there is none, and pinning.noLock is block' : report.failure
+      const failure = report.closed ? 'no lock exists, and pinning.noLock is block' : report.failure
       this.#reportLock(report.backend, failure, { inForce: report.lock === 'ok', missing: report.closed })
       if (report.lock !== 'ok') this.#reportResolved(report.backend, { compared: false })
       else if (report.observed) this.#reportDrift(report)

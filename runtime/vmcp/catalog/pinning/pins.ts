@@ -1,7 +1,7 @@
 /**
- * Pinning for all of a server's backends: the locks in force, and reports of differences.
+ * Pinning for all of a server's backends. Manages the locks in force and reports differences.
  *
- * Evaluates listings shortly after they change, once per burst of changes.
+ * Listings are evaluated shortly after they change, once for each burst of changes.
  */
 import type { Events } from '../../../observe/index.ts'
 import type { Listing } from '../listing.ts'
@@ -21,9 +21,9 @@ export interface PinnedMember {
 export interface PinsOptions {
   readonly events: Events
   readonly members: () => ReadonlyMap<string, PinnedMember>
-  /** Called when a changed lock is in force, which may change what clients see. */
+  /** Called when a changed lock comes into force. The change may affect what clients see. */
   readonly onChange: () => void
-  /** Stores locks for backends that have none, if `noLock` is pin. */
+  /** Stores locks for backends that have no lock. Used if `noLock` is `pin`. */
   readonly keeper?: LockKeeper | undefined
 }
 
@@ -63,7 +63,7 @@ export class Pins {
     return unlocked
   }
 
-  /** Call this when listings or locks have changed. */
+  /** Schedules a report. The server calls this method when listings or locks have changed. */
   scheduleReport(): void {
     if (this.#closed || !(this.locks.enabled || this.#reporter.isOpen)) return
     this.#timer ??= setTimeout(() => {
@@ -73,7 +73,7 @@ export class Pins {
     this.#timer.unref()
   }
 
-  /** Returns the reports of all backends, sorted by name; empty while pinning is off. */
+  /** Returns the reports of all backends, sorted by name. Returns an empty list while pinning is off. */
   reports(): readonly PinReport[] {
     const members = this.#options.members()
     this.locks.keepReports(members)
@@ -92,7 +92,7 @@ export class Pins {
     return seen && this.locks.detail(seen, kind, name)
   }
 
-  /** Returns the state of the item with this original name; undefined if nothing is compared. */
+  /** Returns the state of the item with this original name. Returns undefined if nothing is compared. */
   pinState(backend: string, kind: PinKind, original: string): Exclude<PinState, 'removed'> | undefined {
     const seen = this.#listedBackend(backend)
     return seen && this.locks.stateOf(seen, kind, original)

@@ -3,7 +3,7 @@
  * console.
  *
  * Each item is counted once, in its worst state. If a backend returns different items to different callers, an item
- * that is missing for one caller is not treated as removed. The lock may come from another caller's view.
+ * that is missing for one caller is not treated as removed. The lock may have been created from another caller's view.
  */
 import { type DiffLimits, type PartDiff, pinDiff } from './diff.ts'
 import type { EvaluatedItem, Evaluation } from './evaluate.ts'
@@ -15,7 +15,7 @@ export type LockState = 'ok' | 'missing' | 'invalid'
 export interface PinReport {
   readonly backend: string
   readonly lock: LockState
-  /** Names of the MCPToolLocks, if any. */
+  /** Names of the MCPToolLocks. Empty if there are none. */
   readonly locks: readonly string[]
   /** Reason why the lock cannot be used. */
   readonly failure: string | undefined
@@ -24,27 +24,27 @@ export interface PinReport {
   readonly counts: Readonly<Record<PinState, number>>
   /** False until the backend has been listed. */
   readonly observed: boolean
-  /** Items that are not pinned: changed, new and removed ones, by kind and name; at most 1000. */
+  /** Changed, new and removed items, sorted by kind and name. Contains at most 1000 items. */
   readonly drift: readonly PinDrift[]
-  /** True if all differences are only observed and not logged. */
+  /** True if differences are only observed and not logged. */
   readonly quiet: boolean
 }
 
 /** A difference with both definitions and their diff. */
 export interface PinDetail extends PinDrift {
-  /** JSON text of the approved definition; undefined for a new item. */
+  /** JSON text of the approved definition. Undefined for a new item. */
   readonly approved: string | undefined
-  /** Digest of the approved definition; undefined for a new item. */
+  /** Digest of the approved definition. Undefined for a new item. */
   readonly approvedDigest: string | undefined
-  /** JSON text of the offered definition; undefined for a removed item. */
+  /** JSON text of the offered definition. Undefined for a removed item. */
   readonly offered: string | undefined
   readonly diff: readonly PartDiff[]
 }
 
-/** Further items are only counted. */
+/** Items beyond this number are only counted. */
 const maxDrift = 1_000
 
-/** The state of one name. */
+/** The state of one item name. */
 type ItemState =
   | { readonly state: 'pinned' | 'new' | 'changed'; readonly item: EvaluatedItem }
   | { readonly state: 'removed'; readonly item: Approved }
@@ -63,7 +63,7 @@ export function summarize(
   return { counts, drift: named.flatMap((found) => driftOf(backend, found) ?? []) }
 }
 
-/** Returns a difference, with both definitions; undefined if the item does not differ. */
+/** Returns a difference with both definitions. Returns undefined if the item does not differ. */
 export function detailOf(
   backend: string,
   evaluations: readonly Evaluation[],

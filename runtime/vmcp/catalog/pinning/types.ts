@@ -1,33 +1,36 @@
-/** Types of tool pinning: compared items, results, and approvals. */
+/** Types of tool pinning for compared items, results and approvals. */
 import type { CatalogItem, ToolItem } from '../../model/catalog/entries.ts'
 import type { ArgumentCheck, PinnedPart, PinDigests, PinKind } from '../../model/catalog/pinning.ts'
 
-/** `new`: not in the lock. `removed`: in the lock, but not offered. */
+/**
+ * `new` means that the lock does not contain the item. `removed` means that the lock contains the item, but the backend
+ * does not offer it.
+ */
 export type PinState = 'pinned' | 'new' | 'changed' | 'removed'
 
-/** An item that differs from the lock. Plain data. */
+/** Plain data about an item that differs from the lock. */
 export interface PinDrift {
   readonly backend: string
   readonly kind: PinKind
   readonly name: string
   readonly state: Exclude<PinState, 'pinned'>
-  /** Parts that differ: all parts for a new item, none for a removed one. */
+  /** Parts that differ. A new item differs in all parts, a removed item in none. */
   readonly parts: readonly PinnedPart[]
-  /** Digest of the offered definition, or of the approved one for a removed item. */
+  /** Digest of the offered definition. For a removed item, the digest of the approved definition. */
   readonly digest: string
-  /** Name of a removed item with the same definition, which may have been renamed to this one. */
+  /** Name of a removed item with the same definition. That item may have been renamed to this one. */
   readonly renamedFrom?: string
 }
 
 export interface ApprovedForm {
   readonly digests: PinDigests
-  /** The item that is listed instead of a changed definition. */
+  /** The item that is listed in place of a changed definition. */
   readonly item: CatalogItem | ToolItem
-  /** Checks arguments while the backend offers another form. Undefined if this form cannot replace another one. */
+  /** Checks arguments while the backend offers another form. Undefined if this form cannot replace the offered one. */
   readonly check: ArgumentCheck | undefined
 }
 
-/** The approved forms of one name: the definition and equivalent variants. */
+/** The approved forms of one name, which are the definition and equivalent variants. */
 export interface Approved {
   readonly kind: PinKind
   readonly name: string
@@ -43,7 +46,7 @@ export interface CompiledLock {
   readonly backend: string
   /** Names of the MCPToolLocks. */
   readonly names: readonly string[]
-  /** By `<kind> <name>`. */
+  /** Approved items, keyed by `<kind> <name>`. */
   readonly items: ReadonlyMap<string, Approved>
   /** Kinds of differences that are ignored. */
   readonly accept: ReadonlySet<string>
@@ -51,7 +54,7 @@ export interface CompiledLock {
   readonly onChanged: OnChanged | undefined
   readonly onNew: OnNew | undefined
   readonly onRemoved: OnRemoved | undefined
-  /** Reason why the lock cannot be used; undefined for a valid lock. */
+  /** Reason why the lock cannot be used. Undefined for a valid lock. */
   readonly failure: string | undefined
 }
 

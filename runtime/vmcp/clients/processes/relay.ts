@@ -1,8 +1,8 @@
 /**
  * Forwards a request to the worker that owns its state if several processes serve one port. The state is a pending
  * question, a parked call, or a stored stream. Ids that clients send back begin with the tag of the worker that issued
- * them. The request goes over loopback to a listener that only accepts requests with the workers' secret. There it
- * passes the same checks, including the audit.
+ * them. The request goes over loopback to a listener that accepts only requests with the workers' secret. The owner
+ * then runs the same checks, including the audit.
  *
  * If the owner has ended, this worker handles the request and reports the id as unknown.
  */
@@ -24,9 +24,9 @@ import type { PrimaryLink } from '../../../process/index.ts'
 import { messagesPath, type VmcpExchange } from '../../model/exchange.ts'
 
 const secretHeader = 'x-gatehouse-worker'
-/** Address of the client, as seen by the worker that accepted its connection. */
+/** Address of the client, as seen by the worker that accepted the client's connection. */
 const addressHeader = 'x-gatehouse-worker-client'
-/** Headers that belong to one connection, or that are set anew for the forwarded request. */
+/** Headers that belong to one connection, or that get a new value in the forwarded request. */
 const replacedHeaders: ReadonlySet<string> = new Set([
   'connection',
   'content-length',
@@ -39,7 +39,7 @@ const replacedHeaders: ReadonlySet<string> = new Set([
 ])
 const workerTagPattern = /^w(\d+)\./
 
-/** Returns the prefix of ids that a worker issues; empty for a single process. */
+/** Returns the prefix of ids that a worker issues. Empty for a single process. */
 export function workerTag(id: string | undefined): string {
   return id === undefined ? '' : `w${id}.`
 }
@@ -57,7 +57,7 @@ export class WorkerRelay {
     this.#log = log
   }
 
-  /** Starts the listener for requests from other workers. Resolves to its port. */
+  /** Starts the listener for requests from other workers. Resolves to the listener's port. */
   async open(handler: RequestHandler): Promise<number> {
     const secret = Buffer.from(this.#link.secret)
     this.#listener = await listen({
@@ -78,8 +78,8 @@ export class WorkerRelay {
   }
 
   /**
-   * Forwards the request to its owner and relays the response. Does nothing if the owner is this worker or does not
-   * exist.
+   * Forwards the request to its owner and relays the response. Does nothing if this worker is the owner or if the owner
+   * does not exist.
    */
   async relay(exchange: VmcpExchange): Promise<void> {
     const [, owner] = workerTagPattern.exec(ownerIdOf(exchange) ?? '') ?? []
@@ -90,7 +90,7 @@ export class WorkerRelay {
     if (!(await this.#send(exchange, port))) undoLeave()
   }
 
-  /** Resolves to true once the response has begun, or to false if none arrives. */
+  /** Resolves to true once the response has begun. Resolves to false if no response arrives. */
   #send({ req, res, body }: VmcpExchange, port: number): Promise<boolean> {
     return new Promise((resolve) => {
       const outgoing = request({
@@ -166,7 +166,7 @@ function headersOf({ rawHeaders }: IncomingMessage): string[] {
   return lines
 }
 
-/** Returns the id that identifies the owner of a request, or undefined if the request does not contain one. */
+/** Returns the id that identifies the owner of a request. Returns undefined if the request contains no such id. */
 function ownerIdOf(exchange: VmcpExchange): string | undefined {
   const { message, params, path, query, era } = exchange
   if (path === messagesPath) return new URLSearchParams(query).get('sessionId') ?? undefined
@@ -175,7 +175,7 @@ function ownerIdOf(exchange: VmcpExchange): string | undefined {
   return era === 'stateless' ? params?.text('requestState') : undefined
 }
 
-/** Parses a JSON-RPC id. Returns undefined if it is not a string. */
+/** Parses a JSON-RPC id. Returns undefined if the id is not a string. */
 function parseStringId(id: string | undefined): string | undefined {
   return id?.startsWith('"') ? new JsonObject(Buffer.from(`{"id":${id}}`)).text('id') : undefined
 }

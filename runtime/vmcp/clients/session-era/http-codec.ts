@@ -1,5 +1,5 @@
 /**
- * Session-era codec for clients over streamable HTTP: messages by POST, the GET stream, and DELETE.
+ * Session-era codec for clients over streamable HTTP. Handles POST for messages, GET for the stream, and DELETE.
  * Source: MCP 2025-11-25, transports.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -40,8 +40,8 @@ export class SessionEdge {
       return
     }
     const session = await this.#find(exchange, caller, message.id)
-    // Must be set in the turn of the event loop in which the request starts. Otherwise, another request in this session
-    // may set a caller with other scopes in between.
+    // Set the sender in the turn of the event loop in which the request starts. Otherwise, another request in this
+    // session may set a caller with other scopes in between.
     session.sender = { caller, headers: selectHeaders(req.headers, allowlist.passthroughHeaders) }
     const reply = new Reply(req, res, { openResumableStream: () => session.openStream() })
     await protocol.receive(session, message, params, reply)
@@ -49,7 +49,8 @@ export class SessionEdge {
   }
 
   /**
-   * Returns the session that the headers name. Rejects with INVALID_REQUEST, SESSION_NOT_FOUND or SESSION_STORE_DOWN.
+   * Returns the session that the headers identify. Rejects with INVALID_REQUEST, SESSION_NOT_FOUND or
+   * SESSION_STORE_DOWN.
    */
   async #find(exchange: VmcpExchange, caller: Caller, id: string | undefined): Promise<ServerSession> {
     const sessionId = exchange.req.headers[headerName.sessionId]
@@ -65,7 +66,7 @@ export class SessionEdge {
     return this.#options.protocol.sessions.find(sessionId, caller)
   }
 
-  /** GET: opens the stream for messages that do not belong to a request. */
+  /** Handles GET, which opens the stream for messages that do not belong to a request. */
   async get(exchange: VmcpExchange, caller: Caller): Promise<void> {
     const { req, res } = exchange
     if (!acceptsEventStream(req)) {
@@ -82,7 +83,7 @@ export class SessionEdge {
     session.addStream(res, { lastEventId: req.headers[headerName.lastEventId] })
   }
 
-  /** DELETE: ends the session. */
+  /** Handles DELETE, which ends the session. */
   async delete(exchange: VmcpExchange, caller: Caller): Promise<void> {
     const { req, res } = exchange
     const session = await this.#find(exchange, caller, undefined)

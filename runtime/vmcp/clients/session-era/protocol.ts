@@ -1,5 +1,5 @@
 /**
- * The server side of the session era, independent of the transport. Covers opening a session, requests in flight,
+ * The server side of the session era, independent of the transport. Opens sessions, and handles requests in flight,
  * cancellation, log levels, and responses to questions.
  * Source: MCP 2025-11-25, lifecycle and utilities.
  */
@@ -34,7 +34,7 @@ import type { ClientResponse } from '../response.ts'
 import { abilitiesOf, noAbilities, readInfo } from '../../model/client.ts'
 import { LiveOperation } from '../live-operation.ts'
 
-/** Maximum length of a request id (as JSON) whose cancellation is forwarded to other workers. */
+/** Maximum length of a request id, as JSON, for which cancellations are forwarded to other workers. */
 const maxForwardedIdLength = 256
 
 export interface SessionProtocolOptions {
@@ -45,13 +45,13 @@ export interface SessionProtocolOptions {
   readonly life: SessionLife
   readonly serverInfo: string
   readonly advertise: Advertise
-  /** Pending responses, which are kept alive if they take long. */
+  /** Pending responses. A response that takes a long time is kept alive. */
   readonly responses: InFlight<ClientResponse>
   readonly log: Log
 }
 
 export interface SessionLife {
-  /** The client sent `notifications/initialized`. */
+  /** Called when the client has sent `notifications/initialized`. */
   onReady(session: ServerSession): void
   /** Called before one of the session's messages is handled. */
   onMessage(session: ServerSession): void
@@ -59,7 +59,7 @@ export interface SessionLife {
   onUnsubscribed(session: ServerSession, uri: string): void
   onLevelSet(session: ServerSession): void
   onRootsChanged(session: ServerSession): void
-  /** The client received the current state of a list. */
+  /** Called when the client has received the current state of a list. */
   onListed(session: ServerSession, method: string): void
 }
 
@@ -73,7 +73,10 @@ export class SessionProtocol {
     this.sessions = options.sessions
   }
 
-  /** Opens a session for an `initialize` request. Returns it with the response message. Rejects with MessageError. */
+  /**
+   * Opens a session for an `initialize` request. Returns the session and the response message. Rejects with
+   * MessageError.
+   */
   async open(
     message: Message,
     params: JsonObject,
@@ -113,8 +116,8 @@ export class SessionProtocol {
   }
 
   /**
-   * Handles one message of a session. Only requests get a response. Rejects with the errors that require an HTTP
-   * status: failed authentication and denied operations.
+   * Handles one message in a session. Only requests get a response. Rejects after failed authentication and for denied
+   * operations, because these errors require an HTTP status.
    */
   async receive(
     session: ServerSession,
@@ -243,7 +246,7 @@ export class SessionProtocol {
   }
 }
 
-/** True for errors that must be reported as an HTTP status: failed authentication and denied operations. */
+/** True for failed authentication and denied operations. These errors must be reported as an HTTP status. */
 export function needsHttpStatus(error: unknown): boolean {
   return error instanceof GatehouseError && (error.status === 401 || error.code === 'FORBIDDEN')
 }
@@ -261,7 +264,7 @@ function pushMessage(session: ServerSession, message: Buffer): boolean {
   return true
 }
 
-/** Returns a session's client, with the caller and the headers of the current request. */
+/** Returns a session's client with the caller and the headers of the current request. */
 export function clientOf(session: ServerSession): OperationClient {
   const { protocolVersion, abilities, info } = session.facts
   return {
@@ -274,9 +277,9 @@ export function clientOf(session: ServerSession): OperationClient {
   }
 }
 
-/** Converts a result for session-era clients. Throws, or rejects with, BACKEND_PROTOCOL if the JSON is ambiguous. */
+/** Converts a result for session-era clients. Throws or rejects with BACKEND_PROTOCOL if the JSON is ambiguous. */
 function convertResult(method: string, result: Buffer): Buffer | Promise<Buffer> {
-  // Gatehouse renders lists itself.
+  // Gatehouse itself renders lists.
   if (method.endsWith('/list')) return result
   if (result.length >= largeBytes) return inTurns(sessionResultInTurns(result)).catch(throwUnreadable)
   try {

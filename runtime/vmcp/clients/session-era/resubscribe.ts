@@ -1,13 +1,13 @@
 /**
- * Subscribes again to a backend's resources after the backend has lost its session, usually because of a restart.
- * Retries while the backend starts, and gives up after about two minutes.
+ * Subscribes again to a backend's resources after the backend has lost a session, usually because of a restart. Retries
+ * while the backend starts, and gives up after about two minutes.
  */
 import { setTimeout } from 'node:timers/promises'
 import { ChangePacer, type Pace } from '../../catalog/changes/change-pacer.ts'
 
 const pausesMs: readonly number[] = [0, 1_000, 2_000, 4_000, 8_000, 15_000, 30_000, 60_000]
 const attemptMs = 30_000
-/** Pace for repeated losses of a session that is reopened each time. */
+/** Pace of new attempts if a backend loses each reopened session. */
 const lossPace: Pace = {
   free: 2,
   burstMs: 0,
@@ -18,29 +18,32 @@ const lossPace: Pace = {
 }
 
 export interface Resubscription {
-  /** Returns the resources to watch. Called for each attempt. */
+  /** Returns the resources to watch. Each attempt calls this function. */
   readonly uris: () => readonly string[]
-  /** Rejects if the backend cannot be reached. Resolves to false if it no longer watches the resource. */
+  /**
+   * Watches a resource again. Rejects if the backend cannot be reached. Resolves to false if the backend no longer
+   * watches the resource.
+   */
   readonly subscribe: (uri: string, signal: AbortSignal) => Promise<boolean>
-  /** Called for each resource that is watched again. It may have changed without a notification. */
+  /** Called for each resource that is watched again. The resource may have changed without a notification. */
   readonly onResubscribed: (uri: string) => void
   readonly isOver: () => boolean
 }
 
 /**
- * Subscribes again after each lost session, with increasing pauses. Some backends may lose every session as soon as a
- * client subscribes to a resource in it.
+ * Subscribes again after each lost session, with increasing pauses. Some backends may lose a session whenever a client
+ * subscribes to a resource in the session.
  */
 export class Resubscriber {
   readonly #pacer = new ChangePacer({ pace: lossPace, onChange: () => {} })
 
-  /** `key` names the session and the backend. A new loss replaces a pending one. */
+  /** Schedules new subscriptions. `key` identifies the session and the backend. A new loss replaces a pending one. */
   schedule(key: string, resubscription: Resubscription): void {
     this.#pacer.announce(key, () => void resubscribe(resubscription))
   }
 }
 
-/** Never rejects. */
+/** Subscribes again. Never rejects. */
 async function resubscribe({ uris, subscribe, onResubscribed, isOver }: Resubscription): Promise<void> {
   for (const pauseMs of pausesMs) {
     await setTimeout(pauseMs, undefined, { ref: false })

@@ -1,9 +1,9 @@
 /**
- * Session era over the deprecated HTTP+SSE transport. `GET /sse` opens the stream that carries all messages to the
- * client. Its `endpoint` event contains the URL for POSTs, and each POST returns 202 immediately. The session ends with
+ * Session era over the deprecated HTTP+SSE transport. `GET /sse` opens the stream with all messages to the client. The
+ * stream's `endpoint` event contains the URL for POSTs, and each POST returns 202 immediately. The session ends with
  * the stream.
  *
- * The number of streams is bounded. Only the caller that opened a stream can POST to it.
+ * The number of streams is bounded. Only the caller that opened a stream can send POSTs for this stream.
  * Source: MCP 2024-11-05, transports, "HTTP with SSE"; docs/reference/specification/virtual-server.md (the server
  * supports sse and streamable-http).
  */
@@ -52,7 +52,7 @@ export class OldSseEdge {
     this.#options = options
   }
 
-  /** GET /sse */
+  /** Handles GET /sse. */
   open(exchange: VmcpExchange, caller: Caller): void {
     let own = 0
     for (const { owner } of this.#streams.values()) if (owner === caller.key) own++
@@ -72,7 +72,7 @@ export class OldSseEdge {
     res.write(encodeEvent(Buffer.from(`${messagesPath}?sessionId=${id}`), { event: 'endpoint' }))
   }
 
-  /** POST /messages */
+  /** Handles POST /messages. */
   async post(exchange: VmcpExchange, message: Message, params: JsonObject, caller: Caller): Promise<void> {
     const stream = this.#streams.get(new URLSearchParams(exchange.query).get('sessionId') ?? '')
     if (stream?.owner !== caller.key) throw new MessageError('SESSION_NOT_FOUND', message.id)
@@ -112,14 +112,14 @@ export class OldSseEdge {
 }
 
 function accept({ req, res }: VmcpExchange): void {
-  // The operation may end, and be audited, after the connection.
+  // The operation may end, and may be audited, after the connection has closed.
   setPeerAddress(req, peerAddress(req))
   res.writeHead(202, { 'content-type': 'text/plain' }).end('Accepted')
 }
 
 /**
- * Answers a ping that has no session, and rejects everything else. Rejecting `server/discover` shows a client that it
- * must initialize, because this transport has no stateless revision.
+ * Answers a ping outside a session, and rejects all other messages. A client that gets an error for `server/discover`
+ * must send `initialize`, because this transport has no stateless revision.
  */
 function answerOutsideSession({ kind, id, method }: Message, response: ClientResponse): void {
   if (kind !== 'request' || id === undefined) return
@@ -132,7 +132,7 @@ function answerOutsideSession({ kind, id, method }: Message, response: ClientRes
   }
 }
 
-/** Writes responses to the session's stream, which stays open after each response. */
+/** Writes responses to the session's stream. The stream stays open after each response. */
 class StreamResponse implements ClientResponse {
   readonly streaming = true
   readonly #res: ServerResponse

@@ -1,19 +1,19 @@
 /**
  * Calls to a session's copies in other worker processes. Each worker that receives requests for a session has a copy of
- * it. Only the worker that owns a stream or a request in flight can write to the stream or cancel the request.
+ * the session. Only the worker that owns a stream or a request in flight can write to the stream or cancel the request.
  */
 import type { PrimaryLink } from '../../../process/index.ts'
 
 export interface OtherWorkers {
   /** Prefix of ids that route a client's message back to this worker. */
   readonly tag: string
-  /** Cancels a request in flight at another worker. */
+  /** Cancels a request that another worker is processing. */
   cancel(session: string, request: string): void
-  /** Sends a message on a stream at another worker. Resolves to false if no worker has an open stream. */
+  /** Sends a message on another worker's stream. Resolves to false if no worker has an open stream. */
   push(session: string, message: Buffer): Promise<boolean>
-  /** Ends all other copies. Resolves when they are removed. */
+  /** Ends all other copies. Resolves when all of them are removed. */
   endCopies(session: string): Promise<void>
-  /** Marks all other copies as outdated. They are read from the store before their next use. */
+  /** Marks all other copies as outdated. An outdated copy is read from the store before its next use. */
   invalidateCopies(session: string): void
 }
 
@@ -25,10 +25,10 @@ export const sessionCalls = {
   changed: 'session.changed',
 } as const
 
-/** Maximum number of cancellations in flight. Any others are dropped, because no caller waits for them. */
+/** Maximum number of cancellations in flight. Further cancellations are dropped, because no caller waits for them. */
 const maxCancelling = 64
 
-/** Returns the calls to other workers. `tag` is the tag of this worker. */
+/** Returns the calls to other workers. `tag` is this worker's tag. */
 export function makeOtherWorkers(
   { others, any }: Pick<PrimaryLink, 'others' | 'any'>,
   tag: string,

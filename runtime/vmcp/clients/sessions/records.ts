@@ -1,6 +1,6 @@
 /**
- * Stores a session so that any replica can resume it: the negotiated facts, the owner, and the subscriptions. A record
- * does not contain tokens or lists.
+ * Stores sessions, so any replica can resume them. A record contains the negotiated facts, the owner, and the
+ * subscriptions, but no tokens or lists.
  * Source: docs/reference/specification/virtual-server.md#sessionStorage (sessionStorage).
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -15,27 +15,27 @@ export interface SessionRecord extends SessionChanges {
 
 export interface SessionRecords {
   create(session: ServerSession): Promise<void>
-  /** Renews the lifetime of a session that is in use but does not receive requests. */
+  /** Renews the lifetime of a session that is in use but receives no requests. */
   keep(id: string): Promise<void>
-  /** Reads a session and renews its lifetime. Undefined if the session does not exist. */
+  /** Reads a session and renews its lifetime. Returns undefined if the session does not exist. */
   read(id: string): Promise<SessionRecord | undefined>
   update(session: ServerSession): Promise<void>
   remove(id: string): Promise<void>
 }
 
-/** Each renewal costs a round trip. One twentieth of the lifetime passes between two renewals. */
+/** Maximum number of renewals in one lifetime. Each renewal costs a round trip. */
 const renewShare = 20
 const maxRenewed = 100_000
 
 export interface SessionRecordsOptions {
   /** Identifies this server (`serverScope`). Sessions of other servers in the same store are treated as missing. */
   readonly server: string
-  /** Sliding lifetime, which use renews with a precision of one twentieth. */
+  /** Lifetime in milliseconds. Each use renews the lifetime, with a precision of one twentieth. */
   readonly ttlMs: number
   readonly now: () => number
 }
 
-/** All methods reject with SESSION_STORE_DOWN. */
+/** Returns the session records in a store. All methods of the result reject with SESSION_STORE_DOWN. */
 export function sessionRecords(store: Store, { server, ttlMs, now }: SessionRecordsOptions): SessionRecords {
   const renewedAt = new Map<string, number>()
 
@@ -94,7 +94,7 @@ function write(session: ServerSession, server: string): string {
 
 /**
  * Parses a stored session. Returns undefined if the value is not a session of this server. Records from earlier builds
- * do not name a server and are accepted.
+ * contain no server name and are accepted.
  */
 function parse(id: string, value: string, server: string): SessionRecord | undefined {
   try {
@@ -133,8 +133,8 @@ function readBackends(value: unknown): [string, BackendSession][] {
     if (typeof session !== 'object' || session === null) return []
     const read: Partial<Record<keyof BackendSession, unknown>> = session
     const { sessionId, protocolVersion, logging, binding } = read
-    // A record from an earlier build has no binding. The owner of its backend session is unknown, so another one is
-    // opened.
+    // A record from an earlier build has no binding. The owner of its backend session is unknown, so the backend gets a
+    // new session.
     if (typeof sessionId !== 'string' || typeof protocolVersion !== 'string' || typeof binding !== 'string')
       return []
     return [[name, { sessionId, protocolVersion, logging: logging === true, binding }]]

@@ -1,9 +1,9 @@
 /**
- * The resumable streams of one session. Every event has an id, and the latest events are stored for a while. A client
- * whose connection broke can therefore continue with `Last-Event-ID`.
+ * The resumable streams of one session. Every event has an id, and the latest events are stored for a while. After a
+ * broken connection, a client can therefore continue with `Last-Event-ID`.
  *
- * The number of events is bounded per stream, per session and for the process. Events are stored only in this process.
- * Another replica does not recognize the ids, and opens a new stream.
+ * The number of events is bounded for each stream, for each session and for the process. Only this process stores the
+ * events. Another replica does not recognize the ids, and opens a new stream.
  * Source: MCP 2025-11-25, transports, "Resumability and Redelivery".
  */
 import { randomBytes } from 'node:crypto'
@@ -11,18 +11,20 @@ import type { ServerResponse } from 'node:http'
 import { eventParts, keepAliveComment } from '../../../mcp/index.ts'
 import { cutWhenStuck, maxBufferedBytes, writeBounded } from '../stream.ts'
 
-/** Limits of one stream. */
+/** Limits for one stream. */
 const maxEvents = 256
 const maxHeldBytes = 8 * 1024 * 1024
-/** Maximum number of streams stored for one session, in addition to open ones. */
+/** Maximum number of stored streams for one session, in addition to open streams. */
 const maxStored = 8
-/** How long a client may remain disconnected from a stream, and how long an ended stream is stored. */
+/**
+ * Time in milliseconds for which a client may be disconnected from a stream, and for which an ended stream is stored.
+ */
 const awayMs = 60_000
 const endedMs = 30_000
-/** Minimum size of a response that may get stuck in a socket. */
+/** Responses of at least this size may get stuck in a socket. */
 const largeBytes = 16 * 1024
 
-/** The shared limit on stored events for all of a process's sessions. */
+/** The limit on stored events that all sessions of a process share. */
 export class ReplayBudget {
   #left: number
 
@@ -46,9 +48,9 @@ interface StoredEvent {
   readonly bytes: Buffer
 }
 
-/** One stream, independent of the connection that currently carries it. */
+/** One stream, independent of its current connection. */
 export class ReplayStream {
-  /** Called once when the client has not reconnected in time. */
+  /** Called if the client has not reconnected in time. */
   onAbandoned: (() => void) | undefined
   readonly #name: string
   readonly #budget: ReplayBudget
@@ -80,7 +82,10 @@ export class ReplayStream {
     return this.#res !== undefined
   }
 
-  /** Continues over a connection whose headers have been sent, starting with the event that follows number `after`. */
+  /**
+   * Continues over another connection, starting with the event after event number `after`. The connection's headers
+   * must already be sent.
+   */
   attach(res: ServerResponse, after = this.#next - 1): void {
     clearTimeout(this.#abandonTimer)
     const before = this.#res
@@ -101,7 +106,7 @@ export class ReplayStream {
     this.#abandonTimer.unref()
   }
 
-  /** Sends an event without content, so that the client has an event id before the first message. */
+  /** Sends an event without content. The client then has an event id before the first message. */
   sendEmptyEvent(): void {
     this.#write([])
   }
@@ -119,13 +124,13 @@ export class ReplayStream {
     const bytes = this.#keep(number, parts)
     const res = this.#res
     if (!res) return
-    // The client is connected but does not read, so it will not resume the stream.
+    // The client is connected but does not read. Such a client will not resume the stream.
     const stuck = res.writableLength > maxBufferedBytes
     writeBounded(res, bytes ?? parts)
     if (stuck) this.abandon()
   }
 
-  /** Stores an event as one buffer and returns it. Returns undefined if the event is too large to store. */
+  /** Stores an event as one buffer and returns the buffer. Returns undefined if the event is too large to store. */
   #keep(number: number, parts: readonly Buffer[]): Buffer | undefined {
     const size = sizeOf(parts)
     while (this.#stored.length >= maxEvents || this.#bytes + size > maxHeldBytes) {
@@ -148,7 +153,7 @@ export class ReplayStream {
     return true
   }
 
-  /** Sends the last message, if any, and ends the stream. */
+  /** Sends an optional last message and ends the stream. */
   end(message?: readonly Buffer[]): void {
     if (this.#ended) return
     if (message) this.#write(message)
@@ -190,12 +195,12 @@ export class ReplayStreams {
   readonly #budget: ReplayBudget
   /** Streams in the order in which they were opened. */
   readonly #streams = new Map<string, ReplayStream>()
-  /** Random part of the ids. Ids from another replica, or from before a restart, must not match a stream. */
+  /** Random part of the ids. Ids from another replica or from before a restart must not match any stream. */
   #prefix: string | undefined
   readonly #tag: string
   #next = 1
 
-  /** `tag` is the prefix of every id. It routes a client back to the worker that has the stream. */
+  /** `tag` is the prefix of every id. The prefix routes a client back to the worker that has the stream. */
   constructor(budget: ReplayBudget, tag = '') {
     this.#budget = budget
     this.#tag = tag
@@ -223,7 +228,7 @@ export class ReplayStreams {
   }
 
   /**
-   * Returns the stream to which an event id belongs, and the event's number. Undefined if this process does not
+   * Returns the stream to which an event id belongs, and the event's number. Returns undefined if this process does not
    * recognize the id.
    */
   find(lastEventId: string): { stream: ReplayStream; after: number } | undefined {

@@ -1,8 +1,8 @@
 /**
- * One session-era client session: the negotiated facts, the requests in flight, and the streams to the client.
+ * One session-era client session, with the negotiated facts, the requests in flight, and the streams to the client.
  *
  * A bounded number of messages that do not belong to a request wait for the client's GET stream. A question is sent on
- * the stream of the operation that caused it, or on the GET stream. A later POST contains the answer.
+ * the stream of the operation that caused the question, or on the GET stream. A later POST contains the answer.
  * Source: MCP 2025-11-25, lifecycle, transports.
  */
 import type { ServerResponse } from 'node:http'
@@ -26,19 +26,22 @@ import type { BackendSession, ClientAbilities, ClientSession } from '../../model
 import type { OtherWorkers } from './other-workers.ts'
 import { ReplayBudget, type ReplayStream, ReplayStreams } from './replay.ts'
 
-/** Maximum number of messages from one session that are being sent through other workers at the same time. */
+/** Maximum number of a session's messages that other workers are sending at the same time. */
 const maxPushing = 32
 
-/** Limits of one session. */
+/** Limits for one session. */
 const maxStreams = 4
 const maxWaiting = 256
 const maxWaitingBytes = 4 * 1024 * 1024
 const maxQuestions = 64
 export const maxInFlight = 256
 export const maxSubscriptions = 1_000
-/** Clients that use this revision or a later one accept an event without content at the beginning of a stream. */
+/**
+ * Revision that introduced an event without content at the beginning of a stream. Clients with this revision or a later
+ * one accept such an event.
+ */
 const primedSince = '2025-11-25'
-/** Time limit for the client's answer to a question. */
+/** Time limit for the client's answer to a question, in milliseconds. */
 export const askTimeoutMs = 10 * 60_000
 
 export interface SessionFacts {
@@ -50,10 +53,10 @@ export interface SessionFacts {
   readonly info: Buffer | undefined
 }
 
-/** The stored part of a session, which may change during its lifetime. */
+/** The stored part of a session. This part may change while the session is open. */
 export interface SessionChanges {
   readonly logLevel: string | undefined
-  /** URI and backend. */
+  /** Pairs of a resource URI and its backend. */
   readonly subscriptions: readonly [string, string][]
   readonly backendSessions: readonly [string, BackendSession][]
   /** Digests of the lists that the client has seen, by kind. */
@@ -62,7 +65,7 @@ export interface SessionChanges {
 
 /** A pending request from the client. */
 export interface RequestInFlight {
-  /** Raw JSON. */
+  /** Raw JSON of the request id. */
   readonly id: string
   cancel(reason: Error): void
 }
@@ -75,21 +78,21 @@ interface ServerRequest {
 export class ServerSession implements ClientSession {
   readonly id: string
   readonly facts: SessionFacts
-  /** The caller and the passed-through headers of the latest request, which has the newest token. */
+  /** The caller and the passed-through headers of the latest request. This request has the newest token. */
   sender: { readonly caller: Caller; readonly headers: Readonly<Record<string, string>> }
-  /** Set by `logging/setLevel`. Undefined if each backend uses its default level. */
+  /** Log level that the client set with `logging/setLevel`. Undefined if each backend uses its default level. */
   logLevel: string | undefined
   usedAt = 0
   /** Time of the last read from the shared store. */
   readAt = Number.NEGATIVE_INFINITY
   /** Time when the session was opened or restored in this process. */
   openedAt = 0
-  /** Time when the session table last moved the session to its end. */
+  /** Time when the session table last marked this session as most recently used. */
   movedAt = 0
-  /** True for a session from another replica. Its subscriptions are renewed here. */
+  /** True for a session from another replica. This replica then renews the session's subscriptions. */
   isRestored = false
   readonly inFlight = new InFlight<RequestInFlight>()
-  /** Subscribed resources, and the backend of each. */
+  /** Subscribed resources and their backends. */
   readonly subscriptions = new Map<string, string>()
   /** Sessions that backends keep for this session. */
   readonly backendSessions = new Map<string, BackendSession>()
@@ -97,13 +100,13 @@ export class ServerSession implements ClientSession {
   readonly otherWorkers: OtherWorkers | undefined
   /** Called when the stored part of the session has changed. */
   onChange: (() => void) | undefined
-  /** Called when a backend has lost the session that it keeps for this one. */
+  /** Called when a backend has lost the session that it keeps for this client session. */
   onLost: ((backend: string) => void) | undefined
   /** True once the session has ended in this process. */
   isOver = false
   /** Digests of the lists that the client has seen, by kind. */
   seen: Readonly<Record<string, string>> | undefined
-  /** Open GET connections, each with its resumable stream. */
+  /** Open GET connections and their resumable streams. */
   readonly #streams = new Map<ServerResponse, ReplayStream | undefined>()
   /** Resumable streams for messages that do not belong to a request. */
   readonly #unsolicitedStreams = new WeakSet<ReplayStream>()
@@ -111,7 +114,7 @@ export class ServerSession implements ClientSession {
   readonly #questions = new Map<string, ServerRequest>()
   #waitingMessages: Buffer[] = []
   #waitingBytes = 0
-  /** Number of messages that are being sent through other workers. */
+  /** Number of messages that other workers are currently sending. */
   #pushesInFlight = 0
   #nextQuestion = 1
 
@@ -137,8 +140,8 @@ export class ServerSession implements ClientSession {
   }
 
   /**
-   * Adds a GET stream whose headers have already been sent. With a known `lastEventId`, continues the stream of that
-   * event. Otherwise opens a new one. Unless `isResumable` is true, the stream cannot be resumed.
+   * Adds a GET stream. The stream's headers must already be sent. With a known `lastEventId`, continues the stream that
+   * contains this event. Otherwise, opens a new stream. The client can resume the stream only if `isResumable` is true.
    */
   addStream(
     res: ServerResponse,
@@ -146,7 +149,8 @@ export class ServerSession implements ClientSession {
   ): void {
     const found = lastEventId === undefined ? undefined : this.#replay.find(lastEventId)
     if (found && !this.#unsolicitedStreams.has(found.stream)) {
-      // This stream carries the response to a POST. Messages that do not belong to a request must not appear on it.
+      // The client expects the response to a POST on this stream. Messages that do not belong to a request must not
+      // appear on this stream.
       found.stream.attach(res, found.after)
       return
     }
@@ -172,8 +176,8 @@ export class ServerSession implements ClientSession {
   }
 
   /**
-   * Sends a message on one GET stream, or keeps it until one is open. Drops the oldest messages if too many are
-   * waiting.
+   * Sends a message on one GET stream. Without an open stream, keeps the message until a stream opens. Drops the oldest
+   * messages if too many are waiting.
    */
   push(message: Buffer): void {
     if (this.pushOnStream(message)) return
@@ -182,12 +186,12 @@ export class ServerSession implements ClientSession {
     else this.#keep(message)
   }
 
-  /** Like `push`, but uses only this worker's streams. For messages that every worker sends to its own copy. */
+  /** Like `push`, but uses only this worker's streams. Used for messages that every worker sends to its own copy. */
   pushHere(message: Buffer): void {
     if (!this.pushOnStream(message)) this.#keep(message)
   }
 
-  /** Sends a message on the newest GET stream. Returns false if none is open in this process. */
+  /** Sends a message on the newest GET stream. Returns false if this process has no open stream. */
   pushOnStream(message: Buffer): boolean {
     const newest = [...this.#streams].at(-1)
     if (!newest) return false
@@ -260,7 +264,7 @@ export class ServerSession implements ClientSession {
     )
   }
 
-  /** Sends a question with `send` and waits for the POST that answers it. `signal` withdraws the question. */
+  /** Sends a question with `send` and waits for the POST with the answer. `signal` withdraws the question. */
   askBy(send: (message: Buffer) => boolean, request: Ask, signal: AbortSignal): Promise<AskReply> {
     requireAbility(this.facts.abilities, request)
     if (signal.aborted) return Promise.reject(withdrawn())
@@ -328,7 +332,7 @@ export class ServerSession implements ClientSession {
     return true
   }
 
-  /** Cancels all requests and questions and ends every stream. */
+  /** Cancels all requests and questions, and ends every stream. */
   end(reason: Error): void {
     this.isOver = true
     for (const request of this.inFlight.values()) request.cancel(reason)

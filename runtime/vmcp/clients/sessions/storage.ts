@@ -1,8 +1,9 @@
 /**
- * Opens the store in which sessions outlive this process: Redis, if configured, or the primary process.
+ * Opens the store in which sessions outlive this process. The store is Redis, if Redis is configured, or the primary
+ * process.
  *
  * Values are sealed if the replicas share key material, because a backend's session id is as sensitive as a password.
- * If the environment does not provide a key for request state, the same store contains it.
+ * If the environment does not provide a key for request state, this store contains the key.
  * Source: docs/reference/specification/virtual-server.md#sessionStorage, config.sessionStorage.
  */
 import { randomBytes } from 'node:crypto'
@@ -11,13 +12,17 @@ import type { Events } from '../../../observe/index.ts'
 import { makeRedisStore, type RedisStoreConfig, sealStore, type Store } from '../../../store/index.ts'
 import { type SessionRecords, sessionRecords } from './records.ts'
 
-/** The server and a colon are appended, so that two servers without a configured prefix do not share keys. */
+/**
+ * The key prefix continues with the server's name and a colon. Two servers without a configured prefix therefore do not
+ * share keys.
+ */
 const defaultKeyPrefix = 'gatehouse:vmcp:session:'
 const requestStateKey = 'request-state-key'
 
 /**
- * Identifies this server for values in a store that servers share: namespace and name of the resource, or, outside a
- * cluster, group and name. The value is the same for all replicas of a server.
+ * Identifies this server for values in a store that servers share. In a cluster, the value consists of the resource's
+ * namespace and name. Outside a cluster, the value consists of the group and the name. The value is the same for all
+ * replicas of a server.
  */
 export function serverScope(
   { name, groupRef }: Pick<VmcpConfig, 'name' | 'groupRef'>,
@@ -33,14 +38,14 @@ export interface SessionStorage {
   records(ttlMs: number, now: () => number): SessionRecords
   /** True if only the workers of one primary process use the store. */
   readonly isWorkerStore?: boolean
-  /** Returns key material that is shared by all replicas. Rejects with STORE_DOWN. */
+  /** Returns key material that all replicas share. Rejects with STORE_DOWN. */
   sharedSecret(): Promise<string>
   close(): Promise<void>
 }
 
 /**
- * Opens the session storage. Connects in the background. `workers` is the store that the workers of one primary share.
- * Returns undefined if sessions stay in the memory of this process.
+ * Opens the session storage and connects in the background. `workers` is the store that the workers of one primary
+ * process share. Returns undefined if sessions stay in this process's memory.
  */
 export function openSessionStorage(
   config: VmcpConfig,
@@ -64,7 +69,7 @@ export function openSessionStorage(
   }
 }
 
-/** Stores sessions in the primary process. They never leave this machine and do not need to be sealed. */
+/** Stores sessions in the primary process. The sessions never leave this machine, so they are not sealed. */
 function makeWorkerStorage(shared: Store, server: string): SessionStorage {
   const store = shared.namespace('sessions:')
   return {
@@ -83,7 +88,10 @@ async function readOrCreateSecret(store: Store): Promise<string> {
   return found
 }
 
-/** Returns the Redis settings for sessions, with the prefix of every key. Undefined if Redis is not configured. */
+/**
+ * Returns the Redis settings for sessions, including the prefix of every key. Returns undefined if Redis is not
+ * configured.
+ */
 export function sessionRedisSettings(
   config: VmcpConfig,
   env: Readonly<Record<string, string | undefined>>,

@@ -1,8 +1,9 @@
 /**
- * Opens, finds and ends the client sessions of this process. Only the owner of a session can use it.
+ * Opens, finds and ends the client sessions of this process. A session can be used only by its owner.
  *
- * The table is bounded. When it is full, the session that has been idle longest is removed. If all sessions are in use,
- * new ones are rejected. With a shared store (records), a session that another replica opened is restored here.
+ * The table is bounded. When the table is full, the session that has been idle longest is removed. If all sessions are
+ * in use, new ones are rejected. With a shared store (records), the table restores sessions that another replica
+ * opened.
  * Source: docs/reference/specification/virtual-server.md#sessionStorage (sessionStorage); MCP 2025-11-25, "Session
  * Management".
  */
@@ -23,25 +24,23 @@ export interface TableOptions {
   readonly records: SessionRecords | undefined
   readonly events: Events
   /**
-   * How long a copy remains valid without being reread from the store. Set when only other workers change sessions,
-   * because they report each change. If it is undefined, every request reads the store.
+   * Time in milliseconds for which a copy remains valid without being reread from the store. Used if only other workers
+   * change sessions, because workers report each change. If undefined, every request reads the store.
    */
   readonly freshMs?: number | undefined
   /** Other workers with copies of the sessions. Undefined for a single process. */
   readonly otherWorkers?: OtherWorkers | undefined
-  /**
-   * Called once for each session that leaves this process. `gone` is false if another replica may resume the session.
-   */
+  /** Called for each session that leaves this process. `gone` is false if another replica may resume the session. */
   readonly onEnd: (session: ServerSession, state: { readonly gone: boolean }) => void
 }
 
 const orderMs = 1_000
-/** A new session does not replace one that has been idle for less than this time. */
+/** Minimum idle time in milliseconds before a new session may replace a session. */
 const graceMs = 60_000
 
 export class SessionTable {
   readonly #options: TableOptions
-  /** Sessions in order of use, accurate to the second. */
+  /** Sessions in the order of their last use, accurate to the second. */
   readonly #live = new Map<string, ServerSession>()
   readonly #budget = new ReplayBudget()
 
@@ -58,13 +57,13 @@ export class SessionTable {
     return this.#live.get(id)
   }
 
-  /** Called when another worker has changed the session. The next request reads it from the store. */
+  /** Called when another worker has changed the session. The next request reads the session from the store. */
   invalidate(id: string): void {
     const session = this.#live.get(id)
     if (session) session.readAt = Number.NEGATIVE_INFINITY
   }
 
-  /** Called when another worker has ended the session and its backend sessions. */
+  /** Called when another worker has ended the session and the session's backend sessions. */
   endCopy(id: string): void {
     const session = this.#live.get(id)
     if (session) this.#remove(session, { gone: true })
@@ -99,7 +98,8 @@ export class SessionTable {
     if (session?.facts.owner !== caller.key) throw new GatehouseError('SESSION_NOT_FOUND')
     session.sender = { ...session.sender, caller }
     session.usedAt = now()
-    // The order of use is accurate to the second. V8 rebuilds the table of a Map for nearly every entry that moves.
+    // The order of use is accurate to the second. Moving entries more often would be slow, because V8 rebuilds a Map's
+    // table for nearly every moved entry.
     if (session.usedAt >= session.movedAt + orderMs) {
       session.movedAt = session.usedAt
       this.#live.delete(id)
@@ -129,7 +129,7 @@ export class SessionTable {
     session.applyChanges(record)
     session.isRestored = true
     session.readAt = readAt
-    // Another request may have restored it in the meantime.
+    // Another request may have restored the session in the meantime.
     const raced = this.#live.get(id)
     if (raced) return raced
     this.#add(session)
@@ -146,7 +146,7 @@ export class SessionTable {
     this.#live.set(session.id, session)
   }
 
-  /** Ends a session for good. Rejects with SESSION_NOT_FOUND or SESSION_STORE_DOWN. */
+  /** Ends a session permanently. Rejects with SESSION_NOT_FOUND or SESSION_STORE_DOWN. */
   async end(id: string, caller: Caller): Promise<void> {
     const session = await this.find(id, caller)
     await this.#options.records?.remove(id)
@@ -186,7 +186,7 @@ export class SessionTable {
     const before = this.#options.now() - this.#options.ttlMs
     for (const session of this.#live.values()) {
       if (!session.isIdle) void this.#options.records?.keep(session.id).catch(() => {})
-      // A shared session may be in use on another replica. The store decides when it expires.
+      // A shared session may be in use on another replica. The store decides when the session expires.
       if (session.isIdle && session.usedAt <= before)
         this.#remove(session, { gone: this.#options.records === undefined })
     }

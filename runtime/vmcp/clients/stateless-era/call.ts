@@ -1,9 +1,9 @@
 /**
- * A call made by a stateless client, which may pause for input. While a session-era backend waits for an answer, the
- * client has already received `input_required`. The call is parked here until the client repeats the request with the
- * answers, and then continues.
+ * A stateless client's call, which may pause for input. While a session-era backend waits for an answer, the client has
+ * already received `input_required`. The call is parked until the client repeats the request with the answers. The
+ * parked call then continues.
  *
- * The number of parked calls is bounded, both in total and per caller, and parked calls expire.
+ * The number of parked calls is bounded, in total and for each caller. Parked calls expire.
  * Source: MCP 2026-07-28, patterns/mrtr; ARCHITECTURE.md, "Two protocol eras".
  */
 import { randomUUID } from 'node:crypto'
@@ -44,7 +44,7 @@ export class StatelessCall {
     return this.#asking.step()
   }
 
-  /** Accepts the client's answers. Questions that remain open are asked again. */
+  /** Accepts the client's answers. Questions without an answer are asked again. */
   acceptAnswers(responses: JsonObject | undefined): void {
     this.#asking.response(responses)
   }
@@ -74,7 +74,7 @@ export class ParkedCalls {
     return this.#calls.size
   }
 
-  /** Parks a call. Cancels it and throws RATE_LIMITED when too many calls are parked. */
+  /** Parks a call. Cancels the call and throws RATE_LIMITED if too many calls are parked. */
   park(call: StatelessCall): void {
     const callerCount = this.#perCaller.get(call.owner) ?? 0
     const { max, maxPerCaller } = this.#options

@@ -1,6 +1,6 @@
 /**
- * Stateless-era codec for clients. Every POST fully describes its sender. No state is kept between two POSTs, except
- * for calls that are waiting for answers.
+ * Stateless-era codec for clients. Every POST fully describes its sender. Gatehouse keeps no state between two POSTs,
+ * except for calls that are waiting for answers.
  * Source: MCP 2026-07-28, basic, streamable HTTP, patterns.
  */
 import { hash } from 'node:crypto'
@@ -161,7 +161,7 @@ export class StatelessEdge {
     }
   }
 
-  /** Returns the call for a client's state: a new call, or the parked one, with the client's answers. */
+  /** Returns the call for a client's state. This is a new call, or the parked call with the client's answers. */
   async #resumeCall(
     state: string,
     exchange: VmcpExchange,
@@ -188,7 +188,7 @@ export class StatelessEdge {
     const call = this.#options.parked.take(content.value, binding.caller)
     if (!call) {
       throw new GatehouseError('INVALID_PARAMS', {
-        detail: 'Invalid params: the request is no longer waiting for answers; start it again',
+        detail: 'Invalid params: the request is no longer waiting for answers; start a new request',
       })
     }
     call.acceptAnswers(params.object('inputResponses'))
@@ -259,8 +259,8 @@ export class StatelessEdge {
   }
 
   /**
-   * Forwards the questions of a stateless backend and seals its state. If the backend returned no state, the client
-   * still gets a sealed one, because the answers are for this backend only.
+   * Forwards the questions of a stateless backend and seals the backend's state. If the backend returned no state, the
+   * client still gets sealed state, because the answers are valid only for this backend.
    */
   #finishInput(
     reply: Reply,
@@ -310,7 +310,7 @@ export class StatelessEdge {
     return complete
   }
 
-  /** Forwards a backend's error. If it requires the user to visit a URL, the client is asked to open it. */
+  /** Forwards a backend's error. If the error requires the user to visit a URL, asks the client to open that URL. */
   #finishError(
     reply: Reply,
     id: string,
@@ -336,7 +336,7 @@ export class StatelessEdge {
   }
 }
 
-/** Computes the digest only when state is sealed or opened, because most requests have none. */
+/** Computes the digest only when state is sealed or opened, because most requests have no state. */
 class RequestBinding implements StateBinding {
   readonly caller: string
   readonly #method: string
@@ -349,7 +349,7 @@ class RequestBinding implements StateBinding {
     this.#params = params
   }
 
-  /** Digest of the method, the subject and the arguments. Equal for repeated requests. */
+  /** Digest of the method, the subject and the arguments. The digest is the same when a client repeats a request. */
   get request(): string {
     this.#request ??= this.#computeDigest()
     return this.#request
@@ -366,6 +366,7 @@ class RequestBinding implements StateBinding {
 }
 
 /**
- * Up to this size, the order of members in the arguments does not matter. Larger arguments must be repeated exactly.
+ * Up to this size, the order of members in the arguments does not matter. The client must repeat larger arguments
+ * exactly.
  */
 const maxSortedBytes = 256 * 1024

@@ -1,8 +1,9 @@
 /**
- * `subscriptions/listen`: streams that notify stateless clients of changed lists and updated resources.
+ * Handles `subscriptions/listen`, which opens streams that notify stateless clients of changed lists and updated
+ * resources.
  *
- * The first message lists the accepted subscriptions. Every message contains the subscription id. A stream that
- * Gatehouse ends closes with a result. The number of streams is bounded, both in total and per caller.
+ * The first message lists the accepted subscriptions. Every message contains the subscription id. Gatehouse ends a
+ * stream with a result. The number of streams is bounded, in total and for each caller.
  * Source: MCP 2026-07-28, patterns/subscriptions.
  */
 import { randomUUID } from 'node:crypto'
@@ -44,9 +45,9 @@ export interface ListenersOptions {
   readonly authorize: (client: OperationClient, params: JsonObject, signal: AbortSignal) => Promise<void>
   /** Returns a client's current catalog. Never rejects. */
   readonly viewAvailable: (client: OperationClient) => Promise<Catalog>
-  /** Returns a resource's backend, or undefined if it is unknown. */
+  /** Returns a resource's backend, or undefined if the resource is unknown. */
   readonly backendOf: (client: OperationClient, uri: string) => string | undefined
-  /** Subscribes a listener to a resource. Rejects if that is not possible. */
+  /** Subscribes a listener to a resource. Rejects if the backend does not accept the subscription. */
   readonly subscribe: (client: OperationClient, uri: string, signal: AbortSignal) => Promise<void>
   /** Ends a listener's backend sessions. */
   readonly endSession: (session: ClientSession) => void
@@ -204,7 +205,7 @@ class Listener implements Watcher {
     this.#sendAfterAcknowledgement(notificationMessage(updatedMethod, withSubscription(updated, this.#id)))
   }
 
-  /** Sends a message, or keeps it until the acknowledgement has been sent. */
+  /** Sends a message. Keeps the message until the acknowledgement has been sent. */
   #sendAfterAcknowledgement(message: Buffer): void {
     if (this.#acknowledged) this.#write(message)
     else if (this.#waiting.length < 100) this.#waiting.push(message)
@@ -218,7 +219,7 @@ class Listener implements Watcher {
     if (this.#acknowledged) writeBounded(this.#res, keepAliveComment)
   }
 
-  /** Ends the stream gracefully, with the result that closes the subscription. */
+  /** Ends the stream gracefully with the result that closes the subscription. */
   end(): void {
     if (this.#res.writableEnded || this.#res.destroyed) return
     this.#res.end(encodeEvent(subscriptionEnd(this.#id, this.#options.serverInfo)))

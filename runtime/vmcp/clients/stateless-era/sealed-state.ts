@@ -1,26 +1,26 @@
 /**
- * Seals the state that a stateless client carries between the rounds of one request. The client cannot read or change
- * it. It is not valid for another caller, for another request, at another server, or after it has expired.
+ * Seals the state that a stateless client returns in the next round of a request. The client cannot read or change the
+ * state. The state is not valid for another caller, another request or another server, or after it has expired.
  *
- * AES-256-GCM. A server's replicas share key material and accept each other's state.
+ * The seal is AES-256-GCM. A server's replicas share key material and accept each other's state.
  * Source: MCP 2026-07-28, patterns/mrtr, "Server Requirements".
  */
 import { createCipheriv, createDecipheriv, hash, hkdfSync, randomBytes } from 'node:crypto'
 import { maxBackendStateBytes } from '../../../mcp/index.ts'
 
 export type StateContent = {
-  /** `traceparent` of the request that the client continues. Undefined if it is not traced. */
+  /** `traceparent` of the request that the client continues. Undefined if that request is not traced. */
   readonly trace?: string | undefined
 } & (
   | {
       /** A backend requested input. */
       readonly kind: 'pass'
-      /** The backend's own state as JSON text. Undefined if the backend did not return any. */
+      /** The backend's own state as JSON text. Undefined if the backend returned no state. */
       readonly value: string | undefined
       /** Identity of the backend that requested input (`backendIdentity`). */
       readonly backend: string
     }
-  /** A call in this process waits for answers; `value` is its id. */
+  /** A call in this process waits for answers. `value` is the call's id. */
   | { readonly kind: 'parked'; readonly value: string }
   /** The request must be sent to the backend again, after the user has visited an address. */
   | { readonly kind: 'again' }
@@ -28,31 +28,31 @@ export type StateContent = {
 
 /** The caller and the request for which a state is valid. */
 export interface StateBinding {
-  /** `Caller.key` */
+  /** The caller's `Caller.key`. */
   readonly caller: string
-  /** Digest of the request: method, subject and arguments. */
+  /** Digest of the request's method, subject and arguments. */
   readonly request: string
 }
 
 export interface StateSealer {
-  /** Throws RangeError if the value is longer than `maxBackendStateBytes`. */
+  /** Seals content. Throws RangeError if the value is longer than `maxBackendStateBytes`. */
   seal(content: StateContent, binding: StateBinding): string
-  /** Returns undefined for a state that has expired or was not sealed by this server for this binding. */
+  /** Opens a state. Returns undefined if the state has expired, or if this server did not seal it for this binding. */
   open(state: string, binding: StateBinding): StateContent | undefined
 }
 
-/** Version 1 states did not name a server or a backend. They are rejected, and the client restarts the request. */
+/** Version 1 states contained no server or backend. Such states are rejected, and the client restarts the request. */
 const formatVersion = 2
 const ivBytes = 12
 const tagBytes = 16
 const headBytes = 1 + ivBytes + tagBytes
-/** Maximum size of expiry, kind, trace and backend. */
+/** Maximum total size of expiry, kind, trace and backend. */
 const maxFactsBytes = 1024
 const maxState = Math.ceil(((headBytes + maxFactsBytes + maxBackendStateBytes) * 4) / 3)
 
 /**
- * `secret` returns key material that the replicas share. As long as it returns undefined, the process uses its own key.
- * `server` is the same for all of a server's replicas, and differs between servers.
+ * Makes the sealer. `secret` returns key material that the replicas share. While `secret` returns undefined, the
+ * process uses its own key. `server` is the same for all replicas of a server, and differs between servers.
  */
 export function makeStateSealer(options: {
   readonly server: string

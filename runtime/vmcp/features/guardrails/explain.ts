@@ -1,4 +1,4 @@
-/** Lists, for operators, the guardrails that apply to a call. Scans nothing. */
+/** Lists the guardrails that apply to a call, for operators. Scans no data. */
 import type { Guardrails } from '../../../../schemas/index.ts'
 import { compileMarks, delimitedBy } from './mark.ts'
 import {
@@ -11,7 +11,7 @@ import {
 } from './rules.ts'
 import { compileSizes, limitsFor } from './sizes.ts'
 
-/** Returns one line per guardrail, in the order in which they are applied. */
+/** Returns one line for each guardrail, in the order in which the guardrails are applied. */
 export function explainGuardrails(guardrails: Guardrails | undefined, subject: Subject): readonly string[] {
   const { redact = [], sizes = [], mark = [] } = guardrails ?? {}
   const { hidden, delimited } = compileMarks(mark)

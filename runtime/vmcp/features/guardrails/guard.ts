@@ -1,10 +1,12 @@
 /**
- * Applies the guardrails to a backend call: to its arguments, to its result, and to messages and requests that the
- * backend sends during the call. Also applies them to messages and requests that a backend sends outside any call.
+ * Applies the guardrails to a backend call. Guardrails scan the call's arguments, its result, and all messages and
+ * requests that the backend sends during the call. Guardrails also scan messages and requests that a backend sends
+ * outside any call.
  *
- * Runs directly around the backend, so that every call passes through it: plain calls, tool search, scripts, workflow
- * steps, and calls from the console. It sees the arguments as modified by request webhooks, and response webhooks see
- * the filtered result. Fails closed: data that cannot be scanned is refused.
+ * The guard runs directly around the backend, so every call passes through the guard. The guard therefore covers plain
+ * calls, tool search, scripts, workflow steps, and calls from the console. The guard sees the arguments as modified by
+ * request webhooks, and response webhooks see the filtered result. The guard fails closed. Data that cannot be scanned
+ * is refused.
  * Source: docs/guides/guardrails.md.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -34,7 +36,7 @@ import { argumentBytes, type CompiledSize, limitsFor, type SizeLimit, tooLarge }
 /** The outcome of a scan. */
 export interface GuardrailDecision extends Subject {
   readonly direction: Direction
-  /** The finding; undefined if the guardrails failed. */
+  /** The finding. Undefined if the guardrails failed. */
   readonly finding: GuardrailFinding | undefined
   readonly error?: unknown
 }
@@ -45,7 +47,10 @@ export interface GuardrailParts {
   readonly matcherFor: (operation: Pick<Operation, 'client' | 'context'>, entry: CatalogEntry) => MatchSchemas
 }
 
-/** Members that identify the target of a call or of a request to a user. Changing them would change the call. */
+/**
+ * Members that identify the target of a call or of a request to a user. A change of such a member would change the
+ * call.
+ */
 const fixed = [['name'], ['uri'], ['ref']] as const
 
 /** Methods that backends use outside any call. All other methods are reported as `other`. */
@@ -64,7 +69,7 @@ class ResultTooLarge extends Refusal {}
 export interface GuardRules {
   readonly redact: readonly CompiledRule[]
   readonly sizes: readonly CompiledSize[]
-  /** Rules for hidden characters. */
+  /** The rules for hidden characters. */
   readonly hidden: readonly CompiledRule[]
   readonly delimited: readonly CompiledRule[]
 }
@@ -81,7 +86,7 @@ export class Guard {
   }
 
   /**
-   * Checks a call and its result. For a refused tool call, returns a result that a model can read; for other methods,
+   * Checks a call and its result. For a refused tool call, returns a result that a model can read. For other methods,
    * rejects with FORBIDDEN.
    */
   readonly link: Link = (operation, next) => {
@@ -94,7 +99,7 @@ export class Guard {
     const { context } = operation
     const subject: Subject = { method: operation.method, backend: entry.backend, original: entry.original }
     const { outgoing, incoming, hidden } = this.#directions(subject)
-    // Programs read text literally, so text for programs gets no delimiters.
+    // Programs read text literally, so text for programs has no delimiters.
     const isForProgram = operation.isForProgram === true || isStep === true
     const delimited = isForProgram ? [] : delimitedBy(this.#rules.delimited, subject)
     const sizes = limitsFor(this.#rules.sizes, subject)
@@ -133,7 +138,8 @@ export class Guard {
   }
 
   /**
-   * Wraps a session for messages that a backend sends outside any call. Rules for specific tools do not apply to them.
+   * Wraps a session for messages that a backend sends outside any call. Rules for specific tools do not apply to these
+   * messages.
    */
   outsideCalls(backend: string, session: ClientSession): SessionListener {
     const subjectOf = (method: string): Subject => ({ method, backend, original: undefined })
@@ -165,7 +171,7 @@ export class Guard {
     }
   }
 
-  /** Returns one instance per session and backend, so that its messages stay in order. */
+  /** Returns one instance for each session and backend, so the backend's messages stay in order. */
   #sessionNotes(session: ClientSession, rules: readonly ActiveRule[], subject: Subject): Notes {
     const known = this.#notesOf.get(session) ?? new Map<string, Notes>()
     this.#notesOf.set(session, known)
@@ -196,7 +202,7 @@ export class Guard {
     })
   }
 
-  /** Scans a request from a backend on its way to the client, and the client's response on its way back. */
+  /** Scans a request that a backend sends to the client. Also scans the client's response to the backend. */
   async #ask(
     { method, params }: Ask,
     { ask, signal, rules: { outgoing, incoming, hidden, subject, size } }: AskOptions,
@@ -228,7 +234,7 @@ export class Guard {
       !(await fitsOutput(entry, body, bytes, this.#parts.matcherFor(operation, entry)))
     )
       throw new Refusal('FORBIDDEN', {
-        detail: "result withheld: once modified by guardrails, it does not match the tool's output schema",
+        detail: "result withheld: the modified result does not match the tool's output schema",
       })
     return { kind: outcome.kind, result: bytes }
   }
@@ -239,7 +245,7 @@ export class Guard {
     rules: readonly ActiveRule[],
     subject: Subject,
   ): Promise<Outcome> {
-    // Requests for input are meant for users, so they get no delimiters.
+    // Requests for input are meant for users, so the texts have no delimiters.
     if (rules.length === 0 || outcome.kind === 'input') return outcome
     const options = { subject, direction: 'results', signal, frame: frameOf(subject) } as const
     const { bytes } = await this.#look(bodyOf(outcome), rules, options)
@@ -247,8 +253,8 @@ export class Guard {
   }
 
   /**
-   * Applies the rules one after another. Hidden characters are removed first, because they could hide a secret. Rejects
-   * with Refusal.
+   * Applies the rules one after another. Hidden characters are removed first, because such characters could hide a
+   * secret. Rejects with Refusal.
    */
   async #passes(
     body: Buffer,
@@ -260,7 +266,7 @@ export class Guard {
     return bytes
   }
 
-  /** Rejects with Refusal. */
+  /** Scans a value. Rejects with Refusal if a rule refuses the value. */
   async #look(
     bytes: Buffer,
     rules: readonly ActiveRule[],
@@ -285,7 +291,7 @@ export class Guard {
     })
   }
 
-  /** Throws Refusal. */
+  /** Checks a size. Throws Refusal if the size exceeds the limit. */
   #requireSize(size: number, limit: SizeLimit | undefined, direction: Direction, subject: Subject): void {
     if (!limit || size <= limit.bytes) return
     this.#reportSize(limit, direction, subject)
@@ -312,7 +318,7 @@ interface Directions {
   readonly incoming: readonly ActiveRule[]
   readonly hidden: readonly ActiveRule[]
   readonly subject: Subject
-  /** Size limit of the client's response. */
+  /** Size limit for the client's response. */
   readonly size?: SizeLimit | undefined
 }
 

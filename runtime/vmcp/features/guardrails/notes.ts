@@ -1,7 +1,7 @@
 /**
- * Scans progress and log messages from a call, or from a session outside any call, before they are forwarded. Keeps
- * their order, and forwards a call's messages before its result. Drops messages that are rejected, cannot be scanned,
- * or do not fit into the small queue.
+ * Scans progress and log messages before they are forwarded. The messages come from a call, or from a session outside
+ * any call. Keeps the messages in order, and forwards a call's messages before its result. Drops messages that are
+ * rejected, cannot be scanned, or do not fit into the small queue.
  */
 import { inTurns, type TurnWork } from '../../../mcp/index.ts'
 import type { OperationContext } from '../../model/operation.ts'
@@ -31,7 +31,7 @@ export class Notes {
     this.#reporter = reporter
   }
 
-  /** Returns functions for a context, which scan progress and log messages before forwarding them. */
+  /** Returns functions for a context. These functions scan progress and log messages and then forward them. */
   sinksOf(context: OperationContext): { readonly progress: Send; readonly log: Send } {
     return {
       progress: (params) => this.take(params, (bytes) => context.progress(bytes)),
@@ -51,7 +51,7 @@ export class Notes {
       return
     }
     try {
-      // Most messages are small. Forward those that can be scanned in the first slice immediately.
+      // Most messages are small. Immediately forward a message that can be scanned in the first slice.
       const first = work.next()
       if (first.done) this.#done(first.value, send)
       else this.#wait(params, send, work)
@@ -88,7 +88,7 @@ export class Notes {
   }
 }
 
-/** The changed resource, which clients identify by its URI. */
+/** The changed resource. Clients identify this resource by its URI. */
 const fixed = [['uri']] as const
 /** The progress token belongs to the client. */
 const noteSkips = [['progressToken']] as const

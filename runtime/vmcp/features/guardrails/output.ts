@@ -4,7 +4,10 @@ import type { MatchSchemas } from '../../model/catalog/pinning.ts'
 import type { CatalogEntry } from '../../model/catalog/entry.ts'
 import { findResultMismatches, resultSchema } from '../../catalog/result-misfits.ts'
 
-/** True if the structured content is unchanged or the tool has no output schema. Rejects with the errors of `match`. */
+/**
+ * True if the structured content is unchanged or the tool has no output schema. Rejects with the same errors as
+ * `match`.
+ */
 export async function fitsOutput(
   { json, mirrored }: CatalogEntry,
   before: Buffer,

@@ -1,20 +1,21 @@
 /**
- * Masks call records: audit log, spans and console. Applies all rules regardless of action, direction, scope and
- * exceptions. A call may be recorded before its target is known, or even if it was refused.
+ * Masks records of calls in the audit log, in spans and in the console. Applies all rules regardless of action,
+ * direction, scope and exceptions. A call may be recorded before its target is known, and even if it was refused.
  *
- * Runs within one turn, so the work per record is limited. Anything beyond the limit is omitted from the record.
+ * Masking runs within one turn of the event loop, so the work for each record is limited. Anything beyond the limit is
+ * omitted from the record.
  */
 import { atOnce, type TurnWork } from '../../../mcp/index.ts'
 import type { MaskText } from '../../../observe/index.ts'
 import { apart, type MaskedRange, RuleSearch, ScanLimit, withMasks } from './look/matches.ts'
 import type { CompiledRule } from './rules.ts'
 
-/** About 10 ms. */
+/** Maximum number of steps, which take about 10 ms. */
 const maxSteps = 120_000
 const leftOut = '[redacted]'
 
 export function recordMask(rules: readonly CompiledRule[]): () => MaskText {
-  // Shared by all records, which are masked one after another.
+  // Searches that all records share, because records are masked one after another.
   const searches = rules.map(
     ({ settings: { name, action }, searched }) => new RuleSearch({ name, action, searched, except: [] }),
   )

@@ -1,10 +1,10 @@
-/** The compiled rules from the configuration: scope, patterns and exceptions. */
+/** The compiled rules from the configuration, with their scope, patterns and exceptions. */
 import type { RedactRule } from '../../../../schemas/index.ts'
 import { type Searched, searchedExpression, searchedPattern } from './find/search.ts'
 
 /**
- * Unescaped segments of an exception's JSON pointer (RFC 6901). The exception covers everything below it. Undefined,
- * written as `*`, matches any segment.
+ * Unescaped segments of an exception's JSON pointer (RFC 6901). The exception covers all values below the pointer. An
+ * undefined segment, written as `*`, matches any segment.
  */
 export type PointerPattern = readonly (string | undefined)[]
 
@@ -12,11 +12,11 @@ export type PointerPattern = readonly (string | undefined)[]
 export interface Subject {
   readonly method: string
   readonly backend: string
-  /** The backend's name for the item; undefined if no item is called. */
+  /** The backend's name for the item. Undefined if no item is called. */
   readonly original: string | undefined
 }
 
-/** `arguments` go to backends, `results` come from them. */
+/** `arguments` go to backends, and `results` come from backends. */
 export type Direction = 'arguments' | 'results'
 
 export type GuardrailAction = RedactRule['action'] | 'mark' | 'strip' | 'escape'
@@ -50,7 +50,7 @@ export interface ActiveRule {
   readonly except: readonly PointerPattern[]
 }
 
-/** Throws PatternError. */
+/** Compiles the rules. Throws PatternError if a pattern is invalid. */
 export function compileRules(rules: readonly RedactRule[]): readonly CompiledRule[] {
   return rules.map((settings) => {
     const { patterns = [], expressions = [] } = settings
@@ -100,7 +100,7 @@ export function scopeOf({
   return { backends: backends && new Set(backends), tools: tools && new Set(tools) }
 }
 
-/** A scope with tools matches only calls to these tools. */
+/** True if a call is within a scope. A scope with tools matches only calls to these tools. */
 export function isWithin({ backends, tools }: Scope, { method, backend, original }: Subject): boolean {
   if (backends && !backends.has(backend)) return false
   if (!tools) return true

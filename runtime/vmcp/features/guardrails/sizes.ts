@@ -1,10 +1,10 @@
-/** Size limits for arguments and results: selects the applicable rule, and measures the arguments of a call. */
+/** Size limits for arguments and results. Selects the applicable rule, and measures the arguments of a call. */
 import type { SizeRule } from '../../../../schemas/index.ts'
 import type { JsonObject } from '../../../mcp/index.ts'
 import { visibleText } from '../../../observe/index.ts'
 import { type Direction, isWithin, scopeOf, type Scope, type Subject } from './rules.ts'
 
-/** The applicable limit, and the rule that sets it. */
+/** The applicable limit and the rule that sets the limit. */
 export interface SizeLimit {
   readonly rule: string
   readonly bytes: number
@@ -26,7 +26,7 @@ export function compileSizes(rules: readonly SizeRule[]): readonly CompiledSize[
   }))
 }
 
-/** Returns the smallest limits among all applicable rules; if limits are equal, the first. */
+/** Returns the smallest limits of all applicable rules. If two limits are equal, the first one is used. */
 export function limitsFor(rules: readonly CompiledSize[], subject: Subject): CallSizes {
   let [given, received]: (SizeLimit | undefined)[] = []
   for (const { settings, scope, except } of rules) {
@@ -57,7 +57,7 @@ export function tooLarge({ rule, bytes }: SizeLimit, direction: Direction, subje
   return `${where}: ${what} larger than guardrail ${rule} allows (${bytes} bytes)`
 }
 
-/** Members of params that contain client data for a backend; `_meta` belongs to the protocol. */
+/** Members of params that contain client data for a backend. `_meta` belongs to the protocol. */
 const argumentMembers = ['arguments', 'argument', 'context', 'uri', 'inputResponses'] as const
 
 /** Returns the size of the arguments as JSON, in bytes. */

@@ -1,4 +1,4 @@
-/** Holds the current guard, and creates a new one only when its settings change. */
+/** Provides the current guard. Creates a new guard only when the settings change. */
 import type { VmcpConfig } from '../../../config/index.ts'
 import type { Events, Instruments, RecordMask } from '../../../observe/index.ts'
 import { Guard, type GuardrailParts } from './guard.ts'

@@ -1,4 +1,4 @@
-/** Reports guardrail findings as a metric, an event and an audit record, without the matched text. */
+/** Reports guardrail findings as a metric, an event and an audit record. Reports never contain the matched text. */
 import {
   annotateDenial,
   annotateGuardrail,
@@ -16,7 +16,7 @@ export interface GuardrailReporting {
 
 const maxName = 128
 
-/** Reports findings in a call, including in the audit record of the call. */
+/** Reports findings in a call, including in the call's audit record. */
 export function reportGuardrails(tells: GuardrailReporting): (decision: GuardrailDecision) => void {
   return function tell(decision) {
     reportFinding(tells, decision)

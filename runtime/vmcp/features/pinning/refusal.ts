@@ -24,7 +24,7 @@ export interface PinParts {
   readonly onRefusal: (refusal: PinRefusal) => void
   /** Called for each call to an item that guardrails have removed from a list. */
   readonly onWithheld: (withheld: WithheldCall) => void
-  /** Returns the matcher for an item's arguments. The matcher's work is attributed to the operation's client. */
+  /** Returns the matcher for an item's arguments. The operation's client is charged for the matcher's work. */
   readonly matcherFor: (
     operation: Pick<Operation, 'client' | 'context'>,
     subject: Pick<CatalogEntry, 'backend' | 'original'>,
@@ -42,9 +42,7 @@ export function reportRefusals(events: Events): Pick<PinParts, 'onRefusal' | 'on
 const maxName = 128
 const maxViolations = 10
 
-/**
- * Returns the same error that a policy denial causes. The reason appears only in the audit log, the log and `/status`.
- */
+/** Returns the error that a policy denial causes. The reason appears only in the audit log, the log and `/status`. */
 export function refusal(
   { backend, original, refused }: RefusedEntry,
   method: string,
@@ -63,7 +61,7 @@ export function refusal(
 
 /**
  * Checks a call's arguments against the approved definition. For a tool call that does not match, returns a result that
- * a model can read. For other methods, rejects with INVALID_PARAMS, because they are sent by programs.
+ * a model can read. For other methods, rejects with INVALID_PARAMS, because programs send these methods.
  */
 export function checkPinnedArguments({ matcherFor }: Pick<PinParts, 'matcherFor'>): Link {
   return function checkPinnedArguments(operation, next) {
@@ -86,7 +84,7 @@ export function checkPinnedArguments({ matcherFor }: Pick<PinParts, 'matcherFor'
   }
 }
 
-/** Checks the argument to complete, and the arguments that have already been given. Rejects with INVALID_PARAMS. */
+/** Checks the argument to complete and the arguments that the client has already given. Rejects with INVALID_PARAMS. */
 export async function requireFittingCompletion(
   { params }: Operation,
   check: ArgumentCheck,
@@ -101,5 +99,5 @@ export async function requireFittingCompletion(
 }
 
 function unfit(violations: readonly string[]): string {
-  return `the arguments do not fit: ${violations.slice(0, maxViolations).join('; ')}`
+  return `the arguments do not match the approved definition: ${violations.slice(0, maxViolations).join('; ')}`
 }

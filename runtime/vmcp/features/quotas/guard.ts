@@ -1,9 +1,9 @@
 /**
- * The quotas in force and their reports: metrics, events, problems and the audit line. Reports name the quota, never a
- * user.
+ * Manages the quotas in force, and reports them in metrics, events, problems and the audit line. Reports contain the
+ * quota's name, but never a user.
  *
- * A problem is open while at least 80% of one of the quota's budgets is used, as seen by this replica. It closes at the
- * end of the period.
+ * A problem is open while at least 80% of one of the quota's budgets is used, as seen by this replica. The problem
+ * closes at the end of the period.
  */
 import type { Quota } from '../../../../schemas/index.ts'
 import type { VmcpConfig } from '../../../config/index.ts'
@@ -15,14 +15,14 @@ import type { Clock } from '../../model/time/clock.ts'
 export interface QuotaGuardParts {
   /** Store for the counters. */
   readonly counters: Store
-  /** Part of the counters' keys. */
+  /** A part of the counters' keys. */
   readonly namespace: string
   readonly telemetry: Instruments
   readonly events: Events
   readonly clock: Clock
 }
 
-/** A quota, and the fraction of its fullest budget that has been used in the current period. */
+/** A quota, and the fraction of its fullest budget that is used in the current period. */
 export interface QuotaUsage {
   readonly quota: Quota
   readonly share: number
@@ -40,13 +40,16 @@ interface Followed {
 /** Maximum time between two checks for the end of a period. */
 const maxWaitMs = 3_600_000
 
-/** Returns the quota settings. Quotas stay in use as long as these are unchanged. */
+/** Returns the quota settings. Quotas stay in use as long as their settings are unchanged. */
 function settingsOf({ name, quotas, costs, incomingAuth: { authz } }: VmcpConfig) {
   const groupClaimName = authz?.type === 'cedar' ? authz.groupClaimName : undefined
   return { name, quotas: quotas ?? [], costs, groupClaimName }
 }
 
-/** Returns a configuration's quotas, or `before` if they are unchanged. Undefined if none are configured. */
+/**
+ * Returns a configuration's quotas. Returns `before` if the settings are unchanged, and undefined if no quotas are
+ * configured.
+ */
 export function quotaGuard(
   config: VmcpConfig,
   parts: QuotaGuardParts,
@@ -168,7 +171,7 @@ export class QuotaGuard {
     if (level !== 'below') this.#endLater()
   }
 
-  /** Closes the problems from periods that have ended, even when there are no further calls. */
+  /** Closes the problems of periods that have ended, even if there are no further calls. */
   #endLater(): void {
     if (this.#cancel) return
     const { clock } = this.#parts
@@ -185,7 +188,10 @@ export class QuotaGuard {
     })
   }
 
-  /** If `replaced` is true, these quotas are no longer in force, so their open problems are closed. */
+  /**
+   * Closes the quotas. If `replaced` is true, the quotas are no longer in force, so open problems of these quotas are
+   * closed too.
+   */
   async close({ replaced }: { readonly replaced: boolean }): Promise<void> {
     this.#cancel?.()
     if (replaced) {

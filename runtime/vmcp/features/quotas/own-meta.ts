@@ -1,6 +1,6 @@
 /**
- * Members of a result's `_meta` that only Gatehouse may write. `send` removes them from every backend result, so that
- * clients can trust them.
+ * Members of a result's `_meta` that only Gatehouse may write. `send` removes these members from every backend result,
+ * so clients can trust them.
  * Source: docs/guides/quotas.md.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -13,7 +13,7 @@ const ownPrefix = 'gatehouse.dev/'
 const costKey = 'gatehouse.dev/cost'
 
 /**
- * Removes the members, and stores the cost among them in `delivery`. Rejects with BACKEND_PROTOCOL if a result that may
+ * Removes the members, and stores the reported cost in `delivery`. Rejects with BACKEND_PROTOCOL if a result that may
  * contain such members cannot be read.
  */
 export async function withoutOwnMeta(outcome: Outcome, delivery?: Delivery): Promise<Outcome> {
@@ -37,7 +37,10 @@ export async function withoutOwnMeta(outcome: Outcome, delivery?: Delivery): Pro
   }
 }
 
-/** Names may contain escapes. All escapes for ASCII characters start with `\u00`. */
+/**
+ * True if a result may contain such members. Names may contain escapes. All escapes for ASCII characters start with
+ * `\u00`.
+ */
 function mayContainOwnMeta(result: Buffer): boolean {
   return result.includes('gatehouse.dev') || result.includes('\\u00')
 }

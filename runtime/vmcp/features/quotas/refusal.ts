@@ -1,6 +1,6 @@
 /**
- * Reports a used-up quota to clients in the same form as a rate limit. Session-era clients get a result that their
- * model can read; stateless clients get an error with code 429. Both contain the remaining budget, the end of the
+ * Reports a used-up quota to clients in the same form as a rate limit. Session-era clients get a result that a model
+ * can read. Stateless clients get an error with code 429. Both forms contain the remaining budget, the end of the
  * period, and the seconds until then.
  */
 import { errors, GatehouseError } from '../../../../schemas/index.ts'
@@ -8,7 +8,7 @@ import { quotaDenial } from '../../../observe/index.ts'
 import type { Link } from '../../model/operation.ts'
 import { type Outcome, refusedOutcome } from '../../model/outcome.ts'
 
-/** Returns an exceeded quota as a result that a model can read. Stateless clients get the error. */
+/** Returns an exceeded quota as a result that a model can read. Stateless clients get an error instead. */
 export const readableQuotas: Link = (operation, next) => {
   const { method, client } = operation
   const outcome = next(operation)

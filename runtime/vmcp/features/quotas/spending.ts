@@ -1,6 +1,6 @@
 /**
- * Counts each call to a backend's tool, whether it is made by a client, a workflow step, a script or tool search.
- * Reserves budget for the call before it is sent, and settles the actual usage afterwards.
+ * Counts each call to a backend's tool, whether a client, a workflow step, a script or tool search makes the call.
+ * Reserves budget before the call is sent, and settles the actual usage afterwards.
  *
  * Once 80% of a budget is used, the result of a client's own call reports the remaining budget in `_meta`.
  * Source: docs/guides/quotas.md.
@@ -16,7 +16,7 @@ const leftKey = 'gatehouse.dev/quota'
 
 /** Highest valid cost of one call. */
 const maxCost = 1_000_000_000_000
-/** Length of the longest text that is read as a cost. */
+/** Maximum length of a text that is read as a cost. */
 const maxCostLength = 32
 /** Budgets are not added to a larger `_meta`. */
 const maxMetaBytes = 64 * 1024
@@ -66,7 +66,7 @@ class Spending {
     { sent, reportedCost }: Delivery,
     outcome: Outcome,
   ): QuotaUse {
-    // The backend did not execute this call, which is repeated.
+    // The backend did not execute this call. Gatehouse repeats the call.
     if (isHeaderMismatch(outcome)) return { sent: false, bytes: 0 }
     const bytes = sizeOf(outcome)
     if (!readsCost || !reportedCost) return { sent, bytes }
@@ -85,7 +85,10 @@ async function addRemaining(outcome: Outcome, near: readonly QuotaState[]): Prom
   return { ...outcome, result: new JsonObject(outcome.result).with({ _meta: changed }) }
 }
 
-/** Returns the `_meta` of a result: empty if absent, undefined if it is unreadable or too large. */
+/**
+ * Returns the `_meta` of a result. Returns an empty object if `_meta` is absent, and undefined if `_meta` is unreadable
+ * or too large.
+ */
 async function metaOf(result: Buffer): Promise<JsonObject | undefined> {
   try {
     await workOn(result, readMembers(result))

@@ -1,8 +1,8 @@
 /**
  * Determines the names that a script uses to call tools.
  *
- * A tool becomes a function with the tool's name; characters that are illegal in an identifier are replaced by `_`.
- * Names that the language defines are never overridden. A name shared by two tools is not bound, but `call_tool`
+ * A tool becomes a function with the tool's name. Characters that are illegal in an identifier are replaced by `_`.
+ * Names that the language defines are never overridden. A name that two tools share is not bound, but `call_tool`
  * reaches all tools.
  * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (execute_tool_script).
  */
@@ -15,7 +15,7 @@ import type { ToolBinding, ScriptTool } from './messages.ts'
 export interface CallableTool extends ScriptTool {
   readonly description: string
   readonly required: ReadonlySet<string>
-  /** Undefined: reachable only by `call_tool`. */
+  /** Name of the tool's function. Undefined if only `call_tool` reaches the tool. */
   readonly fn: string | undefined
 }
 
@@ -34,7 +34,7 @@ function isFree(name: string): boolean {
   return !isTaken(name) && !keywordTable.has(name) && !Object.hasOwn(reserved, name)
 }
 
-/** `listed` contains raw tool objects, as the caller sees them. Omits the tool named `hidden`. */
+/** Binds tools to names. `listed` contains the raw tool objects that the caller sees. Omits the tool named `hidden`. */
 export function bindTools(listed: readonly JsonObject[], hidden: string): ToolSet {
   const read = listed.map(readTool).filter(({ name }) => name !== hidden && name !== '')
   const claims = Map.groupBy(read.keys(), (i) => functionName(read[i]?.name ?? ''))

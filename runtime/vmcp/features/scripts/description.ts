@@ -1,5 +1,6 @@
 /**
- * The script tool's description for models. It is specific to the caller, because it lists the caller's tools.
+ * The script tool's description for models. The description is specific to the caller, because it lists the caller's
+ * tools.
  * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (execute_tool_script).
  */
 import { serverTools } from '../../../../schemas/index.ts'
@@ -7,7 +8,9 @@ import type { CallableTool } from './binding.ts'
 
 export const executeToolScriptName = serverTools.executeToolScript
 
-/** Longer lists are truncated, because the description is part of every request to a model. */
+/**
+ * Maximum number of listed tools. The description is part of every request to a model, so longer lists are truncated.
+ */
 const maxListed = 60
 const maxTextLength = 8_000
 const maxDescription = 80
@@ -45,7 +48,7 @@ const introduction = `Runs a Starlark script that calls several tools and return
 - print(...) writes a log line that is returned along with the result.
 - An error from a tool ends the script. There is no try, while, import, class, recursion or f-string; use for, if, def, lambda, comprehensions and "...".format(...).`
 
-/** Returns the tool in the form that tools/list shows to a caller with these tools. */
+/** Returns the tool as tools/list shows it to a caller with these tools. */
 export function describeTool(tools: readonly CallableTool[]): string {
   return JSON.stringify({
     name: executeToolScriptName,
@@ -55,7 +58,7 @@ export function describeTool(tools: readonly CallableTool[]): string {
 }
 
 function listing(tools: readonly CallableTool[]): string {
-  if (tools.length === 0) return 'There are no tools that you may call.'
+  if (tools.length === 0) return 'No tools are available to you.'
   const lines: string[] = []
   let length = 0
   for (const tool of tools) {

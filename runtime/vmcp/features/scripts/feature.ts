@@ -1,9 +1,9 @@
 /**
- * Code mode: the execute_tool_script tool, which runs a script that calls other tools.
+ * Implements code mode with the execute_tool_script tool, which runs a script that calls other tools.
  *
  * The list handler runs outside the guards and adds the tool to the caller's list. The tool itself runs behind the
- * guards, and each call that a script makes passes through them again. A script can therefore use only what its caller
- * can use.
+ * guards. Each call that a script makes passes through the guards again. A script can therefore use only what its
+ * caller can use.
  * Source: docs/reference/specification/virtual-server.md#codeMode, config.codeMode and "Endpoints"
  * (execute_tool_script).
  */
@@ -34,8 +34,8 @@ export interface CodeModeParts {
   readonly audit: AuditTrail
   readonly log: Log
   /**
-   * Returns false if a policy forbids this caller to use the tool, in which case the tool is not listed. Default:
-   * always true.
+   * Returns false if a policy forbids this caller to use the tool. The tool is then not listed. By default, the tool is
+   * always listed.
    */
   readonly permits?: ((caller: Caller, tool: string, signal: AbortSignal) => Promise<boolean>) | undefined
   readonly pool?: WorkerPool | undefined
@@ -45,7 +45,7 @@ export interface CodeModeParts {
 const maxCachedBytes = 16 * 1024 * 1024
 
 interface ReadySet extends ToolSet {
-  /** The tool as listed. */
+  /** The tool in the form that lists contain. */
   readonly shown: Buffer
   readonly bytes: number
 }
@@ -120,7 +120,7 @@ export function makeCodeMode(settings: ScriptSettings, parts: CodeModeParts): Fe
       if (!signal.aborted && deadline.signal.aborted) return failure('no worker became available in time', [])
       throw error
     } finally {
-      // Calls in flight end with the script.
+      // Calls in flight end when the script ends.
       deadline.abort(new Error('the script has ended'))
       deadline.end()
     }

@@ -1,5 +1,6 @@
 /**
- * The globals of a script: one function per tool, `call_tool`, `parallel`, and the caller's data. Runs in the worker.
+ * The globals of a script, which are one function for each tool, `call_tool`, `parallel`, and the caller's data. This
+ * module runs in the worker.
  * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (execute_tool_script).
  */
 import {
@@ -38,7 +39,7 @@ export type CallScriptTool = (
 
 const fixedGlobals = ['call_tool', 'parallel'] as const
 
-/** Throws StarlarkError if the data cannot be used. */
+/** Makes the globals. Throws StarlarkError if the data cannot be used. */
 export function makeGlobals(
   binding: ToolBinding,
   data: Uint8Array | undefined,
@@ -64,7 +65,7 @@ function refuse(name: string, tools: readonly string[]): never {
   throw new StarlarkError(`${name} is the name of several tools: use ${calls.join(' or ')}`)
 }
 
-/** Binds the entries of `data` to their names, and the whole object to `data`. */
+/** Binds the entries of `data` to their names, and binds the whole object to `data`. */
 function addData(
   globals: Map<string, StarlarkValue>,
   data: Uint8Array | undefined,
@@ -95,7 +96,7 @@ function bytesOf(json: Uint8Array, meter: ScriptMeter): string {
   return Buffer.from(json.buffer, json.byteOffset, json.byteLength).toString('latin1')
 }
 
-/** `call_tool("name", key=value)`. */
+/** Implements `call_tool("name", key=value)`. */
 function callByName(
   call: NativeCall,
   tools: ReadonlyMap<string, ScriptTool>,
@@ -107,7 +108,8 @@ function callByName(
   const name = decode(first)
   const tool = tools.get(name)
   if (!tool && (rest.length > 0 || name.length > maxName)) throw unknownTool(name.slice(0, maxName))
-  // An unlisted tool may belong to an unavailable backend; the response distinguishes the two cases.
+  // An unlisted tool may belong to an unavailable backend. The response distinguishes an unavailable tool from an
+  // unknown one.
   return callBound(call, tool ?? { name, parameters: [] }, rest, callTool)
 }
 
@@ -140,7 +142,7 @@ function* callBound(
   return valueOf(tool.name, response.got, meter)
 }
 
-/** Positional arguments are assigned in the order of the tool's schema. */
+/** Assigns positional arguments in the order of the tool's schema. */
 function argumentsOf(call: NativeCall, tool: ScriptTool, args: readonly StarlarkValue[]): Dict {
   const all = new Dict()
   if (args.length > tool.parameters.length) {
@@ -177,13 +179,13 @@ function valueOf(tool: string, response: ToolResponse, meter: ScriptMeter): Star
   }
 }
 
-/** Returns the text of a JSON string. Without escapes, these are the bytes between the quotes. */
+/** Returns the text of a JSON string. Without escapes, the text consists of the bytes between the quotes. */
 function stringIn(json: string, meter: ScriptMeter): string {
   const value = json.includes('\\') ? readJson(json, meter) : json.slice(1, -1)
   return typeof value === 'string' ? value : ''
 }
 
-/** Parses JSON; other text is returned unchanged. */
+/** Parses JSON. Returns any other text unchanged. */
 function textValue(bytes: string, meter: ScriptMeter): StarlarkValue {
   try {
     return readJson(bytes, meter)
@@ -193,7 +195,7 @@ function textValue(bytes: string, meter: ScriptMeter): StarlarkValue {
   }
 }
 
-/** Returns text as strings and other content as objects. A single item is returned without the list. */
+/** Returns text as strings and other content as objects. Returns a single item without a list. */
 function contentValue(content: StarlarkValue, meter: ScriptMeter): StarlarkValue {
   if (!(content instanceof List)) return content
   const values = content.items.map((item) => {
@@ -205,7 +207,9 @@ function contentValue(content: StarlarkValue, meter: ScriptMeter): StarlarkValue
   return values.length === 1 ? only : new List(values)
 }
 
-/** `parallel([f, g])`: runs functions without arguments concurrently and returns the results in list order. */
+/**
+ * Implements `parallel([f, g])`. Runs functions without arguments concurrently and returns the results in list order.
+ */
 function* parallel(call: NativeCall): ScriptWork {
   const [list = null] = positional(call, 1, 1)
   const callables = elementsOf(list, call.meter, 'parallel')
@@ -216,7 +220,7 @@ function* parallel(call: NativeCall): ScriptWork {
   return yield { kind: 'parallel', callables }
 }
 
-/** True for names that the language defines. Tools must not override these. */
+/** True for names that the language defines. Tools must not override these names. */
 export function isTaken(name: string): boolean {
   return universalNames.has(name) || fixedGlobals.some((fixed) => fixed === name)
 }

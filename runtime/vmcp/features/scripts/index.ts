@@ -12,7 +12,7 @@ export interface CodeModeOptions extends CodeModeParts {
   readonly before?: readonly Feature[] | undefined
 }
 
-/** Returns code mode as configured; empty if it is disabled. */
+/** Returns code mode as configured. Returns an empty list if code mode is disabled. */
 export function codeModeFeature(config: CodeMode | undefined, options: CodeModeOptions): readonly Feature[] {
   if (!config?.enabled) return []
   const fingerprint = JSON.stringify(config)
@@ -23,7 +23,7 @@ export function codeModeFeature(config: CodeMode | undefined, options: CodeModeO
   return [feature]
 }
 
-/** Returns the reasons why an enabled code mode cannot run. */
+/** Returns the reasons why code mode cannot run although it is enabled. */
 export function codeModeViolations(config: CodeMode | undefined): string[] {
   return config?.enabled ? workerViolations(scriptWorker).map((line) => `codeMode: ${line}`) : []
 }

@@ -1,8 +1,8 @@
-/** Messages between the server and the worker that runs a script. JSON is sent as UTF-8 bytes. */
+/** Messages between the server and the worker that runs a script. The messages contain JSON as UTF-8 bytes. */
 
 /** A tool for scripts. */
 export interface ScriptTool {
-  /** Name in the tool list. */
+  /** The tool's name in the tool list. */
   readonly name: string
   /** Parameters in schema order, for positional arguments. */
   readonly parameters: readonly string[]
@@ -11,9 +11,9 @@ export interface ScriptTool {
 /** The tools available to a script, by name. */
 export interface ToolBinding {
   readonly tools: readonly ScriptTool[]
-  /** Function names, each with the index of its tool. */
+  /** Function names and the indexes of their tools. */
   readonly functions: readonly (readonly [name: string, tool: number])[]
-  /** Ambiguous function names, each with the names of its tools. */
+  /** Ambiguous function names and the names of their tools. */
   readonly ambiguous: readonly (readonly [name: string, tools: readonly string[]])[]
 }
 
@@ -34,19 +34,19 @@ export type ToScriptWorker =
     }
   | { readonly kind: 'response'; readonly id: number; readonly response: ToolResponse }
 
-/** A tool call that a script makes. */
+/** A tool call from a script. */
 export interface ScriptCall {
   readonly tool: string
-  /** Raw JSON object. */
+  /** Arguments as a raw JSON object. */
   readonly args: Uint8Array
-  /** Number of bytes that the script may hold while it waits, according to its meter. */
+  /** Number of bytes that the script may keep while it waits, according to its meter. */
   readonly held: number
 }
 
 /**
- * Result of an inner call: a value, text that may be JSON (as a JSON string), other content or several content items (a
- * list of MCP content objects), nothing, or an error that ends the script. `unknown` means that the tool does not exist
- * for the caller.
+ * Result of an inner call. The kind `text` is a JSON string with text that may itself be JSON. The kind `content` is a
+ * list of MCP content objects. It is used for several content items, or for content other than text. An error ends the
+ * script. `unknown` means that the tool does not exist for the caller.
  */
 export type ToolResponse =
   | { readonly kind: 'json'; readonly bytes: Uint8Array }
@@ -61,17 +61,20 @@ export type FromWorker =
   | { readonly kind: 'print'; readonly line: string; readonly path: readonly number[] }
   | {
       readonly kind: 'done'
-      /** The value as JSON, in a JSON string. */
+      /** JSON text of the value, encoded as a JSON string. */
       readonly text: Uint8Array
       /** The value as JSON, if it is an object. */
       readonly structured: Uint8Array | undefined
     }
   | { readonly kind: 'failed'; readonly message: string }
 
-/** Limits on worker output: a call's arguments and a script's result (in bytes), and messages (in characters). */
+/**
+ * Limits on worker output. The limits apply to a call's arguments and a script's result (in bytes), and to messages (in
+ * characters).
+ */
 export const maxArgumentBytes = 8 * 1024 * 1024
 export const maxResultBytes = 16 * 1024 * 1024
-/** Limit on escapes in a result, because reading it processes each escape separately. */
+/** Limit on the escapes in a result. Reading a result processes each escape separately. */
 export const maxResultEscapes = 2 * 1024 * 1024
 export const maxMessageCharacters = 64 * 1024
 /** Maximum length of a tool name in a message, in characters. */

@@ -1,6 +1,6 @@
 /**
- * Runs a script on the server side: submits it to a worker, executes its tool calls, collects its log lines, and ends
- * it if it exceeds its limits or the caller disconnects.
+ * Runs a script on the server side. Submits the script to a worker, executes its tool calls, and collects its log
+ * lines. Ends the script if it exceeds its limits or the caller disconnects.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { formatDuration } from '../../../../schemas/index.ts'
@@ -19,7 +19,7 @@ import { bufferOf } from '../../model/bytes.ts'
 
 export interface SubmittedScript {
   readonly text: string
-  /** Raw JSON object. */
+  /** The script's data as a raw JSON object. */
   readonly data: Buffer | undefined
   readonly binding: ToolBinding
 }
@@ -39,7 +39,7 @@ export interface ScriptRunOptions {
   readonly log: Log
 }
 
-/** Resolves when the script has ended, regardless of the reason. Ends the lease. */
+/** Runs a script. Resolves when the script has ended, regardless of the reason. Ends the lease. */
 export async function runScript(
   script: SubmittedScript,
   lease: Lease,
@@ -48,7 +48,7 @@ export async function runScript(
   const { worker } = lease
   const { settings, deadline, calls } = options
   const lines: Line[] = []
-  // Messages arrive in the async context that created the worker, so run their handlers in this request's context.
+  // Messages arrive in the async context that created the worker. Run the handlers in this request's context.
   const inContext = AsyncLocalStorage.snapshot()
   const ended = Promise.withResolvers<ScriptEnd['result']>()
   let usable = false
@@ -59,7 +59,7 @@ export async function runScript(
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread of our own, not a window
   const send = (message: ToScriptWorker): void => worker.postMessage(message)
 
-  // Responses queued in the worker are not part of its heap or its meter.
+  // Responses that wait in the worker are not part of the worker's heap or meter.
   const bounded = (response: ToolResponse): ToolResponse => {
     if (!('bytes' in response)) return response
     received += response.bytes.length

@@ -8,7 +8,7 @@ export interface ScriptSettings {
   /** Maximum number of tool calls that a script may have in flight. */
   readonly parallelMaxConcurrency: number
   readonly toolCallTimeoutMs: number
-  /** Timeout for a script, including the wait for a worker but excluding elicitations. */
+  /** Timeout for a script in milliseconds. Includes the wait for a worker, but excludes elicitations. */
   readonly scriptTimeoutMs: number
   /** Maximum total memory of a script, in estimated bytes. */
   readonly maxBytes: number
@@ -23,7 +23,7 @@ export function scriptSettings(config: CodeMode): ScriptSettings {
   return {
     stepLimit: config.stepLimit,
     parallelMaxConcurrency: config.parallelMaxConcurrency,
-    // Zero means unset, as it does for workflows.
+    // As for workflows, zero means that the timeout is not set.
     toolCallTimeoutMs: timerMs(config.toolCallTimeout) || timerMs(blank().toolCallTimeout),
     scriptTimeoutMs: defaultScriptTimeoutMs,
     maxBytes: maxHeldBytes,
@@ -31,7 +31,7 @@ export function scriptSettings(config: CodeMode): ScriptSettings {
   }
 }
 
-/** Returns the schema defaults of code mode. */
+/** Returns the default settings of code mode from the schema. */
 function blank(): CodeMode {
   const kind = 'VirtualMCPServer' as const
   const doc = { kind, spec: { incomingAuth: { type: 'anonymous' }, config: { codeMode: {} } } }
@@ -42,12 +42,16 @@ function blank(): CodeMode {
 
 const heapLimitMb = 192
 const maxRunning = 8
-/** Memory of a parked script in addition to its own allocations: its thread and the interpreter. */
+/**
+ * Memory of a parked script in addition to the script's own allocations. The thread and the interpreter use this
+ * memory.
+ */
 export const parkedBytes = 12 * 1024 * 1024
 
 /**
- * Returns the number of concurrent scripts that fit into half of the memory (in bytes) if each uses its limit. This is
- * at least 1, and 8 for 3 GiB or more. Scripts that are waiting for responses may occupy up to a quarter of the memory.
+ * Returns the number of concurrent scripts that fit into half of the memory (in bytes) if each uses its limit. The
+ * result is at least 1, and 8 for 3 GiB or more. Scripts that are waiting for responses may occupy up to a quarter of
+ * the memory.
  */
 export function scriptPool(memory = ownMemory()): PoolOptions {
   const held = Math.floor(memory / 2 / (heapLimitMb * 1024 * 1024))

@@ -1,8 +1,9 @@
 /**
- * Executes a script's tool calls. Each one is a regular call that passes through the guards and has its own timeout.
+ * Executes a script's tool calls. Each call is a regular call that passes through the guards and has a separate
+ * timeout.
  *
- * Requests for input from backends reach the client, and timeouts are paused in the meantime. Progress is renumbered,
- * because several calls share the client's token.
+ * Requests for input from backends reach the client, and timeouts are paused until the client answers. Progress is
+ * renumbered, because several calls share the client's token.
  * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (execute_tool_script), "Errors"
  * (toolCallTimeout).
  */
@@ -21,7 +22,7 @@ import { parkedBytes } from './settings.ts'
 export interface ToolCallsOptions {
   readonly operation: Operation
   readonly inside: Perform
-  /** Lease on the script's worker. The slot is free for other scripts while a request for input is open. */
+  /** Lease on the script's worker. While a request for input is open, other scripts can use the slot. */
   readonly lease: Pick<Lease, 'park' | 'resume'>
   /** Tools in the caller's list. */
   readonly listed: ReadonlySet<string>
@@ -32,9 +33,9 @@ export interface ToolCallsOptions {
   readonly log: Log
 }
 
-/** A call made by a script. */
+/** A call that a script has made. */
 interface MadeCall extends ScriptCall {
-  /** The selected backend; undefined before routing, and for calls without a backend. */
+  /** The selected backend. Undefined before routing, and for calls without a backend. */
   backend: string | undefined
   policy: PolicyRecord | undefined
 }
@@ -52,7 +53,7 @@ export class ToolCalls {
     this.#options = options
   }
 
-  /** Never rejects, because errors become responses to the script. */
+  /** Makes a call. Never rejects, because errors become responses to the script. */
   async call({ tool, args, held }: ScriptCall): Promise<ToolResponse> {
     const { script, timeoutMs, log } = this.#options
     const deadline = new Deadline(timeoutMs, script.signal)
@@ -108,8 +109,8 @@ export class ToolCalls {
   }
 
   /**
-   * While a request for input is open, timeouts pause and other scripts may use the slot. Waiting for a slot afterwards
-   * counts toward the timeout.
+   * While a request for input is open, timeouts pause, and other scripts may use the slot. Waiting for a slot
+   * afterwards counts toward the timeout.
    */
   async #waiting<T>({ held }: MadeCall, deadline: Deadline, question: () => Promise<T>): Promise<T> {
     const { lease, script } = this.#options
@@ -128,7 +129,7 @@ export class ToolCalls {
     }
   }
 
-  /** Progress updates from several calls have no common unit, so they are only counted. */
+  /** Progress updates from several calls have no common unit, so the updates are only counted. */
   #report(params: Buffer): void {
     try {
       this.#options.operation.context.progress(
@@ -155,12 +156,12 @@ export class ToolCalls {
   }
 }
 
-/** True if the tool does not exist for the caller. The script cannot tell whether it is forbidden or absent. */
+/** True if the tool does not exist for the caller. A script cannot distinguish a forbidden tool from an absent one. */
 function isAbsence(error: unknown): boolean {
   return error instanceof GatehouseError && (error.code === 'FORBIDDEN' || error.code === 'INVALID_PARAMS')
 }
 
-/** Copies only the progress token from the client's `_meta` to an inner call. */
+/** Returns the params of an inner call. Of the client's `_meta`, only the progress token is copied. */
 function callParams({ tool, args }: MadeCall, token: string | undefined): Buffer {
   const meta = token === undefined ? '' : `,"_meta":{"progressToken":${token}}`
   const [head, tail] = [`{"name":${JSON.stringify(tool)},"arguments":`, `${meta}}`]

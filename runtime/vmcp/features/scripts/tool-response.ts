@@ -1,6 +1,6 @@
 /**
- * Converts a tool result for a script: the structured content or, failing that, the whole content. The worker parses
- * text that is JSON.
+ * Converts a tool result for a script. Uses the structured content or, if there is none, the whole content. The worker
+ * parses text that is JSON.
  * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (execute_tool_script).
  */
 import { arrayEnd, arrayStart, comma, JsonError, JsonObject, scanElements } from '../../../mcp/index.ts'
@@ -23,7 +23,7 @@ export function responseOf(outcome: Outcome): ToolResponse {
   }
 }
 
-/** Reads only the necessary members of a large result; the worker reads the rest. */
+/** Reads only the necessary members of a large result. The worker reads all other members. */
 function fromResult(result: JsonObject): ToolResponse {
   const isError = result.raw('isError')?.[0] === 0x74
   const structured = isError ? undefined : result.raw('structuredContent')
@@ -40,7 +40,7 @@ function fromResult(result: JsonObject): ToolResponse {
   return { kind: 'content', bytes: copy(usable.length === items.length ? content : listOf(usable)) }
 }
 
-/** Truncates a long error to what a script or a model needs. */
+/** Limits for the part of a long error that a script or a model needs. */
 const maxErrorItems = 100
 
 function errorText(items: readonly Buffer[]): string {

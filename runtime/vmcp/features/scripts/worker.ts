@@ -1,8 +1,8 @@
 /**
- * The worker thread that runs scripts, one at a time. It communicates only through messages, including tool calls and
- * their responses.
+ * The worker thread that runs scripts, one at a time. The thread communicates only through messages, including tool
+ * calls and their responses.
  *
- * This file is bundled separately from the program; see workers/worker-file.ts.
+ * This file is bundled separately from the program. See workers/worker-file.ts.
  */
 import { parentPort } from 'node:worker_threads'
 import {
@@ -86,7 +86,7 @@ function callTool(meter: ScriptMeter): CallScriptTool {
   }
 }
 
-/** Sends lines immediately, so that they are not lost when the script is terminated. */
+/** Sends each line immediately. Otherwise, lines would be lost if the script is terminated. */
 function printer(): (line: string, path: readonly number[]) => void {
   let left = maxLogCharacters
   return (line, path) => {

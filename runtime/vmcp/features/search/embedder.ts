@@ -2,11 +2,11 @@
  * Provides vectors for tools and queries while the embedding service is available.
  *
  * Tool vectors are cached up to a limit, keyed by a hash of the text, provider, address and model. After each batch of
- * requests, the embedder queries the model again. If the model changed, it repeats all requests once; a second change
- * is an error. While the model is unknown, vectors are used but not cached.
+ * requests, the embedder queries the model again. If the model changed, the embedder repeats all requests once. A
+ * second change is an error. While the model is unknown, vectors are used but not cached.
  *
- * After a failure the state is `failing`: searches do not wait for the service, and probes with increasing delays retry
- * until it responds. The start and the end of a failure are each logged once.
+ * After a failure, the state is `failing`. Searches then do not wait for the service, and probes with increasing delays
+ * run until the service responds. The start and the end of a failure are each logged once.
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer (embeddingService,
  * embeddingServiceTimeout).
  */
@@ -17,21 +17,21 @@ import type { Clock } from '../../model/time/clock.ts'
 import { EmbeddingError, type EmbeddingService, type ServiceFacts } from './embedding-service.ts'
 
 export interface Vectors {
-  /** The model that created them, if known. */
+  /** The model that created the vectors, if the model is known. */
   readonly model: string | undefined
-  /** One vector per text, in order, all of the same length. */
+  /** One vector for each text, in order. All vectors have the same length. */
   readonly list: readonly Float32Array[]
 }
 
 export interface QueryVector {
   readonly vector: Float32Array
-  /** The model known at that time. */
+  /** The model that was known when the vector was created. */
   readonly model: string | undefined
 }
 
 export interface EmbedderOptions {
   readonly service: EmbeddingService
-  /** Identifies services whose vectors must not be mixed. */
+  /** Identifies the service. Vectors from different services must not be mixed. */
   readonly identity: string
   readonly clock: Clock
   readonly log: Log
@@ -58,7 +58,7 @@ export class Embedder {
   #model: string | undefined
   #modelAskedAt = Number.NEGATIVE_INFINITY
   #failing = false
-  /** Number of answered requests. */
+  /** Number of requests that the service has answered. */
   #responses = 0
   #pauseMs = firstPauseMs
   #recoveredAt = Number.NEGATIVE_INFINITY
@@ -74,14 +74,14 @@ export class Embedder {
     return this.#failing
   }
 
-  /** The model used for the last response, if the service reports it. */
+  /** The model that created the last response, if the service reports its model. */
   get model(): string | undefined {
     return this.#model
   }
 
   /**
-   * Returns tool vectors. `length` is the required length, if other vectors exist. Runs until the embedder closes,
-   * because several clients may wait for it. Rejects with EmbeddingError.
+   * Returns tool vectors. If other vectors exist, `length` is the required length. The work continues until the
+   * embedder closes, because several clients may wait for the vectors. Rejects with EmbeddingError.
    */
   async ofTools(texts: readonly string[], length?: number): Promise<Vectors> {
     const { signal } = this.#end
@@ -106,7 +106,7 @@ export class Embedder {
     })
   }
 
-  /** Returns undefined if the model has changed in the meantime. */
+  /** Makes one attempt. Returns undefined if the model has changed in the meantime. */
   async #attempt(
     texts: readonly string[],
     wanted: number | undefined,
@@ -134,8 +134,8 @@ export class Embedder {
   }
 
   /**
-   * Embeds in runs. Returns undefined if the model changed. Vectors from a successful run are kept even if a later run
-   * fails.
+   * Embeds texts in batches. Returns undefined if the model changed. Vectors from a successful batch are kept even if a
+   * later batch fails.
    */
   async #make(
     texts: readonly string[],
@@ -167,7 +167,7 @@ export class Embedder {
     return facts
   }
 
-  /** Checks for a changed model from time to time, in parallel with searches. */
+  /** Occasionally checks for a changed model, in parallel with searches. */
   #lookAtModel(): void {
     if (this.#failing || this.#options.clock.now() - this.#modelAskedAt < modelCheckMs) return
     this.#facts(this.#end.signal).catch(() => {})
@@ -185,8 +185,7 @@ export class Embedder {
   }
 
   /**
-   * Records the outcome of a call. A call that was cancelled by its caller, or that did not use the service, is not
-   * recorded.
+   * Records the outcome of a call. Does not record a call that its caller cancelled or that did not use the service.
    */
   async #watched<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     const responses = this.#responses
@@ -227,7 +226,7 @@ export class Embedder {
     this.#options.log.info('the embedding service is available again')
   }
 
-  /** Never rejects. After this, either the service works or another retry is scheduled. */
+  /** Probes the service. Never rejects. Afterwards, either the service works or another retry is scheduled. */
   async #probe(): Promise<void> {
     await this.#options.retry()
     if (!this.#failing || this.#cancelRetry) return
@@ -246,7 +245,7 @@ export class Embedder {
   }
 }
 
-/** Tools are the same for all callers, so a service that rejects them is currently unusable. */
+/** All callers share the same tools, so a service that rejects these tools is currently unusable. */
 function ofService(error: unknown): never {
   throw error instanceof EmbeddingError ? new EmbeddingError(error.message, { cause: error }) : error
 }

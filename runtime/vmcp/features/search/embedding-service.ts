@@ -1,10 +1,11 @@
 /**
- * Client for an embedding service: sends texts and receives vectors, using one of two protocols.
+ * Client for an embedding service. Sends texts and receives vectors, using one of two protocols.
  *
- * `tei`: POST {base}/embed; GET {base}/info returns the model and the batch limit. `compat`: POST {base}/embeddings
- * with the model's name and a bearer token. A call's requests are sequential, and the first failure ends the call. The
- * address is configured by the operator and may be private. Responses are limited in size and time. Every failure is an
- * EmbeddingError. Its message is meant for the log, never for clients, and contains no request data.
+ * `tei`: POST {base}/embed returns vectors. GET {base}/info returns the model and the batch limit. `compat`: POST
+ * {base}/embeddings with the model's name and a bearer token. A call sends its requests one after another, and the
+ * first failure ends the call. The operator configures the address, which may be private. Responses are limited in size
+ * and time. Every failure is an EmbeddingError. The error's message is meant for the log, never for clients, and
+ * contains no request data.
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer.embeddingProvider.
  */
 import { ModuleError } from '../../../../schemas/index.ts'
@@ -12,7 +13,7 @@ import { type Fetch, FetchRefusedError, makeFetch } from '../../../net/index.ts'
 import type { ServiceSettings } from './settings.ts'
 
 export class EmbeddingError extends ModuleError {
-  /** True if the service is available but rejects this text. */
+  /** True if the service is available but rejects the text. */
   readonly ofInput: boolean
 
   constructor(message: string, options: { cause?: unknown; ofInput?: boolean } = {}) {
@@ -22,21 +23,21 @@ export class EmbeddingError extends ModuleError {
 }
 
 export interface ServiceFacts {
-  /** The current model; undefined if the service does not report it. */
+  /** The current model. Undefined if the service does not report its model. */
   readonly model: string | undefined
-  /** Maximum number of texts per request. */
+  /** Maximum number of texts in a request. */
   readonly batch: number
 }
 
 export interface EmbeddingService {
-  /** Rejects only with the signal's reason. */
+  /** Reads the service's facts. Rejects only with the signal's reason. */
   facts(signal: AbortSignal): Promise<ServiceFacts>
-  /** Returns one vector per text, in order. Rejects with EmbeddingError or the signal's reason. */
+  /** Returns one vector for each text, in order. Rejects with EmbeddingError or the signal's reason. */
   embed(texts: readonly string[], batch: number, signal: AbortSignal): Promise<Float32Array[]>
   close(): Promise<void>
 }
 
-/** Batch limit for a `tei` service that does not report one. */
+/** Batch limit for a `tei` service that does not report its own limit. */
 const defaultBatch = 32
 /** Larger responses would take too long to parse. */
 const maxBatch = 64
@@ -44,8 +45,8 @@ const maxResponseBytes = 16 * 1_048_576
 const maxConnections = 32
 const maxDimensions = 16_384
 /**
- * Longer texts are truncated, because `compat` services reject them. The start of a description is enough to explain a
- * tool's purpose.
+ * Maximum length of a text. Longer texts are truncated, because `compat` services reject them. The start of a
+ * description is sufficient to explain a tool's purpose.
  */
 const maxTextChars = 8_000
 
@@ -181,7 +182,7 @@ function readInfo(response: unknown): ServiceFacts {
   }
 }
 
-/** Normalizes a vector to length one, so that a dot product is the cosine. A zero vector stays zero. */
+/** Normalizes a vector to length one, so a dot product is the cosine. A zero vector stays zero. */
 function readVector(value: unknown): Float32Array {
   if (!Array.isArray(value) || value.length === 0 || value.length > maxDimensions)
     throw new EmbeddingError('the embedding service returned an invalid vector')

@@ -1,9 +1,10 @@
 /**
- * Tool search: clients see find_tool and call_tool instead of all tools.
+ * Implements tool search. Clients see find_tool and call_tool instead of all tools.
  *
- * The list handler runs outside the guards. It answers tools/list and converts call_tool to a call to the named tool,
- * so that policies, rate limits and hidden-tool rules apply to that tool. It rejects all other names, so that guessing
- * names reveals nothing. find_tool itself runs behind the guards and searches the caller's tools.
+ * The list handler runs outside the guards. The handler answers tools/list and converts call_tool to a call to the tool
+ * in its arguments. Policies, rate limits and hidden-tool rules therefore apply to that tool. All other names are
+ * rejected, so a client cannot find out which names exist. The find_tool tool itself runs behind the guards and
+ * searches the caller's tools.
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer and "Endpoints" (find_tool,
  * call_tool).
  */
@@ -33,7 +34,7 @@ import { VisibleToolsReader } from './visible-tools.ts'
 
 export interface OptimizerParts {
   readonly observer: Pick<Observer, 'attributeTo'>
-  /** Returns false if a policy forbids this caller to use the gateway's own tool. */
+  /** Returns false if a policy forbids this caller to use one of the gateway's own tools. */
   readonly permits: (caller: Caller, tool: string, signal: AbortSignal) => Promise<boolean>
   readonly telemetry: Instruments
   readonly clock: Clock
@@ -49,7 +50,7 @@ export function makeOptimizer(
   const measure = new Measure(telemetry)
   const end = new AbortController()
 
-  /** Prepares the index, because a client that lists its tools will probably search them soon. */
+  /** Prepares the index. A client that lists its tools will probably search the tools soon. */
   async function prepare(operation: Operation, inside: Perform): Promise<void> {
     try {
       await setImmediate()
@@ -88,7 +89,7 @@ export function makeOptimizer(
     const { name, parameters } = named
     const absent = isAbsence(name)
     parts.observer.attributeTo(name, parameters)
-    // Other members of the request, such as responses from a stateless client, belong to the named call.
+    // Other members of the request, such as responses from a stateless client, belong to the call to the tool.
     const params = new JsonObject(
       operation.params.with({ name: JSON.stringify(name), arguments: parameters }),
     )
@@ -143,14 +144,14 @@ async function responded(tool: string, work: () => Promise<Outcome>): Promise<Ou
   }
 }
 
-/** True if this is the core's error for an unknown tool. */
+/** True if an error is the core's error for an unknown tool. */
 function isAbsence(name: string): (failure: unknown) => boolean {
   const { message } = notFound(name)
   return (failure) =>
     failure instanceof GatehouseError && failure.code === 'INVALID_PARAMS' && failure.message === message
 }
 
-/** Returns the tools in their listed form, together with the token savings. */
+/** Returns the tools as listed, and the number of saved tokens. */
 function render({ tools, tokens: baseline }: Found) {
   const returned = tools.reduce((sum, { tokens }) => sum + tokens, 0)
   const savings = baseline === 0 ? 0 : ((baseline - returned) / baseline) * 100

@@ -1,14 +1,14 @@
 /**
  * Combines the rankings by meaning and by keywords.
  *
- * A tool at rank r of a ranking with weight w scores w / r; a tool in both rankings gets the sum. The first n results
- * therefore contain tools from each ranking roughly in proportion to the weights. A tool in both rankings moves up, and
- * where one ranking ends, the other continues.
+ * A tool at rank r of a ranking with weight w scores w / r. A tool in both rankings gets the sum of its scores and
+ * moves up. The first n results contain tools from each ranking roughly in proportion to the weights. When one ranking
+ * ends, the other continues.
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer.hybridSearchSemanticRatio.
  */
 
 /**
- * Returns at most `limit` positions, best first. `ratio` is the weight of `semantic`, from 0 to 1; a ranking with
+ * Returns `limit` positions at most, best first. `ratio` is the weight of `semantic`, from 0 to 1. A ranking with
  * weight 0 is ignored.
  */
 export function fuse(
@@ -26,7 +26,7 @@ export function fuse(
     for (const [i, position] of ranking.entries())
       scores.set(position, (scores.get(position) ?? 0) + weight / (i + 1))
   }
-  // The sort is stable: if two scores are equal, the tool found by meaning comes first.
+  // The sort is stable. If two scores are equal, the semantic result comes first.
   return [...scores]
     .sort(([, a], [, b]) => b - a)
     .slice(0, limit)

@@ -11,11 +11,11 @@ const fingerprints = new WeakMap<Feature, string>()
 
 export interface OptimizerOptions extends OptimizerParts {
   readonly env: Readonly<Record<string, string | undefined>>
-  /** The current features. A feature with unchanged settings is reused with its indexes. */
+  /** The current features. A feature with unchanged settings is reused, including its indexes. */
   readonly before?: readonly Feature[] | undefined
 }
 
-/** Returns tool search as configured; empty if it is disabled. */
+/** Returns tool search as configured. Returns an empty list if tool search is disabled. */
 export function optimizerFeature(
   config: Optimizer | undefined,
   options: OptimizerOptions,

@@ -1,5 +1,6 @@
 /**
- * The cached indexes, keyed by set of visible tools. All sessions and both eras share them; each is built once.
+ * The cached indexes, keyed by the set of visible tools. All sessions and both eras share the indexes, and each index
+ * is built once.
  *
  * A changed set has a different key. The old index is evicted when space is needed.
  */
@@ -9,12 +10,12 @@ import type { VisibleTools } from './visible-tools.ts'
 
 const maxIndexes = 256
 const maxHeldBytes = 256 * 1_048_576
-/** Approximate index size per byte of its list, including a vector per tool of about 500 bytes. */
+/** Approximate index size for each byte of the list, including a vector of about 500 bytes for each tool. */
 const bytesPerByte = 8
 
 interface Slot {
   readonly ready: Promise<ToolIndex>
-  /** Set when the index has been built. */
+  /** The finished index. Undefined while the index is being built. */
   index: ToolIndex | undefined
 }
 
@@ -58,7 +59,7 @@ export class Indexes {
   }
 }
 
-/** Closes the index later, because callers that have just received it search it synchronously. */
+/** Closes the index later, because a caller that has just received the index will search it synchronously. */
 function closeLater({ keywords }: ToolIndex): void {
   setImmediate(() => keywords.close())
 }

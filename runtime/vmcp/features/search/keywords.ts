@@ -1,8 +1,8 @@
 /**
- * Keyword search: an in-memory full-text index with stemming, best match first.
+ * Keyword search with an in-memory full-text index and stemming. Returns the best match first.
  *
- * Words match in any form (`creating issues` finds `create_issue`); names also match by their parts. A word with
- * separators is a phrase. Every word is quoted, so searches contain no query syntax. The engine is synchronous, so
+ * Words match in any form, for example `creating issues` finds `create_issue`. Names also match by their parts. A word
+ * with separators is a phrase. Every word is quoted, so searches contain no query syntax. The engine is synchronous, so
  * queries are short and callers add rows in small batches.
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer; SQLite FTS5 (bm25, porter,
  * unicode61).
@@ -17,10 +17,10 @@ export interface KeywordRow {
   readonly parameters: readonly string[]
 }
 
-/** A hit in the name has more weight than one in the description; a hit in the parameters has less. */
+/** Weights of a hit in the name, in the description and in the parameters. */
 const weights = '3.0, 1.0, 0.5'
 
-/** Ranking one hit takes about half a microsecond. */
+/** Maximum number of hits. Ranking one hit takes about half a microsecond. */
 const maxHits = 30_000
 
 export class KeywordIndex {
@@ -45,12 +45,12 @@ export class KeywordIndex {
     this.#count = this.#database.prepare('SELECT count(*) AS hits FROM tools WHERE tools MATCH ?')
   }
 
-  /** Adds the tool at position `at` of its list. */
+  /** Adds the tool at position `at` of the list. */
   add(at: number, { name, description, parameters }: KeywordRow): void {
     this.#insert.run(at, withParts(name), description, parameters.map(withParts).join(' '))
   }
 
-  /** Call this once, after the last row and before the first search. */
+  /** Finishes the index. The caller calls this method once, after the last row and before the first search. */
   finish(): void {
     this.#database.exec('COMMIT')
   }
@@ -63,8 +63,8 @@ export class KeywordIndex {
   }
 
   /**
-   * Returns queries for words that have matches, rarest first, limited to what can be ranked in one turn. Omitted words
-   * occur in so many tools that they carry little information.
+   * Returns queries for words that have matches, rarest first. Limits the queries to the number of hits that can be
+   * ranked in one turn. Omitted words occur in so many tools that they provide little information.
    */
   #telling(words: readonly string[]): string[] {
     const counted = words

@@ -1,8 +1,8 @@
 /**
- * Metrics and spans of tool search: counters, durations, spans.
+ * Metrics and spans of tool search, including counters and durations.
  *
  * A tool name becomes a label only if the tool exists, because clients can call any name. Search texts are client data,
- * so they appear in spans only if tool arguments do.
+ * so a span contains a search text only if it may contain tool arguments.
  * Source: design, `observe`; docs/guides/observability.md.
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -13,9 +13,9 @@ import type { FindArguments } from './own-tools.ts'
 export interface Figures {
   /** Number of tokens in all searched tools. */
   readonly baseline: number
-  /** Number of tokens in the tools found. */
+  /** Number of tokens in the found tools. */
   readonly returned: number
-  /** 0 if the searched set is empty. */
+  /** Percentage of saved tokens. 0 if the searched set is empty. */
   readonly savings: number
   readonly results: number
   readonly degraded: boolean
@@ -32,7 +32,7 @@ export class Measure {
     this.#telemetry = telemetry
   }
 
-  /** Measures a search; `work` reports the results. */
+  /** Measures a search. `work` reports the results. */
   async search<T>(work: (done: (query: FindArguments, figures: Figures) => void) => Promise<T>): Promise<T> {
     const { metrics, tracer } = this.#telemetry
     return tracer.internal('optimizer.FindTool', undefined, async (span) => {
@@ -71,8 +71,8 @@ export class Measure {
   }
 
   /**
-   * Measures a call. `exists` returns whether a tool with this name is known; `absent` returns whether an error means
-   * that it does not exist.
+   * Measures a call. `exists` returns true if a tool with this name is known. `absent` returns true if an error means
+   * that the tool does not exist.
    */
   async call(
     name: string,

@@ -1,11 +1,11 @@
 /**
- * Semantic search: finds the vectors nearest to the query's vector. All vectors have length one or zero, so their dot
- * product is the cosine. Distance is 1 - cosine, from 0 (identical) to 2 (opposite).
+ * Implements semantic search. Finds the vectors nearest to the query's vector. All vectors have length one or zero, so
+ * their dot product is the cosine. The distance is 1 - cosine, from 0 (identical) to 2 (opposite).
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer.semanticDistanceThreshold.
  */
 
 /**
- * Returns at most `limit` positions in ascending distance, up to `maxDistance`. Vectors with a different dimension
+ * Returns `limit` positions at most, in ascending distance up to `maxDistance`. Vectors with a different dimension
  * never match.
  */
 export function nearest(
@@ -14,7 +14,7 @@ export function nearest(
   maxDistance: number,
   limit: number,
 ): number[] {
-  // The best results so far, in order. There are only a few, so insertion is cheap.
+  // The best results so far, in order. Insertion is cheap, because there are only a few results.
   const found: { readonly at: number; readonly distance: number }[] = []
   let farthest = maxDistance + rounding
   for (const [at, vector] of vectors.entries()) {
@@ -29,7 +29,9 @@ export function nearest(
   return found.map(({ at }) => at)
 }
 
-/** Vectors have single precision, so identical vectors may appear to be this far apart. */
+/**
+ * Rounding error of a distance. Vectors have single precision, so identical vectors may appear to be this far apart.
+ */
 const rounding = 1e-6
 
 /** Computes four sums in parallel, because independent additions are faster. */

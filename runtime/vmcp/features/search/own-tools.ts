@@ -1,8 +1,8 @@
 /**
- * The two tools that clients see with tool search: their descriptions, and the parsing of their arguments.
+ * The descriptions of the two tools that clients see with tool search, and the parsing of these tools' arguments.
  *
- * Field names match case-insensitively, and a `tool_name` among the parameters is moved out, because models write it
- * there. Arguments are parsed once: policies check the same values that are executed.
+ * Field names match case-insensitively. A `tool_name` among the parameters is treated as the tool's name, because
+ * models often write it there. Arguments are parsed once, so policies check the same values that are executed.
  * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (find_tool, call_tool).
  */
 import { serverTools, ModuleError } from '../../../../schemas/index.ts'
@@ -55,12 +55,12 @@ const definitions = [
 /** Raw result of tools/list. */
 export const toolList: Buffer = Buffer.from(JSON.stringify({ tools: definitions }))
 
-/** Raw result of tools/list for callers that a policy forbids to search. */
+/** Raw result of tools/list for callers without permission to search. */
 export const callOnly: Buffer = Buffer.from(
   JSON.stringify({ tools: definitions.filter(({ name }) => name === callToolName) }),
 )
 
-/** The arguments are invalid; the text is for the model. */
+/** Thrown for invalid arguments. The text is for the model. */
 export class ArgumentError extends ModuleError {}
 
 export interface FindArguments {
@@ -68,11 +68,11 @@ export interface FindArguments {
   readonly keywords: readonly string[]
 }
 
-/** Longer texts add no information about the tool. */
+/** Maximum length of a text. Longer texts provide no more information about the tool. */
 const maxTextChars = 8_000
 const maxKeywords = 100
 
-/** Throws ArgumentError. */
+/** Reads the arguments of find_tool. Throws ArgumentError for invalid arguments. */
 export function readFind(raw: Buffer | undefined): FindArguments {
   const fields = fieldsOf(raw)
   const description = fields.get('tool_description')
@@ -86,14 +86,14 @@ export function readFind(raw: Buffer | undefined): FindArguments {
 
 export interface CallArguments {
   readonly name: string
-  /** Raw JSON object. */
+  /** Parameters as a raw JSON object. */
   readonly parameters: Buffer
 }
 
 const maxNameBytes = 1024
 const shape = 'expected {"tool_name": "<name>", "parameters": {…}}'
 
-/** Throws ArgumentError. */
+/** Reads the arguments of call_tool. Throws ArgumentError for invalid arguments. */
 export function readCall(raw: Buffer | undefined): CallArguments {
   const fields = fieldsOf(raw)
   const parameters = fields.get('parameters') ?? emptyObjectBytes
@@ -137,7 +137,7 @@ function text(raw: Buffer, name: string): string {
   return value
 }
 
-/** Reads a list of strings; a single string is accepted as well. */
+/** Reads a list of strings. Accepts a single string as well. */
 function texts(raw: Buffer, name: string): string[] {
   const value: unknown = JSON.parse(raw.toString())
   if (typeof value === 'string') return [value.slice(0, maxTextChars)]

@@ -1,8 +1,8 @@
 /**
  * Searches a set of tools by keywords, by meaning, or by both.
  *
- * Keyword search always works. Semantic search is skipped while the embedding service is failing or too slow, and while
- * vectors are being created for a new set of tools. The response is then based on keywords only, and is marked as
+ * Keyword search always works. Semantic search is skipped while the embedding service is failing or too slow, and
+ * during the creation of vectors for a new set of tools. Such a response is based on keywords only and is marked as
  * degraded. Service failures never cause a rejection.
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer.
  */
@@ -36,13 +36,15 @@ export interface Found {
 
 export interface ToolSearchOptions {
   readonly settings: SearchSettings
-  /** Names that are never returned by searches. */
+  /** Names that searches never return. */
   readonly hidden: ReadonlySet<string>
   readonly clock: Clock
   readonly log: Log
 }
 
-/** Maximum time that searches wait for a set's vectors, measured from the start of their creation. */
+/**
+ * Maximum time in milliseconds for which searches wait for a set's vectors, measured from the start of their creation.
+ */
 const maxWaitMs = 5_000
 
 export class ToolSearch {
@@ -78,18 +80,18 @@ export class ToolSearch {
     return false
   }
 
-  /** Prepares the index of a set before it is searched. */
+  /** Prepares the index of a set before the set is searched. */
   async prepare(visible: VisibleTools): Promise<void> {
     const index = await this.#indexes.of(visible)
     if (this.#embedder && !this.#embedder.failing) await this.#vectorsOf(this.#embedder, index)
   }
 
-  /** Rejects only with the signal's reason. */
+  /** Searches a set of tools. Rejects only with the signal's reason. */
   async find(visible: VisibleTools, query: Query, signal: AbortSignal): Promise<Found> {
     const { maxTools, semanticRatio } = this.#settings
     const index = await this.#indexes.of(visible)
     const byWords = index.keywords.search(searchWords(query.description, query.keywords), maxTools)
-    // An empty description has no meaning to search by.
+    // An empty description cannot be searched by meaning.
     const embedder = query.description.trim() === '' ? undefined : this.#embedder
     const byMeaning = embedder && (await this.#byMeaning(embedder, index, query.description, signal))
     signal.throwIfAborted()
@@ -101,7 +103,7 @@ export class ToolSearch {
     }
   }
 
-  /** Returns undefined if semantic search is not possible. */
+  /** Searches by meaning. Returns undefined if semantic search is not possible. */
   async #byMeaning(
     embedder: Embedder,
     index: ToolIndex,
@@ -110,7 +112,7 @@ export class ToolSearch {
   ): Promise<number[] | undefined> {
     if (embedder.failing) return undefined
     const { maxDistance, maxTools } = this.#settings
-    // Both run concurrently; neither rejects.
+    // Both promises run concurrently, and neither rejects.
     const making = this.#vectorsInTime(embedder, index)
     const query = await queryVector(embedder, description, signal)
     if (!query) return undefined
@@ -128,7 +130,7 @@ export class ToolSearch {
     return nearest(vector, vectors.list, maxDistance, maxTools)
   }
 
-  /** Returns a set's vectors, or undefined if they are not available in time. Never rejects. */
+  /** Returns a set's vectors. Returns undefined if the vectors are not available in time. Never rejects. */
   async #vectorsInTime(embedder: Embedder, index: ToolIndex): Promise<Vectors | undefined> {
     const vectors = this.#vectorsOf(embedder, index)
     const since = index.embedding?.since
@@ -146,7 +148,10 @@ export class ToolSearch {
     }
   }
 
-  /** Creates a set's vectors unless they exist or are being created. Never rejects; undefined after a failure. */
+  /**
+   * Creates a set's vectors unless the vectors exist or are being created. Returns undefined after a failure. Never
+   * rejects.
+   */
   async #vectorsOf(embedder: Embedder, index: ToolIndex, length?: number): Promise<Vectors | undefined> {
     const { vectors } = index
     if (vectors && isFrom(vectors, embedder.model)) return vectors
@@ -166,7 +171,7 @@ export class ToolSearch {
     })
   }
 
-  /** Creates vectors for the most recently used set that has none; other sets follow when they are searched. */
+  /** Creates vectors for the most recently used set that has none. Any other set gets vectors when it is searched. */
   async #retry(): Promise<void> {
     for (const index of this.#indexes.all()) {
       if (index.vectors || !this.#embedder) continue
@@ -189,7 +194,7 @@ async function queryVector(
   try {
     return await embedder.ofQuery(description, signal)
   } catch {
-    // The embedder has recorded the failure.
+    // The embedder has already recorded the failure.
     return undefined
   }
 }

@@ -1,8 +1,9 @@
 /**
- * The settings of tool search, and checks beyond their schema.
+ * The settings of tool search, and checks in addition to the schema.
  *
- * The schema has already checked the form: decimal numbers within their ranges, `compat` with a service and a model,
- * header names. This file performs the checks that require the environment or a URL parser.
+ * The schema has already checked the form of the settings. Decimal numbers are within their ranges, `compat` has a
+ * service and a model, and header names are valid. This file performs the checks that require the environment or a URL
+ * parser.
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer.
  */
 import { addressViolation, isHeaderValue, type Optimizer, timerMs } from '../../../../schemas/index.ts'
@@ -12,24 +13,24 @@ import { vmcpEnvironment } from '../../../config/index.ts'
 export interface SearchSettings {
   /** Maximum number of tools in a response. */
   readonly maxTools: number
-  /** 0: keywords only; 1: meaning only. Always 0 without a service. */
+  /** Weight of semantic search. 0 means keywords only, and 1 means semantic search only. Always 0 without a service. */
   readonly semanticRatio: number
   /** Maximum cosine distance of a semantic result, from 0 to 2. */
   readonly maxDistance: number
-  /** Undefined if semantic search is disabled. */
+  /** Settings of the embedding service. Undefined if semantic search is disabled. */
   readonly service: ServiceSettings | undefined
 }
 
 export interface ServiceSettings {
   readonly protocol: 'tei' | 'compat'
-  /** Base URL without trailing slash. */
+  /** Base URL without a trailing slash. */
   readonly url: string
-  /** Empty for `tei`, which serves one model. */
+  /** Name of the model. Empty for `tei`, which serves a single model. */
   readonly model: string
   readonly headers: Readonly<Record<string, string>>
-  /** Sent as a bearer token to a `compat` service. */
+  /** Key that is sent as a bearer token to a `compat` service. */
   readonly apiKey: Secret | undefined
-  /** Timeout for a request, and for the wait of a search. */
+  /** Timeout for a request, and for the time that a search waits. */
   readonly timeoutMs: number
 }
 
@@ -61,7 +62,7 @@ function serviceSettings(config: Optimizer, url: string, env: Environment): Serv
   }
 }
 
-/** Returns the errors in these settings, each with the field's path. */
+/** Returns the errors in these settings. Each error contains the field's path. */
 export function optimizerViolations(config: Optimizer | undefined, env: Environment): string[] {
   if (!config) return []
   const { embeddingService: url, embeddingProvider } = config

@@ -1,8 +1,8 @@
 /**
- * A set of tools prepared for searching: the listed tools, their token cost for a client, and the keyword index.
- * Vectors are added when they become available.
+ * A set of tools that is prepared for searching. The set consists of the listed tools, their token counts for a client,
+ * and the keyword index. Vectors are added as soon as they are available.
  *
- * Built in slices, so that a long list does not delay other requests.
+ * An index is built in slices, so a long list does not delay other requests.
  * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (find_tool, call_tool).
  */
 import { setImmediate } from 'node:timers/promises'
@@ -16,7 +16,7 @@ export interface IndexedTool {
   readonly name: string
   /** The tool object as listed. */
   readonly json: Buffer
-  /** Text to embed. */
+  /** Text for which a vector is created. */
   readonly text: string
   /** Approximate number of tokens in the tool object. */
   readonly tokens: number
@@ -28,9 +28,9 @@ export interface ToolIndex {
   /** Total number of tokens in all tools. */
   readonly tokens: number
   readonly keywords: KeywordIndex
-  /** Vectors of the tools, in order. */
+  /** Vectors of the tools, in the order of the tools. */
   vectors: Vectors | undefined
-  /** Pending creation of the vectors. */
+  /** The pending creation of the vectors. */
   embedding: { readonly since: number; readonly done: Promise<Vectors | undefined> } | undefined
 }
 
@@ -41,7 +41,7 @@ const maxParameters = 200
 const maxParameterDepth = 3
 const bytesPerToken = 4
 
-/** Omits tools with a name in `hidden`, because they cannot be called. */
+/** Builds an index. Omits tools with a name in `hidden`, because clients cannot call these tools. */
 export async function buildIndex(
   { pages }: VisibleTools,
   hidden: ReadonlySet<string> = new Set(),
@@ -90,8 +90,8 @@ function makeTurn(): () => Promise<void> | undefined {
 }
 
 /**
- * Uses only the first paragraph. The script tool lists all other tools after it, and would otherwise match every
- * search.
+ * Returns the first paragraph. The script tool lists all other tools after this paragraph, and would otherwise match
+ * every search.
  */
 function beginning(description: string): string {
   return description.split('\n\n', 1)[0] ?? ''
@@ -104,7 +104,7 @@ interface ReadTool {
   readonly parameters: readonly string[]
 }
 
-/** Returns undefined for tools without a readable name. */
+/** Reads a tool. Returns undefined for tools without a readable name. */
 function readTool(json: Buffer): ReadTool | undefined {
   if (json[0] !== 0x7b) return undefined
   try {

@@ -1,7 +1,7 @@
 /**
- * The tools that a caller may use, as list pages from behind the guards, with a key that is equal for equal lists.
+ * The tools that a caller may use, as list pages from behind the guards. The key is equal for equal lists.
  *
- * Known pages are recognized by their buffer or hash, so that a search does not have to reparse a long list.
+ * Known pages are recognized by their buffer or hash, so a search does not parse a long list again.
  * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints" (tools/list: hidden tools are omitted).
  */
 import { hash } from 'node:crypto'
@@ -27,7 +27,7 @@ export class VisibleToolsReader {
   readonly #byBuffer = new WeakMap<Buffer, PageFacts>()
   readonly #byDigest = new LRUCache<string, PageFacts>({ max: maxKnown })
 
-  /** Rejects with the error from the list request. */
+  /** Reads all pages. Rejects with the error from the list request. */
   async read(operation: Operation, inside: Perform): Promise<VisibleTools> {
     const pages: Buffer[] = []
     const digests: string[] = []

@@ -1,12 +1,12 @@
 /**
- * Selects the words of a search, and splits names that consist of several words.
+ * Selects the words of a search. Splits names that consist of several words.
  *
  * Words that occur in nearly every tool description are dropped. Common English words are dropped only from a task
- * description, because a client chooses its keywords deliberately. If nothing would remain, all words are used.
+ * description, because a client chooses its keywords deliberately. If no words would remain, all words are used.
  * Source: docs/reference/specification/virtual-server.md#optimizer, config.optimizer.
  */
 
-/** Words that occur in nearly every tool and therefore carry no information. */
+/** Words that occur in nearly every tool and therefore provide no information. */
 const emptyWords: ReadonlySet<string> = new Set(
   (
     'name description schema input output type properties required title id tool server meta data content text ' +
@@ -22,7 +22,10 @@ const commonWords: ReadonlySet<string> = new Set(
   ).split(' '),
 )
 
-/** More than the number of words in a long description; the index uses the rarest of them (keywords.ts). */
+/**
+ * Maximum number of words, which is larger than the number of words in a long description. The index uses the rarest
+ * words (keywords.ts).
+ */
 const maxWords = 100
 const maxWordChars = 128
 const maxTextChars = 8_000

@@ -1,9 +1,9 @@
 /**
- * Compiles a workflow: step order, durations, retries, and the program for its templates and schemas (evaluation/).
- * Runs once per configuration.
+ * Compiles a workflow. The result contains the step order, durations, retries, and the program for the workflow's
+ * templates and schemas (evaluation/). Each configuration is compiled once.
  *
- * Expects a definition without violations (schemas/workflow). Errors that are found only by compiling a schema are
- * thrown.
+ * The compiler expects a definition without violations (schemas/workflow). The compiler throws errors that are found
+ * only by compiling a schema.
  * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools.
  */
 import { type CompositeTool, fieldsOf, parseDuration, type WorkflowStep } from '../../../../schemas/index.ts'
@@ -14,10 +14,10 @@ import { compileProgram, type WorkflowProgram } from './evaluation/program.ts'
 export type Reaction = 'abort' | 'continue' | 'skip_remaining'
 
 export interface ToolCall {
-  /** Name in the definition. */
+  /** The tool's name in the definition. */
   readonly tool: string
   readonly retry: Retry
-  /** Timeout for a call; if undefined, the backend's timeout applies. */
+  /** Timeout for a call. If undefined, the backend's timeout applies. */
   readonly timeoutMs: number | undefined
 }
 
@@ -25,17 +25,17 @@ export type StepWork =
   | ({ readonly type: 'tool' } & ToolCall)
   | {
       readonly type: 'elicitation'
-      /** Raw JSON. */
+      /** The schema as raw JSON. */
       readonly schema: string
       readonly onDecline: Reaction
-      /** Undefined: not specified. */
+      /** The reaction if the user cancels. Undefined if the definition specifies none. */
       readonly onCancel: Reaction | undefined
     }
   | {
       readonly type: 'forEach'
       readonly maxParallel: number
       readonly call: ToolCall
-      /** True if failures of iterations do not fail the step. */
+      /** True if a failed iteration does not fail the step. */
       readonly tolerant: boolean
     }
 
@@ -54,21 +54,21 @@ export interface Workflow {
   readonly steps: readonly CompiledStep[]
   readonly timeoutMs: number
   readonly program: WorkflowProgram
-  /** The distinct tools that the steps use. */
+  /** The distinct tools that the workflow's steps use. */
   readonly tools: ReadonlySet<string>
-  /** Tools used in steps that continue with `defaultResults` if the tool fails. */
+  /** Tools in steps that continue with `defaultResults` if the tool fails. */
   readonly optionalTools: ReadonlySet<string>
   readonly mirrored: readonly MirroredArgument[]
 }
 
 const workflowMs = 30 * 60_000
 const stepMs = 5 * 60_000
-/** Maximum time to wait for a user. */
+/** Maximum time in milliseconds for which a step waits for a user. */
 const questionMs = 10 * 60_000
 const maxRetries = 10
 const retryMs = 1_000
 
-/** Throws an Error, with a message for operators, if a schema or template is invalid. */
+/** Compiles a definition. Throws an Error with a message for operators if a schema or template is invalid. */
 export function compileWorkflow(definition: CompositeTool): Workflow {
   const steps = definition.steps.map(compileStep)
   return {
@@ -141,7 +141,7 @@ function compileCall(step: Pick<WorkflowStep, 'tool' | 'onError' | 'timeout'>): 
   }
 }
 
-/** Returns milliseconds. Zero is treated like an absent value. */
+/** Returns a duration in milliseconds. Zero is treated like an absent value. */
 function durationOf(text: string | undefined): number | undefined {
   return text === undefined ? undefined : parseDuration(text) || undefined
 }

@@ -1,11 +1,11 @@
 /**
- * Determines which composite tools clients see, and how. A composite tool is listed if every tool that it needs is
- * routable. It does not need the tool for a step that continues with `defaultResults`.
+ * Determines which composite tools clients see, and in which form. A composite tool is listed if every tool that it
+ * needs is routable. A composite tool does not need the tools of steps that continue with `defaultResults`.
  *
- * A step names its tool by the name in the routing table, or as `workload.tool` with the backend's own name for it. The
- * second form also works for a tool whose client-facing name was taken by another backend. The tools' annotations
- * (read-only, destructive …) are the minimum that the workflow must declare. A definition that claims to be less
- * harmful is left out.
+ * A step refers to its tool by the name in the routing table, or as `workload.tool` with the backend's own tool name.
+ * The second form also works if another backend has taken the tool's client-facing name. A workflow must declare at
+ * least the annotations of its tools (read-only, destructive …). A definition that claims to be less harmful is left
+ * out.
  * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools, steps (tool); MCP,
  * ToolAnnotations.
  */
@@ -63,7 +63,7 @@ type Find = (name: string) => ToolEntry | undefined
 
 /**
  * Finds a tool by its routing name, by the backend's own name, or by the name from an override, in that order. A
- * routing name does not hide another backend's tool that is addressed as `workload.tool`.
+ * routing name does not hide another backend's tool with the address `workload.tool`.
  */
 function finder(tools: ReadonlyMap<string, ToolEntry>, unnamed: readonly ToolEntry[]): Find {
   const own = new Map<string, ToolEntry>()
@@ -81,11 +81,11 @@ function finder(tools: ReadonlyMap<string, ToolEntry>, unnamed: readonly ToolEnt
 
 interface MadeEntry {
   readonly entry: ToolEntry
-  /** Optional tools that do not exist. */
+  /** Optional tools that no backend offers. */
   readonly without: readonly string[]
 }
 
-/** Returns a workflow's entry, or a string with the reason why it cannot be offered. */
+/** Returns a workflow's entry. Returns a reason as a string if the workflow cannot be offered. */
 function entryOf(workflow: Workflow, find: Find, findAbsent: Find, parts: WorkflowParts): MadeEntry | string {
   const bound = new Map<string, WorkflowTool>()
   const missing: string[] = []
@@ -128,7 +128,7 @@ function listed({ definition }: Workflow, annotations: Readonly<Record<string, u
   }
 }
 
-/** Combines the annotations of all the tools. A missing hint is treated as the less safe value. */
+/** Combines the annotations of all tools. A missing hint is treated as the less safe value. */
 function annotationsOf(
   { definition }: Workflow,
   hints: readonly Readonly<Record<string, unknown>>[],
@@ -151,6 +151,6 @@ function annotationsOf(
     ...(own['openWorldHint'] === false && floor.openWorldHint ? ['openWorldHint false'] : []),
   ]
   if (claims.length > 0)
-    return `its annotations claim ${claims.join(', ')}, but the annotations of its tools contradict this`
+    return `the workflow's annotations claim ${claims.join(', ')}, but the annotations of its tools contradict this`
   return { ...floor, ...own }
 }

@@ -1,4 +1,4 @@
-/** The shared state of a workflow execution. */
+/** The state that all parts of a workflow execution share. */
 import type { AuditTrail, AuditOutcome, Instruments, WorkflowEventType } from '../../../observe/index.ts'
 import type { Log } from '../../../net/index.ts'
 import type { Clock } from '../../model/time/clock.ts'
@@ -11,7 +11,7 @@ import type { Evaluator } from './evaluation/evaluator.ts'
 import { type ExecutionState, type SharedBytes, shared } from './evaluation/state.ts'
 import type { TaskKind, Tasks } from './evaluation/tasks.ts'
 
-/** Calls a backend's tool, including hidden ones. `timeoutMs` is a lower bound for the backend's timeout. */
+/** Calls a backend's tool, which may be hidden. `timeoutMs` is a lower bound for the backend's timeout. */
 export type CallWorkflowTool = (
   operation: Operation,
   entry: ToolEntry,
@@ -21,19 +21,19 @@ export type CallWorkflowTool = (
 export interface WorkflowParts {
   readonly call: CallWorkflowTool
   readonly clock: Clock
-  /** Returns a number from 0 to 1. */
+  /** Returns a random number from 0 to 1. */
   readonly random: () => number
   readonly audit: AuditTrail
   readonly telemetry: Instruments
   readonly log: Log
-  /** Evaluates templates and schemas; shared by all of a server's workflows. */
+  /** Evaluates templates and schemas. All of a server's workflows share one evaluator. */
   readonly evaluator: Evaluator
 }
 
-/** A step's tool, from the catalog. */
+/** The catalog's tool for a step. */
 export interface WorkflowTool {
   readonly entry: ToolEntry
-  /** Parses its input schema on first use. */
+  /** Returns the tool's input schema. The first call parses the schema. */
   readonly inputSchema: () => unknown
 }
 
@@ -46,7 +46,7 @@ export interface WorkflowContext {
   /** The client's call. */
   readonly operation: Operation
   readonly parts: WorkflowParts
-  /** Resources that the execution has used. */
+  /** Amounts of work and memory that the execution has used. */
   readonly used: { spent: number; bytes: number }
 }
 
@@ -64,7 +64,7 @@ export function compute<K extends TaskKind>(
 /** Maximum total size of arguments and results that an execution keeps. */
 const maxHeldBytes = 32 * 1024 * 1024
 
-/** Keeps bytes until the execution ends. Throws StepError if it keeps too many. */
+/** Keeps bytes until the execution ends. Throws StepError if the execution keeps too many bytes. */
 export function keep({ used }: WorkflowContext, bytes: Uint8Array): SharedBytes {
   used.bytes += bytes.length
   if (used.bytes > maxHeldBytes)

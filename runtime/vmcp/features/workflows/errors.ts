@@ -1,6 +1,6 @@
 /**
- * Errors of workflows. The messages are for clients: they contain step ids, tool names and backend messages, but never
- * expanded arguments or addresses.
+ * Errors of workflows. The messages are for clients. A message may contain step ids, tool names and backend messages,
+ * but never expanded arguments or addresses.
  */
 import { ModuleError } from '../../../../schemas/index.ts'
 

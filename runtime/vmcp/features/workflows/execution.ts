@@ -1,8 +1,9 @@
 /**
- * Executes a workflow. Starts each step when its dependencies have ended, in the order of the definition, with at most
- * ten steps at a time. Stops at the first failure that is not tolerated.
+ * Executes a workflow. Starts each step when its dependencies have ended, in the order of the definition. Ten steps at
+ * most run at a time. The execution stops at the first failure that is not tolerated.
  *
- * Nothing outlives the execution: it cancels running steps when it stops, and waits for them.
+ * No work outlives the execution. When an execution stops, running steps are cancelled. The execution waits until all
+ * steps have ended.
  * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools (steps, dependsOn, condition,
  * onError, timeout).
  */
@@ -97,7 +98,9 @@ export class Execution {
     return [...this.#statuses].map(([id, status]) => `${id} ${words[status] ?? status}`).join(', ')
   }
 
-  /** Rejects with WorkflowError, WorkflowTimeout, or the reason why the client's call was cancelled. */
+  /**
+   * Runs the workflow. Rejects with WorkflowError, WorkflowTimeout, or the reason why the client's call was cancelled.
+   */
   async run(): Promise<void> {
     const { signal } = this.#limit
     const onAbort = () => {
@@ -162,7 +165,7 @@ export class Execution {
     this.#limit.abort(error)
   }
 
-  /** Does not reject for failures that the definition tolerates. */
+  /** Runs a step. Does not reject for failures that the definition tolerates. */
   async #runStep(step: CompiledStep): Promise<void> {
     const { clock } = this.#context.parts
     const startedAt = clock.now()
@@ -224,7 +227,8 @@ export class Execution {
     if (work.type === 'forEach' && plan.kind === 'loop')
       return { output: await runForEach(context, { step, work, plan, state, signal, onRetry }) }
     if (work.type !== 'tool' || plan.kind !== 'call') throw new TypeError('the plan is not for this step')
-    // The step's own timeout limits the call; it overrides the backend's only when the definition sets it.
+    // The step's own timeout limits the call. The step's timeout overrides the backend's timeout only if the definition
+    // sets a timeout.
     const bytes = await callTool(context, work, { args: plan.args, state, signal, onRetry })
     return { output: { kind: 'result', bytes } }
   }
@@ -240,7 +244,7 @@ export class Execution {
     const message = isKnown ? error.message : 'internal error'
     this.#put(step, 'failed', step.continues ? defaultResults : noOutput, message)
     auditWorkflow(this.#context, 'vmcp_workflow_step_failed', 'failure', { stepId: step.id, extra })
-    // A step cannot tolerate errors that affect the whole workflow.
+    // A step cannot tolerate an error that affects the whole workflow.
     if (!step.continues || error instanceof WorkflowError)
       this.#stop(new WorkflowError(`step ${JSON.stringify(step.id)}: ${message}`))
   }

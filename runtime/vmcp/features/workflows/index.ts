@@ -1,7 +1,7 @@
 /**
- * Composite tools: workflows that combine backend tools, offered as tools.
+ * Composite tools, which are workflows that combine backend tools and are offered as tools.
  *
- * The engine creates a Composer and passes it to the catalog; there is no other entry point.
+ * The engine creates a Composer and passes the Composer to the catalog. There is no other entry point.
  */
 import { type CompositeTool, formatViolations } from '../../../../schemas/index.ts'
 import { CheckBudget, workflowViolations } from '../../../../schemas/workflow/index.ts'
@@ -13,8 +13,8 @@ import type { WorkflowParts } from './context.ts'
 export { Evaluator, workflowWorker } from './evaluation/evaluator.ts'
 
 /**
- * Returns undefined if no workflow can be offered. Expects valid definitions. Definitions that exceed the check budget
- * are omitted.
+ * Makes the workflows of a server. Returns undefined if no workflow can be offered. Expects valid definitions. Omits
+ * definitions that exceed the check budget.
  */
 export function makeWorkflows(
   definitions: readonly CompositeTool[] | undefined,
@@ -26,14 +26,14 @@ export function makeWorkflows(
 }
 
 /**
- * Returns one line per error in the definitions, with its path: errors found at admission, and errors found by
- * compiling.
+ * Returns one line with a path for each error in the definitions. Includes errors that admission finds, and errors that
+ * only compiling finds.
  */
 export function workflowErrors(definitions: readonly CompositeTool[] = []): readonly string[] {
   return checked(definitions).errors
 }
 
-/** Returns one line for each definition that is omitted because the definitions together exceed the check budget. */
+/** Returns one line for each definition that is omitted because all definitions together exceed the check budget. */
 export function workflowsBeyond(definitions: readonly CompositeTool[] = []): readonly string[] {
   return checked(definitions).beyond.map(({ reason }) => reason)
 }
@@ -44,7 +44,10 @@ interface Checked {
   readonly beyond: readonly LeftOut[]
 }
 
-/** Cached, because the check may be slow and the same definitions are checked several times. */
+/**
+ * Results of checks. Results are cached because a check may be slow, and because the same definitions are checked
+ * several times.
+ */
 const known = new WeakMap<readonly CompositeTool[], Checked>()
 
 function checked(definitions: readonly CompositeTool[]): Checked {

@@ -1,4 +1,4 @@
-/** Time limits: a signal with a timeout, pauses, and retries. */
+/** Time limits, which are signals with a timeout, pauses, and retries. */
 import { reasonOf } from '../../../net/index.ts'
 import type { Clock } from '../../model/time/clock.ts'
 import { StepError } from './errors.ts'
@@ -37,7 +37,7 @@ export class Limit {
 /** Maximum delay of a timer. */
 const longestMs = 2 ** 31 - 1
 
-/** Waits. Rejects with the signal's reason. */
+/** Waits for a time. Rejects with the signal's reason. */
 function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(reasonOf(signal))
@@ -54,25 +54,24 @@ function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
 }
 
 export interface Retry {
-  /** Number of attempts after the first. */
+  /** Number of attempts after the first attempt. */
   readonly count: number
   /** Pause before the second attempt. */
   readonly delayMs: number
 }
 
 /**
- * Growth factor and limits of the pauses. Each pause varies by up to half, so that callers do not retry at the same
- * time.
+ * Growth factor and limits of the pauses. Each pause varies by up to half, so callers do not retry at the same time.
  */
 const growth = 1.5
 const largestFactor = 60
 const jitterShare = 0.5
-/** No attempt starts more than this long after the first one. */
+/** Maximum time between the first attempt and the start of the last one. */
 const totalMs = 15 * 60_000
 
 export interface RetryParts {
   readonly clock: Clock
-  /** Returns a number from 0 to 1. */
+  /** Returns a random number from 0 to 1. */
   readonly random: () => number
   readonly signal: AbortSignal
   /** Called before each attempt except the first. */

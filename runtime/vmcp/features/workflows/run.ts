@@ -1,8 +1,8 @@
 /**
- * Handles a call to a composite tool: arguments, execution, output, audit and telemetry.
+ * Handles a call to a composite tool, with its arguments, execution, output, audit and telemetry.
  *
- * Every failure of the workflow becomes a result that a model can read (`isError`), never a protocol error. Rejects
- * only if the client cancelled the call.
+ * Every failure of the workflow becomes a result that a model can read (`isError`), never a protocol error. The call
+ * rejects only if the client cancelled it.
  * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools.
  */
 import { randomUUID } from 'node:crypto'
@@ -49,7 +49,7 @@ type End =
   | { readonly kind: 'failed'; readonly error: Error; readonly text: string }
   | { readonly kind: 'cancelled'; readonly error: Error }
 
-/** Never rejects. */
+/** Executes the workflow. Never rejects. */
 async function execute(context: WorkflowContext): Promise<End> {
   const { operation, workflow, parts } = context
   const startedAt = parts.clock.now()

@@ -5,17 +5,17 @@ import type { Perform } from '../operation.ts'
 import type { ArgumentCheck, PinDigests, PinReason } from './pinning.ts'
 
 export interface CatalogItem {
-  /** Name of a tool or prompt, URI of a resource, template of a resource template. */
+  /** Key of the item, which is the name of a tool or prompt, or the URI or template of a resource. */
   readonly key: string
   /** Complete definition that clients see. */
   readonly json: Buffer
   /** Definition that session-era clients see, if it differs from `json`. */
   readonly sessionJson?: Buffer
-  /** Digests of the parts on which clients rely. Present if pinning is enabled. */
+  /** Digests of the parts on which clients rely. Present only if pinning is enabled. */
   readonly pin?: PinDigests
   /** Reason why the item is not offered. */
   readonly refused?: Refused
-  /** Checks the arguments of each call. Present if the approved definition replaces a changed one. */
+  /** Checks the arguments of each call. Present only if the approved definition replaces a changed one. */
   readonly check?: ArgumentCheck
 }
 
@@ -26,7 +26,7 @@ export interface ToolItem extends CatalogItem {
   readonly mirrored: readonly MirroredArgument[]
 }
 
-/** A name that is withheld from clients. Calls to it are rejected and do not reach any other backend. */
+/** A name that is withheld from clients. Calls to this name are rejected and do not reach any other backend. */
 export interface RefusedEntry {
   readonly key: string
   readonly backend: string
@@ -35,40 +35,40 @@ export interface RefusedEntry {
 }
 
 export interface RefusedTool extends RefusedEntry {
-  /** The backend's definition: for operators, never for clients. */
+  /** The backend's definition, which only operators may see. */
   readonly json: Buffer
 }
 
 /**
- * True if an item keeps its name. An approved item, or one that guardrails refuse, keeps its name while it is refused,
- * so that calls do not reach any other backend. An item that was never approved does not reserve its name.
+ * True if an item keeps its name. A refused item keeps its name if it was approved or if guardrails refuse it, so calls
+ * do not reach another backend. An item that was never approved does not reserve its name.
  */
 export function holdsName(refused: Refused | undefined): boolean {
   return refused !== 'tool_new' && refused !== 'no_lock'
 }
 
 export interface ToolEntry extends CatalogEntry {
-  /** The name with overrides, but without a prefix. Filters and workflows use it. */
+  /** The tool's name with overrides, but without a prefix. Filters and workflows use this name. */
   readonly base: string
   /** False if clients can neither list nor call the tool, but workflows can. */
   readonly advertised: boolean
   readonly mirrored: readonly MirroredArgument[]
   readonly annotations: Readonly<Record<string, unknown>>
-  /** Runs one of Gatehouse's own tools, whose `backend` is empty. */
+  /** Runs one of Gatehouse's own tools, which have an empty `backend`. */
   readonly run?: Perform
 }
 
 /** Tools that workflows can use even though clients cannot call them by name. */
 export interface UnlistedTools {
-  /** Tools whose name another backend has taken. Their key is `workload.tool`. */
+  /** Tools that lost their name to another backend. The map key is `workload.tool`. */
   readonly unnamed: readonly ToolEntry[]
-  /** The last listed tools of backends that are down. */
+  /** The most recently listed tools of backends that are down. */
   readonly absent: readonly ToolEntry[]
 }
 
 /**
- * Builds Gatehouse's own tools from the backends' tools. Called once for each catalog, and must be pure. A built tool
- * does not replace a listed tool with the same name.
+ * Builds Gatehouse's own tools from the backends' tools. The catalog calls this pure function once. A built tool does
+ * not replace a listed tool with the same name.
  */
 export type Composer = (
   tools: ReadonlyMap<string, ToolEntry>,

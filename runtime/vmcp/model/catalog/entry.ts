@@ -12,11 +12,11 @@ export interface CatalogEntry {
   readonly json: Buffer
   /** Definition that session-era clients see, if it differs from `json`. */
   readonly sessionJson?: Buffer
-  /** Arguments that are mirrored in headers (tools). */
+  /** Arguments that are mirrored in headers. Present only for tools. */
   readonly mirrored?: readonly MirroredArgument[]
-  /** Checks the arguments of each call (pinning). */
+  /** Pinning's check for the arguments of each call. */
   readonly check?: ArgumentCheck
-  /** True for a resource that is not in any list. Its backend may not have it. */
+  /** True for a resource that is not in any list. The backend may not have this resource. */
   readonly isUnlisted?: boolean
   /** True for a tool that its backend declares read-only or idempotent. */
   readonly repeatable?: boolean

@@ -1,15 +1,15 @@
-/** Types of pinning: kinds of items, their parts, digests, reasons and checks. Imports nothing. */
+/** Types of pinning: kinds of items, their parts, digests, reasons and checks. This module imports nothing. */
 
-/** `instructions` are a server's instructions. Their name is empty. */
+/** The kind `instructions` refers to a server's instructions, which have an empty name. */
 export type PinKind = 'tool' | 'prompt' | 'resourceTemplate' | 'instructions'
 
 export const parts = ['text', 'input', 'output', 'hints', 'execution', 'icons', 'meta', 'other'] as const
 
-/** One aspect of an item on which clients rely. Each has a separate digest. */
+/** One aspect of an item on which clients rely. Each part has a separate digest. */
 export type PinnedPart = (typeof parts)[number]
 
 export interface PinDigests {
-  /** Digest of all parts, in the form `sha256:<hex>`. Does not cover the item's name. */
+  /** Digest of all parts, in the form `sha256:<hex>`. The digest does not include the item's name. */
   readonly digest: string
   readonly parts: Readonly<Partial<Record<PinnedPart, string>>>
 }
@@ -24,13 +24,13 @@ export interface PinRules {
 export type PinReason = 'tool_changed' | 'tool_new' | 'lock_invalid' | 'no_lock'
 
 /**
- * Lists mismatches between a value (JSON) and schemas (a JSON list), one line each. Compiles the schemas outside the
+ * Lists mismatches between a JSON value and a JSON list of schemas, one line each. The schemas are compiled outside the
  * server's thread.
  */
 export type MatchSchemas = (schemas: string, value: Buffer) => Promise<readonly string[]>
 
 /**
- * Lists violations in the arguments (JSON text), one line each; empty if there are none. Rejects in the same cases as
- * `match`.
+ * Lists violations in the arguments (JSON text), one line each. The list is empty if there are no violations. Rejects
+ * in the same cases as `match`.
  */
 export type ArgumentCheck = (args: Buffer | undefined, match: MatchSchemas) => Promise<readonly string[]>

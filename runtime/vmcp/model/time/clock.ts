@@ -1,8 +1,11 @@
-/** The clock of the virtual server. Tests provide a different one. */
+/** The virtual server's clock. Tests provide a different one. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   readonly now: () => number
-  /** Runs `work` once after `ms`; the returned function cancels it. Never keeps the process alive. */
+  /**
+   * Runs `work` once after `ms`. The returned function cancels the work. A pending timer does not keep the process
+   * alive.
+   */
   readonly after: (ms: number, work: () => void) => () => void
 }
 

@@ -7,15 +7,15 @@ import { type BackendHealth, unknownHealth } from '../../backends/health/monitor
 /** The current state of a backend, for `/status`, backend health and the report to the cluster. */
 export interface BackendState {
   readonly name: string
-  /** Undefined for an excluded backend. */
+  /** URL of the backend. Undefined for an excluded backend. */
   readonly url: string | undefined
   readonly transport: string
   readonly authType: string
   /** The most recently negotiated protocol revision. */
   readonly revision: string | undefined
   /**
-   * Time at which the first certificate in its bundle expires, in milliseconds since the epoch. Undefined if there is
-   * no bundle.
+   * Time at which the first certificate in the backend's bundle expires, in milliseconds since the epoch. Undefined if
+   * there is no bundle.
    */
   readonly caEndsAt: number | undefined
   /** The era that the backend uses. */
@@ -23,11 +23,11 @@ export interface BackendState {
   readonly health: BackendHealth
   readonly calls: CallCounts
   readonly lists: ListsState
-  /** Comparison of its items with the approved ones. Undefined while pinning is disabled. */
+  /** Comparison of the backend's items with the approved items. Undefined while pinning is disabled. */
   readonly pins?: PinReport | undefined
   /** The address where the user must sign in, without the key. Undefined if no sign-in is required. */
   readonly signInAt?: string | undefined
-  /** The reasons why the backend is not served, as `field: rule` lines. Undefined if it is served. */
+  /** The reasons why the backend is not served, as `field: rule` lines. Undefined if the backend is served. */
   readonly excluded: readonly string[] | undefined
 }
 

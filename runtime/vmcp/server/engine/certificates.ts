@@ -16,7 +16,7 @@ export interface BundleExpiryOptions {
 
 export class BundleExpiry {
   readonly #options: BundleExpiryOptions
-  /** Backends with an open problem. */
+  /** Backends that have an open problem. */
   #reported: ReadonlySet<string> = new Set()
   #cancel: (() => void) | undefined
 

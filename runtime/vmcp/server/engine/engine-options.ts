@@ -24,20 +24,20 @@ export interface EngineOptions {
   /** Returns the clients that are notified of changed lists. */
   readonly watchers: () => Iterable<Watcher>
   /**
-   * Called after a configuration has been applied, with the names of the excluded backends and the number of backends
-   * set up.
+   * Called after a configuration has been applied, with the names of the excluded backends and the number of configured
+   * backends.
    */
   readonly onApplied?: ((leftOut: readonly string[], served: number) => void) | undefined
   /** Called when a change should be reported to the cluster. */
   readonly onChange: () => void
   /**
-   * Returns key material that the replicas share. As long as it returns undefined, sealed values are valid only in this
-   * process.
+   * Returns key material that the replicas share. While this function returns undefined, sealed values are valid only
+   * in this process.
    */
   readonly stateSecret: () => string | undefined
   /** Performs a workflow step. */
   readonly performStep: PerformStep
-  /** Stores locks for backends that have none. Used if `pinning.noLock` is pin. */
+  /** Stores locks for backends that have no lock. Used if `pinning.noLock` is `pin`. */
   readonly lockKeeper?: LockKeeper | undefined
   readonly observation: Pick<Observation, 'audit' | 'backends' | 'telemetry' | 'mask'>
 }

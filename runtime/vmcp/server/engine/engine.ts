@@ -1,6 +1,6 @@
 /**
- * The backend side of a virtual server: the fleet, its health, the catalog, and notifications about catalog changes.
- * Applies a changed configuration while running.
+ * The backend side of a virtual server, with the fleet, its health, the catalog, and notifications about catalog
+ * changes. Applies a changed configuration while the server runs.
  */
 import { GatehouseError, reservedTools, type RuntimeBackend, byText } from '../../../../schemas/index.ts'
 import type { ExcludedBackend, VmcpConfig } from '../../../config/index.ts'
@@ -139,7 +139,7 @@ export class VmcpEngine {
     return [...states, ...this.#leftOut.states].sort((a, b) => byText(a.name, b.name))
   }
 
-  /** The comparison of the backends' items with the approved ones. */
+  /** The comparison of the backends' items with the approved items. */
   get pins(): Pins {
     return this.#pins
   }
@@ -187,7 +187,7 @@ export class VmcpEngine {
     })
   }
 
-  /** Called when locks or guardrails affect which items are shown. */
+  /** Called when locks or guardrails change which items are shown. */
   #resetViews(): void {
     this.core.parts.views.reset()
     this.#notifier.notify()
@@ -263,11 +263,11 @@ export class VmcpEngine {
 
   /**
    * Applies a configuration to the backends, the health checks and the catalog. Unchanged backends are kept. Backends
-   * that cannot be set up are excluded and reported, together with those in `invalid`. They do not prevent other
-   * backends from being served.
+   * that cannot be set up are excluded and reported, together with those in `invalid`. An excluded backend does not
+   * prevent other backends from being served.
    */
   apply(config: VmcpConfig, invalid: readonly ExcludedBackend[] = []): void {
-    // The items must be written to a lock first, so read them now instead of waiting for the lists to expire.
+    // The items must first be written to a lock, so read them now instead of waiting until the lists expire.
     for (const name of this.#pins.replace(config))
       if (config.pinning?.noLock === 'pin') this.#fleet.members.get(name)?.listings.expire()
     const { added, removed, excluded } = this.#fleet.apply(config)
@@ -297,7 +297,7 @@ export class VmcpEngine {
     this.#certificates.check()
   }
 
-  /** Sets up the excluded backends whose settings have become valid. Returns false if there are none. */
+  /** Sets up the excluded backends if their settings have become valid. Returns false if there are none. */
   #retry(): boolean {
     const { backends = [] } = this.#config
     const missing = backends.filter(({ name }) => !this.#fleet.members.has(name))
@@ -335,12 +335,12 @@ export class VmcpEngine {
     })
   }
 
-  /** Notifies all clients that their lists may have changed, although no backend has changed. */
+  /** Notifies all clients that their lists may have changed even though no backend has changed. */
   permissionsChanged(): void {
     this.#notifier.notifyAll()
   }
 
-  /** Ends the backend sessions that belong to a session. If `gone` is false, they stay open for another replica. */
+  /** Ends a client session's backend sessions. If `gone` is false, these stay open for another replica. */
   endSession(session: ClientSession, { gone }: { readonly gone: boolean }): void {
     this.#links.endSession(session.id)
     for (const { backend, listings } of this.#fleet.members.values()) {
@@ -351,9 +351,7 @@ export class VmcpEngine {
     }
   }
 
-  /**
-   * Checks one backend now, or tries again to set it up. Resolves to false if no backend has this name. Never rejects.
-   */
+  /** Checks one backend now, or sets it up again. Resolves to false if no backend has this name. Never rejects. */
   async recheck(name: string): Promise<boolean> {
     if (this.#leftOut.recheck(name)) return true
     if (!this.#fleet.members.has(name)) return false
@@ -385,7 +383,7 @@ export class VmcpEngine {
   }
 }
 
-/** Returns the only backend in a configuration, including excluded backends. Undefined if there are several. */
+/** Returns the only backend in a configuration, including excluded backends. Returns undefined if there are several. */
 function onlyBackend({ backends = [] }: VmcpConfig, invalid: readonly ExcludedBackend[]): string | undefined {
   const [first, second] = [...backends, ...invalid.filter(({ isUnknown }) => !isUnknown)]
   return second === undefined ? first?.name : undefined

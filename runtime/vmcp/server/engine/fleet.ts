@@ -33,11 +33,11 @@ export interface FleetOptions {
   readonly onState: () => void
   /** Called when a listing is no longer in use. */
   readonly onDropped: (listing: Listing) => void
-  /** The health monitor. A reload may replace it. */
+  /** The health monitor. A reload may replace the monitor. */
   readonly health: { readonly monitor: HealthMonitor }
   /**
-   * Resolves once a listing can be compared with the approved one and shown. Resolves to false if it must be reread
-   * soon.
+   * Resolves when a listing can be compared with the approved items and shown. Resolves to false if the listing must be
+   * reread soon.
    */
   readonly ready: (name: string, listing: Listing) => Promise<boolean>
   readonly configure: (backend: RuntimeBackend, config: VmcpConfig) => BackendConfiguration
@@ -87,12 +87,12 @@ export class Fleet {
       this.#members.set(name, this.#makeMember(settings))
       added.push(name)
     }
-    // Removed backends still need their connection pools in order to end their sessions.
+    // Removed backends still need their connection pools to end their sessions.
     void Promise.allSettled(closing).then(() => this.#closeUnused())
     return { added, removed, excluded }
   }
 
-  /** Closes connection pools that are no longer in use, after their requests in flight have ended. */
+  /** Closes unused connection pools after their requests in flight have ended. */
   #closeUnused(): void {
     const used = new Set([...this.#members.values()].map(({ backend }) => backend.settings.target.dispatcher))
     for (const [key, dispatcher] of this.#dispatchers) {
@@ -152,7 +152,7 @@ export class Fleet {
     }
   }
 
-  /** Returns the connection pool for a combination of address rule, trust anchors and client certificate. */
+  /** Returns the connection pool for an address rule, trust anchors and a client certificate. */
   #dispatcher({ addresses, tls }: DeclaredBackend, backend: RuntimeBackend): Dispatcher {
     const { caBundlePath, clientCertificatePath, clientKeyPath } = backend
     const key = JSON.stringify([addresses, caBundlePath, clientCertificatePath, clientKeyPath])

@@ -1,6 +1,6 @@
 /**
- * The backends in the configuration that are not served because their settings are invalid. They are treated as
- * unavailable wherever backends are listed, called or reported. Gatehouse retries them, because a mounted file may
+ * The backends that are not served because their settings are invalid. These backends are treated as unavailable
+ * wherever backends are listed, called or reported. Gatehouse retries invalid backends, because a mounted file may
  * arrive late.
  */
 import { byText } from '../../../../schemas/index.ts'
@@ -16,7 +16,7 @@ export interface LeftOutBackendsParts {
   readonly metrics: Metrics
   readonly clock: Clock
   /**
-   * Sets up the backends whose settings have become valid, then calls `replace`. Returns false if there are none.
+   * Sets up excluded backends if their settings are now valid, then calls `replace`. Returns false if there are none.
    */
   readonly retry: () => boolean
 }
@@ -30,7 +30,7 @@ export class LeftOutBackends {
     this.#parts = parts
   }
 
-  /** Sorted. */
+  /** Names of the excluded backends, sorted. */
   get names(): readonly string[] {
     return this.#backends.map(({ name }) => name)
   }
@@ -51,7 +51,7 @@ export class LeftOutBackends {
     this.#retryLater()
   }
 
-  /** Retries now. Returns false if there is no excluded backend with this name. */
+  /** Retries now. Returns false if no excluded backend has this name. */
   recheck(name: string): boolean {
     if (!this.names.includes(name)) return false
     this.#parts.retry()

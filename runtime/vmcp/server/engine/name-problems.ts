@@ -1,4 +1,4 @@
-/** Reports names in the settings that do not match a backend. Reports each name once. */
+/** Reports each name in the settings that does not match a backend. Reports such a name once. */
 import type { ExcludedBackend, VmcpConfig } from '../../../config/index.ts'
 import type { Events } from '../../../observe/index.ts'
 import { nameProblems } from '../start-check.ts'
@@ -11,7 +11,7 @@ export class NameProblems {
     this.#events = events
   }
 
-  /** One line for each name. */
+  /** The open problems, one line for each name. */
   get problems(): readonly string[] {
     return this.#problems
   }

@@ -1,9 +1,9 @@
 /**
- * Notifies open sessions that a list has changed. Only sessions whose view changed are notified, and only once per
+ * Notifies open sessions that a list has changed. Notifies only sessions with a changed view, and only once for each
  * burst of changes.
  *
- * A session is notified of a list only after it has read the list, because it has nothing to refresh before that. The
- * new state is read before the notification, so that the client's next list contains it.
+ * A session is notified of a list only after it has read the list. Before that, the session has nothing to refresh. The
+ * new state is read before the notification, so the client's next list contains it.
  */
 import { notificationMessage } from '../../../mcp/index.ts'
 import type { ListKind } from '../../backends/connection.ts'
@@ -30,7 +30,7 @@ export class Notifier {
     this.#options = options
   }
 
-  /** Notifies every session of every list that it has read, because permissions have changed. */
+  /** Notifies every session of all lists that the session has read, because permissions have changed. */
   notifyAll(): void {
     this.#notifiesAll = true
     this.notify()

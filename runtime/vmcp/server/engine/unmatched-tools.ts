@@ -1,8 +1,9 @@
 /**
- * Reports tools named in quotas, costs, guardrails, webhooks and policies if no backend offers them. A rule with a
- * misspelled name, or with the name that clients see, has no effect.
+ * Reports tools in quotas, costs, guardrails, webhooks and policies if no backend offers them. A rule has no effect if
+ * its tool name is misspelled or is the name that clients see.
  *
- * Skips backends whose lists are not known yet. Checks shortly after lists have changed, once per burst of changes.
+ * Skips backends that have not been listed yet. Checks shortly after lists have changed, once for each burst of
+ * changes.
  */
 import { namedOrigins } from '../../../../schemas/cedar/index.ts'
 import { below, formatViolations, type Guardrails, type RuntimeWebhook } from '../../../../schemas/index.ts'
@@ -26,7 +27,7 @@ type Naming = Pick<
 
 interface NamedTool {
   readonly path: string
-  /** Undefined for all backends. */
+  /** Names of the backends to check. Undefined for all backends. */
   readonly backends: readonly string[] | undefined
   readonly tool: string
 }
@@ -50,7 +51,7 @@ export class UnmatchedTools {
     this.scheduleCheck()
   }
 
-  /** Checks the tools after a short pause. Call this after lists have changed. */
+  /** Checks the tools after a short pause. The engine calls this method after lists have changed. */
   scheduleCheck(): void {
     if (this.#closed || (this.#named.length === 0 && this.#reported.length === 0)) return
     this.#timer ??= setTimeout(() => {
@@ -164,7 +165,7 @@ function notOfferedBy(backends: readonly string[]): string {
     : `none of the backends ${backends.join(', ')} offers`
 }
 
-/** Returns a backend's tools. Undefined if its lists are not yet known. */
+/** Returns a backend's tools. Returns undefined if the backend has not been listed yet. */
 function toolNamesOf(member: Member | undefined): ReadonlySet<string> | undefined {
   const listings = member?.listings.all() ?? []
   if (listings.length === 0) return undefined

@@ -2,7 +2,7 @@ import { type Aggregation, reservedTools } from '../../../../schemas/index.ts'
 import type { VmcpConfig } from '../../../config/index.ts'
 import type { ToolEntry } from '../../model/catalog/entries.ts'
 
-/** Returns a function that names the rule that hides a tool from clients. */
+/** Returns a function that finds the rule that hides a tool from clients. */
 export function hidingRuleOf(config: VmcpConfig): (entry: ToolEntry) => string | undefined {
   const reserved = reservedTools(config)
   const { aggregation } = config

@@ -1,6 +1,7 @@
 /**
- * A virtual server as plain data, for explanations: the target of each name, the rules that hide it, and the state of
- * the backends. Built from a running server, or from a configuration and the lists of its backends.
+ * A virtual server as plain data, for explanations. Contains the target of each name, the rules that hide a name, and
+ * the state of the backends. A snapshot is built from a running server, or from a configuration and the lists of its
+ * backends.
  */
 import { prefixedName, reservedTools } from '../../../../schemas/index.ts'
 import type { VmcpConfig } from '../../../config/index.ts'
@@ -23,11 +24,11 @@ export interface SnapshotParts {
   readonly config: VmcpConfig
   readonly catalog: Catalog
   readonly states: readonly Pick<BackendState, 'name' | 'authType' | 'health' | 'excluded'>[]
-  /** Names of the backends whose lists are known. */
+  /** Names of the backends that have been listed. */
   readonly listed: ReadonlySet<string>
   /** True if the lists come from a file and were not compared with the locks. */
   readonly offline?: boolean
-  /** Usage of the quotas. Default: no quota has been used. */
+  /** Usage of the quotas. By default, no quota has been used. */
   readonly used?: readonly QuotaUsage[]
 }
 
@@ -114,7 +115,10 @@ function itemsOf(config: VmcpConfig, catalog: Catalog) {
   ]
 }
 
-/** Returns the workflows that the catalog does not contain. It is unknown whether their steps can be called. */
+/**
+ * Returns the workflows that the catalog does not contain. Gatehouse cannot determine whether clients may call the
+ * steps of these workflows.
+ */
 function unlistedWorkflows({ compositeTools = [] }: VmcpConfig, { tools }: Catalog) {
   return compositeTools
     .filter(({ name }) => !tools.has(name))
@@ -153,15 +157,15 @@ function prefixesOf({ aggregation }: VmcpConfig, backends: readonly string[]): R
 
 /** A backend's state in a file. */
 export interface BackendStateInput {
-  /** The backend's tools, as JSON text. Undefined if they are unknown. */
+  /** The backend's tools as JSON text. Undefined if the tools are unknown. */
   readonly tools?: readonly string[] | undefined
   readonly health?: BackendState['health']['status'] | undefined
-  /** A category such as `timeout`. */
+  /** Error category such as `timeout`. */
   readonly error?: string | undefined
   readonly circuit?: 'closed' | 'open' | 'half-open' | undefined
 }
 
-/** Returns the snapshot of a configuration with the given backend states. Does not contact any backends. */
+/** Returns the snapshot of a configuration with the given backend states. Contacts no backends. */
 export function snapshotOffline(
   config: VmcpConfig,
   given: Readonly<Record<string, BackendStateInput>>,

@@ -1,6 +1,6 @@
 /**
- * A running server as data, for the console and reports: its backends, tools, sessions and problems. Contains no
- * addresses, credentials or session ids.
+ * A running server as data for the console and reports, with its backends, tools, sessions and problems. The data
+ * contains no addresses, credentials or session ids.
  */
 import { byText, type input } from '../../../../schemas/index.ts'
 import type { VmcpConfig } from '../../../config/index.ts'
@@ -35,7 +35,7 @@ import { hidingRuleOf } from './hidden.ts'
 import type { QuotaUsage } from '../../features/quotas/guard.ts'
 import { type ServerSnapshot, snapshotOf } from './snapshot.ts'
 
-/** Time limit for reading the backends' lists. */
+/** Time limit for reading the backends' lists, in milliseconds. */
 const askMs = 2_000
 
 export interface ServerView {
@@ -43,7 +43,10 @@ export interface ServerView {
   readonly server: string
   /** Returns all backends, including excluded ones, sorted by name. */
   backends(): readonly BackendState[]
-  /** Returns the address where the user must sign in to a backend, with the key. Undefined if no sign-in is required. */
+  /**
+   * Returns the address where the user must sign in to a backend. The address contains the key. Undefined if no sign-in
+   * is required.
+   */
   signInUrl(backend: string): string | undefined
   /** Returns the open problems, oldest first. */
   problems(): readonly OpenProblem[]
@@ -53,17 +56,19 @@ export interface ServerView {
   sessions(): readonly ShownSession[]
   /** Ends a session. Resolves to false if no session has this hash. Rejects with SESSION_STORE_DOWN. */
   endSession(hash: string): Promise<boolean>
-  /** Returns the configuration in force, in the same form as the file, with defaults. */
+  /** Returns the configuration in force, with defaults and in the same form as the file. */
   config(): unknown
   /**
-   * Returns the console settings. Returns the same object as long as they are unchanged. Undefined without settings.
+   * Returns the console settings. The object stays the same as long as the settings are unchanged. Undefined without
+   * settings.
    */
   console(): VmcpConfig['console']
   /**
-   * Returns the policies in force. Returns the same object as long as they are unchanged. Undefined without policies.
+   * Returns the policies in force. The object stays the same as long as the policies are unchanged. Undefined without
+   * policies.
    */
   policies(): DescribedPolicies | undefined
-  /** Returns the URL of the external decision point, which replaces policies. */
+  /** Returns the URL of the external decision point. A decision point replaces policies. */
   decisionPoint(): string | undefined
   /** Returns the connection settings for clients. */
   connection(): { readonly url: string; readonly auth: boolean; readonly accounts: string | undefined }
@@ -73,13 +78,16 @@ export interface ServerView {
   recheck(backend: string): Promise<boolean>
   /** Performs a tool call for a caller, with policies, limits, credentials and audit. Rejects with GatehouseError. */
   call(call: DirectCall): Promise<DirectResult>
-  /** Returns a caller's tools before policies, including backends that are down, sorted by name. Never rejects. */
+  /**
+   * Returns a caller's tools before policies are applied, sorted by name. Includes the tools of backends that are down.
+   * Never rejects.
+   */
   tools(caller: Caller): Promise<readonly ShownTool[]>
   /** Returns the locks in the configuration in force. */
   toolLocks(): readonly input.RuntimeToolLock[]
   /** Returns the comparisons of backends with their locks, sorted by name. Undefined while pinning is disabled. */
   pins(): readonly PinReport[] | undefined
-  /** Returns one difference with both definitions. Undefined if the item does not differ. */
+  /** Returns one difference with both definitions. Returns undefined if the item does not differ. */
   pinDetail(backend: string, kind: PinKind, name: string): ReviewedPin | undefined
   /** Audits an action in the console. */
   acted(record: ConsoleRecord): void
@@ -185,7 +193,7 @@ export function makeServerView(parts: ViewParts): ServerView {
   }
 }
 
-/** Descriptions by configuration, whose parts are never changed in place. */
+/** Policy descriptions, keyed by configuration. The parts of a configuration are never changed in place. */
 const descriptions = new WeakMap<VmcpConfig['incomingAuth'], DescribedPolicies>()
 
 function policiesOf({ incomingAuth, name }: VmcpConfig): DescribedPolicies | undefined {
@@ -220,7 +228,7 @@ function sessionView(session: ServerSession): ShownSession {
   }
 }
 
-/** Returns a caller's catalog. For backends that do not respond in time, uses their last known lists. */
+/** Returns a caller's catalog. Uses the last known lists of backends that do not respond in time. */
 async function knownCatalog(core: Core, caller: Caller): Promise<Catalog> {
   const client = viewerClient(caller)
   const { members, views } = core.parts

@@ -1,8 +1,8 @@
 /**
- * Determines why a virtual server is not ready, for `/readyz`.
+ * Determines why a virtual server is not ready. `/readyz` returns the reason.
  *
- * Excluded backends prevent a server from becoming ready, so that a rollout with invalid settings does not replace
- * working pods. They never revoke readiness, because a reload must not take a running pod out of service.
+ * Excluded backends prevent a server from becoming ready, so a rollout with invalid settings does not replace working
+ * pods. An excluded backend never revokes readiness, because a reload must not take a running pod out of service.
  * Source: docs/reference/specification/virtual-server.md, "Endpoints", operational.failureHandling.
  */
 import { engineAnswers } from '../../../../schemas/cedar/index.ts'
@@ -15,7 +15,9 @@ const key = 'server-was-ready'
 
 export interface VmcpReadinessParts {
   readonly authServer: EmbeddedAuthServer | undefined
-  /** Shared by the processes of one server, so that a restarted worker is treated as ready when its siblings were. */
+  /**
+   * Store that the processes of one server share. A restarted worker is treated as ready if its siblings were ready.
+   */
   readonly shared: Store | undefined
   readonly config: () => VmcpConfig
   readonly stopping: () => boolean
@@ -42,11 +44,11 @@ export class VmcpReadiness {
       return
     }
     this.#wasReady = true
-    // Without this record, a restarted worker decides based on its own first configuration.
+    // Without this record, a restarted worker would decide from its own first configuration.
     this.#parts.shared?.set(key, '').catch(() => {})
   }
 
-  /** Undefined if the server is ready. */
+  /** Returns the reason why the server is not ready. Returns undefined if the server is ready. */
   async notReady(): Promise<string | undefined> {
     const { authServer, config, stopping } = this.#parts
     if (stopping()) return 'shutting_down'

@@ -1,9 +1,11 @@
 /**
- * Reports the state of the backends to the cluster: writes this pod's entry in the report ConfigMap. The hooks build
- * the resource's status from this ConfigMap. Reports every statusReportingInterval, and shortly after a change.
+ * Reports the state of the backends to the cluster by writing this pod's entry in the report ConfigMap. The hooks build
+ * the resource's status from this ConfigMap. A report is written every statusReportingInterval, and shortly after a
+ * change.
  *
- * Also removes the entries of killed pods, which no other component would remove. These are entries of other pods that
- * have not changed for a long time. If the API server cannot be reached, logs the error and retries.
+ * This module also removes the entries of killed pods, because no other component removes them. An entry of another pod
+ * that has not changed for a long time is treated as the entry of a killed pod. If the API server cannot be reached,
+ * logs the error and retries.
  * Source: docs/reference/specification/virtual-server.md#status (status.discoveredBackends, statusReportingInterval);
  * ARCHITECTURE.md, "A manifest".
  */
@@ -27,7 +29,10 @@ export interface ReporterOptions {
   readonly configMap: string
   readonly pod: string
   readonly intervalMs: () => number
-  /** Returns the SHA-256 digest of the configuration in force, in hex. Undefined if it did not come from a file. */
+  /**
+   * Returns the SHA-256 digest of the configuration in force, in hex. Returns undefined if the configuration did not
+   * come from a file.
+   */
   readonly configChecksum: () => string | undefined
   readonly backends: () => readonly BackendState[]
   readonly clock: Clock
@@ -35,19 +40,20 @@ export interface ReporterOptions {
   readonly events: Events
 }
 
-/** Delay before a change is reported, so that several changes can be combined. */
+/** Delay in milliseconds before a change is reported. Changes within the delay are combined. */
 const soonMs = 1_000
 /**
- * If an entry does not change for this many of this pod's reports and intervals, and for at least `leastAgeMs`, its pod
- * is treated as dead. The hooks count every entry that exists, so an entry must not remain much longer than that.
+ * A pod is treated as dead if its entry does not change for this many reports and intervals, and for at least
+ * `leastAgeMs`. Reports and intervals are those of this pod. The hooks count every existing entry, so an entry must not
+ * remain much longer.
  */
 const missedReports = 4
 const leastAgeMs = 60_000
-/** All pods' entries share the 1 MiB of a ConfigMap. */
+/** Maximum number of problems in an entry. The entries of all pods share the 1 MiB of a ConfigMap. */
 const maxProblems = 50
 const maxDrift = 50
 
-/** Returns the reporter for the environment of a pod. Undefined outside a cluster. */
+/** Returns the reporter for a pod's environment. Returns undefined outside a cluster. */
 export function reporterFor(
   env: Environment,
   given: ClusterApi | undefined,
@@ -68,7 +74,7 @@ export class Reporter {
   #sending: Promise<void> | undefined
   #closed = false
   readonly #stopListening: () => void
-  /** The digest of each other pod's entry, and the time of its last change, by key. */
+  /** The digest of each other pod's entry and the time of its last change, by key. */
   #otherEntries: ReadonlyMap<string, ObservedEntry> = new Map()
 
   constructor(options: ReporterOptions) {
@@ -79,7 +85,7 @@ export class Reporter {
     })
   }
 
-  /** Schedules a report soon, because something has changed. */
+  /** Schedules a report soon, because a value has changed. */
   notify(): void {
     if (this.#soon || this.#closed) return
     this.#soon = true
@@ -119,7 +125,7 @@ export class Reporter {
     }
   }
 
-  /** Sets this pod's key, or removes it if `value` is null. Also removes the keys of dead pods. */
+  /** Sets this pod's key, or removes it if `value` is null. Removes the keys of dead pods. */
   async #write(value: string | null): Promise<void> {
     const { api, namespace, configMap, pod } = this.#options
     const dead = this.#deadKeys().map((key) => [key, null] as const)
@@ -138,7 +144,7 @@ export class Reporter {
     )
   }
 
-  /** Records whether the entries of other pods have changed. Does not depend on other pods' clocks. */
+  /** Records whether the entries of other pods have changed. Does not use the clocks of other pods. */
   #recordOthers(configMap: unknown): void {
     const { clock, pod } = this.#options
     const others = Object.entries(stringsOf(configMap)).filter(([key]) => key !== `${pod}.json`)
@@ -172,16 +178,16 @@ export class Reporter {
 
 interface ObservedEntry {
   readonly digest: string
-  /** Milliseconds of this pod's clock. */
+  /** Milliseconds on this pod's clock. */
   readonly since: number
   /**
-   * Number of successful reports from this pod since then. As long as none succeeds, the other pods cannot report
-   * either.
+   * Number of successful reports from this pod since the change. While this pod's reports fail, other pods probably
+   * cannot report either.
    */
   readonly reports: number
 }
 
-/** Returns the strings under `data` of a ConfigMap. */
+/** Returns the strings in a ConfigMap's `data`. */
 function stringsOf(configMap: unknown): Readonly<Record<string, string>> {
   return Object.fromEntries(
     Object.entries(fieldsOf(fieldsOf(configMap)['data'])).filter(
@@ -209,7 +215,7 @@ function entryOf({ name, url, health, lists, revision, excluded }: BackendState)
   }
 }
 
-/** Shortens item names and makes their characters visible, because backends choose them. */
+/** Shortens item names and makes their characters visible, because backends choose the names. */
 function pinEntry({
   backend,
   lock,
@@ -239,7 +245,9 @@ function statusOf({ status, circuit }: BackendHealth): string {
   return status === 'unhealthy' ? 'unavailable' : status
 }
 
-/** Returns the cause of the current failure. The last error can be older and have a different category. */
+/**
+ * Returns the cause of the current failure. The last error can be older than the failure and have a different category.
+ */
 function causeOf({ lastErrorCategory: category, lastError }: BackendHealth): Cause | undefined {
   if (category === undefined) return undefined
   return lastError?.category === category ? lastError : { category }
@@ -271,7 +279,7 @@ function listNotes({ staleSince, repaired, leftOut }: ListsState): string[] {
   ]
 }
 
-/** RFC 3339 without fractional seconds, the form in which the API server stores times. */
+/** Formats a time as RFC 3339 without fractional seconds, like times in the API server. */
 function time(ms: number | undefined): string | undefined {
   return ms === undefined ? undefined : `${new Date(ms).toISOString().slice(0, 19)}Z`
 }

@@ -1,6 +1,6 @@
 /**
- * The built-in paths of a virtual server: liveness, readiness, status and backend health. They require no
- * authentication and therefore only return names and states.
+ * The built-in paths of a virtual server for liveness, readiness, status and backend health. These paths require no
+ * authentication and therefore return only names and states.
  * Source: docs/reference/specification/virtual-server.md#endpoints, "Endpoints".
  */
 import { GatehouseError } from '../../../../schemas/index.ts'
@@ -10,20 +10,20 @@ import type { HealthStatus } from '../../backends/health/monitor.ts'
 import type { StatusReport } from './status.ts'
 
 export interface VmcpRouteParts {
-  /** Returns the reason why the server is not ready. Undefined if the server is ready. */
+  /** Returns the reason why the server is not ready. Returns undefined if the server is ready. */
   readonly notReady: () => string | undefined | Promise<string | undefined>
   /** Returns notes for operators, which `/readyz` includes. */
   readonly notes: () => readonly string[]
   readonly mode: 'static' | 'dynamic'
   readonly status: () => StatusReport
-  /** Sorted by name. */
+  /** Returns the states of the backends, sorted by name. */
   readonly backends: () => readonly BackendState[]
   readonly monitoring: () => boolean
 }
 
 const noStore = { 'cache-control': 'no-store' }
 
-/** Returns the stage for a built-in path. Undefined for all other paths. */
+/** Returns the stage for a built-in path. Returns undefined for all other paths. */
 export function builtInRoute(parts: VmcpRouteParts, path: string): Stage<Exchange> | undefined {
   switch (path) {
     case '/health':

@@ -1,6 +1,7 @@
 /**
- * Responses of `/status`, `/readyz` and the health endpoints: names, states and causes, without addresses. A backend's
- * explanation is short and masked. It appears in a separate member (`detail`) or at the end of a message.
+ * Responses of `/status`, `/readyz` and the health endpoints. The responses contain names, states and causes, but no
+ * addresses. A backend's explanation is short and masked. The explanation appears in a separate member (`detail`) or at
+ * the end of a message.
  * Source: docs/reference/specification/virtual-server.md#status (status.discoveredBackends); names in snake case,
  * backends sorted.
  */
@@ -27,24 +28,26 @@ export interface StatusReport {
   readonly name: string
   readonly group_ref: string
   readonly version: string
-  /** True if requests succeed: a backend is up and, with `partialFailureMode: fail`, none is unavailable. */
+  /**
+   * True if requests succeed. A backend must be up and, with `partialFailureMode: fail`, no backend may be unavailable.
+   */
   readonly healthy: boolean
   readonly sessions: number
-  /** Number of backends that are down, by cause. Absent if none is down. */
+  /** Number of backends that are down, by cause. Absent if no backend is down. */
   readonly summary?: string
-  /** Backends that are down, grouped by cause, the largest group first. Absent if none is down. */
+  /** Backends that are down, grouped by cause, with the largest group first. Absent if no backend is down. */
   readonly down?: BackendSummary['groups']
   readonly backends: readonly BackendStatus[]
   /**
-   * Excluded backends and their problems, unknown names in settings, stale lists, naming problems in the catalogs in
-   * use, and degraded features.
+   * All problems. These are excluded backends, unknown names in settings, stale lists, naming problems in current
+   * catalogs, and degraded features.
    */
   readonly problems: readonly string[]
   /** Tools in the current catalogs that have a shorter name for clients. Absent if there are none. */
   readonly tool_aliases?: readonly { readonly name: string; readonly alias: string }[]
-  /** Open problems with their start and fix, oldest first. */
+  /** Open problems with their start times and fixes, oldest first. */
   readonly problem_details: readonly ProblemStatus[]
-  /** Failures of individual calls in the last hour, each with its fix, latest first. */
+  /** Failures of individual calls in the last hour, with their fixes, latest first. */
   readonly recent_failures: readonly FailureStatus[]
 }
 
@@ -53,7 +56,7 @@ export interface FailureStatus {
   readonly backend?: string
   readonly reason?: string
   readonly message: string
-  /** The backend's own explanation; absent if it gave none. */
+  /** The backend's own explanation. Absent if the backend sent none. */
   readonly detail?: string
   readonly fix: string
   readonly count: number
@@ -82,27 +85,27 @@ export interface BackendStatus {
   readonly last_error?: {
     readonly category: string
     readonly message: string
-    /** The backend's own explanation; absent if it gave none. */
+    /** The backend's own explanation. Absent if the backend sent none. */
     readonly detail?: string
-    /** Exit code of the backend's program; absent if it did not exit. */
+    /** Exit code of the backend's program. Absent if the program did not exit. */
     readonly exit_code?: number
-    /** Status of the backend's HTTP response; absent if there was none. */
+    /** Status of the backend's HTTP response. Absent if there was no response. */
     readonly http_status?: number
-    /** The next step. */
+    /** The next step for the operator. */
     readonly fix: string
     readonly at: string
   }
-  /** Absent if the circuit breaker is disabled. */
+  /** State of the circuit breaker. Absent if the breaker is disabled. */
   readonly circuit?: { readonly state: string; readonly since?: string }
   readonly era: string
-  /** Client requests since the backend was set up. */
+  /** Number of client requests since the backend was set up. */
   readonly calls: number
   readonly calls_failed: number
-  /** Latency over the last five to ten minutes. Absent if there were no calls. */
+  /** Latency in the last five to ten minutes. Absent if there were no calls. */
   readonly latency_ms?: { readonly p50: number; readonly p95: number }
   /** The address where the user must sign in. Absent if no sign-in is required. */
   readonly sign_in_url?: string
-  /** Comparison of its items with the approved ones. Absent while pinning is disabled. */
+  /** Comparison of the backend's items with the approved items. Absent while pinning is disabled. */
   readonly pinning?: PinningStatus
 }
 
@@ -128,7 +131,7 @@ export interface StatusReportParts {
   readonly config: Pick<VmcpConfig, 'name' | 'groupRef' | 'operational'>
   readonly version: string
   readonly sessions: number
-  /** Sorted by name. */
+  /** The states of the backends, sorted by name. */
   readonly backends: readonly BackendState[]
   readonly catalogs: readonly Catalog[]
   readonly problems: Iterable<string>

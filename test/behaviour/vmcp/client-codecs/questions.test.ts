@@ -168,7 +168,7 @@ t.test('a call that nobody comes back for is cancelled', async (t) => {
     { ...CALL, ...retry(asked, ACCEPTED) },
     { capabilities: ABLE },
   )
-  t.match(late, { status: 400, response: { error: { code: -32602, message: /start it again/ } } })
+  t.match(late, { status: 400, response: { error: { code: -32602, message: /start a new request/ } } })
 })
 
 t.test('parked calls of one caller are bounded', async (t) => {

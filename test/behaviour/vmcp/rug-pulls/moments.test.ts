@@ -51,7 +51,7 @@ for (const mode of modes) {
       })
       if (isOpen(mode)) t.equal(reachedBy(answer), 'files', client.era)
       else if (mode === 'freeze')
-        t.match(answer.text, /do not fit.*note/, `${client.era}: approved arguments only`)
+        t.match(answer.text, /do not match.*note/, `${client.era}: approved arguments only`)
       else t.equal(reachedBy(answer), undefined, client.era)
     }
   })

@@ -39,7 +39,7 @@ const twoSteps = {
 const second: Readonly<Record<Mode, RegExp>> = {
   observe: /read .*note/,
   warn: /read .*note/,
-  freeze: /^failed: .*do not fit/,
+  freeze: /^failed: .*do not match the approved/,
   block: /^failed: .*tool read/,
 }
 

@@ -311,10 +311,10 @@ t.test('output: a default stands in when the template fails, and takes the type'
     [
       { type: 'string', value: '{{.params.no}}' },
       ['p'],
-      /output construction failed: property "p": it has no value/,
+      /output construction failed: property "p": the template has no value/,
     ],
-    [{ type: 'integer', value: '{{.params.no}}' }, [], /property "p": it has no value/],
-    [{ type: 'integer', value: '{{.params.s}}' }, [], /property "p": its value is not of type integer/],
+    [{ type: 'integer', value: '{{.params.no}}' }, [], /property "p": the template has no value/],
+    [{ type: 'integer', value: '{{.params.s}}' }, [], /property "p": the value is not of type integer/],
     [{ type: 'array', value: '{"a":1}' }, [], /not of type array/],
     [{ type: 'integer', value: '9223372036854775808' }, [], /not of type integer/],
     [
@@ -325,7 +325,7 @@ t.test('output: a default stands in when the template fails, and takes the type'
     [
       { type: 'object', properties: { in: { type: 'integer', value: 'x' } } },
       [],
-      /property "p\.in": its value/,
+      /property "p\.in": the value/,
     ],
   ]
   for (const [property, required, why] of violations) t.match(await of(property, required), why)

@@ -84,7 +84,7 @@ t.test('listing: annotations are no milder than those of the tools', async (t) =
   })
   t.equal(
     await hints([{}], { readOnlyHint: true, destructiveHint: false }),
-    'workflow w is left out: its annotations claim readOnlyHint true, destructiveHint false, but the annotations of its tools contradict this',
+    "workflow w is left out: the workflow's annotations claim readOnlyHint true, destructiveHint false, but the annotations of its tools contradict this",
   )
   t.match(await hints([mild], { openWorldHint: false }), { openWorldHint: false })
 })

@@ -1,11 +1,11 @@
 /** Checksums of account and card numbers. The numbers may contain separators. */
 
-/** Spaces and hyphens, including non-breaking ones, for a character class in a regular expression. */
+/** Spaces and hyphens, including non-breaking forms, for a character class in a regular expression. */
 export const separators = ' \\u00a0\\u202f\\u2011-'
 const separator = new RegExp(`[${separators}]`, 'g')
 const lastGroup = new RegExp(`[${separators}][^${separators}]*$`)
 
-/** Countries in the IBAN registry, with the lengths of their IBANs. */
+/** Countries in the IBAN registry and the lengths of their IBANs. */
 const ibanLengths: Readonly<Record<string, number>> = Object.fromEntries(
   (
     'AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27 DK18 DO28 EE20 EG29 ES24 ' +
@@ -20,7 +20,7 @@ const ibanLengths: Readonly<Record<string, number>> = Object.fromEntries(
 const zero = 0x30
 const beforeA = 0x41 - 10
 
-/** Returns the length of the IBAN at the start of the text, or 0. */
+/** Returns the length of the IBAN at the start of the text. Returns 0 if there is none. */
 export function ibanLength(text: string): number {
   const wanted = ibanLengths[text.slice(0, 2).toUpperCase()]
   if (wanted === undefined) return 0
@@ -34,7 +34,7 @@ export function ibanLength(text: string): number {
   return bare.length === wanted && !goesOn && isRight(bare.toUpperCase()) ? end : 0
 }
 
-/** ISO 7064 MOD 97-10 over the rearranged number. */
+/** Checks ISO 7064 MOD 97-10 over the rearranged number. */
 function isRight(iban: string): boolean {
   let rest = 0
   for (const letter of iban.slice(4) + iban.slice(0, 4)) {
@@ -48,8 +48,8 @@ function isRight(iban: string): boolean {
 const issuers = /^(?:4|5[0-8]|2[2-7]|3[0-9]|6)/
 
 /**
- * Returns the length of the card number at the start of the text. The last group may be a different number that follows
- * the card number.
+ * Returns the length of the card number at the start of the text. A different number may follow the card number as the
+ * last group.
  */
 export function cardLength(text: string): number {
   if (isCard(text)) return text.length
@@ -57,7 +57,7 @@ export function cardLength(text: string): number {
   return isCard(shorter) ? shorter.length : 0
 }
 
-/** The Luhn formula (ISO/IEC 7812-1, annex B). Rejects numbers that consist of a single repeated digit. */
+/** Checks the Luhn formula (ISO/IEC 7812-1, annex B). Rejects numbers that consist of a single repeated digit. */
 function isCard(text: string): boolean {
   const digits = text.replaceAll(separator, '')
   if (digits.length < 13 || digits.length > 19 || !issuers.test(digits)) return false

@@ -1,12 +1,12 @@
 /**
- * The patterns for `mark`: characters and sequences that readers do not see, and delimiters that only the gateway may
- * write.
+ * The patterns for `mark`, which match characters and sequences that readers do not see, and delimiters that only the
+ * gateway may write.
  */
 import { hiddenInText } from '../../../../../schemas/index.ts'
 import type { Searched } from './search.ts'
 import { type WindowPattern, WindowSearch } from './windows.ts'
 
-/** Complete terminal control sequences, including the text of those that set titles and links. */
+/** Complete terminal control sequences, including the text of sequences that set titles and links. */
 const ansi =
   '(?:\\x1b\\[|\\x9b)[0-?]{0,64}[ -\\/]{0,16}[@-~]|\\x1b\\][^\\x07\\x1b]{0,2048}(?:\\x07|\\x1b\\\\)'
 
@@ -23,17 +23,17 @@ const hidden: WindowPattern = {
 
 export const searchedHidden: Searched = () => new WindowSearch(hidden)
 
-/** Name of the delimiters. */
+/** Name of the delimiters around tool output. */
 export const delimiterName = 'tool-output'
 
 /**
- * Characters allowed within a forged delimiter. A longer run is escaped regardless of what follows, so that padding
+ * Characters that may occur within a forged delimiter. A longer run is escaped regardless of what follows, so padding
  * cannot evade the check.
  */
 const unread = '\\s\\p{Cc}\\p{Cf}\\p{Variation_Selector}\\p{Default_Ignorable_Code_Point}'
 const maxRun = 64
 
-/** Returns a pattern for a delimiter's remaining letters. */
+/** Returns a pattern for the remaining letters of a delimiter. */
 function spelled([letter, ...letters]: readonly string[], gap: string): string {
   if (letter === undefined) return ''
   const read = letter === '-' ? '[\\p{Dash}_]' : letter
@@ -45,7 +45,7 @@ const lessThan = '[<\\uff1c\\ufe64]'
 const opens = new RegExp(lessThan, 'v')
 
 const forged: WindowPattern = {
-  // Matches only the first character, which is the one to escape.
+  // Match only the first character, because only this character is escaped.
   regExp: new RegExp(`${lessThan}(?=${spelled(delimiterName.split(''), `[\\/\\\\${unread}]`)})`, 'giv'),
   isFree: (text) => !opens.test(text),
   reach: (maxRun + 1) * (delimiterName.length + 1),
@@ -53,7 +53,7 @@ const forged: WindowPattern = {
 
 export const searchedForged: Searched = () => new WindowSearch(forged)
 
-/** Returns a match as readers see it, with hidden characters as `\u{…}`. */
+/** Returns a match as readers see it. Hidden characters are shown as `\u{…}`. */
 export function shownHidden(matched: string): string {
   return matched.replaceAll(single, (one) => `\\u{${(one.codePointAt(0) ?? 0).toString(16)}}`)
 }

@@ -1,6 +1,6 @@
 /**
- * The built-in patterns. Each scans text in linear time: repetitions are bounded or cannot start within an earlier one,
- * and adjacent repetitions have no characters in common.
+ * The built-in patterns. Each pattern scans text in linear time. Repetitions are bounded or cannot start within an
+ * earlier repetition, and adjacent repetitions have no characters in common.
  *
  * Sources: the documentation of the vendors; RFC 7468, RFC 4880 section 6.2; RFC 7515, RFC 7516; RFC 5321 section
  * 4.5.3.1; ISO 13616 (IBAN, registry of 2025); ISO/IEC 7812-1 (card numbers).
@@ -11,21 +11,22 @@ import { cardLength, ibanLength, separators } from './checksums.ts'
 export type PatternName = NonNullable<RedactRule['patterns']>[number]
 
 export interface BuiltInPattern {
-  /** Global, and used with lastIndex. */
+  /** A global expression that is used with lastIndex. */
   readonly regExp: RegExp
   /** Length of the shortest possible match. */
   readonly minLength: number
-  /** Text without this string has no match. */
+  /** A string that every match contains. */
   readonly needs?: string
   /**
-   * Returns the length of the valid part of a candidate; if this is 0, the search continues after its first character.
+   * Returns the length of a candidate's valid part. If the length is 0, the search continues after the candidate's
+   * first character.
    */
   readonly exact?: (found: string) => number
-  /** True if a match starts at the end of the first group, which is part of the finding. */
+  /** True if a match starts at the end of the first group. The group is part of the finding. */
   readonly leads?: boolean
 }
 
-/** Prefixes and what follows them. They must not be preceded by a letter or digit. */
+/** Prefixes of keys and the characters after them. A letter or digit before a prefix prevents a match. */
 const vendorKeys = [
   'gh[pousr]_[A-Za-z0-9]{36,255}',
   'github_pat_[A-Za-z0-9_]{22,255}',
@@ -77,7 +78,7 @@ export const patterns: Readonly<Record<PatternName, BuiltInPattern>> = {
     minLength: 20,
   },
   privateKey: {
-    // Without an end marker, matches as far as a key can extend, because a truncated key is a secret too.
+    // Without an end marker, match as far as a key can extend, because a truncated key is a secret too.
     regExp: new RegExp(
       `-----BEGIN ${armored}(?:[^-]|-(?!----)){0,12000}(?:-----END (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----)?`,
       'g',
@@ -86,14 +87,14 @@ export const patterns: Readonly<Record<PatternName, BuiltInPattern>> = {
     needs: '-----BEGIN ',
   },
   jwt: {
-    // A token truncated within its second part is a secret too.
+    // A token that is truncated within the second part is a secret too.
     regExp:
       /(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,4096}\.(?:[A-Za-z0-9_-]{0,16384}\.[A-Za-z0-9_-]{0,4096}(?:\.[A-Za-z0-9_-]{1,4096}){0,2}|eyJ[A-Za-z0-9_-]{4,16384})/g,
     minLength: 13,
     needs: 'eyJ',
   },
   email: {
-    // Looks back from each @, so the length of the preceding text does not matter.
+    // Look back from each @. The length of the preceding text then does not matter.
     regExp:
       /(?<=([\p{L}\p{N}_][\p{L}\p{N}._%+'-]{0,63}))(?:[@＠]|%40)(?:[\p{L}\p{N}](?:[\p{L}\p{N}-]{0,61}[\p{L}\p{N}])?\.){1,8}(?:xn--[a-z0-9-]{1,59}|\p{L}{2,24})(?![\p{L}\p{N}])/giu,
     leads: true,

@@ -9,27 +9,27 @@ import { TextWindow } from './text-window.ts'
 export interface Search {
   /** Length of the shortest possible match. */
   readonly minLength: number
-  /** Start and end of each match, ascending and without overlaps. */
+  /** Start and end of each match, in ascending order and without overlaps. */
   readonly spans: readonly number[]
   /** Starts another text. */
   begin(): void
   /** Adds the next piece. The previous piece must have been searched completely. */
   push(piece: string, isLast: boolean): void
   /**
-   * Continues for about this many steps and returns the steps taken. A smaller result means that all available text has
-   * been searched.
+   * Continues for about this many steps and returns the number of steps taken. A smaller number means that all
+   * available text has been searched.
    */
   advance(steps: number): number
 }
 
-/** Creates searches of one kind. Several may run at the same time. */
+/** Creates searches of one kind. Several of these searches may run at the same time. */
 export type Searched = () => Search
 
 export function searchedPattern(name: PatternName): Searched {
   return () => new PatternSearch(patterns[name])
 }
 
-/** Throws PatternError. */
+/** Returns searches for an expression. Throws PatternError if the expression is invalid. */
 export function searchedExpression(source: string): Searched {
   const expression = new LinearExpression(source)
   return () => Object.assign(new ExpressionSearch(expression), { minLength: 1 })
@@ -40,12 +40,12 @@ const longestMatch = 33_000
 /** Number of preceding characters that a pattern may examine. */
 const context = 64
 /**
- * Escapes in formats that the text may contain (JSON, URL, terminal output). Otherwise, their last letters would seem
- * to belong to the text that follows. Excludes %40, the @ of an address.
+ * Escapes in formats that the text may contain (JSON, URL, terminal output). Without this pattern, an escape's last
+ * letters would look like a part of the following text. Excludes %40, the @ of an address.
  */
 const escape = /\\u[0-9A-Fa-f]{4}|\\[bfnrt]|%(?!40)[0-9A-Fa-f]{2}|\p{Cc}\[[0-9;]{0,16}m/gu
 const mayEscape = /[\\%]|\p{Cc}\[/u
-/** Characters per step, for patterns that the regular expression engine evaluates. */
+/** Number of characters that count as one step, for patterns that the regular expression engine evaluates. */
 const charactersPerStep = 8
 
 class PatternSearch implements Search {

@@ -1,4 +1,4 @@
-/** For text that arrives in pieces: the part that has not been searched completely. */
+/** The part of a text that has not been searched completely. The text arrives in pieces. */
 export class TextWindow {
   text = ''
   /** Number of characters before `text` in the whole text. */
@@ -8,7 +8,7 @@ export class TextWindow {
   readonly #context: number
   #isLast = false
 
-  /** `context`: number of characters to keep before that position, for lookbehind. */
+  /** `context` is the number of characters to keep before that position, for lookbehind. */
   constructor(context: number) {
     this.#context = context
   }

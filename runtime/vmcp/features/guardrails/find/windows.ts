@@ -1,24 +1,24 @@
 /**
- * Searches texts that arrive in pieces with one regular expression. It looks back at most one character and matches at
- * most `reach` characters, so the search takes linear time.
+ * Searches texts that arrive in pieces with one regular expression. The expression looks back one character at most and
+ * matches `reach` characters at most, so the search takes linear time.
  */
 import type { Search } from './search.ts'
 import { TextWindow } from './text-window.ts'
 
 export interface WindowPattern {
-  /** Global. */
+  /** The expression, which must be global. */
   readonly regExp: RegExp
   /** A cheap check that returns true only for text without a match. */
   readonly isFree: (text: string) => boolean
   /** Length of the longest match, including lookahead. */
   readonly reach: number
-  /** Maximum length of a match that combines adjacent matches. Default: matches are not combined. */
+  /** Maximum length of a match that combines adjacent matches. By default, matches are not combined. */
   readonly joins?: number
 }
 
 /** Number of preceding characters that an expression may examine. */
 const context = 4
-/** Characters per step. */
+/** Number of characters that count as one step. */
 const freePerStep = 64
 const charactersPerStep = 4
 

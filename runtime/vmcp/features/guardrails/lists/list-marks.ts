@@ -1,8 +1,8 @@
 /**
  * Applies the rules for hidden characters to lists and reports the findings.
  *
- * A list is scanned after it is read, before any client sees it. Changed rules take effect once they have been applied
- * to all known lists. Until then, the previous rules apply.
+ * A list is scanned after it has been read and before any client sees it. Changed rules take effect when they have been
+ * applied to all known lists. Until then, the previous rules apply.
  */
 import type { VmcpConfig } from '../../../../config/index.ts'
 import { inTurns } from '../../../../mcp/index.ts'
@@ -19,7 +19,7 @@ export interface ListMarksParts {
   readonly members: () => ReadonlyMap<string, { readonly listings: { all(): readonly Listing[] } }>
   /** Returns the part of a listing that pinning allows. */
   readonly pins: { apply(listing: Listing): Listing }
-  /** Called when changed rules take effect, which may change what clients see. */
+  /** Called when changed rules take effect. The change may affect what clients see. */
   readonly onChange: () => void
 }
 
@@ -27,7 +27,7 @@ export class ListMarks {
   readonly #parts: ListMarksParts
   readonly #reporting: GuardrailReporting
   #settings = '[]'
-  /** If undefined, lists are not changed. */
+  /** The current rules. If undefined, lists are not changed. */
   #current: MarkedLists | undefined
   #next: MarkedLists | undefined
   /** The last report of withheld items, by backend. */
@@ -50,7 +50,7 @@ export class ListMarks {
     void this.#changeOver(this.#next)
   }
 
-  /** Takes effect immediately if no list has been read yet. */
+  /** Applies changed rules to the known lists. The rules take effect immediately if no list has been read yet. */
   async #changeOver(next: MarkedLists | undefined): Promise<void> {
     for (;;) {
       const known = [...this.#parts.members().values()].flatMap(({ listings }) => listings.all())
@@ -66,7 +66,7 @@ export class ListMarks {
     this.#parts.onChange()
   }
 
-  /** Resolves as soon as a new listing may be shown. */
+  /** Resolves as soon as clients may see a new listing. */
   async ready(listing: Listing): Promise<void> {
     for (;;) {
       const unknown = [this.#current, this.#next].find((marks) => marks && !marks.knows(listing))
@@ -80,12 +80,12 @@ export class ListMarks {
     return this.#current?.apply(listing, offered) ?? offered
   }
 
-  /** Reports the findings in a backend's listing when it has changed. */
+  /** Reports the findings in a backend's listing after the listing has changed. */
   read(backend: string, listing: Listing | undefined): void {
     if (this.#current || this.#reported.has(backend)) this.#note(backend, listing ? [listing] : [])
   }
 
-  /** Counts each finding once, for the listing in which it is new. */
+  /** Counts each finding once, in the first listing that contains it. */
   #note(backend: string, added: readonly Listing[]): void {
     const { members, pins } = this.#parts
     const found = (listing: Listing) => this.#current?.found(listing, pins.apply(listing))

@@ -1,9 +1,9 @@
 /**
  * Lists as clients see them under one set of rules for hidden characters. Each item is scanned once, regardless of the
- * number of clients. Names and values that programs compare (`enum` values, patterns) cannot be changed. An item with a
- * match in one of them is refused.
+ * number of clients. Names and values that programs compare (`enum` values, patterns) cannot be changed. An item is
+ * refused if such a name or value contains a match.
  *
- * Operates on the items that pinning offers; pinning itself compares the backend's original data.
+ * This module works on the items that pinning offers. Pinning itself compares the backend's original data.
  */
 import { atOnce, type TurnWork } from '../../../../mcp/index.ts'
 import type { Listing } from '../../../catalog/listing.ts'
@@ -18,7 +18,7 @@ interface Marked {
   readonly findings: readonly GuardrailFinding[]
   /** The rule that withholds the item from clients. */
   readonly refusedBy: string | undefined
-  /** The reason why it could not be scanned. */
+  /** The error of a failed scan. */
   readonly error?: unknown
 }
 
@@ -29,14 +29,14 @@ export interface ListFinding {
 }
 
 export interface MarkedListing {
-  /** Totals by list and rule. */
+  /** Numbers of findings by list and rule. */
   readonly findings: readonly ListFinding[]
   readonly withheld: ListErrors
-  /** The first error, if something could not be scanned. */
+  /** The first error of a failed scan. */
   readonly error: unknown
 }
 
-/** Methods that use an item; used to select rules. */
+/** Methods that use an item. The method determines which rules apply. */
 const calls: Readonly<Record<ItemKind, string>> = {
   tools: 'tools/call',
   prompts: 'prompts/get',
@@ -58,7 +58,7 @@ const fixed: readonly PointerPattern[] = [
   ['uriTemplate'],
   ['arguments', undefined, 'name'],
 ]
-/** Schema members whose text is compared by programs. */
+/** Schema members with text that programs compare. */
 const compared: ReadonlySet<string> = new Set(
   'enum const pattern required format type $ref $id $anchor $dynamicRef $dynamicAnchor $schema'.split(' '),
 )
@@ -67,7 +67,7 @@ const turnMs = 5
 
 export class MarkedLists {
   readonly #rules: readonly CompiledRule[]
-  /** Cached by item, because items are immutable. */
+  /** Scan results, cached by immutable item. */
   readonly #items = new WeakMap<Buffer, Marked>()
   readonly #instructions = new WeakMap<Listing, { readonly text: string; readonly marked: Marked }>()
 
@@ -79,7 +79,7 @@ export class MarkedLists {
     return this.#instructions.has(listing)
   }
 
-  /** Scans everything in a listing. Never throws. */
+  /** Scan all items and instructions in the listing. Never throws. */
   *prepare(listing: Listing): TurnWork<void> {
     let began = performance.now()
     for (const kind of kinds) {
@@ -93,7 +93,7 @@ export class MarkedLists {
     yield* this.#say(listing, listing.server.instructions ?? '')
   }
 
-  /** `offered` is the part of the listing that pinning allows. */
+  /** Returns the listing as clients see it. `offered` is the part of the listing that pinning allows. */
   apply(listing: Listing, offered: Listing): Listing {
     const { backend, server, violations } = offered
     const { instructions } = server
@@ -123,7 +123,7 @@ export class MarkedLists {
     return { ...item, json: json.bytes, ...(sessionJson ? { sessionJson: sessionJson.bytes } : {}) }
   }
 
-  /** Returns the findings in a listing; `offered` has the same meaning as in `apply`. */
+  /** Returns the findings in a listing. `offered` has the same meaning as in `apply`. */
   found(listing: Listing, offered: Listing = listing): MarkedListing {
     const sums = new Map<string, ListFinding>()
     const withheld = new ErrorCollector(listing.backend, 'withheld')
@@ -169,7 +169,7 @@ export class MarkedLists {
   }
 }
 
-/** Refuses items that cannot be scanned. */
+/** Refuses an item that cannot be scanned. */
 function* markedBy(rules: readonly CompiledRule[], subject: Subject, bytes: Buffer): TurnWork<Marked> {
   const active: readonly ActiveRule[] = rulesFor(rules, 'results', subject)
   const [first] = active
@@ -190,5 +190,5 @@ function textOf({ bytes, refusedBy }: Marked): string | undefined {
 }
 
 function refusing(rule: string): string {
-  return `guardrail ${rule} rejects the hidden characters in it`
+  return `guardrail ${rule} rejects hidden characters in the item`
 }

@@ -1,17 +1,17 @@
-/** Decodes the text of a JSON string, and maps ranges of its characters to bytes. */
+/** Decodes the text of a JSON string. Maps ranges of the text's characters to bytes. */
 import { type TurnWork } from '../../../../mcp/index.ts'
 
-/** Maximum number of bytes from one string in a piece of text. */
+/** Maximum number of bytes from one string in one piece of text. */
 const blockBytes = 32 * 1024
 
 export interface TextBlocks {
   /** The decoded text, in pieces. */
   readonly texts: readonly string[]
-  /** Index after the closing quote. */
+  /** Index of the byte after the closing quote. */
   readonly end: number
 }
 
-/** `at` is the index of the opening quote. `spend` receives the number of bytes read. */
+/** Decodes a string in blocks. `at` is the index of the opening quote. `spend` receives the number of bytes read. */
 export function* textBlocks(
   bytes: Buffer,
   at: number,
@@ -49,11 +49,11 @@ export interface TextRange {
 export interface RawRange {
   readonly from: number
   readonly to: number
-  /** Index of the range among the given ones. */
+  /** Index of the range in the given list. */
   readonly index: number
 }
 
-/** Maps ascending, separate ranges to bytes of a string whose text starts at `at`. */
+/** Maps ascending, separate ranges to bytes of a string. The string's text starts at `at`. */
 export function* rawRanges(
   bytes: Buffer,
   at: number,
@@ -81,7 +81,8 @@ class Cursor {
   }
 
   /**
-   * Moves to the byte at which this UTF-16 unit starts, or, for the second half of a pair, to the end of the character.
+   * Moves to the byte at which this UTF-16 unit starts. For the second half of a pair, moves to the end of the
+   * character.
    */
   *go(to: number): TurnWork<void> {
     const bytes = this.#bytes

@@ -3,7 +3,7 @@ import { inTurns, type TurnWork, joined } from '../../../../mcp/index.ts'
 import type { ActiveRule, PointerPattern } from '../rules.ts'
 import { type Findings, JsonScan, type ScanOptions, type Replacement } from './scan.ts'
 
-/** Number of pieces after which `spliced` yields. */
+/** Number of pieces after which `spliced` yields to other work. */
 const slicePieces = 4_000
 
 /** Outcome of a match, by the rule's action. */
@@ -24,7 +24,7 @@ export interface GuardrailFinding {
 }
 
 export interface Looked {
-  /** The value with replacements applied; the same bytes if nothing was replaced. */
+  /** The value with replacements. Without replacements, these are the original bytes. */
   readonly bytes: Buffer
   readonly findings: readonly GuardrailFinding[]
   /** The rule that refuses the value. */
@@ -34,14 +34,14 @@ export interface Looked {
 /** Opaque state and message identifiers, which are not text in a call. */
 const skips: readonly PointerPattern[] = [['requestState'], ['progressToken'], ['_meta', 'progressToken']]
 
-/** Rejects with ScanLimit or another error of the scan, or with the signal's reason. */
+/** Scans a value. Rejects with ScanLimit or another scan error, or with the signal's reason. */
 export function lookThrough(
   bytes: Buffer,
   rules: readonly ActiveRule[],
   { signal, ...options }: ScanOptions & { readonly signal?: AbortSignal | undefined } = {},
 ): Looked | Promise<Looked> {
   const work = look(bytes, rules, { skips, ...options }, signal)
-  // A small value may still require much work. The scan continues in later turns if the first slice is not enough.
+  // A small value may still require much work. The scan continues in later turns if the first slice is not sufficient.
   const first = work.next()
   return first.done ? first.value : inTurns(work)
 }
@@ -76,7 +76,7 @@ function findingsOf(
   })
 }
 
-/** Replaces ranges of bytes and keeps everything else. The edits must be in ascending order and must not overlap. */
+/** Replaces ranges of bytes and keeps all other bytes. The edits must be in ascending order and must not overlap. */
 function* spliced(bytes: Buffer, edits: readonly Replacement[]): TurnWork<Buffer> {
   if (edits.length === 0) return bytes
   const pieces: Buffer[] = []

@@ -9,12 +9,12 @@ import type { ActiveRule } from '../rules.ts'
 /** Thrown if the scan of a value exceeds its limits. */
 export class ScanLimit extends ModuleError {}
 
-/** Steps per slice of work, about a millisecond. */
+/** Number of steps in a slice of work, which takes about a millisecond. */
 export const sliceSteps = 12_000
-/** Maximum number of matches in a value, because replacing each one takes time. */
+/** Maximum number of matches in a value, because each replacement takes time. */
 export const maxMatches = 100_000
 
-/** Receives the number of steps taken; yields at the end of a slice. */
+/** Receives the number of steps taken. Yields at the end of a slice. */
 export type TakeSteps = (steps: number) => TurnWork<void>
 
 export class RuleSearch {
@@ -29,7 +29,7 @@ export class RuleSearch {
     this.minLength = Math.min(...this.#searches.map(({ minLength }) => minLength))
   }
 
-  /** Returns the ranges in the whole text, grouped by pattern. Throws ScanLimit. */
+  /** Collect the ranges in the whole text, grouped by pattern. Throws ScanLimit. */
   *find(texts: readonly string[], spend: TakeSteps): TurnWork<readonly TextRange[]> {
     const found: TextRange[] = []
     for (const search of this.#searches) {
@@ -54,11 +54,11 @@ export class RuleSearch {
 export interface MaskedRange extends TextRange {
   /** The rule of the match. */
   readonly rule: string
-  /** Default: mask. */
+  /** The rule's action. The default is `mask`. */
   readonly action?: ActiveRule['action'] | undefined
 }
 
-/** Sorts ranges and merges overlapping ones, keeping the rule of the first. */
+/** Sorts ranges and merges overlapping ranges. A merged range keeps the rule of its first part. */
 export function apart(ranges: MaskedRange[]): readonly MaskedRange[] {
   const joined: MaskedRange[] = []
   for (const range of ranges.sort((a, b) => a.begin - b.begin || b.end - a.end)) {
@@ -87,7 +87,7 @@ export function replacementOf({ rule, action = 'mask' }: MaskedRange, matched: s
   return action === 'escape' ? '&lt;' : maskOf(rule)
 }
 
-/** The text of ranges, which are requested in ascending order. */
+/** The text of ranges. Callers request the ranges in ascending order. */
 export class RangeTexts {
   readonly #texts: readonly string[]
   #index = 0

@@ -1,9 +1,9 @@
 /**
- * Scans all text in a JSON value in byte form: string values, member names and long numbers. Returns the byte ranges to
- * replace, so that everything else is unchanged.
+ * Scans all text in a JSON value in byte form. The text consists of string values, member names and long numbers.
+ * Returns the byte ranges to replace, so all other bytes stay unchanged.
  *
- * Works in slices of about a millisecond and gives up after a maximum number of steps. A value that cannot be scanned
- * completely is refused. The value must already have been validated as JSON and UTF-8.
+ * The scan works in slices of about a millisecond and stops after a maximum number of steps. A value that cannot be
+ * scanned completely is refused. The value must already have been validated as JSON and UTF-8.
  */
 import type { TurnWork } from '../../../../mcp/index.ts'
 import { rawRanges, textBlocks } from './leaf.ts'
@@ -29,7 +29,7 @@ export interface Replacement {
 }
 
 export interface Findings {
-  /** Ascending and without overlaps. */
+  /** Replacements in ascending order and without overlaps. */
   readonly edits: readonly Replacement[]
   /** Number of matches by rule. */
   readonly counts: ReadonlyMap<string, number>
@@ -40,19 +40,19 @@ export interface Findings {
 export interface ScanOptions {
   /** Parts that are not text in the call, such as opaque state. */
   readonly skips?: readonly PointerPattern[]
-  /** Parts that cannot be replaced. A value with a match in one of them is refused. */
+  /** Parts that cannot be replaced. A value with a match in such a part is refused. */
   readonly fixed?: readonly PointerPattern[]
-  /** Members whose text cannot be replaced at any depth, including text in nested lists. */
+  /** Members with text that cannot be replaced at any depth, including text in nested lists. */
   readonly compared?: ReadonlySet<string>
-  /** Delimiters to place around certain texts. If set, only these texts are scanned, without member names. */
+  /** Delimiters to place around certain texts. If set, only these texts are scanned, and member names are not. */
   readonly frame?: TextFrame | undefined
 }
 
-/** A few seconds of work. */
+/** Maximum number of steps, which take a few seconds. */
 const maxSteps = 30_000_000
 const bytesPerStep = 64
 const maxDepth = 258
-/** Shorter numbers cannot contain a checksum. */
+/** Minimum length of a scanned number. Shorter numbers cannot contain a checksum. */
 const minNumber = 6
 /** Maximum number of cached member names without matches. Most objects have the same member names. */
 const maxNames = 1_000
@@ -89,7 +89,7 @@ export class JsonScan {
       rules.some(({ except }) => except.length > 0)
   }
 
-  /** Throws ScanLimit. */
+  /** Scan the value. Throws ScanLimit. */
   *run(): TurnWork<Findings> {
     const bytes = this.#bytes
     let at = 0
@@ -134,7 +134,7 @@ export class JsonScan {
     return isObject
   }
 
-  /** Yields at the end of a slice. */
+  /** Yield at the end of a slice. */
   *#spend(steps: number): TurnWork<void> {
     this.#steps += steps
     if (this.#steps > maxSteps) throw new ScanLimit('the value takes too long to check')
@@ -143,7 +143,7 @@ export class JsonScan {
     yield
   }
 
-  /** Scans a member name. A match in it cannot be replaced, because programs read members by name. */
+  /** Scans a member name. A match in a name cannot be replaced, because programs read members by name. */
   *#name(at: number): TurnWork<number> {
     const blocks = yield* textBlocks(this.#bytes, at, (bytes) => this.#spend(bytes / bytesPerStep))
     if (blocks.end - at - 2 < this.#minLength && !this.#usesPaths) return blocks.end
@@ -152,7 +152,7 @@ export class JsonScan {
     if (this.#options.frame) return blocks.end
     if (name.length < this.#minLength || this.#names.has(name)) return blocks.end
     const rules = this.#rulesHere()
-    // An exception applies only here, and not to the same name elsewhere.
+    // An exception applies only to this path, and not to the same name elsewhere.
     let isClean = rules.length === this.#rules.length
     for (const one of rules) {
       const spans = yield* one.find(blocks.texts, this.#spending)

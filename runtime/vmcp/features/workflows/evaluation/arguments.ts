@@ -1,10 +1,11 @@
 /**
- * Arguments for a step's tool. Strings at the first level are templates; with `nestedTemplates`, strings at any depth
- * are. Everything else is sent unchanged.
+ * Arguments for a step's tool. Strings at the first level are templates. With `nestedTemplates`, strings at any depth
+ * are templates. All other values are sent unchanged.
  *
  * A template's text is converted to a type that the tool's input schema accepts at that location. A template that
  * consists of a single action returns its value unchanged if the schema accepts the value's type or does not restrict
- * types. The argument is left out if there is no value, or if the value is null and the tool does not accept null.
+ * types. An argument is left out if its template has no value, or if the value is null and the tool does not accept
+ * null.
  * Source: docs/reference/specification/virtual-server.md#steps, steps, arguments.
  */
 import {
@@ -35,7 +36,7 @@ type ArgumentTemplate =
 
 export type ArgumentTemplates = readonly (readonly [name: string, value: ArgumentTemplate])[]
 
-/** The types that a tool accepts for a step's templates, by `pathKey`. */
+/** The types that a tool accepts for a step's templates, keyed by `pathKey`. */
 export type ArgumentTypes = Readonly<Record<string, readonly SchemaType[]>>
 
 function pathKey(path: ValuePath): string {
@@ -63,7 +64,7 @@ function compile(value: unknown, path: ValuePath): ArgumentTemplate {
   }
 }
 
-/** The types that an input schema accepts for each template. */
+/** Returns the types that an input schema accepts for each template. */
 export function argumentTypes(inputSchema: unknown, args: ArgumentTemplates): ArgumentTypes {
   const paths = args.flatMap(([, value]) => templatePaths(value))
   return Object.fromEntries(paths.map((path) => [pathKey(path), acceptedTypes(inputSchema, path)]))
@@ -75,7 +76,7 @@ function templatePaths(value: ArgumentTemplate): readonly ValuePath[] {
   return 'fields' in value ? value.fields.flatMap(([, inner]) => templatePaths(inner)) : []
 }
 
-/** Expands the templates. A member without a value is left out. Throws StepError, WorkLimitError. */
+/** Expands the templates. Leaves out members without a value. Throws StepError or WorkLimitError. */
 export function expandArguments(
   args: ArgumentTemplates,
   scope: ExpansionScope,
@@ -119,7 +120,9 @@ function expandTemplate(
   )
 }
 
-/** Returns the text itself if it cannot be converted. The tool then reports the error. */
+/**
+ * Returns the converted text. Returns the text itself if no conversion is possible. The tool then reports the error.
+ */
 function converted(text: string, types: readonly SchemaType[], meter: TemplateMeter): TemplateValue {
   if (types.includes('string')) return text
   for (const type of types) {

@@ -1,5 +1,5 @@
 /**
- * Converts text to values of a JSON type: templates produce text, but tools and outputs often require other types.
+ * Converts text to values of a JSON type. Templates produce text, but tools and outputs often require other types.
  * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools (output property types).
  */
 import { isOfType, type SchemaType } from '../../../../../schemas/index.ts'
@@ -11,7 +11,10 @@ import {
   type TemplateValue,
 } from '../../../../expr/template/index.ts'
 
-/** Returns the value of the given type that the text represents; undefined if there is none. Throws WorkLimitError. */
+/**
+ * Returns the value of the given type that the text represents. Returns undefined if there is no such value. Throws
+ * WorkLimitError.
+ */
 export function fromText(text: string, type: SchemaType, meter: TemplateMeter): TemplateValue {
   switch (type) {
     case 'integer':

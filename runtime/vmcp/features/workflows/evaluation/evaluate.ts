@@ -1,4 +1,7 @@
-/** Evaluates a task without side effects, bounded by its meter. Small tasks run in the server, others in a worker. */
+/**
+ * Evaluates a task without side effects and within its meter's limits. Small tasks run in the server, other tasks in a
+ * worker.
+ */
 import type { Fields } from '../../../../../schemas/index.ts'
 import { schemaCheck } from '../../../../../schemas/workflow/index.ts'
 import {
@@ -39,10 +42,10 @@ import type {
 } from './tasks.ts'
 import { failureIn } from './tool-result.ts'
 
-/** Maximum size of one template's text. */
+/** Maximum size of the text from one template. */
 const maxBytes = 10 * 1024 * 1024
 
-/** Never throws. */
+/** Evaluates a task. Never throws. */
 export function evaluate(
   program: WorkflowProgram,
   state: ExecutionState,
@@ -108,7 +111,7 @@ function stepOf({ steps }: WorkflowProgram, { step }: { readonly step: string })
   return found
 }
 
-/** Throws WorkflowError with the mismatches between arguments and parameters. */
+/** Checks arguments. Throws a WorkflowError with the mismatches between arguments and parameters. */
 function check(
   { defaults, parameters }: WorkflowProgram,
   { args }: ExecutionState,
@@ -143,7 +146,7 @@ function plan(step: StepProgram, scope: ExpansionScope, types: ArgumentTypes): S
   }
 }
 
-/** Maximum number of values in a call's arguments, which are parsed again on their way to the backend. */
+/** Maximum number of values in a call's arguments. The arguments are parsed again on their way to the backend. */
 const maxArgumentValues = 200_000
 
 function callArguments(args: ArgumentTemplates, scope: ExpansionScope, types: ArgumentTypes): SharedBytes {
@@ -167,7 +170,7 @@ function loop(step: Loop, scope: ExpansionScope): StepPlan {
   return { kind: 'loop', items: shared(Buffer.from(text)), count: items.length }
 }
 
-/** Returns the list that the template produces, as a value or as JSON text. Null is an empty list. */
+/** Returns the list that a template produces, either as a value or as JSON text. Null is treated as an empty list. */
 function collectionOf({ collection }: Loop, scope: ExpansionScope): readonly TemplateValue[] {
   const single = singleValue(collection, scope, 'collection')
   if (single && isList(single.value)) return single.value
@@ -187,7 +190,7 @@ function parsed(text: string, meter: TemplateMeter): TemplateValue {
   }
 }
 
-/** Limits per planning task, by number and by bytes. */
+/** Limits for each planning task, by number and by bytes. */
 const maxPlanned = 32
 const maxPlannedBytes = 256 * 1024
 
@@ -214,9 +217,7 @@ function iterations(
   return plans
 }
 
-/**
- * Returns the data with the loop's members added. Values that are created when first read are shared by all iterations.
- */
+/** Returns the data with the loop's members added. All iterations share values that are created on first read. */
 function withMember(data: ValueObject, forEach: ValueObject): ValueObject {
   const members = Object.getOwnPropertyDescriptors(data)
   return Object.defineProperties({}, { ...members, forEach: { value: forEach, enumerable: true } })
@@ -234,7 +235,7 @@ function iteration(step: Loop, scope: ExpansionScope, types: ArgumentTypes): Ite
 
 const maxAnswerDepth = 10
 
-/** Returns the content of the user's response. Anything that is not an object is treated as empty. Throws StepError. */
+/** Returns the content of the user's response. Content that is not an object is treated as empty. Throws StepError. */
 function response(
   program: WorkflowProgram,
   task: EvaluationTask<'response'>,
@@ -261,7 +262,7 @@ function isDeeper(value: TemplateValue, depth: number): boolean {
   return depth === 0 || Object.values(value).some((inner: TemplateValue) => isDeeper(inner, depth - 1))
 }
 
-/** Returns the call's result. Throws WorkflowError. */
+/** Returns the result of the workflow call. Throws WorkflowError. */
 function output(
   program: WorkflowProgram,
   state: ExecutionState,

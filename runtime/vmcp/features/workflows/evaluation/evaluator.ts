@@ -1,10 +1,10 @@
 /**
- * Evaluates the tasks of executions: small ones immediately, others in a worker, so that data from callers and backends
- * cannot block the server.
+ * Evaluates the tasks of executions. Small tasks run immediately, other tasks run in a worker, so data from callers and
+ * backends cannot block the server.
  *
  * A task starts in the server with a small work budget. When the budget is exhausted, the task runs again in a worker.
- * Tasks that exceed the remaining budget of this event loop turn go directly to a worker. The whole execution has a
- * budget as well. Schemas from outside a workflow are always compiled and evaluated in a worker.
+ * A task goes directly to a worker if it exceeds the remaining budget of the current event loop turn. The whole
+ * execution also has a budget. Schemas from outside a workflow are always compiled and evaluated in a worker.
  */
 import { setImmediate } from 'node:timers'
 import { GatehouseError } from '../../../../../schemas/index.ts'
@@ -33,10 +33,10 @@ export const workflowWorker: WorkerProgram = {
 }
 
 export interface EvaluatorLimits {
-  /** Units of work (about 100 ns each) per task in the server, and in total per event loop turn. */
+  /** Units of work (about 100 ns each) for one task in the server, and for all tasks in one event loop turn. */
   readonly inlineWork: number
   readonly turnWork: number
-  /** Units of work per task, and in total per execution. */
+  /** Units of work for one task, and for all tasks of one execution. */
   readonly taskWork: number
   readonly executionWork: number
   /** Maximum time of a task in a worker, for costs that the units do not measure. */
@@ -95,8 +95,8 @@ export class Evaluator {
   }
 
   /**
-   * Rejects with StepError or WorkflowError (also if too many tasks are waiting for a worker), or with the signal's
-   * reason.
+   * Evaluates a task. Rejects with StepError or WorkflowError, or with the signal's reason. Rejects with WorkflowError
+   * if too many tasks are waiting for a worker.
    */
   async evaluate<K extends TaskKind>(
     program: WorkflowProgram,
@@ -123,8 +123,8 @@ export class Evaluator {
   }
 
   /**
-   * Returns the mismatches between a value and the schemas, one line each. An incomplete check is a mismatch. Rejects
-   * with RATE_LIMITED if too many tasks are waiting for a worker, and with the signal's reason.
+   * Returns the mismatches between a value and the schemas, one line each. An incomplete check counts as a mismatch.
+   * Rejects with RATE_LIMITED if too many tasks are waiting for a worker, or with the signal's reason.
    */
   async violations(
     { schemas, value }: SchemaTask,
@@ -148,7 +148,7 @@ export class Evaluator {
     return ['the check failed']
   }
 
-  /** Returns undefined if the task must run in a worker. */
+  /** Evaluates a task in the server. Returns undefined if the task must run in a worker. */
   #inline(program: WorkflowProgram, state: ExecutionState, task: EvaluationTask): EvaluatedTask | undefined {
     const { inlineWork, turnWork } = this.#limits
     const checksSchema = task.kind === 'check' || task.kind === 'response'
@@ -186,7 +186,7 @@ export class Evaluator {
   }
 }
 
-/** A task in a worker. */
+/** A task that runs in a worker. */
 class Run {
   readonly #lease: Lease
   readonly #taskMs: number

@@ -13,20 +13,20 @@ import {
 } from '../../../../expr/template/index.ts'
 import { StepError } from '../errors.ts'
 
-/** Data for templates, and the work budget for expanding them. */
+/** Data for templates, and the work budget for their expansion. */
 export interface ExpansionScope {
   readonly data: TemplateValue
   readonly meter: TemplateMeter
 }
 
-/** Returns the text of a template. Throws a StepError that contains `where`. */
+/** Returns the text of a template. Throws a StepError with the location `where`. */
 export function expandText(template: Template, { data, meter }: ExpansionScope, where: string): string {
   return guarded(where, () => expand(template, data, meter))
 }
 
 /**
- * Returns the value of a template with a single action, or undefined for other templates. Throws a StepError that
- * contains `where`.
+ * Returns the value of a template with a single action, or undefined for other templates. Throws a StepError with the
+ * location `where`.
  */
 export function singleValue(
   template: Template,
@@ -38,7 +38,7 @@ export function singleValue(
     : undefined
 }
 
-/** Converts template errors to StepErrors that contain `where`. */
+/** Converts template errors to StepErrors with the location `where`. */
 export function guarded<T>(where: string, work: () => T): T {
   try {
     return work()
@@ -49,7 +49,10 @@ export function guarded<T>(where: string, work: () => T): T {
   }
 }
 
-/** Returns the value of a condition; true if there is none. Throws StepError for a value other than true or false. */
+/**
+ * Returns the value of a condition. Returns true if there is no condition. Throws StepError for a value other than true
+ * or false.
+ */
 export function isWanted(condition: Template | undefined, scope: ExpansionScope): boolean {
   if (!condition) return true
   const response = conditionIn(expandText(condition, scope, 'condition'))

@@ -1,7 +1,7 @@
 /**
- * The output of a workflow: converts the templates of its properties to values of the declared types.
+ * The output of a workflow. Converts the templates of the output's properties to values of the declared types.
  *
- * Without an output block, the output of the last finished step is returned (execution.ts).
+ * Without an output block, the workflow returns the output of the last finished step (execution.ts).
  * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools, output.
  */
 import {
@@ -34,7 +34,7 @@ export interface OutputField {
   readonly type: JsonType
   readonly isRequired: boolean
   readonly source: { readonly template: Template } | { readonly fields: readonly OutputField[] }
-  /** Used if the template has no value; undefined if there is no default. */
+  /** Used if the template has no value. Undefined if the property has no default. */
   readonly fallback: TemplateValue
 }
 
@@ -62,7 +62,7 @@ function compileField(
   }
 }
 
-/** Converts a default to the type of its property: truncates fractions, parses text, and converts any value to text. */
+/** Converts a default to the property's type. Truncates fractions, parses text, and converts any value to text. */
 function asType(value: TemplateValue, type: JsonType): TemplateValue {
   if (value === undefined || value === null) return undefined
   // Configuration is already bounded in size.
@@ -73,7 +73,7 @@ function asType(value: TemplateValue, type: JsonType): TemplateValue {
   return typeof value === 'string' ? fromText(value, type, meter) : undefined
 }
 
-/** Throws WorkflowError with the name of the property, and WorkLimitError. */
+/** Builds the output. Throws a WorkflowError with the property's name, or a WorkLimitError. */
 export function buildOutput(fields: readonly OutputField[], scope: ExpansionScope): ValueObject {
   return build(fields, scope, '')
 }
@@ -97,7 +97,9 @@ function one(field: OutputField, scope: ExpansionScope, path: string): TemplateV
   if (found.value !== undefined) return found.value
   if (fallback !== undefined) return fallback
   if (found.isMissing && type === 'string' && !isRequired) return noValue
-  const why = found.isMissing ? 'it has no value' : (found.why ?? `its value is not of type ${type}`)
+  const why = found.isMissing
+    ? 'the template has no value'
+    : (found.why ?? `the value is not of type ${type}`)
   throw new WorkflowError(`output construction failed: property ${JSON.stringify(path)}: ${why}`)
 }
 
@@ -107,7 +109,7 @@ interface Attempt {
   readonly why?: string
 }
 
-/** Uses a non-string value as is if it has the right type. */
+/** Returns a value of the right type unchanged, unless the type is string. */
 function attempt(template: Template, scope: ExpansionScope, type: JsonType): Attempt {
   try {
     const single = singleValue(template, scope, 'value')

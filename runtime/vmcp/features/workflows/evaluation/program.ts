@@ -1,8 +1,9 @@
 /**
- * The compiled templates and schemas of a workflow. The step runner (execution.ts) does not depend on their contents.
+ * The compiled templates and schemas of a workflow. The step runner (execution.ts) does not depend on the program's
+ * contents.
  *
- * Expects a definition without violations (schemas/workflow). Errors that are found only by compiling a schema are
- * thrown.
+ * The compiler expects a definition without violations (schemas/workflow). The compiler throws errors that are found
+ * only by compiling a schema.
  */
 import { type CompositeTool, fieldsOf, isFields, type WorkflowStep } from '../../../../../schemas/index.ts'
 import {
@@ -26,24 +27,24 @@ export type StepProgram = {
       readonly collection: Template
       readonly itemVar: string
       readonly maxIterations: number
-      /** Condition of each iteration. */
+      /** Condition that is checked in each iteration. */
       readonly innerCondition: Template | undefined
       readonly arguments: ArgumentTemplates
     }
 )
 
 export interface WorkflowProgram {
-  /** The definition as JSON, from which a worker compiles the same program. */
+  /** The definition as JSON. A worker compiles the same program from this text. */
   readonly source: string
   readonly parameters: SchemaCheck | undefined
   readonly defaults: Readonly<Record<string, unknown>>
   readonly steps: ReadonlyMap<string, StepProgram>
   readonly output: readonly OutputField[] | undefined
-  /** True if checking a schema may take long even for a small value. */
+  /** True if checking a schema may take a long time even for a small value. */
   readonly isHeavy: boolean
 }
 
-/** Throws an Error, with a message for operators, if a schema or template is invalid. */
+/** Compiles a definition. Throws an Error with a message for operators if a schema or template is invalid. */
 export function compileProgram(definition: CompositeTool): WorkflowProgram {
   const { parameters, output, steps } = definition
   const schema = fieldsOf(parameters)

@@ -1,7 +1,7 @@
 /**
- * The state of an execution: bytes in the server, values for templates.
+ * The state of an execution. The server has bytes, and templates see values.
  *
- * A value is parsed when a template first reads it, so that a large result that is never used costs nothing.
+ * A value is parsed when a template first reads it, so a large unused result costs nothing.
  * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools (what templates see).
  */
 import type { TemplateMeter, TemplateValue, ValueObject } from '../../../../expr/template/index.ts'
@@ -11,7 +11,7 @@ import { readToolResult } from './tool-result.ts'
 import { once } from '../../../model/once.ts'
 import { bufferOf } from '../../../model/bytes.ts'
 
-/** An execution as JSON text in shared memory: the server keeps it, and workers read it without a copy. */
+/** JSON text of an execution in shared memory. The server keeps the text, and workers read it without a copy. */
 export type SharedBytes = Uint8Array<SharedArrayBuffer>
 
 export function shared(bytes: Uint8Array): SharedBytes {
@@ -26,7 +26,7 @@ export function textOf(bytes: Uint8Array): string {
 
 export interface IterationState {
   readonly status: 'completed' | 'failed' | 'skipped' | 'cancelled'
-  /** Raw MCP result. */
+  /** Result as raw MCP JSON. */
   readonly result?: SharedBytes
   readonly error?: string
 }
@@ -35,7 +35,7 @@ export interface IterationState {
 export type StepOutput =
   | { readonly kind: 'none' }
   | { readonly kind: 'defaults' }
-  /** Raw MCP result. */
+  /** The result is raw MCP JSON. */
   | { readonly kind: 'result'; readonly bytes: SharedBytes }
   | {
       readonly kind: 'response'
@@ -53,7 +53,7 @@ export interface StepState {
 }
 
 export interface ExecutionState {
-  /** Raw arguments of the call: a JSON object. */
+  /** Arguments of the call as a raw JSON object. */
   readonly args: SharedBytes
   readonly steps: ReadonlyMap<string, StepState>
   readonly workflow: {
@@ -65,13 +65,13 @@ export interface ExecutionState {
   }
 }
 
-/** Returns the root value for templates. Reading its members throws the errors that `meter` throws. */
+/** Returns the root value for templates. Reading members of this value throws the meter's errors. */
 export function dataOf(program: WorkflowProgram, state: ExecutionState, meter: TemplateMeter): ValueObject {
   const { args, steps, workflow } = state
   const members = [...steps].map(([id, step]) => [id, stepData(program, id, step, meter)] as const)
   return object(
     {
-      // Without a prototype, because step ids are arbitrary.
+      // The object has no prototype, because step ids are arbitrary.
       steps: Object.assign(Object.create(null), Object.fromEntries(members)),
       vars: {},
       workflow: {
@@ -84,7 +84,9 @@ export function dataOf(program: WorkflowProgram, state: ExecutionState, meter: T
   )
 }
 
-/** Returns the arguments with defaults. An argument that is present, even if null, overrides its default. */
+/**
+ * Returns the arguments with defaults. An argument that is present overrides its default, even if the argument is null.
+ */
 function paramsOf({ defaults }: WorkflowProgram, args: SharedBytes, meter: TemplateMeter): ValueObject {
   const given = parseJson(textOf(args), meter)
   return isObject(given) ? withDefaults(defaults, given) : {}
@@ -140,7 +142,7 @@ function answerData(
   }
 }
 
-/** `{iterations: [{index, item, status, output, error?}], count, completed, failed}` */
+/** Returns `{iterations: [{index, item, status, output, error?}], count, completed, failed}`. */
 function loopData(
   { items, iterations }: Extract<StepOutput, { kind: 'loop' }>,
   meter: TemplateMeter,
@@ -166,7 +168,7 @@ function loopData(
   }
 }
 
-/** Returns an object with some members that are computed on first read. */
+/** Returns an object. Some members of the object are computed on first read. */
 function object(fixed: ValueObject, made: Readonly<Record<string, () => TemplateValue>>): ValueObject {
   const members = Object.entries(made).map(
     ([name, make]) => [name, { enumerable: true, get: once(make) }] as const,

@@ -1,4 +1,4 @@
-/** An execution's tasks and their results, which are messages between the server and a worker. */
+/** An execution's tasks and their results. Both are messages between the server and a worker. */
 import type { ArgumentTypes } from './arguments.ts'
 import type { ExecutionState, SharedBytes } from './state.ts'
 
@@ -22,7 +22,7 @@ export interface Tasks {
   /** Checks a user's response against the schema of the question, and returns the accepted content. */
   response: { task: { readonly step: string; readonly content: SharedBytes }; result: SharedBytes }
   /**
-   * Returns the call's result. `last` is the step whose output is returned if the workflow does not define an output.
+   * Returns the call's result. If the workflow does not define an output, the result is the output of the step `last`.
    */
   output: { task: { readonly last: string | undefined }; result: SharedBytes }
 }
@@ -39,18 +39,20 @@ export type StepPlan =
   | { readonly kind: 'ask'; readonly message: string }
   /** `items` is a JSON array. */
   | { readonly kind: 'loop'; readonly items: SharedBytes; readonly count: number }
-  /** `started` is false if the condition could not be evaluated. */
+  /** `started` is false if the step's condition could not be evaluated. */
   | { readonly kind: 'failed'; readonly message: string; readonly started: boolean }
 
 export type IterationPlan = Extract<StepPlan, { readonly kind: 'skip' | 'call' | 'failed' }>
 
-/** A value and the schemas that it must match, independent of any workflow. Both are JSON; `schemas` is a list. */
+/**
+ * A value and the schemas that the value must match, independent of any workflow. Both are JSON. `schemas` is a list.
+ */
 export interface SchemaTask<Bytes extends Uint8Array = Uint8Array> {
   readonly schemas: string
   readonly value: Bytes
 }
 
-/** `maxWork` is the maximum number of units of work per task. */
+/** `maxWork` is the maximum number of units of work for each task. */
 export type ToEvaluationWorker = { readonly maxWork: number } & (
   | { readonly source: string; readonly state: ExecutionState; readonly task: EvaluationTask }
   | SchemaTask<SharedBytes>

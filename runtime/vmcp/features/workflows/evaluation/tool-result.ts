@@ -1,8 +1,9 @@
 /**
- * Converts a tool's result to the output of its step.
+ * Converts a tool's result to the output of the tool's step.
  *
- * The output is the structured content if that is an object, otherwise a map of the content list: `text`, `text_1` …,
- * `image_0` …, `resource`, `resource_1` …. Text is never parsed; templates can use fromJson.
+ * If the structured content is an object, the output is the structured content. Otherwise, the output is a map of the
+ * content list: `text`, `text_1` …, `image_0` …, `resource`, `resource_1` …. Text is never parsed, but templates can
+ * use fromJson.
  * Source: docs/reference/specification/virtual-server.md#compositeTools, compositeTools.
  */
 import {
@@ -27,7 +28,7 @@ export function failureIn(text: string, meter: TemplateMeter): string | undefine
   return result['isError'] === true ? errorText(result) : undefined
 }
 
-/** Throws StepError for an invalid result. */
+/** Reads a tool's result. Throws StepError for an invalid result. */
 export function readToolResult(text: string, meter: TemplateMeter): ToolResult {
   const result = parsed(text, meter)
   const content = contentMap(result['content'])
@@ -46,7 +47,7 @@ function parsed(text: string, meter: TemplateMeter): ValueObject {
   throw new StepError('the backend sent a response that is not valid MCP', { retryable: true })
 }
 
-/** Returns the first text or, failing that, the message in the structured content. */
+/** Returns the first text. Without a text, returns the message in the structured content. */
 function errorText({ content, structuredContent }: ValueObject): string {
   const texts = itemsOf(content).map(({ type, text }) => (type === 'text' ? text : undefined))
   const more = isObject(structuredContent) ? structuredContent : {}

@@ -1,7 +1,7 @@
 /**
- * The worker thread that evaluates large tasks, one at a time. It communicates only through messages.
+ * The worker thread that evaluates large tasks, one at a time. The thread communicates only through messages.
  *
- * This file is bundled separately from the program; see workers/worker-file.ts.
+ * This file is bundled separately from the program. See workers/worker-file.ts.
  */
 import { parentPort } from 'node:worker_threads'
 import { LRUCache } from 'lru-cache'
@@ -10,7 +10,7 @@ import { evaluate, matchSchemas } from './evaluate.ts'
 import { compileProgram, type WorkflowProgram } from './program.ts'
 import type { ToEvaluationWorker } from './tasks.ts'
 
-/** Recently used workflows. */
+/** Programs of recently used workflows. */
 const programs = new LRUCache<string, WorkflowProgram>({ max: 20 })
 
 function programOf(source: string): WorkflowProgram {

@@ -1,8 +1,8 @@
 /**
- * An elicitation step: requests input from the user.
+ * An elicitation step, which requests input from the user.
  *
  * The request takes the same route as the workflow call. The step fails immediately if the client does not support
- * elicitation. The schema comes from the configuration, and the message is a template.
+ * elicitation. The schema comes from the configuration. The message is a template.
  * Source: docs/reference/specification/virtual-server.md#steps, steps (message, schema, onDecline, onCancel); MCP,
  * client/elicitation.
  */
@@ -18,7 +18,7 @@ const maxResponseBytes = 1024 * 1024
 
 export interface ElicitationResult {
   readonly output: StepOutput
-  /** True if steps that have not started are skipped. */
+  /** True if all steps that have not started are skipped. */
   readonly skipsRemaining: boolean
 }
 
@@ -32,11 +32,11 @@ export interface StepQuestion {
 
 type Elicitation = Extract<StepWork, { readonly type: 'elicitation' }>
 
-/** Rejects with StepError, WorkflowError, or with the signal's reason when the workflow ends. */
+/** Asks the user. Rejects with StepError, WorkflowError, or with the signal's reason when the workflow ends. */
 export async function elicit(context: WorkflowContext, question: StepQuestion): Promise<ElicitationResult> {
   const { step, work, message, signal } = question
   const { operation } = context
-  // Reporting the missing ability to a stateless client would end its whole request, although the workflow can
+  // An error about the missing ability would end a stateless client's whole request, although the workflow can
   // continue.
   if (step.continues && !operation.client.abilities.elicitation)
     throw new StepError('elicitation request failed: the client does not support elicitation')

@@ -1,7 +1,7 @@
 /**
- * A forEach step: one tool call per item of a list, in list order, with limited concurrency.
+ * A forEach step, which makes one tool call for each item of a list, in list order and with limited concurrency.
  *
- * Unless failures are tolerated, the first failure ends the step and cancels running calls. Output: `{iterations:
+ * Unless failures are tolerated, the first failure ends the step and cancels running calls. The output is `{iterations:
  * [{index, item, status, output, error?}], count, completed, failed}`.
  * Source: docs/reference/specification/virtual-server.md#steps, steps (collection, itemVar, maxIterations, maxParallel,
  * step).
@@ -27,7 +27,7 @@ export interface LoopRun {
   readonly onRetry: () => void
 }
 
-/** Rejects with StepError, WorkflowError, or with the signal's reason. */
+/** Runs the loop. Rejects with StepError, WorkflowError, or with the signal's reason. */
 export async function runForEach(context: WorkflowContext, run: LoopRun): Promise<StepOutput> {
   const { work, signal } = run
   const { count } = run.plan
@@ -59,7 +59,7 @@ export async function runForEach(context: WorkflowContext, run: LoopRun): Promis
   return { kind: 'loop', items, iterations }
 }
 
-/** Plans of iterations, computed in batches and released when the iteration starts. */
+/** Plans of iterations. Plans are computed in batches. A plan is released when its iteration starts. */
 class IterationPlans {
   readonly #context: WorkflowContext
   readonly #run: LoopRun
@@ -79,7 +79,7 @@ class IterationPlans {
     }
     const plan = this.#planned.get(index)
     this.#planned.delete(index)
-    if (!plan) throw new TypeError('an iteration can be taken only once')
+    if (!plan) throw new TypeError('an iteration can start only once')
     return plan
   }
 

@@ -1,9 +1,9 @@
 /**
  * Calls a step's tool, with retries after temporary failures.
  *
- * The call belongs to the client's call: it has the same caller and credentials, and the backend's messages and
- * requests go to the client. It is neither authorized nor rate limited again, because the workflow already was. It is
- * audited.
+ * The step's call belongs to the client's call. Both have the same caller and credentials, and the backend's messages
+ * and requests go to the client. The step's call is neither authorized nor rate limited again, because these checks
+ * already covered the workflow itself. The step's call is audited.
  * Source: docs/reference/specification/virtual-server.md#steps, steps (tool, arguments, onError).
  */
 import { abortable, reasonOf } from '../../../../net/index.ts'
@@ -18,7 +18,7 @@ import { retrying } from '../limits.ts'
 import { type ArgumentTypes, argumentTypes } from '../evaluation/arguments.ts'
 import type { ExecutionState, SharedBytes } from '../evaluation/state.ts'
 
-/** Errors that a retry cannot fix: refusals, and invalid calls. */
+/** Codes of errors that a retry cannot fix, such as refusals and invalid calls. */
 const finalCodes: ReadonlySet<string> = new Set([
   'FORBIDDEN',
   'QUOTA_EXCEEDED',
@@ -43,7 +43,7 @@ const finalRpc: ReadonlySet<unknown> = new Set([
 
 /** A call with its arguments. */
 export interface ReadyCall {
-  /** A JSON object. */
+  /** Arguments as a JSON object. */
   readonly args: Uint8Array
   readonly state: ExecutionState
   readonly signal: AbortSignal
@@ -63,7 +63,7 @@ function boundTool({ tools }: WorkflowContext, name: string): WorkflowTool {
   return bound
 }
 
-/** Returns the raw result. Rejects with StepError, WorkflowError, or with the signal's reason. */
+/** Calls the tool and returns the raw result. Rejects with StepError, WorkflowError, or with the signal's reason. */
 export async function callTool(
   context: WorkflowContext,
   call: ToolCall,
@@ -130,7 +130,10 @@ async function once(
   }
 }
 
-/** Drops the progress token: a step's progress would conflict with the workflow's. */
+/**
+ * Returns the operation for a step. Drops the progress token, because the step's progress would conflict with the
+ * workflow's.
+ */
 function inner(operation: Operation, params: Buffer, signal: AbortSignal): Operation {
   const made = innerOperation(operation, 'tools/call', new JsonObject(params))
   return { ...made, context: deriveContext(made.context, { signal, progressToken: undefined }) }
