@@ -135,6 +135,14 @@ function toTokenRefused(error: unknown): unknown {
   return error
 }
 
+/** Claims that only ID tokens have (OpenID Connect Core section 3.3.2.11). */
+const idTokenClaims = ['at_hash', 'c_hash', 's_hash'] as const
+
+/** True for an ID token that was presented as an access token. */
+export function hasIdTokenClaims(claims: object): boolean {
+  return idTokenClaims.some((name) => Object.hasOwn(claims, name))
+}
+
 export interface IdTokenRules {
   readonly keys: Keys
   readonly issuer: string

@@ -884,9 +884,15 @@ export type TokenExchangeConfig = Omit<filled.TokenExchangeConfig, "clientAuth">
   readonly clientAuth?: ClientAuth
 }
 
-export type TokenExchangeGrant = Omit<filled.TokenExchangeGrant, "delegationLifespan" | "maxDelegationDepth"> & {
+export type TokenExchangeGrant = Omit<filled.TokenExchangeGrant, "delegationLifespan" | "maxDelegationDepth" | "issuerPolicies"> & {
   readonly delegationLifespan?: string
   readonly maxDelegationDepth?: number
+  readonly issuerPolicies?: readonly TokenExchangeIssuerPolicy[]
+}
+
+export type TokenExchangeIssuerPolicy = Omit<filled.TokenExchangeIssuerPolicy, "actorClaim" | "allowMayAct"> & {
+  readonly actorClaim?: string
+  readonly allowMayAct?: boolean
 }
 
 export type TokenExchangeStrategy = Omit<filled.TokenExchangeStrategy, "subjectTokenType"> & {

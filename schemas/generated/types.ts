@@ -1027,7 +1027,7 @@ export type IdentityProvider = "entra" | "okta" | "auth0" | "google" | "github" 
 export type InboundGrants = {
   /** Exchanges a signed token (assertion) of a trusted issuer for an access token of this server (RFC 7523). The caller needs no client id. */
   readonly jwtBearer?: JwtBearerGrant
-  /** Token exchange (RFC 8693): clients with subjectClients exchange a user's access token from this server for a token that names both. */
+  /** Token exchange (RFC 8693): a declared client exchanges a user's access token for a token that names both. The access token is from this server (subjectClients) or from a trusted issuer (issuerPolicies). */
   readonly tokenExchange?: TokenExchangeGrant
 }
 
@@ -2926,12 +2926,32 @@ export type TokenExchangeConfig = {
   readonly subjectTokenType?: string
 }
 
-/** Token exchange (RFC 8693): clients with subjectClients exchange a user's access token from this server for a token that names both. */
+/** Token exchange (RFC 8693): a declared client exchanges a user's access token for a token that names both. The access token is from this server (subjectClients) or from a trusted issuer (issuerPolicies). */
 export type TokenExchangeGrant = {
   /** Maximum lifetime of an exchanged token, from 1m to 1h. It never outlives the exchanged token. */
   readonly delegationLifespan: string
-  /** Maximum number of clients in an act chain. */
+  /** Maximum number of declared clients in an act chain. */
   readonly maxDelegationDepth: number
+  /** Trusted issuers whose users' access tokens can be exchanged. One policy for each issuer. */
+  readonly issuerPolicies?: readonly TokenExchangeIssuerPolicy[]
+}
+
+/** Which tokens of a trusted issuer can be exchanged, and by which clients. */
+export type TokenExchangeIssuerPolicy = {
+  /** Name of one of trustedIssuers. */
+  readonly issuerRef: string
+  /** Value that the aud claim must contain. */
+  readonly expectedAudience: string
+  /** Claim that names the issuer's client to which the token was issued: azp, appid for Entra ID v1, cid for Okta. */
+  readonly actorClaim: string
+  /** Values of actorClaim that are accepted. */
+  readonly allowedActors?: readonly string[]
+  /** CEL expression over the claims map, such as claims.azp.startsWith('agent-'). A token is accepted if the expression is true or allowedActors lists its actor. */
+  readonly actorMatcher?: string
+  /** Ids of the declared clients that may exchange the issuer's tokens, or "*" alone for all of them. */
+  readonly allowedDelegateClients: readonly string[]
+  /** Accepts a may_act claim that names the client, with this server as iss, instead of checking the actor. When false, tokens with a may_act claim are rejected. */
+  readonly allowMayAct: boolean
 }
 
 /** Token exchange (RFC 8693). */
