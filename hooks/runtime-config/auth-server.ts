@@ -44,6 +44,8 @@ export interface AuthServerTarget {
   readonly clusterDomain: string
   /** True when clients connect through a Gateway or an Ingress. */
   readonly behindEdge: boolean
+  /** True if the server asks clients for certificates. Otherwise, tokens are not bound to them. */
+  readonly clientCertificates: boolean
   readonly needs: PodNeeds
 }
 
@@ -84,10 +86,13 @@ export function authServerPart(
     primaryUpstreamProvider: target.primaryUpstreamProvider,
     upstreamFilter: target.upstreamFilter,
     tokenLifespans: config.tokenLifespans,
-    clients: clientsPart(config.clients, needs),
+    clients: clientsPart(config.clients, target),
     trustedIssuers: trustedIssuersPart(config, needs),
     inboundGrants: config.inboundGrants,
     dpop: config.dpop,
+    tlsClientCertificateBoundAccessTokens: target.clientCertificates
+      ? config.tlsClientCertificateBoundAccessTokens
+      : undefined,
     storage: storagePart(config, target),
     upstreamProviders: config.upstreamProviders.map((upstream, index) =>
       upstreamPart(upstream, index, target),
@@ -113,7 +118,7 @@ function keyFiles(
  */
 function clientsPart(
   clients: readonly DeclaredClient[] | undefined,
-  needs: PodNeeds,
+  { needs, clientCertificates }: AuthServerTarget,
 ): input.AuthServerFile['clients'] {
   const keys = new Map<string, Set<string>>()
   for (const { name, key } of clientSecrets(clients)) keys.set(name, (keys.get(name) ?? new Set()).add(key))
@@ -122,8 +127,9 @@ function clientsPart(
     const items = [...names].sort(byText).map((key) => ({ key, path: key }))
     needs.secretFiles(`authserver-client-${name}`, at(name), name, items)
   }
-  return clients?.map(({ clientSecretRefs, ...rest }) => ({
+  return clients?.map(({ clientSecretRefs, tlsClientCertificateBoundAccessTokens: isBound, ...rest }) => ({
     ...rest,
+    ...(clientCertificates && isBound !== undefined && { tlsClientCertificateBoundAccessTokens: isBound }),
     ...(clientSecretRefs && {
       clientSecretFiles: clientSecretRefs.map(({ name, key }) => `${at(name)}/${key}`),
     }),

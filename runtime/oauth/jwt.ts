@@ -46,6 +46,7 @@ export type RefusalReason =
   | 'bound'
   | 'unbound'
   | 'confirmation'
+  | 'certificate'
 
 /** The token must not be accepted. `reason` is for logs and for choosing a fixed text. */
 export class TokenRefused extends ModuleError {

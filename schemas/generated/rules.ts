@@ -70,6 +70,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "clientAuth")), () => equal(startsWith(select(select(self, "clientAuth"), "method"), "clientSecret"), or(() => has(self, "clientSecretEnv"), () => has(self, "clientSecretFile")))),
   "!has(self.clientAuth) || self.clientAuth.method.startsWith('clientSecret') == has(self.clientSecretRef)": (self) =>
     or(() => not(has(self, "clientAuth")), () => equal(startsWith(select(select(self, "clientAuth"), "method"), "clientSecret"), has(self, "clientSecretRef"))),
+  "!has(self.clientCABundleRef) || !has(self.clientCABundleRef.configMapRef.optional) || !self.clientCABundleRef.configMapRef.optional": (self) =>
+    or(() => not(has(self, "clientCABundleRef")), () => not(has(select(select(self, "clientCABundleRef"), "configMapRef"), "optional")), () => not(select(select(select(self, "clientCABundleRef"), "configMapRef"), "optional"))),
   "!has(self.clientCertificatePath) || (has(self.oidcConfig) && self.oidcConfig.issuerUrl.startsWith('https://')) || (has(self.oauth2Config) && self.oauth2Config.tokenEndpoint.startsWith('https://'))": (self) =>
     or(() => not(has(self, "clientCertificatePath")), () => and(() => has(self, "oidcConfig"), () => startsWith(select(select(self, "oidcConfig"), "issuerUrl"), "https://")), () => and(() => has(self, "oauth2Config"), () => startsWith(select(select(self, "oauth2Config"), "tokenEndpoint"), "https://"))),
   "!has(self.clientCertificatePath) || self.url.startsWith('https://')": (self) =>
@@ -92,6 +94,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "clients")), () => not(exists(select(self, "clients"), (c) => and(() => has(c, "dpopBoundAccessTokens"), () => select(c, "dpopBoundAccessTokens")))), () => and(() => has(self, "dpop"), () => notEqual(select(select(self, "dpop"), "mode"), "off"))),
   "!has(self.clients) || !self.clients.exists(c, has(c.subjectClients)) || (has(self.inboundGrants) && has(self.inboundGrants.tokenExchange))": (self) =>
     or(() => not(has(self, "clients")), () => not(exists(select(self, "clients"), (c) => has(c, "subjectClients"))), () => and(() => has(self, "inboundGrants"), () => has(select(self, "inboundGrants"), "tokenExchange"))),
+  "!has(self.clients) || !self.clients.exists(c, has(c.tlsClientCertificateBoundAccessTokens) && c.tlsClientCertificateBoundAccessTokens) || (has(self.tlsClientCertificateBoundAccessTokens) && self.tlsClientCertificateBoundAccessTokens)": (self) =>
+    or(() => not(has(self, "clients")), () => not(exists(select(self, "clients"), (c) => and(() => has(c, "tlsClientCertificateBoundAccessTokens"), () => select(c, "tlsClientCertificateBoundAccessTokens")))), () => and(() => has(self, "tlsClientCertificateBoundAccessTokens"), () => select(self, "tlsClientCertificateBoundAccessTokens"))),
   "!has(self.clusterMode) || !self.clusterMode || has(self.addr)": (self) =>
     or(() => not(has(self, "clusterMode")), () => not(select(self, "clusterMode")), () => has(self, "addr")),
   "!has(self.compositeToolRefs) || size(self.compositeToolRefs) == 0": (self) =>

@@ -96,6 +96,8 @@ export type AuthServerFile = {
   readonly tokenLifespans: TokenLifespans
   /** Issues access tokens that are bound to a key of the client (DPoP, RFC 9449). With required, it issues only such tokens. When unset, tokens are not bound. */
   readonly dpop?: Dpop
+  /** Binds access tokens to the TLS client certificate of the token request, if it has one (RFC 8705). Needs a server that asks for client certificates: tls.clientCABundleRef, or --tls-client-ca-file. When unset, tokens are not bound to certificates. */
+  readonly tlsClientCertificateBoundAccessTokens?: boolean
   /** Where the authorization server stores its state. */
   readonly storage: AuthServerStorageFile
   /** Clients that get tokens for themselves, without a browser or a user (client_credentials grant). */
@@ -717,6 +719,8 @@ export type DeclaredClient = {
   readonly subjectClients?: readonly string[]
   /** Issues only tokens that are bound to a key of the client (DPoP). */
   readonly dpopBoundAccessTokens?: boolean
+  /** Issues only tokens that are bound to the client's TLS certificate (RFC 8705). */
+  readonly tlsClientCertificateBoundAccessTokens?: boolean
   /** One or two client secrets of at least 32 characters each; both are accepted, to allow rotation. */
   readonly clientSecretRefs?: readonly SecretRef[]
 }
@@ -741,6 +745,8 @@ export type DeclaredClientFile = {
   readonly subjectClients?: readonly string[]
   /** Issues only tokens that are bound to a key of the client (DPoP). */
   readonly dpopBoundAccessTokens?: boolean
+  /** Issues only tokens that are bound to the client's TLS certificate (RFC 8705). */
+  readonly tlsClientCertificateBoundAccessTokens?: boolean
   /** One or two files that each hold a client secret of at least 32 characters; both are accepted. Reloaded when they change. */
   readonly clientSecretFiles?: readonly string[]
 }
@@ -815,6 +821,8 @@ export type EmbeddedAuthServerConfig = {
   readonly primaryUpstreamProvider?: string
   /** Issues access tokens that are bound to a key of the client (DPoP, RFC 9449). With required, it issues only such tokens. When unset, tokens are not bound. */
   readonly dpop?: Dpop
+  /** Binds access tokens to the TLS client certificate of the token request, if it has one (RFC 8705). Needs a server that asks for client certificates: tls.clientCABundleRef, or --tls-client-ca-file. When unset, tokens are not bound to certificates. */
+  readonly tlsClientCertificateBoundAccessTokens?: boolean
   /** Where the authorization server stores its state. */
   readonly storage?: AuthServerStorage
   /** Lifetimes of issued tokens and codes. */
@@ -2795,6 +2803,8 @@ export type ServiceAccountToken = {
 export type ServingTLS = {
   /** Secret of type kubernetes.io/tls (tls.crt, tls.key). If it contains ca.crt, virtual servers can use this server as a backend. */
   readonly secretName: string
+  /** Certificate authorities of clients. The server asks clients for a certificate, and accepts tokens that are bound to it (RFC 8705). Clients without a certificate are accepted too. */
+  readonly clientCABundleRef?: CABundleSource
 }
 
 /** Session affinity for the Service. None suits stateless servers and load balancers with their own affinity. */

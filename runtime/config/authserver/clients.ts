@@ -95,6 +95,7 @@ function declaredClientOf(
     resources: client.resources ?? allowedAudiences,
     tokenMs: parseDuration(client.tokenLifespan),
     isBound: client.dpopBoundAccessTokens ?? false,
+    isCertificateBound: client.tlsClientCertificateBoundAccessTokens ?? false,
     ...(jwks === undefined ? {} : { jwks }),
     ...(jwksUri === undefined ? {} : { jwksUri }),
     ...(subjectClients === undefined ? {} : { subjectClients }),

@@ -190,6 +190,7 @@ function convert(file: AuthServerFile, reader: Reader): AuthServerConfig {
     assertionPolicies: assertionPoliciesOf(file),
     exchangePolicies: exchangePoliciesOf(file),
     dpop: file.dpop,
+    bindsCertificates: file.tlsClientCertificateBoundAccessTokens ?? false,
     disableUpstreamTokenInjection: file.disableUpstreamTokenInjection,
     storage:
       file.storage.redis === undefined

@@ -47,6 +47,11 @@ export interface ListenOptions {
   readonly connections?: ConnectionSource | undefined
   /** Certificate for TLS. The caller closes it. */
   readonly certificate?: ServedCertificate | undefined
+  /**
+   * `request`: asks clients for a certificate if `certificate` has an authority for them. Clients without one are served
+   * too, because probes and browsers have none. See `certificateThumbprint`. Default: clients are not asked.
+   */
+  readonly clientCertificates?: 'request' | undefined
   /** Rejects requests without one of these tokens. Default: no token is required. */
   readonly localTokens?: LocalTokens | undefined
 }
@@ -155,7 +160,14 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   }
   const server = certificate
     ? createTlsServer(
-        { ...certificate.options, ...http, handshakeTimeout: limits.headersTimeoutMs, allowHalfOpen: true },
+        {
+          ...certificate.options,
+          ...http,
+          handshakeTimeout: limits.headersTimeoutMs,
+          allowHalfOpen: true,
+          requestCert: options.clientCertificates === 'request' && certificate.hasClientAuthority,
+          rejectUnauthorized: false,
+        },
         onRequest,
       )
     : createServer(http, onRequest)

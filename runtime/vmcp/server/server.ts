@@ -143,6 +143,7 @@ class Vmcp implements VmcpServer {
       proofs: worker?.proofs,
       upstreamTokens: options.upstreamTokens,
       authServer: options.authServer,
+      clientCertificates: options.certificate?.hasClientAuthority,
     })
     this.#readiness = new VmcpReadiness({
       authServer: options.authServer,
@@ -298,7 +299,7 @@ class Vmcp implements VmcpServer {
     this.relayPort = await relay?.open(handler)
     const connections = worker?.link.connections
     const parts = { host, port, handler, certificate, connections, localTokens: this.#options.localTokens }
-    const listener = await listen({ ...parts, log: this.#log })
+    const listener = await listen({ ...parts, clientCertificates: 'request', log: this.#log })
     this.#parts.originCheck = makeOriginCheck({
       host,
       port: listener.port,
