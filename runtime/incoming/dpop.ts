@@ -59,10 +59,12 @@ export function boundKey(
 ): string | undefined {
   const claim = claims['cnf'] ?? undefined
   const confirmation = claim === undefined ? {} : readConfirmation(claim)
-  if (scheme === 'Bearer' && (!confirmation || confirmation.jkt !== undefined)) throw new TokenRefused('bound')
+  if (scheme === 'Bearer' && (!confirmation || confirmation.jkt !== undefined))
+    throw new TokenRefused('bound')
   if (!confirmation) throw new TokenRefused('confirmation')
   if (scheme === 'DPoP' && confirmation.jkt === undefined) throw new TokenRefused('unbound')
-  if (confirmation.x5t !== undefined && confirmation.x5t !== certificate) throw new TokenRefused('certificate')
+  if (confirmation.x5t !== undefined && confirmation.x5t !== certificate)
+    throw new TokenRefused('certificate')
   return confirmation.jkt
 }
 

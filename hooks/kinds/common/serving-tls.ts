@@ -90,7 +90,10 @@ function tlsFailure(context: Context, { secretName: name }: ServingTLS): SyncFai
   }
 }
 
-function authorityFailure(context: Context, { clientCABundleRef: source }: ServingTLS): SyncFailure | undefined {
+function authorityFailure(
+  context: Context,
+  { clientCABundleRef: source }: ServingTLS,
+): SyncFailure | undefined {
   if (!source) return undefined
   const stays = 'The running pods stay unchanged until you correct it'
   const absent = caBundleFailure(context, source)

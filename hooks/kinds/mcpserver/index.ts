@@ -69,7 +69,8 @@ function customize({ parent }: CustomizeRequest, settings: HookSettings): Custom
     configMaps: [
       textOf(fieldsOf(fieldsOf(spec['authzConfig'])['configMap'])['name']),
       profile['type'] === 'configmap' ? textOf(profile['name']) : undefined,
-      ...caBundleNamesIn(spec['authzConfig']), clientAuthorityName(spec),
+      ...caBundleNamesIn(spec['authzConfig']),
+      clientAuthorityName(spec),
     ],
     own: childNames(parent.metadata.name, spec, settings),
   })

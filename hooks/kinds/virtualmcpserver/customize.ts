@@ -57,7 +57,12 @@ export function customize({ parent }: CustomizeRequest, settings: HookSettings):
       ...secretNamesIn(spec['authServerConfig']),
       ...secretNamesIn(fieldsOf(spec['config'])['console']),
     ],
-    configMaps: [textOf(map), ...caBundleNamesIn(authz), ...caBundleNamesIn(spec['authServerConfig']), clientAuthorityName(spec)],
+    configMaps: [
+      textOf(map),
+      ...caBundleNamesIn(authz),
+      ...caBundleNamesIn(spec['authServerConfig']),
+      clientAuthorityName(spec),
+    ],
     own: {
       ...servedNames(spec, names.server, settings),
       ServiceAccount: access,

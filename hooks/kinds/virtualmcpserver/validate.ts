@@ -95,7 +95,11 @@ function tooLarge({
 }
 
 /** Checks that incoming authentication, policies and the embedded server are consistent. */
-function pairingViolations({ incomingAuth, authServerConfig: server, tls }: VirtualMCPServerSpec): Violation[] {
+function pairingViolations({
+  incomingAuth,
+  authServerConfig: server,
+  tls,
+}: VirtualMCPServerSpec): Violation[] {
   const violations: Violation[] = []
   if (server && incomingAuth.type !== 'oidc') {
     violations.push({
