@@ -6,7 +6,7 @@ export { isLoopbackHost, unbracket } from './addresses.ts'
 export { Breaker, type CircuitState } from './breaker.ts'
 export { readBody, rejectBodyByHeaders } from './listener/body.ts'
 export { type Caller, identityOf, localIssuer, makeCaller } from './caller.ts'
-export { certificateThumbprint } from './client-certificate.ts'
+export { certificateThumbprint } from './listener/client-certificate.ts'
 export {
   assertionClient,
   callerFacts,

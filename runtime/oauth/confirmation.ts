@@ -6,7 +6,7 @@
 import { isFields } from '../../schemas/index.ts'
 
 /** What a token is bound to, or what a request proved. */
-export interface Confirmation {
+export interface TokenBinding {
   /** Thumbprint of a key that signs DPoP proofs. */
   readonly jkt?: string | undefined
   /** SHA-256 thumbprint of a client certificate. */
@@ -19,7 +19,7 @@ const certificateMember = 'x5t#S256'
  * Returns what the claim binds the token to: at least one member. Returns undefined if the claim is malformed, or has a
  * member that this server cannot check.
  */
-export function readConfirmation(claim: unknown): Confirmation | undefined {
+export function readConfirmation(claim: unknown): TokenBinding | undefined {
   if (!isFields(claim)) return undefined
   const { jkt, [certificateMember]: x5t, ...others } = claim
   if (Object.keys(others).length > 0 || !isThumbprint(jkt) || !isThumbprint(x5t)) return undefined
@@ -31,11 +31,11 @@ function isThumbprint(value: unknown): value is string | undefined {
 }
 
 /** Returns the claim for a new token; undefined for a bearer token. */
-export function confirmationClaim({ jkt, x5t }: Confirmation): object | undefined {
+export function confirmationClaim({ jkt, x5t }: TokenBinding): object | undefined {
   return jkt === undefined && x5t === undefined ? undefined : { jkt, [certificateMember]: x5t }
 }
 
 /** True if the request proved everything that the token is bound to. */
-export function isConfirmed({ jkt, x5t }: Confirmation, proved: Confirmation): boolean {
+export function isConfirmed({ jkt, x5t }: TokenBinding, proved: TokenBinding): boolean {
   return (jkt === undefined || jkt === proved.jkt) && (x5t === undefined || x5t === proved.x5t)
 }

@@ -7,7 +7,7 @@
  * Source: RFC 8693 sections 2, 4.1 and 4.4; RFC 8707.
  */
 import { decodeJwt } from 'jose'
-import { type Confirmation, isConfirmed, readConfirmation } from '../../oauth/index.ts'
+import { type TokenBinding, isConfirmed, readConfirmation } from '../../oauth/index.ts'
 import type { AuthenticatedMachine } from '../clients/client-directory.ts'
 import type { ExchangePolicy } from '../clients/exchange/exchange-policies.ts'
 import { readExternalSubject } from '../clients/exchange/external-subject.ts'
@@ -208,7 +208,7 @@ function requireToken(form: Parameters, name: TokenName): string {
 
 /** The request must prove the key and the certificate to which a token is bound. */
 function requireProof(
-  cnf: Confirmation | undefined,
+  cnf: TokenBinding | undefined,
   { client, binding: { jkt }, certificate }: MachineRequest,
   name: TokenName,
 ): void {

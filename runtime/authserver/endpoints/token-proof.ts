@@ -10,7 +10,7 @@ import { GatehouseError, parseDuration } from '../../../schemas/index.ts'
 import type { AuthServerConfig } from '../../config/index.ts'
 import { certificateThumbprint, type Exchange } from '../../net/index.ts'
 import {
-  type Confirmation,
+  type TokenBinding,
   makeNonces,
   makeReplayCheck,
   ProofRefused,
@@ -50,7 +50,7 @@ interface BindingRules {
 export interface ProvedBinding {
   readonly proof: VerifiedProof | undefined
   /** What the new token is bound to. */
-  readonly binding: Confirmation
+  readonly binding: TokenBinding
   /** Thumbprint of the connection's certificate, even if the new token is not bound to it. */
   readonly certificate: string | undefined
 }

@@ -3,7 +3,7 @@
  * Source: RFC 6749 sections 3.3 and 5.1; RFC 8707 section 2.2.
  */
 import type { Exchange } from '../../net/index.ts'
-import type { Confirmation } from '../../oauth/index.ts'
+import type { TokenBinding } from '../../oauth/index.ts'
 import type { AuthenticatedClient } from '../clients/client-directory.ts'
 import type { MachineClient } from '../clients/declared-clients.ts'
 import type { AuthServerContext } from '../login/context.ts'
@@ -28,7 +28,7 @@ export interface ClientRequest {
   /** Network address of the client. */
   readonly source: string
   /** What the new token is bound to. */
-  readonly binding: Confirmation
+  readonly binding: TokenBinding
   /** Thumbprint of the client's certificate. */
   readonly certificate: string | undefined
 }

@@ -4,7 +4,7 @@
  * OpenID Connect Core section 3.1.3.
  */
 import type { Exchange } from '../../net/index.ts'
-import type { Confirmation } from '../../oauth/index.ts'
+import type { TokenBinding } from '../../oauth/index.ts'
 import { type AuthServerContext, canSignIn, nowSec } from '../login/context.ts'
 import { makeEvent } from '../model/events.ts'
 import { machineSubject } from '../model/identifiers.ts'
@@ -167,7 +167,7 @@ async function redeemRefreshToken(
 /** RFC 6749 section 5.1. */
 async function makeUserResponse(
   issued: IssuedGrant,
-  binding: Confirmation,
+  binding: TokenBinding,
   context: AuthServerContext,
 ): Promise<object> {
   const { grant, scopes, audience, refreshToken, nonce } = issued

@@ -12,7 +12,7 @@
 import { createHash, randomUUID, sign } from 'node:crypto'
 import { promisify } from 'node:util'
 import { GatehouseError } from '../../../schemas/index.ts'
-import { type Confirmation, confirmationClaim } from '../../oauth/index.ts'
+import { type TokenBinding, confirmationClaim } from '../../oauth/index.ts'
 import { sha256 } from '../model/identifiers.ts'
 import type { Grant, TokenAuthMethod } from '../model/records.ts'
 import type { KeyRing, SigningKey } from './key-ring.ts'
@@ -28,7 +28,7 @@ interface AccessTokenRequest {
   readonly nowSec: number
   readonly lifeSec: number
   /** Empty for a bearer token. */
-  readonly binding: Confirmation
+  readonly binding: TokenBinding
   /** Claims that only some kinds of access tokens have. */
   readonly more?: Readonly<Record<string, unknown>>
 }
@@ -58,7 +58,7 @@ export function grantClaims({ authTimeSec, sessionId, grantId }: Grant): Readonl
 }
 
 /** Returns the token_type of a response (RFC 9449 section 5). */
-export function tokenType({ jkt }: Confirmation): 'Bearer' | 'DPoP' {
+export function tokenType({ jkt }: TokenBinding): 'Bearer' | 'DPoP' {
   return jkt === undefined ? 'Bearer' : 'DPoP'
 }
 

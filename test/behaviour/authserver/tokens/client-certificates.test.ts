@@ -14,7 +14,7 @@ import {
   startDelegation,
   delegateSecret,
 } from '../../../helpers/authserver/delegation.ts'
-import { type MutualTls, serveMutualTls } from '../../../helpers/authserver/mutual-tls.ts'
+import { type MutualTls, serveMutualTls } from '../../../helpers/oauth/mutual-tls.ts'
 import { TestClient } from '../../../helpers/authserver/test-client.ts'
 import { type Leaf, makeAuthority } from '../../../helpers/certificates.ts'
 

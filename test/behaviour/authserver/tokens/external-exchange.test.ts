@@ -3,7 +3,7 @@ import t from 'tap'
 import { callerFacts } from '../../../../runtime/net/index.ts'
 import { jsonOf } from '../../../helpers/authserver/authserver.ts'
 import { exchange, jwtType, postAs } from '../../../helpers/authserver/delegation.ts'
-import { exchangePolicy, startExternalExchange } from '../../../helpers/authserver/external-exchange.ts'
+import { exchangePolicy, startExternalExchange } from '../../../helpers/oauth/external-exchange.ts'
 import { startPlatform } from '../../../helpers/authserver/platform.ts'
 import { callerOf } from '../../../helpers/authserver/test-client.ts'
 

@@ -2,12 +2,12 @@
 import { createHash, generateKeyPairSync, X509Certificate } from 'node:crypto'
 import { decodeJwt, importPKCS8, SignJWT } from 'jose'
 import t, { type Test } from 'tap'
-import { startAuthServer } from '../../helpers/authserver/authserver.ts'
-import { declared, newSecret } from '../../helpers/authserver/declared-client.ts'
-import { serveMutualTls } from '../../helpers/authserver/mutual-tls.ts'
-import { type Leaf, makeAuthority } from '../../helpers/certificates.ts'
-import { makeDpopClient } from '../../helpers/oauth/dpop-client.ts'
-import { usual } from '../../helpers/oauth/dpop-rig.ts'
+import { startAuthServer } from '../../../helpers/authserver/authserver.ts'
+import { declared, newSecret } from '../../../helpers/authserver/declared-client.ts'
+import { serveMutualTls } from '../../../helpers/oauth/mutual-tls.ts'
+import { type Leaf, makeAuthority } from '../../../helpers/certificates.ts'
+import { makeDpopClient } from '../../../helpers/oauth/dpop-client.ts'
+import { usual } from '../../../helpers/oauth/dpop-rig.ts'
 
 const secret = newSecret()
 const signingKey = generateKeyPairSync('ec', { namedCurve: 'P-256' })

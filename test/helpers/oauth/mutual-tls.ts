@@ -7,7 +7,7 @@ import { makeMemoryStore } from '../../../runtime/store/index.ts'
 import { ServedCertificate } from '../../../schemas/certificate/index.ts'
 import type { Dpop } from '../../../schemas/index.ts'
 import { type Authority, type Leaf, makeAuthority, type MountedSecret, mountSecret } from '../certificates.ts'
-import type { Rig } from './authserver.ts'
+import type { Rig } from '../authserver/authserver.ts'
 
 export interface TlsAnswer {
   readonly status: number

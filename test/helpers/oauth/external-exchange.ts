@@ -6,9 +6,9 @@ import type {
   ExchangePolicySettings,
 } from '../../../runtime/config/index.ts'
 import type { Store } from '../../../runtime/store/index.ts'
-import { type Rig, startAuthServer } from './authserver.ts'
-import { delegate } from './delegation.ts'
-import { type Platform, startPlatform, trusted } from './platform.ts'
+import { type Rig, startAuthServer } from '../authserver/authserver.ts'
+import { delegate } from '../authserver/delegation.ts'
+import { type Platform, startPlatform, trusted } from '../authserver/platform.ts'
 
 export const audience = 'api://agents'
 

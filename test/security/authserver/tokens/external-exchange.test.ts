@@ -2,14 +2,10 @@
 import { createPublicKey } from 'node:crypto'
 import { decodeJwt, SignJWT, UnsecuredJWT } from 'jose'
 import t from 'tap'
-import { exchange, idTokenType } from '../../helpers/authserver/delegation.ts'
-import {
-  audience,
-  exchangePolicy,
-  startExternalExchange,
-} from '../../helpers/authserver/external-exchange.ts'
-import { startPlatform, trusted } from '../../helpers/authserver/platform.ts'
-import { callerOf } from '../../helpers/authserver/test-client.ts'
+import { exchange, idTokenType } from '../../../helpers/authserver/delegation.ts'
+import { audience, exchangePolicy, startExternalExchange } from '../../../helpers/oauth/external-exchange.ts'
+import { startPlatform, trusted } from '../../../helpers/authserver/platform.ts'
+import { callerOf } from '../../../helpers/authserver/test-client.ts'
 
 t.test('each forged or misdirected token is rejected, with the reason in the audit log', async (t) => {
   const started = await startExternalExchange(t)
