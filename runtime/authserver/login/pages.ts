@@ -66,8 +66,7 @@ function introduction({ clientKind, clientId, clientName }: AuthRequest): Html {
 
 /** Returns what this server knows about the client: the host that describes it, or the id of a client without a name. */
 function origin({ clientKind, clientId, clientName }: AuthRequest): Html | undefined {
-  if (clientKind === 'cimd')
-    return html`<div><dt>Described by</dt><dd>${new URL(clientId).host}</dd></div>`
+  if (clientKind === 'cimd') return html`<div><dt>Described by</dt><dd>${new URL(clientId).host}</dd></div>`
   return clientName === undefined ? html`<div><dt>Client ID</dt><dd>${clientId}</dd></div>` : undefined
 }
 

@@ -18,6 +18,7 @@ export interface TlsAnswer {
 interface TlsRequest {
   readonly client?: Leaf | undefined
   readonly form?: Readonly<Record<string, string>>
+  readonly json?: object
   readonly headers?: Readonly<Record<string, string>>
   /** Default: a new connection. */
   readonly agent?: Agent
@@ -32,6 +33,39 @@ export interface MutualTls {
   /** Reasons why the resource rejected tokens. */
   readonly reasons: readonly string[]
   send(path: string, options?: TlsRequest): Promise<TlsAnswer>
+}
+
+/** Sends a request, with the client's certificate if there is one. `ca` is the authority of the server. */
+export function sendOverTls(
+  url: string,
+  { ca, client, form, json, headers = {}, agent }: TlsRequest & { readonly ca: string },
+): Promise<TlsAnswer> {
+  const body = form ? new URLSearchParams(form).toString() : json && JSON.stringify(json)
+  const type = form ? 'application/x-www-form-urlencoded' : 'application/json'
+  return new Promise((resolve, reject) => {
+    const outgoing = request(
+      url,
+      {
+        method: body === undefined ? 'GET' : 'POST',
+        ca,
+        ...(client && { cert: client.cert, key: client.key }),
+        agent: agent ?? new Agent({ maxCachedSessions: 0 }),
+        headers: { ...(body !== undefined && { 'content-type': type }), ...headers },
+      },
+      (res) => {
+        let text = ''
+        res.setEncoding('utf8').on('data', (part: string) => {
+          text += part
+        })
+        res.on('end', () => {
+          const isJson = res.headers['content-type']?.startsWith('application/json') !== false
+          const parsed = (isJson && text !== '' ? JSON.parse(text) : {}) as Record<string, unknown>
+          resolve({ status: res.statusCode ?? 0, headers: res.headers, body: parsed })
+        })
+      },
+    )
+    outgoing.on('error', reject).end(body)
+  })
 }
 
 /** The paths of the authorization server, and `/mcp`, which requires a token. */
@@ -81,28 +115,7 @@ export async function serveMutualTls(
     ...(asks ? { clientCertificates: 'request' } : {}),
   })
   t.teardown(() => listener.close())
-  const send: MutualTls['send'] = (path, { client, form, headers = {}, agent } = {}) =>
-    new Promise((resolve, reject) => {
-      const outgoing = request(
-        `${listener.url}${path}`,
-        {
-          method: form ? 'POST' : 'GET',
-          ca: servers.ca,
-          ...(client && { cert: client.cert, key: client.key }),
-          agent: agent ?? new Agent({ maxCachedSessions: 0 }),
-          headers: { ...(form && { 'content-type': 'application/x-www-form-urlencoded' }), ...headers },
-        },
-        (res) => {
-          let text = ''
-          res.setEncoding('utf8').on('data', (part: string) => {
-            text += part
-          })
-          res.on('end', () =>
-            resolve({ status: res.statusCode ?? 0, headers: res.headers, body: JSON.parse(text || '{}') }),
-          )
-        },
-      )
-      outgoing.on('error', reject).end(form && new URLSearchParams(form).toString())
-    })
+  const send: MutualTls['send'] = (path, options) =>
+    sendOverTls(`${listener.url}${path}`, { ...options, ca: servers.ca })
   return { url: listener.url, clients, files, certificate, reasons, send }
 }
