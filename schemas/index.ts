@@ -25,6 +25,7 @@ export {
   type IssuerSettings,
   type IssuerViolation,
   groupPrefixOf,
+  issuerPrefix,
   issuerViolations,
   prefixConflicts,
   subjectPrefixOf,

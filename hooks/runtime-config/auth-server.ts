@@ -7,7 +7,6 @@
  * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, "spec.embeddedAuthServer".
  */
 import {
-  type AuthServerRedis,
   byText,
   type CABundleSource,
   type ClientAuth,
@@ -16,7 +15,6 @@ import {
   formatViolations,
   type input,
   type ObjectRef,
-  type RedisTls,
   type SecretRef,
   type UpstreamFilter,
   type UpstreamProvider,
@@ -28,6 +26,7 @@ import { clientAuthPart, type CredentialFiles } from './client-auth.ts'
 import { clientPairFailure, clientPairIn } from './client-certificate.ts'
 import { variablePart } from './header-forward.ts'
 import type { PodNeeds } from './needs.ts'
+import { storagePart } from './auth-server-storage.ts'
 import { resourceViolations, trustedIssuersPart } from './trusted-issuers.ts'
 import { definedFields } from '../base/kube.ts'
 
@@ -44,6 +43,8 @@ export interface AuthServerTarget {
   readonly clusterDomain: string
   /** True when clients connect through a Gateway or an Ingress. */
   readonly behindEdge: boolean
+  /** True if the server asks clients for certificates. Otherwise, tokens are not bound to them. */
+  readonly clientCertificates: boolean
   readonly needs: PodNeeds
 }
 
@@ -84,10 +85,13 @@ export function authServerPart(
     primaryUpstreamProvider: target.primaryUpstreamProvider,
     upstreamFilter: target.upstreamFilter,
     tokenLifespans: config.tokenLifespans,
-    clients: clientsPart(config.clients, needs),
+    clients: clientsPart(config.clients, target),
     trustedIssuers: trustedIssuersPart(config, needs),
     inboundGrants: config.inboundGrants,
     dpop: config.dpop,
+    tlsClientCertificateBoundAccessTokens: target.clientCertificates
+      ? config.tlsClientCertificateBoundAccessTokens
+      : undefined,
     storage: storagePart(config, target),
     upstreamProviders: config.upstreamProviders.map((upstream, index) =>
       upstreamPart(upstream, index, target),
@@ -113,7 +117,7 @@ function keyFiles(
  */
 function clientsPart(
   clients: readonly DeclaredClient[] | undefined,
-  needs: PodNeeds,
+  { needs, clientCertificates }: AuthServerTarget,
 ): input.AuthServerFile['clients'] {
   const keys = new Map<string, Set<string>>()
   for (const { name, key } of clientSecrets(clients)) keys.set(name, (keys.get(name) ?? new Set()).add(key))
@@ -122,8 +126,9 @@ function clientsPart(
     const items = [...names].sort(byText).map((key) => ({ key, path: key }))
     needs.secretFiles(`authserver-client-${name}`, at(name), name, items)
   }
-  return clients?.map(({ clientSecretRefs, ...rest }) => ({
+  return clients?.map(({ clientSecretRefs, tlsClientCertificateBoundAccessTokens: isBound, ...rest }) => ({
     ...rest,
+    ...(clientCertificates && isBound !== undefined && { tlsClientCertificateBoundAccessTokens: isBound }),
     ...(clientSecretRefs && {
       clientSecretFiles: clientSecretRefs.map(({ name, key }) => `${at(name)}/${key}`),
     }),
@@ -238,60 +243,6 @@ function withDcr<T extends { readonly dcrConfig?: { readonly initialAccessTokenR
 /** Returns the default redirect URI for providers: `{resourceUrl}/oauth/callback`. */
 function defaultCallback({ resource }: AuthServerTarget): string {
   return `${resource.replace(/\/+$/, '')}/oauth/callback`
-}
-
-function storagePart(config: EmbeddedAuthServerConfig, target: AuthServerTarget) {
-  const redis = config.storage?.redis
-  return config.storage?.type === 'redis' && redis
-    ? { type: 'redis' as const, redis: redisPart(redis, target) }
-    : undefined
-}
-
-function redisPart(redis: AuthServerRedis, target: AuthServerTarget) {
-  const { needs } = target
-  const { usernameSecretRef, passwordSecretRef } = redis.aclUserConfig
-  return definedFields({
-    addr: redis.addr,
-    clusterMode: redis.clusterMode,
-    sentinelConfig: sentinelPart(redis, target),
-    usernameEnv:
-      usernameSecretRef && needs.secretEnv('GATEHOUSE_AUTH_SERVER_REDIS_USERNAME', usernameSecretRef),
-    passwordEnv: needs.secretEnv('GATEHOUSE_AUTH_SERVER_REDIS_PASSWORD', passwordSecretRef),
-    keyPrefix: keyPrefix(redis, target),
-    tls: tlsPart(redis.tls, 'master', needs),
-    sentinelTls: tlsPart(redis.sentinelTls, 'sentinel', needs),
-    dialTimeout: redis.dialTimeout,
-    readTimeout: redis.readTimeout,
-    writeTimeout: redis.writeTimeout,
-  })
-}
-
-/**
- * Returns the key prefix. In a Redis Cluster, the prefix is a hash tag, so that all keys of one server share a slot.
- */
-function keyPrefix({ clusterMode }: AuthServerRedis, { kind, namespace, name }: AuthServerTarget): string {
-  const prefix = `gatehouse:authserver:${kind.toLowerCase()}:${namespace}:${name}:`
-  return clusterMode ? `{${prefix}}` : prefix
-}
-
-function sentinelPart({ sentinelConfig }: AuthServerRedis, { namespace, clusterDomain }: AuthServerTarget) {
-  if (!sentinelConfig) return undefined
-  const { masterName, db, sentinelAddrs, sentinelService } = sentinelConfig
-  const host =
-    sentinelService &&
-    `${sentinelService.name}.${sentinelService.namespace ?? namespace}.svc.${clusterDomain}`
-  return { masterName, db, sentinelAddrs: host ? [`${host}:${sentinelService.port}`] : (sentinelAddrs ?? []) }
-}
-
-function tlsPart(tls: RedisTls | undefined, which: string, needs: PodNeeds) {
-  if (!tls) return undefined
-  const path = `${directory}/redis-tls/${which}`
-  const ca = tls.caCertSecretRef
-  if (ca) needs.secretFiles(`redis-tls-ca-${which}`, path, ca.name, [{ key: ca.key, path: 'ca.crt' }])
-  return definedFields({
-    caCertFile: ca && `${path}/ca.crt`,
-    insecureSkipVerify: tls.insecureSkipVerify ?? false,
-  })
 }
 
 /** Lists all Secrets that the block refers to. */

@@ -13,10 +13,15 @@ export {
 } from './authserver/settings.ts'
 export { authServerViolations, parseNetwork } from './authserver/validate.ts'
 export { loadAuthServerConfig } from './authserver/file.ts'
-export { followAssertionPolicies, followDeclaredClients } from './authserver/clients.ts'
+export {
+  followAssertionPolicies,
+  followDeclaredClients,
+  followExchangePolicies,
+} from './authserver/clients.ts'
 export type {
   AssertionPolicySettings,
   SubjectBindingSettings,
+  ExchangePolicySettings,
   TrustedIssuerSettings,
 } from './authserver/trusted-issuers.ts'
 export { followTokenPath, identifierOf, parseKeepingDigits, parseTokenPath } from './authserver/token-path.ts'

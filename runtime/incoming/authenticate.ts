@@ -10,6 +10,7 @@
 import { GatehouseError } from '../../schemas/index.ts'
 import {
   type Caller,
+  certificateThumbprint,
   type Exchange,
   type Log,
   type ProxyEnvironment,
@@ -40,7 +41,7 @@ export interface Authenticator {
   /** For `Stages.route`: returns the stage for the protected-resource document; undefined for every other path. */
   readonly route: (exchange: Exchange) => Stage<Exchange> | undefined
   /**
-   * Returns the caller for an Authorization header value. `request` is required for tokens that are bound to a key.
+   * Returns the caller for an Authorization header value. `request` is required for bound tokens.
    */
   authenticate(authorization: string | undefined, request?: AuthenticatedRequest): Caller | Promise<Caller>
   /** Returns the WWW-Authenticate value for an error from another module; undefined when the type is not oidc. */
@@ -73,6 +74,8 @@ export interface AuthenticatorParts {
    */
   readonly isLive?: ((caller: Caller) => Promise<boolean>) | undefined
   readonly proxy?: ProxyEnvironment | undefined
+  /** True if the listener asks clients for certificates. Otherwise, tokens that are bound to one are rejected. */
+  readonly clientCertificates?: boolean | undefined
   /** Required if the configuration accepts tokens that are bound to a key. */
   readonly dpop?: DpopParts | undefined
   /** Replaces the fetches of the first issuer. The authenticator closes them. */
@@ -132,6 +135,8 @@ function oidcAuthenticator(
   })
   const refuse = makeErrorTranslator(config, parts.observe ?? logOutageOnce(log))
   const proofs = makeProofCheck(config, parts.dpop, now)
+  const { clientCertificates = false } = parts
+  const readsRequest = proofs !== undefined || clientCertificates
 
   /** Returns the caller, if the request proves that it holds the key to which the token is bound. */
   function confirmed(
@@ -140,7 +145,7 @@ function oidcAuthenticator(
     request: AuthenticatedRequest | undefined,
   ): Caller | Promise<Caller> {
     try {
-      const jkt = boundKey(caller, scheme)
+      const jkt = boundKey(caller, { scheme, certificate: request?.certificate })
       return jkt === undefined ? caller : proved(caller, jkt, { proofs, request, refuse })
     } catch (error) {
       throw refuse(error)
@@ -186,12 +191,18 @@ function oidcAuthenticator(
   return {
     stage(exchange) {
       exchange.callerStreams = streams
-      const caller = authenticate(exchange.req.headers.authorization, proofs && provedRequest(exchange))
+      const caller = authenticate(
+        exchange.req.headers.authorization,
+        readsRequest ? provedRequest(exchange) : undefined,
+      )
       if (caller instanceof Promise) return setCaller(exchange, caller)
       exchange.caller = caller
       return undefined
     },
-    route: protectedResourceRoute(config, advertisedIssuers(config, issuers, isEmbedded)),
+    route: protectedResourceRoute(config, {
+      servers: advertisedIssuers(config, issuers, isEmbedded),
+      clientCertificates,
+    }),
     authenticate,
     challenge: (failure) => challengeFor(config, failure),
     sendChallenge: (exchange, error) => sendChallenge(exchange, error, config),
@@ -277,6 +288,7 @@ function provedRequest({ req, res, path }: Exchange): AuthenticatedRequest {
     path,
     // Node joins repeated headers with a comma, and the result is not a proof.
     proof: typeof proof === 'string' ? proof : undefined,
+    certificate: certificateThumbprint(req),
     onNonce(nonce) {
       res.setHeader('DPoP-Nonce', nonce)
       res.setHeader('Cache-Control', 'no-store')

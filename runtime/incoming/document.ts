@@ -12,13 +12,17 @@ import { acceptsProofs, type AdditionalIssuer, type OidcConfig, resourceUrl } fr
 
 const root = '/.well-known/oauth-protected-resource'
 
-/**
- * Returns the document's members; undefined if the server's own URL is unknown. `servers` are the authorization servers
- * to list.
- */
+interface DocumentFacts {
+  /** Authorization servers to list. Default: the issuer. */
+  readonly servers?: readonly string[]
+  /** True if the listener asks clients for certificates. */
+  readonly clientCertificates?: boolean
+}
+
+/** Returns the document's members; undefined if the server's own URL is unknown. */
 export function protectedResourceDocument(
   config: OidcConfig,
-  servers: readonly string[] = advertisedIssuers(config),
+  { servers = advertisedIssuers(config), clientCertificates = false }: DocumentFacts = {},
 ): Readonly<Record<string, unknown>> | undefined {
   const resource = resourceUrl(config)
   if (resource === undefined) return undefined
@@ -30,6 +34,7 @@ export function protectedResourceDocument(
     scopes_supported: scopes,
     ...(acceptsProofs(config) ? { dpop_signing_alg_values_supported: proofAlgorithms } : {}),
     ...(config.dpop?.mode === 'required' ? { dpop_bound_access_tokens_required: true } : {}),
+    ...(clientCertificates ? { tls_client_certificate_bound_access_tokens: true } : {}),
   }
 }
 
@@ -51,9 +56,9 @@ export function advertisedIssuers(
 /** For `Stages.route`: returns a stage for the document's paths, undefined for other paths. */
 export function protectedResourceRoute(
   config: OidcConfig,
-  servers?: readonly string[],
+  facts?: DocumentFacts,
 ): (exchange: Exchange) => Stage<Exchange> | undefined {
-  const document = protectedResourceDocument(config, servers)
+  const document = protectedResourceDocument(config, facts)
   const resource = resourceUrl(config)
   if (document === undefined || resource === undefined) return () => undefined
   const body = JSON.stringify(document)

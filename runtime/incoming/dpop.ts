@@ -1,12 +1,13 @@
 /**
- * Checks that the sender of an access token may use it: a token that is bound to a key requires a DPoP proof.
+ * Checks that the sender of an access token may use it: a token that is bound to a key requires a DPoP proof, and a token
+ * that is bound to a certificate requires a connection with that certificate.
  *
  * The token check may come from the cache, but every request needs its own proof. A bound token is never accepted as a
  * bearer token, even if DPoP is off, and an unbound token is never accepted with a proof. A token that is bound in
- * another way is rejected. Source: RFC 9449 sections 4.3 and 7; RFC 7800 section 3.
+ * another way is rejected. Source: RFC 9449 sections 4.3 and 7; RFC 8705 section 3; RFC 7800 section 3.
  */
 import { randomBytes } from 'node:crypto'
-import { GatehouseError, isFields, parseDuration } from '../../schemas/index.ts'
+import { GatehouseError, parseDuration } from '../../schemas/index.ts'
 import type { Caller } from '../net/index.ts'
 import {
   makeNonces,
@@ -14,6 +15,7 @@ import {
   type Nonces,
   ProofRefused,
   proofTarget,
+  readConfirmation,
   TokenRefused,
   type VerifiedProof,
   verifyProof,
@@ -28,6 +30,8 @@ export interface ProvedRequest {
   /** Path as this process received it. */
   readonly path: string
   readonly proof: string | undefined
+  /** Thumbprint of the certificate of the client's connection. */
+  readonly certificate?: string | undefined
 }
 
 export interface DpopParts {
@@ -44,19 +48,24 @@ export interface ProofCheck {
   nonce(): Promise<string>
 }
 
-/** Throws TokenRefused unless the scheme fits the token. Returns the key's thumbprint for a bound token. */
-export function boundKey({ claims }: Caller, scheme: AuthScheme): string | undefined {
-  const confirmation = claims['cnf'] ?? undefined
-  if (confirmation === undefined) {
-    if (scheme === 'DPoP') throw new TokenRefused('unbound')
-    return undefined
-  }
-  if (scheme === 'Bearer') throw new TokenRefused('bound')
-  const members = isFields(confirmation) ? Object.keys(confirmation) : []
-  const jkt = isFields(confirmation) ? confirmation['jkt'] : undefined
-  // Another member may require another proof, which this server cannot check.
-  if (members.length !== 1 || typeof jkt !== 'string' || jkt === '') throw new TokenRefused('confirmation')
-  return jkt
+/**
+ * Throws TokenRefused unless the scheme and the certificate of the connection fit the token. Returns the thumbprint of
+ * the key that a proof must be signed with; undefined if the token needs no proof. `certificate` is the thumbprint of
+ * the certificate.
+ */
+export function boundKey(
+  { claims }: Caller,
+  { scheme, certificate }: { readonly scheme: AuthScheme; readonly certificate: string | undefined },
+): string | undefined {
+  const claim = claims['cnf'] ?? undefined
+  const confirmation = claim === undefined ? {} : readConfirmation(claim)
+  if (scheme === 'Bearer' && (!confirmation || confirmation.jkt !== undefined))
+    throw new TokenRefused('bound')
+  if (!confirmation) throw new TokenRefused('confirmation')
+  if (scheme === 'DPoP' && confirmation.jkt === undefined) throw new TokenRefused('unbound')
+  if (confirmation.x5t !== undefined && confirmation.x5t !== certificate)
+    throw new TokenRefused('certificate')
+  return confirmation.jkt
 }
 
 /** Returns undefined if this server accepts no bound tokens. */

@@ -21,6 +21,7 @@ export type AuthServerFacts = Pick<
   | 'primaryUpstreamProvider'
   | 'disableUpstreamTokenInjection'
   | 'dpop'
+  | 'bindsCertificates'
 >
 
 /** Number of records and tokens that still use an older HMAC secret of the server. */
@@ -91,6 +92,17 @@ export function dpopViolations(
 ): readonly string[] {
   const violation = dpopModeViolation(dpop, own)
   return violation === undefined ? [] : [`${field}.mode: ${violation}`]
+}
+
+/** Returns the error if the embedded server binds tokens to certificates, and the listener does not ask for them. */
+export function certificateViolations(
+  { bindsCertificates }: Pick<AuthServerFacts, 'bindsCertificates'>,
+  { clientCertificates }: { readonly clientCertificates: boolean },
+): readonly string[] {
+  if (bindsCertificates !== true || clientCertificates) return []
+  return [
+    'tlsClientCertificateBoundAccessTokens: requires --tls-client-ca-file, because only this listener can check certificates',
+  ]
 }
 
 /** Returns upstream tokens that have no values, for checks that need only the provider names. */

@@ -11,6 +11,7 @@ export { foreignGroupRemover } from './prefixes.ts'
 export {
   addsCredentialAgain,
   type AuthServerFacts,
+  certificateViolations,
   dpopViolations,
   type EmbeddedAuthServer,
   pairingViolations,

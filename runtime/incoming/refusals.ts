@@ -90,6 +90,8 @@ const refusalTexts: Readonly<Partial<Record<TokenRefused['reason'], string>>> = 
   bearer: 'this server accepts only access tokens that are bound to a key, with a DPoP proof',
   bound: 'the access token is bound to a key: it requires a proof of possession',
   unbound: 'the access token is not bound to a key',
+  certificate:
+    'the access token is bound to a TLS client certificate, which this connection did not present to this server',
   too_long: `the access token is longer than ${maxTokenLength.toLocaleString('en-US')} characters, the limit of this server`,
 }
 

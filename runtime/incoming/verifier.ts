@@ -12,6 +12,7 @@ import {
   accessTokenTypes,
   discoverServer,
   type Fetch,
+  hasIdTokenClaims,
   introspect,
   type JsonRecord,
   type Keys,
@@ -110,7 +111,7 @@ export class TokenVerifier {
           types: this.#parts.keys ? embeddedTypes : accessTokenTypes,
           now: this.#parts.now,
         })
-        if (idTokenClaims.some((name) => Object.hasOwn(claims, name))) throw new TokenRefused('id_token')
+        if (hasIdTokenClaims(claims)) throw new TokenRefused('id_token')
         return claims
       } catch (error) {
         // An issuer that publishes no keys can still introspect the token.
@@ -176,9 +177,6 @@ function remoteKeys(config: OidcConfig, parts: VerifierParts): Keys | undefined 
   }
   return new RemoteKeys({ fetch: parts.keysFetch, now: parts.now, locate })
 }
-
-/** Claims that only ID tokens have (OpenID Connect Core section 3.3.2.11). */
-const idTokenClaims = ['at_hash', 'c_hash', 's_hash'] as const
 
 /** True for a string of three parts, the first of which is a JOSE header with an algorithm. */
 export function looksLikeJwt(token: string): boolean {

@@ -4,6 +4,7 @@
  *
  * Source: RFC 9068 sections 2.2 and 5 (the subject of a machine is its client); RFC 8693 section 4.1.
  */
+import { issuerPrefix } from '../../schemas/index.ts'
 import type { CallerFacts } from './caller.ts'
 
 type Claims = Readonly<Record<string, unknown>>
@@ -17,7 +18,7 @@ const clientClaims = ['client_id', 'azp', 'cid', 'appid'] as const
 /** Subject prefix that the embedded authorization server uses for declared clients. */
 export const clientSubject = 'client:'
 /** Client id prefix that the embedded authorization server uses for subjects of trusted issuers (grant jwt-bearer). */
-const assertionClient = 'jwt-bearer:'
+export const assertionClient = 'jwt-bearer:'
 const serviceAccountSubject = /^system:serviceaccount:[^:]+:[^:]+$/
 
 /** Reads the claims as the issuer wrote them. Without an origin, for example in a policy test, both rules apply. */
@@ -32,7 +33,8 @@ export function callerFacts(claims: Claims, origin?: TokenOrigin): CallerFacts {
     // Any other issuer could let its users choose this claim.
     authMethod: origin === 'external' ? undefined : textOf(claims, 'auth_method'),
     ...actorFact(claims, origin),
-    hasUpstreams: origin !== 'external' && !isMachine,
+    // A user of another issuer has no session here, even when a client acts for the user with a token from here.
+    hasUpstreams: origin !== 'external' && !isMachine && !Object.hasOwn(claims, 'exchange_policy'),
   }
 }
 
@@ -45,7 +47,7 @@ function actorFact(claims: Claims, origin: TokenOrigin | undefined): { readonly 
   if (act === undefined || act === null) return {}
   const sub = isRecord(act) ? (textOf(act, 'sub') ?? '') : ''
   const isDeclared = origin === 'embedded' || (origin === undefined && sub.startsWith(clientSubject))
-  return { actor: isDeclared ? sub : `${textOf(claims, 'iss') ?? ''}#${sub}` }
+  return { actor: isDeclared ? sub : `${issuerPrefix(textOf(claims, 'iss'))}${sub}` }
 }
 
 function isRecord(value: unknown): value is Claims {

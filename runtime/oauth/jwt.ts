@@ -46,6 +46,7 @@ export type RefusalReason =
   | 'bound'
   | 'unbound'
   | 'confirmation'
+  | 'certificate'
 
 /** The token must not be accepted. `reason` is for logs and for choosing a fixed text. */
 export class TokenRefused extends ModuleError {
@@ -133,6 +134,14 @@ function toTokenRefused(error: unknown): unknown {
   if (error instanceof errors.JWSSignatureVerificationFailed) return new TokenRefused('signature', error)
   if (error instanceof errors.JOSEError) return new TokenRefused('malformed', error)
   return error
+}
+
+/** Claims that only ID tokens have (OpenID Connect Core section 3.3.2.11). */
+const idTokenClaims = ['at_hash', 'c_hash', 's_hash'] as const
+
+/** True for an ID token that was presented as an access token. */
+export function hasIdTokenClaims(claims: object): boolean {
+  return idTokenClaims.some((name) => Object.hasOwn(claims, name))
 }
 
 export interface IdTokenRules {

@@ -19,14 +19,19 @@ export interface IssuerViolation {
   readonly message: string
 }
 
+/** Returns the default prefix of an issuer's subjects and groups. An issuer contains no "#". */
+export function issuerPrefix(issuer: string | undefined): string {
+  return `${issuer ?? ''}#`
+}
+
 /** Returns the prefix of an issuer's subjects. The first issuer of a server has none. */
 export function subjectPrefixOf({ issuer, subjectPrefix }: IssuerSettings): string {
-  return subjectPrefix ?? `${issuer}#`
+  return subjectPrefix ?? issuerPrefix(issuer)
 }
 
 /** Returns the prefix of an issuer's groups and roles. If empty, they are the same groups as the first issuer's. */
 export function groupPrefixOf({ issuer, groupPrefix }: IssuerSettings): string {
-  return groupPrefix ?? `${issuer}#`
+  return groupPrefix ?? issuerPrefix(issuer)
 }
 
 /**

@@ -4,7 +4,12 @@
  * Source: docs/reference/specification/external-auth.md#embeddedAuthServer; RFC 7523 section 3.
  */
 import { GatehouseError } from '../errors.ts'
-import type { JwtBearerIssuerPolicy, SubjectBinding, TrustedIssuer } from '../generated/types.ts'
+import type {
+  JwtBearerIssuerPolicy,
+  SubjectBinding,
+  TokenExchangeIssuerPolicy,
+  TrustedIssuer,
+} from '../generated/types.ts'
 import { compileBoundedCel } from '../validation/cel.ts'
 import type { Violation } from '../validation/violations.ts'
 
@@ -15,8 +20,14 @@ type Trusted = Pick<TrustedIssuer, 'name' | 'issuerUrl' | 'preset'>
 interface TrustSettings {
   readonly issuer: string
   readonly trustedIssuers?: readonly Trusted[] | undefined
+  readonly clients?: readonly { readonly clientId: string }[] | undefined
   readonly inboundGrants?:
-    | { readonly jwtBearer?: { readonly issuerPolicies: readonly JwtBearerIssuerPolicy[] } | undefined }
+    | {
+        readonly jwtBearer?: { readonly issuerPolicies: readonly JwtBearerIssuerPolicy[] } | undefined
+        readonly tokenExchange?:
+          | { readonly issuerPolicies?: readonly TokenExchangeIssuerPolicy[] | undefined }
+          | undefined
+      }
     | undefined
 }
 
@@ -46,6 +57,7 @@ export function defaultAssertionAge(preset: Preset | undefined): string {
 export function trustViolations(settings: TrustSettings): readonly Violation[] {
   const { trustedIssuers = [], inboundGrants } = settings
   const policies = inboundGrants?.jwtBearer?.issuerPolicies ?? []
+  const exchanged = inboundGrants?.tokenExchange?.issuerPolicies ?? []
   return [
     ...trustedIssuers.flatMap((issuer, index) =>
       issuerViolations(settings, issuer, index).map((message) => ({
@@ -54,7 +66,7 @@ export function trustViolations(settings: TrustSettings): readonly Violation[] {
       })),
     ),
     ...trustedIssuers.flatMap(({ name }, index) =>
-      policies.some(({ issuerRef }) => issuerRef === name)
+      [...policies, ...exchanged].some(({ issuerRef }) => issuerRef === name)
         ? []
         : [{ path: `trustedIssuers[${index}].name`, message: 'no issuerRef refers to this issuer' }],
     ),
@@ -64,7 +76,36 @@ export function trustViolations(settings: TrustSettings): readonly Violation[] {
         message,
       })),
     ),
+    ...exchanged.flatMap((policy, index) =>
+      exchangeViolations(policy, settings).map(({ path, message }) => ({
+        path: `inboundGrants.tokenExchange.issuerPolicies[${index}].${path}`,
+        message,
+      })),
+    ),
   ]
+}
+
+function exchangeViolations(
+  { issuerRef, actorMatcher, allowedDelegateClients }: TokenExchangeIssuerPolicy,
+  { trustedIssuers = [], clients = [] }: TrustSettings,
+): readonly Violation[] {
+  const error = actorMatcher === undefined ? undefined : celError(actorMatcher)
+  const isDeclared = (id: string): boolean =>
+    id === '*' ? clients.length > 0 : clients.some(({ clientId }) => clientId === id)
+  return [
+    ...(trustedIssuers.some(({ name }) => name === issuerRef) ? [] : [unknownIssuer]),
+    ...(error === undefined ? [] : [{ path: 'actorMatcher', message: error }]),
+    ...allowedDelegateClients.flatMap((id, index) =>
+      isDeclared(id)
+        ? []
+        : [{ path: `allowedDelegateClients[${index}]`, message: 'must be the clientId of one of clients' }],
+    ),
+  ]
+}
+
+const unknownIssuer: Violation = {
+  path: 'issuerRef',
+  message: 'must be the name of one of trustedIssuers',
 }
 
 function issuerViolations(
@@ -89,7 +130,7 @@ function policyViolations(
   trustedIssuers: readonly Trusted[],
 ): readonly Violation[] {
   const issuer = trustedIssuers.find(({ name }) => name === issuerRef)
-  if (!issuer) return [{ path: 'issuerRef', message: 'must be the name of one of trustedIssuers' }]
+  if (!issuer) return [unknownIssuer]
   return subjectBindings.flatMap((binding, index) => {
     const at = `subjectBindings[${index}]`
     const first = subjectBindings.findIndex((other) => isSameSelector(other, binding))

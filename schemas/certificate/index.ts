@@ -1,3 +1,9 @@
 /** Public API for serving certificates: validates pairs, and reloads their files when they change. */
 export { certificatesIn, pairViolations, serverName } from './pair.ts'
-export { type CertificateFiles, certificateEndsAt, checkCertificate, ServedCertificate } from './served.ts'
+export {
+  type CertificateFiles,
+  certificateEndsAt,
+  checkCertificate,
+  isAuthority,
+  ServedCertificate,
+} from './served.ts'

@@ -72,6 +72,11 @@ export class ServedCertificate {
     return this.#pair.options
   }
 
+  /** True if clients may authenticate with a certificate. */
+  get hasClientAuthority(): boolean {
+    return this.#files.clientCaFile !== undefined
+  }
+
   /** Expiry time of the certificate in use, in milliseconds since the epoch. */
   get endsAt(): number {
     return this.#pair.endsAt
@@ -194,10 +199,10 @@ function reasonOf(error: unknown): string {
 }
 
 /**
- * OpenSSL treats a file without a certificate as an authority without certificates, and would reject every client
- * silently.
+ * True if the text begins with the certificate of an authority. OpenSSL treats a file without a certificate as an
+ * authority without certificates, and would reject every client silently.
  */
-function isAuthority(pem: string): boolean {
+export function isAuthority(pem: string): boolean {
   try {
     return new X509Certificate(pem).ca
   } catch {

@@ -81,7 +81,6 @@ import type {
   SecretRef,
   SensitiveHeader,
   ServerAutoscaling,
-  ServingTLS,
   SessionAffinity,
   SizeRule,
   StatefulSetOverrides,
@@ -181,7 +180,6 @@ export type {
   SecretRef,
   SensitiveHeader,
   ServerAutoscaling,
-  ServingTLS,
   SessionAffinity,
   SizeRule,
   StatefulSetOverrides,
@@ -538,7 +536,7 @@ export type MCPRemoteProxy = Omit<filled.MCPRemoteProxy, "spec"> & {
   readonly spec: MCPRemoteProxySpec
 }
 
-export type MCPRemoteProxySpec = Omit<filled.MCPRemoteProxySpec, "allowPrivateEndpoint" | "transport" | "proxyPort" | "dpop" | "authServerRef" | "authzConfig" | "audit" | "trustProxyHeaders" | "resourceOverrides" | "sessionAffinity" | "sessionStorage"> & {
+export type MCPRemoteProxySpec = Omit<filled.MCPRemoteProxySpec, "allowPrivateEndpoint" | "transport" | "proxyPort" | "dpop" | "authServerRef" | "authzConfig" | "audit" | "trustProxyHeaders" | "resourceOverrides" | "sessionAffinity" | "tls" | "sessionStorage"> & {
   readonly allowPrivateEndpoint?: boolean
   readonly transport?: "sse" | "streamable-http"
   readonly proxyPort?: number
@@ -549,6 +547,7 @@ export type MCPRemoteProxySpec = Omit<filled.MCPRemoteProxySpec, "allowPrivateEn
   readonly trustProxyHeaders?: boolean
   readonly resourceOverrides?: ResourceOverrides
   readonly sessionAffinity?: SessionAffinity
+  readonly tls?: ServingTLS
   readonly sessionStorage?: SessionStorageConfig
 }
 
@@ -570,7 +569,7 @@ export type MCPServerEntryStatus = Omit<filled.MCPServerEntryStatus, "phase"> & 
   readonly phase?: "Valid" | "Pending" | "Failed"
 }
 
-export type MCPServerSpec = Omit<filled.MCPServerSpec, "transport" | "proxyMode" | "proxyPort" | "volumes" | "permissionProfile" | "resourceOverrides" | "dpop" | "authzConfig" | "audit" | "authServerRef" | "trustProxyHeaders" | "sessionAffinity" | "sessionStorage"> & {
+export type MCPServerSpec = Omit<filled.MCPServerSpec, "transport" | "proxyMode" | "proxyPort" | "volumes" | "permissionProfile" | "resourceOverrides" | "dpop" | "authzConfig" | "audit" | "authServerRef" | "trustProxyHeaders" | "sessionAffinity" | "tls" | "sessionStorage"> & {
   readonly transport?: "stdio" | "streamable-http" | "sse"
   readonly proxyMode?: "sse" | "streamable-http"
   readonly proxyPort?: number
@@ -583,6 +582,7 @@ export type MCPServerSpec = Omit<filled.MCPServerSpec, "transport" | "proxyMode"
   readonly authServerRef?: AuthServerRef
   readonly trustProxyHeaders?: boolean
   readonly sessionAffinity?: SessionAffinity
+  readonly tls?: ServingTLS
   readonly sessionStorage?: SessionStorageConfig
 }
 
@@ -863,6 +863,10 @@ export type ServiceAccountToken = Omit<filled.ServiceAccountToken, "expirationSe
   readonly expirationSeconds?: number
 }
 
+export type ServingTLS = Omit<filled.ServingTLS, "clientCABundleRef"> & {
+  readonly clientCABundleRef?: CABundleSource
+}
+
 export type SessionStorageConfig = Omit<filled.SessionStorageConfig, "db"> & {
   readonly db?: number
 }
@@ -884,9 +888,15 @@ export type TokenExchangeConfig = Omit<filled.TokenExchangeConfig, "clientAuth">
   readonly clientAuth?: ClientAuth
 }
 
-export type TokenExchangeGrant = Omit<filled.TokenExchangeGrant, "delegationLifespan" | "maxDelegationDepth"> & {
+export type TokenExchangeGrant = Omit<filled.TokenExchangeGrant, "delegationLifespan" | "maxDelegationDepth" | "issuerPolicies"> & {
   readonly delegationLifespan?: string
   readonly maxDelegationDepth?: number
+  readonly issuerPolicies?: readonly TokenExchangeIssuerPolicy[]
+}
+
+export type TokenExchangeIssuerPolicy = Omit<filled.TokenExchangeIssuerPolicy, "actorClaim" | "allowMayAct"> & {
+  readonly actorClaim?: string
+  readonly allowMayAct?: boolean
 }
 
 export type TokenExchangeStrategy = Omit<filled.TokenExchangeStrategy, "subjectTokenType"> & {
@@ -973,13 +983,14 @@ export type VirtualMCPServer = Omit<filled.VirtualMCPServer, "spec" | "status"> 
   readonly status?: VirtualMCPServerStatus
 }
 
-export type VirtualMCPServerSpec = Omit<filled.VirtualMCPServerSpec, "incomingAuth" | "outgoingAuth" | "authServerConfig" | "authServerUpstreamFilter" | "config" | "imagePullSecrets" | "serviceType" | "sessionAffinity" | "sessionStorage"> & {
+export type VirtualMCPServerSpec = Omit<filled.VirtualMCPServerSpec, "incomingAuth" | "outgoingAuth" | "authServerConfig" | "authServerUpstreamFilter" | "config" | "imagePullSecrets" | "tls" | "serviceType" | "sessionAffinity" | "sessionStorage"> & {
   readonly incomingAuth: IncomingAuth
   readonly outgoingAuth?: OutgoingAuth
   readonly authServerConfig?: EmbeddedAuthServerConfig
   readonly authServerUpstreamFilter?: UpstreamFilter
   readonly config?: VirtualMCPConfig
   readonly imagePullSecrets?: readonly LocalObjectRef[]
+  readonly tls?: ServingTLS
   readonly serviceType?: "ClusterIP" | "NodePort" | "LoadBalancer"
   readonly sessionAffinity?: SessionAffinity
   readonly sessionStorage?: SessionStorageConfig

@@ -70,6 +70,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "clientAuth")), () => equal(startsWith(select(select(self, "clientAuth"), "method"), "clientSecret"), or(() => has(self, "clientSecretEnv"), () => has(self, "clientSecretFile")))),
   "!has(self.clientAuth) || self.clientAuth.method.startsWith('clientSecret') == has(self.clientSecretRef)": (self) =>
     or(() => not(has(self, "clientAuth")), () => equal(startsWith(select(select(self, "clientAuth"), "method"), "clientSecret"), has(self, "clientSecretRef"))),
+  "!has(self.clientCABundleRef) || !has(self.clientCABundleRef.configMapRef.optional) || !self.clientCABundleRef.configMapRef.optional": (self) =>
+    or(() => not(has(self, "clientCABundleRef")), () => not(has(select(select(self, "clientCABundleRef"), "configMapRef"), "optional")), () => not(select(select(select(self, "clientCABundleRef"), "configMapRef"), "optional"))),
   "!has(self.clientCertificatePath) || (has(self.oidcConfig) && self.oidcConfig.issuerUrl.startsWith('https://')) || (has(self.oauth2Config) && self.oauth2Config.tokenEndpoint.startsWith('https://'))": (self) =>
     or(() => not(has(self, "clientCertificatePath")), () => and(() => has(self, "oidcConfig"), () => startsWith(select(select(self, "oidcConfig"), "issuerUrl"), "https://")), () => and(() => has(self, "oauth2Config"), () => startsWith(select(select(self, "oauth2Config"), "tokenEndpoint"), "https://"))),
   "!has(self.clientCertificatePath) || self.url.startsWith('https://')": (self) =>
@@ -90,6 +92,10 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "clients")), () => not(exists(select(self, "clients"), (c) => has(c, "clientSecretRefs"))), () => matches(select(self, "issuer"), /^(https:\/\/|http:\/\/(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[\[]::1[\]])(:[0-9]+)?(\/|$))/u)),
   "!has(self.clients) || !self.clients.exists(c, has(c.dpopBoundAccessTokens) && c.dpopBoundAccessTokens) || (has(self.dpop) && self.dpop.mode != 'off')": (self) =>
     or(() => not(has(self, "clients")), () => not(exists(select(self, "clients"), (c) => and(() => has(c, "dpopBoundAccessTokens"), () => select(c, "dpopBoundAccessTokens")))), () => and(() => has(self, "dpop"), () => notEqual(select(select(self, "dpop"), "mode"), "off"))),
+  "!has(self.clients) || !self.clients.exists(c, has(c.subjectClients)) || (has(self.inboundGrants) && has(self.inboundGrants.tokenExchange))": (self) =>
+    or(() => not(has(self, "clients")), () => not(exists(select(self, "clients"), (c) => has(c, "subjectClients"))), () => and(() => has(self, "inboundGrants"), () => has(select(self, "inboundGrants"), "tokenExchange"))),
+  "!has(self.clients) || !self.clients.exists(c, has(c.tlsClientCertificateBoundAccessTokens) && c.tlsClientCertificateBoundAccessTokens) || (has(self.tlsClientCertificateBoundAccessTokens) && self.tlsClientCertificateBoundAccessTokens)": (self) =>
+    or(() => not(has(self, "clients")), () => not(exists(select(self, "clients"), (c) => and(() => has(c, "tlsClientCertificateBoundAccessTokens"), () => select(c, "tlsClientCertificateBoundAccessTokens")))), () => and(() => has(self, "tlsClientCertificateBoundAccessTokens"), () => select(self, "tlsClientCertificateBoundAccessTokens"))),
   "!has(self.clusterMode) || !self.clusterMode || has(self.addr)": (self) =>
     or(() => not(has(self, "clusterMode")), () => not(select(self, "clusterMode")), () => has(self, "addr")),
   "!has(self.compositeToolRefs) || size(self.compositeToolRefs) == 0": (self) =>
@@ -132,8 +138,10 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "idpClientAuth")), () => equal(startsWith(select(select(self, "idpClientAuth"), "method"), "clientSecret"), has(self, "idpClientSecretRef"))),
   "!has(self.idpClientSecretRef) || has(self.idpClientId)": (self) =>
     or(() => not(has(self, "idpClientSecretRef")), () => has(self, "idpClientId")),
-  "!has(self.inboundGrants) || !has(self.inboundGrants.tokenExchange) || size(self.upstreamProviders) > 0": (self) =>
-    or(() => not(has(self, "inboundGrants")), () => not(has(select(self, "inboundGrants"), "tokenExchange")), () => greater(size(select(self, "upstreamProviders")), 0n)),
+  "!has(self.inboundGrants) || !has(self.inboundGrants.tokenExchange) || has(self.inboundGrants.tokenExchange.issuerPolicies) || (has(self.clients) && self.clients.exists(c, has(c.subjectClients)))": (self) =>
+    or(() => not(has(self, "inboundGrants")), () => not(has(select(self, "inboundGrants"), "tokenExchange")), () => has(select(select(self, "inboundGrants"), "tokenExchange"), "issuerPolicies"), () => and(() => has(self, "clients"), () => exists(select(self, "clients"), (c) => has(c, "subjectClients")))),
+  "!has(self.inboundGrants) || !has(self.inboundGrants.tokenExchange) || has(self.inboundGrants.tokenExchange.issuerPolicies) || size(self.upstreamProviders) > 0": (self) =>
+    or(() => not(has(self, "inboundGrants")), () => not(has(select(self, "inboundGrants"), "tokenExchange")), () => has(select(select(self, "inboundGrants"), "tokenExchange"), "issuerPolicies"), () => greater(size(select(self, "upstreamProviders")), 0n)),
   "!has(self.issuer) || self.issuer.startsWith('https://') || self.issuer.matches('^http://(localhost|127[.]0[.]0[.]1|[[]::1[]])(:[0-9]+)?(/|$)')": (self) =>
     or(() => not(has(self, "issuer")), () => startsWith(select(self, "issuer"), "https://"), () => matches(select(self, "issuer"), /^http:\/\/(localhost|127[.]0[.]0[.]1|[\[]::1[\]])(:[0-9]+)?(\/|$)/u)),
   "!has(self.issuers) || has(self.oidc)": (self) =>
@@ -188,6 +196,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "targetTls")), () => and(() => has(self, "targetUri"), () => startsWith(select(self, "targetUri"), "https://"))),
   "!has(self.tokenUrl) || self.tokenUrl.startsWith('https://') || self.tokenUrl.matches('^http://(localhost|127[.]0[.]0[.]1|[[]::1[]])(:[0-9]+)?(/|$)')": (self) =>
     or(() => not(has(self, "tokenUrl")), () => startsWith(select(self, "tokenUrl"), "https://"), () => matches(select(self, "tokenUrl"), /^http:\/\/(localhost|127[.]0[.]0[.]1|[\[]::1[\]])(:[0-9]+)?(\/|$)/u)),
+  "!self.allowMayAct || !self.allowedDelegateClients.exists(c, c == '*')": (self) =>
+    or(() => not(select(self, "allowMayAct")), () => not(exists(select(self, "allowedDelegateClients"), (c) => equal(c, "*")))),
   "!self.allowPrivateIPs || has(self.jwksUrl)": (self) =>
     or(() => not(select(self, "allowPrivateIPs")), () => has(self, "jwksUrl")),
   "!self.clusterMode || has(self.addr)": (self) =>
@@ -230,8 +240,6 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => and(() => has(self, "clientSecretRef"), () => not(has(self, "privateKeyRef")), () => not(has(self, "serviceAccountToken"))), () => and(() => not(has(self, "clientSecretRef")), () => notEqual(has(self, "privateKeyRef"), has(self, "serviceAccountToken")))),
   "(has(self.clientSecretRefs) && !has(self.jwks) && !has(self.jwksUri)) || (!has(self.clientSecretRefs) && has(self.jwks) != has(self.jwksUri))": (self) =>
     or(() => and(() => has(self, "clientSecretRefs"), () => not(has(self, "jwks")), () => not(has(self, "jwksUri"))), () => and(() => not(has(self, "clientSecretRefs")), () => notEqual(has(self, "jwks"), has(self, "jwksUri")))),
-  "(has(self.clients) && self.clients.exists(c, has(c.subjectClients))) == (has(self.inboundGrants) && has(self.inboundGrants.tokenExchange))": (self) =>
-    equal(and(() => has(self, "clients"), () => exists(select(self, "clients"), (c) => has(c, "subjectClients"))), and(() => has(self, "inboundGrants"), () => has(select(self, "inboundGrants"), "tokenExchange"))),
   "(has(self.mutating) && size(self.mutating) > 0) || (has(self.validating) && size(self.validating) > 0)": (self) =>
     or(() => and(() => has(self, "mutating"), () => greater(size(select(self, "mutating")), 0n)), () => and(() => has(self, "validating"), () => greater(size(select(self, "validating")), 0n))),
   "(has(self.sentinelAddrs) && size(self.sentinelAddrs) > 0) != has(self.sentinelService)": (self) =>
@@ -328,6 +336,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     and(() => greaterOrEqual(duration(select(self, "tokenLifespan")), duration("1m")), () => lessOrEqual(duration(select(self, "tokenLifespan")), duration("1h"))),
   "has(self.addr) != has(self.sentinelConfig)": (self) =>
     notEqual(has(self, "addr"), has(self, "sentinelConfig")),
+  "has(self.allowedActors) || has(self.actorMatcher) || self.allowMayAct": (self) =>
+    or(() => has(self, "allowedActors"), () => has(self, "actorMatcher"), () => select(self, "allowMayAct")),
   "has(self.audience) || has(self.resource)": (self) =>
     or(() => has(self, "audience"), () => has(self, "resource")),
   "has(self.authorizeUrl) == has(self.tokenUrl) || (has(self.grant) && self.grant in ['client_credentials', 'jwt-bearer'])": (self) =>
@@ -452,6 +462,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => startsWith(select(self, "url"), "https://"), () => and(() => has(self, "insecureSkipVerify"), () => select(self, "insecureSkipVerify"))),
   "self.url.startsWith('https://') || (has(self.tlsConfig) && has(self.tlsConfig.insecureSkipVerify) && self.tlsConfig.insecureSkipVerify)": (self) =>
     or(() => startsWith(select(self, "url"), "https://"), () => and(() => has(self, "tlsConfig"), () => has(select(self, "tlsConfig"), "insecureSkipVerify"), () => select(select(self, "tlsConfig"), "insecureSkipVerify"))),
+  "size(self.allowedDelegateClients) == 1 || !self.allowedDelegateClients.exists(c, c == '*')": (self) =>
+    or(() => equal(size(select(self, "allowedDelegateClients")), 1n), () => not(exists(select(self, "allowedDelegateClients"), (c) => equal(c, "*")))),
   "size(self.upstreamProviders) > 0 || (has(self.clients) && size(self.clients) > 0) || (has(self.inboundGrants) && has(self.inboundGrants.jwtBearer))": (self) =>
     or(() => greater(size(select(self, "upstreamProviders")), 0n), () => and(() => has(self, "clients"), () => greater(size(select(self, "clients")), 0n)), () => and(() => has(self, "inboundGrants"), () => has(select(self, "inboundGrants"), "jwtBearer"))),
 }

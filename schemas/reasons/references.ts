@@ -175,6 +175,12 @@ export const referenceReasons: readonly ReasonRow[] = [
     step: 'fix the Secret: the message contains the key and the reason; see [tls.md](tls.md)',
   },
   {
+    reasons: ['TLSClientCANotFound', 'TLSClientCAInvalid'],
+    means:
+      'the ConfigMap named in `spec.tls.clientCABundleRef` or its key is missing, or contains no CA certificate',
+    step: 'fix the ConfigMap; see [tls.md](tls.md)',
+  },
+  {
     reasons: ['ToolConfigNotFound', 'ToolConfigNotValid'],
     means:
       'the MCPToolConfig is missing or invalid. A virtual server excludes its backend or, if an override renames a tool to a reserved name, only that tool',

@@ -2,11 +2,12 @@
  * `spec.tls`: the certificate that a server presents on its own port. The pods mount the Secret and reload it, so a new
  * certificate changes no child. Turning TLS on or off restarts the pods.
  */
-import { pairViolations, serverName } from '../../../schemas/certificate/index.ts'
+import { isAuthority, pairViolations, serverName } from '../../../schemas/certificate/index.ts'
 import { type Exposure, formatViolations, type SecretRef, type ServingTLS } from '../../../schemas/index.ts'
 import { type ContainerSpec, httpsProbe } from '../../children/pod.ts'
 import { fieldsOf, filledTextOf, type StringMap } from '../../base/kube.ts'
 import type { GroupMember } from '../../references/members.ts'
+import { caBundleFailure, caKey } from '../../references/resolve.ts'
 import type { PodNeeds } from '../../runtime-config/needs.ts'
 import type { SyncFailure } from '../../sync/conditions.ts'
 import type { AnyContext } from '../../sync/context.ts'
@@ -14,6 +15,7 @@ import type { AnyContext } from '../../sync/context.ts'
 type Context = AnyContext & { readonly spec: { readonly tls?: ServingTLS | undefined } }
 
 const directory = '/etc/gatehouse/tls'
+const authorityDirectory = '/etc/gatehouse/tls-client-ca'
 const certificate = 'tls.crt'
 const privateKey = 'tls.key'
 const authority = 'ca.crt'
@@ -21,6 +23,17 @@ const authority = 'ca.crt'
 /** Returns the name of the Secret for `customize`. `spec` may be invalid. */
 export function tlsSecretName(spec: unknown): string | undefined {
   return filledTextOf(fieldsOf(fieldsOf(spec)['tls'])['secretName'])
+}
+
+/** Returns the name of the ConfigMap with the authorities of clients, for `customize`. `spec` may be invalid. */
+export function clientAuthorityName(spec: unknown): string | undefined {
+  const bundle = fieldsOf(fieldsOf(fieldsOf(spec)['tls'])['clientCABundleRef'])
+  return filledTextOf(fieldsOf(bundle['configMapRef'])['name'])
+}
+
+/** True if the server asks clients for a certificate. */
+export function asksForCertificates(context: Context): boolean {
+  return tlsOf(context)?.clientCABundleRef !== undefined
 }
 
 /**
@@ -50,7 +63,7 @@ export function statusUrl({ stored }: AnyContext, url: string, children: unknown
 export function checkTls(context: Context, url: string): SyncFailure | undefined {
   const tls = tlsOf(context)
   if (!tls) return undefined
-  const failure = tlsFailure(context, tls)
+  const failure = tlsFailure(context, tls) ?? authorityFailure(context, tls)
   const served = `The certificate of Secret ${tls.secretName} is served`
   const warnings = failure ? [] : trustNotes(context, tls, new URL(url).hostname)
   context.conditions.check('TLSReady', failure, 'CertificateServed', [served, ...warnings].join('; '))
@@ -77,6 +90,24 @@ function tlsFailure(context: Context, { secretName: name }: ServingTLS): SyncFai
   }
 }
 
+function authorityFailure(
+  context: Context,
+  { clientCABundleRef: source }: ServingTLS,
+): SyncFailure | undefined {
+  if (!source) return undefined
+  const stays = 'The running pods stay unchanged until you correct it'
+  const absent = caBundleFailure(context, source)
+  if (absent) {
+    const message = `spec.tls.clientCABundleRef: ${absent.message}. ${stays}`
+    return { reason: 'TLSClientCANotFound', message }
+  }
+  const { name, key } = source.configMapRef
+  const data = fieldsOf(context.configMap(name)?.['data'])
+  if (isAuthority(filledTextOf(data[caKey(key)]) ?? '')) return undefined
+  const message = `spec.tls.clientCABundleRef: ConfigMap ${name} contains no CA certificate. ${stays}`
+  return { reason: 'TLSClientCAInvalid', message }
+}
+
 /** Returns reasons why in-cluster clients will not trust the certificate. */
 function trustNotes(context: Context, { secretName: name }: ServingTLS, host: string): readonly string[] {
   return [
@@ -97,6 +128,8 @@ export function addTlsFiles(context: Context, needs: PodNeeds): void {
   if (!tls) return
   const items = [certificate, privateKey].map((key) => ({ key, path: key }))
   needs.secretFiles('serving-tls', directory, tls.secretName, items)
+  const { clientCABundleRef: source } = tls
+  if (source) needs.configFiles('serving-client-ca', authorityDirectory, source.configMapRef.name)
 }
 
 /** Changes to the children that are required for TLS. */
@@ -110,17 +143,23 @@ export interface Serving {
 
 /** Returns no changes when the field is absent. */
 export function serving(context: Context): Serving {
-  if (!tlsOf(context)) return { secure: false, container: (container) => container, annotations: {} }
-  return { secure: true, container: withTls, annotations: { 'prometheus.io/scheme': 'https' } }
+  const tls = tlsOf(context)
+  if (!tls) return { secure: false, container: (container) => container, annotations: {} }
+  return {
+    secure: true,
+    container: (container) => withTls(container, tls),
+    annotations: { 'prometheus.io/scheme': 'https' },
+  }
 }
 
-function withTls(container: ContainerSpec): ContainerSpec {
+function withTls(container: ContainerSpec, { clientCABundleRef: source }: ServingTLS): ContainerSpec {
   const { args = [], startupProbe = {}, livenessProbe = {}, readinessProbe = {} } = container
   return {
     ...container,
     args: withFlags(args, [
       `--tls-cert-file=${directory}/${certificate}`,
       `--tls-key-file=${directory}/${privateKey}`,
+      ...(source ? [`--tls-client-ca-file=${authorityDirectory}/${caKey(source.configMapRef.key)}`] : []),
     ]),
     startupProbe: httpsProbe(startupProbe),
     livenessProbe: httpsProbe(livenessProbe),

@@ -8,7 +8,7 @@ import { remoteProxyNames } from '../../children/names.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sync/protocol.ts'
 import { exposedKinds, exposureRelated } from '../common/exposure.ts'
 import { servedNames } from '../common/served-names.ts'
-import { tlsSecretName } from '../common/serving-tls.ts'
+import { clientAuthorityName, tlsSecretName } from '../common/serving-tls.ts'
 import { proxyReferences } from '../common/proxy/references.ts'
 import type { KindHooks } from '../kind-hooks.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
@@ -52,7 +52,7 @@ function customize({ parent }: CustomizeRequest, settings: HookSettings): Custom
       textOf(fieldsOf(spec['clientCertificateSecretRef'])['name']),
       ...secretNamesIn(spec['authzConfig']),
     ],
-    configMaps: [textOf(map), ...caBundleNamesIn(spec['authzConfig'])],
+    configMaps: [textOf(map), ...caBundleNamesIn(spec['authzConfig']), clientAuthorityName(spec)],
     own: {
       ...servedNames(spec, names.proxy, settings),
       ServiceAccount: spec['serviceAccount'] === undefined ? [names.proxy] : [],

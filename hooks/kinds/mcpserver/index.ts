@@ -12,7 +12,7 @@ import { serverNames } from '../../children/names.ts'
 import type { CustomizeRequest, CustomizeResponse, SyncResponse } from '../../sync/protocol.ts'
 import { exposedKinds, exposureRelated } from '../common/exposure.ts'
 import { canHaveSeveralPods, servedNames } from '../common/served-names.ts'
-import { tlsSecretName } from '../common/serving-tls.ts'
+import { clientAuthorityName, tlsSecretName } from '../common/serving-tls.ts'
 import { proxyReferences } from '../common/proxy/references.ts'
 import type { KindHooks } from '../kind-hooks.ts'
 import { coreRelated, ownRelatedKinds, relatedRules } from '../../sync/rules.ts'
@@ -70,6 +70,7 @@ function customize({ parent }: CustomizeRequest, settings: HookSettings): Custom
       textOf(fieldsOf(fieldsOf(spec['authzConfig'])['configMap'])['name']),
       profile['type'] === 'configmap' ? textOf(profile['name']) : undefined,
       ...caBundleNamesIn(spec['authzConfig']),
+      clientAuthorityName(spec),
     ],
     own: childNames(parent.metadata.name, spec, settings),
   })

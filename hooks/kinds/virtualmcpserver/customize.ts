@@ -9,7 +9,7 @@ import { virtualServerNames } from '../../children/names.ts'
 import type { CustomizeRequest, CustomizeResponse } from '../../sync/protocol.ts'
 import { exposureRelated } from '../common/exposure.ts'
 import { servedNames } from '../common/served-names.ts'
-import { tlsSecretName } from '../common/serving-tls.ts'
+import { clientAuthorityName, tlsSecretName } from '../common/serving-tls.ts'
 import { kindsNamedBy, namesByKind } from '../../references/reference.ts'
 import { virtualServerReferences } from './references.ts'
 import { type ChildNames, servedKinds } from '../../sync/child-kinds.ts'
@@ -57,7 +57,12 @@ export function customize({ parent }: CustomizeRequest, settings: HookSettings):
       ...secretNamesIn(spec['authServerConfig']),
       ...secretNamesIn(fieldsOf(spec['config'])['console']),
     ],
-    configMaps: [textOf(map), ...caBundleNamesIn(authz), ...caBundleNamesIn(spec['authServerConfig'])],
+    configMaps: [
+      textOf(map),
+      ...caBundleNamesIn(authz),
+      ...caBundleNamesIn(spec['authServerConfig']),
+      clientAuthorityName(spec),
+    ],
     own: {
       ...servedNames(spec, names.server, settings),
       ServiceAccount: access,

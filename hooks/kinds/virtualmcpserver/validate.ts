@@ -95,7 +95,11 @@ function tooLarge({
 }
 
 /** Checks that incoming authentication, policies and the embedded server are consistent. */
-function pairingViolations({ incomingAuth, authServerConfig: server }: VirtualMCPServerSpec): Violation[] {
+function pairingViolations({
+  incomingAuth,
+  authServerConfig: server,
+  tls,
+}: VirtualMCPServerSpec): Violation[] {
   const violations: Violation[] = []
   if (server && incomingAuth.type !== 'oidc') {
     violations.push({
@@ -105,6 +109,12 @@ function pairingViolations({ incomingAuth, authServerConfig: server }: VirtualMC
   }
   const dpop = server && dpopModeViolation(server.dpop, incomingAuth.dpop)
   if (dpop !== undefined) violations.push({ path: 'spec.incomingAuth.dpop.mode', message: dpop })
+  if (server?.tlsClientCertificateBoundAccessTokens && !tls?.clientCABundleRef) {
+    violations.push({
+      path: 'spec.tls.clientCABundleRef',
+      message: 'is required, because authServerConfig binds tokens to certificates',
+    })
+  }
   const resource = ownIssuerReference(incomingAuth)?.resourceUrl
   // Without resourceUrl, the resource depends on the cluster, and reconciliation checks it.
   if (server && resource !== undefined) {

@@ -27,6 +27,8 @@ export interface MachineClient {
   readonly subjectClients: readonly string[]
   /** True if the client gets only tokens that are bound to a key. */
   readonly isBound: boolean
+  /** True if the client gets only tokens that are bound to its certificate. */
+  readonly isCertificateBound: boolean
 }
 
 /** True when the client may exchange tokens that were issued to the other client, or to itself. */
@@ -136,6 +138,7 @@ function toClient(settings: DeclaredClientSettings, violations: string[]): Machi
     tokenMs,
     subjectClients,
     isBound: settings.isBound ?? false,
+    isCertificateBound: settings.isCertificateBound ?? false,
   }
 }
 

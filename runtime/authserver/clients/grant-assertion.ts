@@ -28,7 +28,7 @@ export interface VerifiedGrantAssertion {
   readonly expSec: number
 }
 
-const maxSubjectLength = 1024
+export const maxSubjectLength = 1024
 
 /** Returns the issuer in an unverified assertion, or why the assertion is rejected. */
 export function claimedIssuer(assertion: string): { readonly issuer: string } | string {

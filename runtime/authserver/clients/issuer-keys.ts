@@ -5,10 +5,11 @@
  * The operator configured the addresses. Discovery could still return any address, so private addresses require
  * `jwksUrl`, which replaces discovery.
  */
+import { GatehouseError } from '../../../schemas/index.ts'
 import { rotatingSecret, type TrustedIssuerSettings } from '../../config/index.ts'
 import { fetchWithToken } from '../../incoming/index.ts'
 import { type Fetch, followCaBundle, isLoopbackHost, type Log, makeFetch } from '../../net/index.ts'
-import { discoverServer, type Keys, OAuthClientError, RemoteKeys } from '../../oauth/index.ts'
+import { discoverServer, isTransient, type Keys, OAuthClientError, RemoteKeys } from '../../oauth/index.ts'
 
 interface Opened {
   readonly keys: Keys
@@ -43,6 +44,26 @@ export class IssuerKeys {
     const removed = [...this.#opened].filter(([id]) => !kept.has(id))
     for (const [id] of removed) this.#opened.delete(id)
     await Promise.all(removed.map(([, { close }]) => close()))
+  }
+}
+
+/**
+ * Calls `verify` with the keys of an issuer. Rejects with AUTH_UNAVAILABLE while the keys are unavailable. Returns
+ * undefined when they cannot be read, for instance because the issuer's address is not permitted.
+ */
+export async function verifyWithKeys<T>(
+  issuer: TrustedIssuerSettings,
+  issuerKeys: IssuerKeys,
+  verify: (keys: Keys) => Promise<T>,
+): Promise<T | undefined> {
+  try {
+    return await verify(issuerKeys.keysOf(issuer))
+  } catch (error) {
+    // A reload can name a file that does not exist yet.
+    const isUnusable = error instanceof GatehouseError && error.code === 'INVALID_CONFIG'
+    if (!(error instanceof OAuthClientError) && !isUnusable) throw error
+    if (isUnusable || isTransient(error)) throw new GatehouseError('AUTH_UNAVAILABLE', { cause: error })
+    return undefined
   }
 }
 

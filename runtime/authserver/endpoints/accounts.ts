@@ -79,14 +79,14 @@ async function describeSession(session: LoginSession, context: AuthServerContext
   }
 }
 
-/** Returns the name of a registered client, or the host that describes the client. */
+/** Returns the host that describes the client, or else the name that it chose, or else its id. */
 async function describeClient(
   clientId: string,
   context: AuthServerContext,
-): Promise<{ readonly name: string; readonly isDescribed: boolean }> {
-  if (clientId.includes('://')) return { name: shortClientId(clientId), isDescribed: true }
-  const client = await context.state.clients.get(clientId)
-  return { name: client?.name ?? 'A client without a name', isDescribed: false }
+): Promise<Pick<ConnectedClient, 'name' | 'namedBy'>> {
+  if (clientId.includes('://')) return { name: shortClientId(clientId), namedBy: 'host' }
+  const { name } = (await context.state.clients.get(clientId)) ?? {}
+  return name === undefined ? { name: `Client ${clientId}`, namedBy: 'id' } : { name, namedBy: 'client' }
 }
 
 async function describeAccount(

@@ -4,11 +4,10 @@
  * Every rejected assertion gets the same response. The audit log contains the reason.
  * Source: RFC 7523 section 2.1; RFC 7521 section 4.1; RFC 8707 section 2.
  */
-import { GatehouseError } from '../../../schemas/index.ts'
 import type { Exchange } from '../../net/index.ts'
-import { isTransient, OAuthClientError } from '../../oauth/index.ts'
 import type { AssertionPolicy } from '../clients/assertion-policies.ts'
 import { replayKey, replayMs } from '../clients/client-assertion.ts'
+import { verifyWithKeys } from '../clients/issuer-keys.ts'
 import {
   claimedIssuer,
   type VerifiedGrantAssertion,
@@ -16,13 +15,12 @@ import {
 } from '../clients/grant-assertion.ts'
 import { type AuthServerContext, nowSec } from '../login/context.ts'
 import { makeEvent } from '../model/events.ts'
-import { assertionSubject } from '../model/identifiers.ts'
+import { issuerSubject } from '../model/identifiers.ts'
 import { OAuthError } from '../model/oauth-error.ts'
 import { takePermission, tooManyRequests } from '../storage/limits.ts'
-import { tokenType } from '../tokens/jwt.ts'
-import { signMachineToken } from '../tokens/machine-tokens.ts'
+import { signAccessToken, tokenType } from '../tokens/jwt.ts'
 import type { Parameters } from './form.ts'
-import { markTokenProof, readTokenProof } from './token-proof.ts'
+import { markTokenProof, readTokenBinding } from './token-proof.ts'
 import {
   type AnyRequest,
   readMachineResource,
@@ -41,7 +39,7 @@ export function acceptsAssertions({ assertionPolicies }: AuthServerContext): boo
 
 /** Issues a token for the subject of an assertion. */
 export async function issueForAssertion(
-  { exchange, form, source }: AnyRequest,
+  { exchange, form }: AnyRequest,
   context: AuthServerContext,
 ): Promise<TokenResponse> {
   requireNoClient(exchange, form)
@@ -51,26 +49,30 @@ export async function issueForAssertion(
   const policy = context.assertionPolicies.find(claimed.issuer)
   if (!policy) throw grantError('no trusted issuer issued the assertion')
   const verified = await verify(assertion, policy, context)
-  const subject = assertionSubject(policy.issuer.issuerUrl, verified.subject)
+  const subject = issuerSubject(policy.issuer.issuerUrl, verified.subject)
   const binding = policy.bindings.find(({ matches }) => matches(verified.claims))
   if (!binding) throw grantError('no binding matches the assertion', subject)
   const { clientId } = binding
   const scopes = readMachineScopes(form, binding)
   const audience = readMachineResource(form, binding, context)
-  const proof = await readTokenProof(exchange, { mustBind: false }, context)
-  await markAsUsed(verified, { policy, subject, source }, context)
-  if (proof) await markTokenProof(proof, subject, context)
-  const about = { clientId, subject, scopes, audience, lifeSec, jkt: proof?.jkt }
-  const accessToken = await signMachineToken(context.keys(), {
-    ...about,
-    authMethod: 'jwt_bearer',
+  const proved = await readTokenBinding(exchange, {}, context)
+  await markAsUsed(verified, { policy, subject }, context)
+  if (proved.proof) await markTokenProof(proved.proof, subject, context)
+  const accessToken = await signAccessToken(context.keys(), {
     issuer: context.config.issuer,
+    subject,
+    clientId,
+    authMethod: 'jwt_bearer',
+    scopes,
+    audience: [audience],
     nowSec: nowSec(context),
+    lifeSec,
+    binding: proved.binding,
   })
   return {
     body: {
       access_token: accessToken,
-      token_type: tokenType(proof?.jkt),
+      token_type: tokenType(proved.binding),
       expires_in: lifeSec,
       scope: scopes.join(' '),
     },
@@ -95,17 +97,10 @@ async function verify(
   const audiences =
     policy.acceptedAudiences ??
     [config.issuer, urls.token].filter((audience) => !config.allowedAudiences.includes(audience))
-  let verified
-  try {
-    const keys = issuerKeys.keysOf(issuer)
-    verified = await verifyGrantAssertion(assertion, { issuer, audiences, maxAgeMs, keys, now })
-  } catch (error) {
-    // A reload can name a file that does not exist yet.
-    const isUnusable = error instanceof GatehouseError && error.code === 'INVALID_CONFIG'
-    if (!(error instanceof OAuthClientError) && !isUnusable) throw error
-    if (isUnusable || isTransient(error)) throw new GatehouseError('AUTH_UNAVAILABLE', { cause: error })
-    throw grantError("the issuer's keys cannot be read")
-  }
+  const verified = await verifyWithKeys(issuer, issuerKeys, (keys) =>
+    verifyGrantAssertion(assertion, { issuer, audiences, maxAgeMs, keys, now }),
+  )
+  if (verified === undefined) throw grantError("the issuer's keys cannot be read")
   if (typeof verified === 'string') throw grantError(verified)
   return verified
 }
@@ -113,11 +108,7 @@ async function verify(
 /** Takes a permit, and marks the assertion if it can be used only once. Call this after all checks. */
 async function markAsUsed(
   { subject: sub, jti, expSec }: VerifiedGrantAssertion,
-  {
-    policy: { issuer, replay },
-    subject,
-    source,
-  }: { readonly policy: AssertionPolicy; readonly subject: string; readonly source: string },
+  { policy: { issuer, replay }, subject }: { readonly policy: AssertionPolicy; readonly subject: string },
   { state, now }: AuthServerContext,
 ): Promise<void> {
   const mark = replayKey({ purpose: 'jwt-bearer', issuer: issuer.issuerUrl, subject: sub, jti })
@@ -125,7 +116,10 @@ async function markAsUsed(
   const used = (): OAuthError => grantError('the assertion has already been used', subject)
   // Checked before the limit, so that a stolen used assertion cannot use up the subject's permits.
   if (isOnce && (await state.store.get(mark)) !== undefined) throw used()
-  const waitMs = await takePermission(state.store, 'grantAssertion', { caller: source, host: subject })
+  const waitMs = await takePermission(state.store, 'grantAssertion', {
+    issuer: issuer.issuerUrl,
+    host: subject,
+  })
   if (waitMs > 0) throw tooManyRequests(waitMs)
   if (!isOnce) return
   // The number of subjects is unlimited, so their records must not displace the records of signed-in users.

@@ -26,6 +26,7 @@ function serverMetadata(context: AuthServerContext): Record<string, unknown> {
     grant_types_supported: grantTypesSupported(context),
     ...clientAuthMetadata(context),
     ...(context.tokenProofs ? { dpop_signing_alg_values_supported: proofAlgorithms } : {}),
+    ...(config.bindsCertificates ? { tls_client_certificate_bound_access_tokens: true } : {}),
     ...(canSignIn(context) ? loginMetadata(context) : { response_types_supported: [] }),
   }
 }

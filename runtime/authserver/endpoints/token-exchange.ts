@@ -1,18 +1,24 @@
 /**
- * Token exchange: a declared client exchanges a user's access token for a token that names both (delegation).
+ * Token exchange: a declared client exchanges a user's access token for a token that names both (delegation). The
+ * access token is from this server, or from a trusted issuer that has a policy.
  *
  * The new token grants at most what the exchanged token and the client have in common, and never outlives the exchanged
  * token. `act` is built from authenticated clients and verified tokens, and never copied from a request.
  * Source: RFC 8693 sections 2, 4.1 and 4.4; RFC 8707.
  */
+import { decodeJwt } from 'jose'
+import { type TokenBinding, isConfirmed, readConfirmation } from '../../oauth/index.ts'
 import type { AuthenticatedMachine } from '../clients/client-directory.ts'
+import type { ExchangePolicy } from '../clients/exchange/exchange-policies.ts'
+import { readExternalSubject } from '../clients/exchange/external-subject.ts'
+import { verifyWithKeys } from '../clients/issuer-keys.ts'
 import { type AuthServerContext, canSignIn, nowSec } from '../login/context.ts'
 import { makeEvent } from '../model/events.ts'
-import { isMachineToken, machineSubject } from '../model/identifiers.ts'
+import { issuerSubject, isMachineToken, machineSubject } from '../model/identifiers.ts'
 import { OAuthError } from '../model/oauth-error.ts'
 import { parseScope, within } from '../model/scopes.ts'
-import { actingClients, signDelegatedToken } from '../tokens/delegated-tokens.ts'
-import { tokenType } from '../tokens/jwt.ts'
+import { claimsOfDelegation, delegationOf, type DelegationRoot } from '../tokens/delegated-tokens.ts'
+import { signAccessToken, tokenType } from '../tokens/jwt.ts'
 import { type AccessTokenClaims, verifyAccessToken } from '../tokens/verify-access-token.ts'
 import { findResources } from './authorize.ts'
 import type { Parameters } from './form.ts'
@@ -24,30 +30,31 @@ const accessTokenType = 'urn:ietf:params:oauth:token-type:access_token'
 /** Our access tokens are JWTs, so both types describe them. */
 const tokenTypes: ReadonlySet<string> = new Set([accessTokenType, 'urn:ietf:params:oauth:token-type:jwt'])
 
-/** True when users can sign in and a declared client may exchange their tokens. */
+/** True when a declared client may exchange the tokens of users who sign in here, or of a trusted issuer. */
 export function canExchangeTokens(context: AuthServerContext): boolean {
-  const isDelegate = ({ subjectClients }: { readonly subjectClients: readonly string[] }): boolean =>
-    subjectClients.length > 0
-  return (
-    context.config.tokenExchange !== undefined &&
-    canSignIn(context) &&
-    context.declared.all().some(isDelegate)
-  )
+  const { config, declared, exchangePolicies } = context
+  const isDelegate = ({ id, subjectClients }: Delegate): boolean =>
+    (canSignIn(context) && subjectClients.length > 0) || exchangePolicies.allows(id)
+  return config.tokenExchange !== undefined && declared.all().some(isDelegate)
 }
 
+type Delegate = Pick<AuthenticatedMachine, 'id' | 'subjectClients'>
+
 export async function exchangeToken(
-  { form, client, jkt }: ClientRequest,
+  request: ClientRequest,
   context: AuthServerContext,
 ): Promise<TokenResponse> {
-  const { config, keys } = context
+  const { form, client, binding } = request
+  const { config, keys, exchangePolicies } = context
   const { tokenExchange } = config
-  if (!tokenExchange || client.kind !== 'declared' || client.subjectClients.length === 0)
+  const isDelegate =
+    client.kind === 'declared' && (client.subjectClients.length > 0 || exchangePolicies.allows(client.id))
+  if (!tokenExchange || !isDelegate)
     throw new OAuthError('unauthorized_client', 'the client is not declared for token exchange')
   if ((form.get('requested_token_type') ?? accessTokenType) !== accessTokenType)
     throw new OAuthError('invalid_request', 'requested_token_type must be an access token')
-  const request = { form, client, jkt }
-  const subject = await readSubject(request, context)
-  await checkActor(request, context)
+  const subject = await readSubject({ ...request, client }, context)
+  await checkActor({ ...request, client }, context)
   const actors = [client.id, ...subject.actors]
   if (actors.length > tokenExchange.maxDelegationDepth)
     throw rejected(client, 'the act chain would be too long')
@@ -55,29 +62,32 @@ export async function exchangeToken(
   const audience = readResource(form, { subject, client }, context)
   const now = nowSec(context)
   const lifeSec = Math.min(Math.floor(tokenExchange.lifeMs / 1000), subject.exp - now)
-  const token = await signDelegatedToken(keys(), {
-    user: subject,
-    actors,
+  // A token of another issuer is accepted for a moment after it has expired, because clocks differ.
+  if (lifeSec <= 0) throw rejected(client, 'the subject token has expired')
+  const token = await signAccessToken(keys(), {
+    issuer: config.issuer,
+    subject: subject.sub,
+    clientId: client.id,
     authMethod: client.authMethod,
     scopes,
-    audience,
-    issuer: config.issuer,
+    audience: [audience],
     nowSec: now,
     lifeSec,
-    jkt,
+    binding,
+    more: claimsOfDelegation(actors, subject.root),
   })
   return {
     body: {
       access_token: token,
       issued_token_type: accessTokenType,
-      token_type: tokenType(jkt),
+      token_type: tokenType(binding),
       expires_in: lifeSec,
       scope: scopes.join(' '),
     },
     event: makeEvent('token_exchanged', {
       clientId: client.id,
       userId: subject.sub,
-      sessionId: subject.tsid,
+      ...(subject.root.kind === 'session' ? { sessionId: subject.root.tsid } : {}),
     }),
   }
 }
@@ -85,18 +95,16 @@ export async function exchangeToken(
 /** A verified subject token of a user. */
 interface Subject {
   readonly sub: string
-  readonly tsid: string
-  readonly gid: string
-  readonly sessionClientId: string
-  readonly authTimeSec: number | undefined
+  readonly root: DelegationRoot
   /** Clients that already act for the user, the current one first. */
   readonly actors: readonly string[]
   readonly scopes: readonly string[]
-  readonly audience: readonly string[]
+  /** Resources of the token. Undefined for another issuer's token, whose audience is not a resource here. */
+  readonly resources: readonly string[] | undefined
   readonly exp: number
 }
 
-interface MachineRequest extends Pick<ClientRequest, 'form' | 'jkt'> {
+interface MachineRequest extends Pick<ClientRequest, 'form' | 'binding' | 'certificate'> {
   readonly client: AuthenticatedMachine
 }
 
@@ -107,23 +115,56 @@ interface Parties {
 
 /** Throws OAuthError invalid_request (RFC 8693 section 2.2.2). The reason is in the audit log. */
 async function readSubject(request: MachineRequest, context: AuthServerContext): Promise<Subject> {
+  const policy = context.exchangePolicies.ofIssuer(unverifiedIssuer(request.form.get('subject_token')))
+  return policy ? readForeignSubject(request, policy, context) : readOwnSubject(request, context)
+}
+
+/** The claim only selects the issuer. A token without a trusted issuer is checked as a token of this server. */
+function unverifiedIssuer(token = ''): string {
+  try {
+    return decodeJwt(token).iss ?? ''
+  } catch {
+    return ''
+  }
+}
+
+async function readOwnSubject(request: MachineRequest, context: AuthServerContext): Promise<Subject> {
   const { client } = request
   const claims = await verifyToken(request, 'subject_token', context)
-  const { sub, client_id: holder, tsid, gid, exp, scope, aud } = claims
-  if (isMachineToken(claims) || tsid === undefined || gid === undefined)
-    throw rejected(client, 'the subject token does not belong to a user')
+  const { sub, client_id: holder, exp, scope, aud } = claims
+  const delegation = isMachineToken(claims) ? undefined : delegationOf({ ...claims })
+  if (!delegation) throw rejected(client, 'the subject token does not belong to a user')
   if (!context.declared.mayExchange(client.id, holder))
     throw rejected(client, 'the client may not exchange tokens that were issued to this client')
+  const { clients: actors, root } = delegation
+  return { sub, root, actors, scopes: parseScope(scope), resources: aud, exp }
+}
+
+async function readForeignSubject(
+  request: MachineRequest,
+  policy: ExchangePolicy,
+  { config, issuerKeys, now }: AuthServerContext,
+): Promise<Subject> {
+  const { form, client } = request
+  const token = requireToken(form, 'subject_token')
+  const { id: clientId } = client
+  const read = await verifyWithKeys(policy.issuer, issuerKeys, (keys) =>
+    readExternalSubject(token, { policy, clientId, issuer: config.issuer, keys, now }),
+  )
+  if (read === undefined) throw rejected(client, "the issuer's keys cannot be read")
+  if (typeof read === 'string') throw rejected(client, read)
+  if (read.cnf !== undefined) requireProof(readConfirmation(read.cnf), request, 'subject_token')
   return {
-    sub,
-    tsid,
-    gid,
-    sessionClientId: claims.session_client_id ?? holder,
-    authTimeSec: claims.auth_time,
-    actors: actingClients(claims.act) ?? [],
-    scopes: parseScope(scope),
-    audience: aud,
-    exp,
+    sub: issuerSubject(policy.issuerUrl, read.sub),
+    root: {
+      kind: 'external',
+      policyId: policy.id,
+      actor: read.actor === undefined ? undefined : { iss: policy.issuerUrl, sub: read.actor },
+    },
+    actors: [],
+    scopes: read.scopes,
+    resources: undefined,
+    exp: read.expSec,
   }
 }
 
@@ -143,21 +184,36 @@ async function checkActor(request: MachineRequest, context: AuthServerContext): 
     throw rejected(client, 'the actor token does not belong to the client')
 }
 
+type TokenName = 'subject_token' | 'actor_token'
+
 /** Returns the claims of a live access token from this server. */
 async function verifyToken(
-  { form, client, jkt }: MachineRequest,
-  name: 'subject_token' | 'actor_token',
+  request: MachineRequest,
+  name: TokenName,
   context: AuthServerContext,
 ): Promise<AccessTokenClaims> {
+  const { form, client } = request
+  const claims = await verifyAccessToken(requireToken(form, name), context)
+  if (!claims) throw rejected(client, `the ${name} is not a valid access token from this server`)
+  if (claims.cnf !== undefined) requireProof(claims.cnf, request, name)
+  return claims
+}
+
+function requireToken(form: Parameters, name: TokenName): string {
   const token = form.require(name)
   if (!tokenTypes.has(form.require(`${name}_type`)))
     throw new OAuthError('invalid_request', `${name}_type must be an access token or a JWT`)
-  const claims = await verifyAccessToken(token, context)
-  if (!claims) throw rejected(client, `the ${name} is not a valid access token from this server`)
-  // The proof in the request must be signed with the key to which the token is bound.
-  if (claims.cnf !== undefined && claims.cnf.jkt !== jkt)
-    throw rejected(client, `the ${name} is bound to a key that the request does not prove`)
-  return claims
+  return token
+}
+
+/** The request must prove the key and the certificate to which a token is bound. */
+function requireProof(
+  cnf: TokenBinding | undefined,
+  { client, binding: { jkt }, certificate }: MachineRequest,
+  name: TokenName,
+): void {
+  if (cnf && isConfirmed(cnf, { jkt, x5t: certificate })) return
+  throw rejected(client, `the ${name} is bound to a key or a certificate that the request does not prove`)
 }
 
 function rejected({ id: clientId }: AuthenticatedMachine, reason: string): OAuthError {
@@ -176,7 +232,8 @@ function readScopes(form: Parameters, { subject, client }: Parties): readonly st
 
 /** Returns the resource of the new token: one that the token and the client have in common. */
 function readResource(form: Parameters, { subject, client }: Parties, context: AuthServerContext): string {
-  const allowed = subject.audience.filter((resource) => client.resources.includes(resource))
+  const { resources = client.resources } = subject
+  const allowed = resources.filter((resource) => client.resources.includes(resource))
   const requested = findResources([...form.all('resource'), ...form.all('audience')], context)
   const [resource, ...others] = requested.length > 0 ? requested : allowed
   if (resource === undefined || others.length > 0 || !allowed.includes(resource))

@@ -1,14 +1,16 @@
 /**
- * DPoP at the token endpoint: a token is bound to the key with which the client signed its proof.
+ * Binds tokens at the token endpoint: to the key with which the client signed its DPoP proof, and to the certificate of
+ * its connection.
  *
  * The proof is checked before the grant, so that an invalid proof uses up no code. It is marked as used only after the
  * grant was accepted, so that untrusted clients cannot fill the store.
- * Source: RFC 9449 sections 5, 8 and 11.1.
+ * Source: RFC 9449 sections 5, 8 and 11.1; RFC 8705 section 3.
  */
 import { GatehouseError, parseDuration } from '../../../schemas/index.ts'
 import type { AuthServerConfig } from '../../config/index.ts'
-import type { Exchange } from '../../net/index.ts'
+import { certificateThumbprint, type Exchange } from '../../net/index.ts'
 import {
+  type TokenBinding,
   makeNonces,
   makeReplayCheck,
   ProofRefused,
@@ -38,11 +40,50 @@ export function makeTokenProofs(
   }
 }
 
+/** What a client needs its tokens to be bound to. */
+interface BindingRules {
+  readonly isBound?: boolean
+  readonly isCertificateBound?: boolean
+}
+
+/** The key and the certificate that a token request proved. */
+export interface ProvedBinding {
+  readonly proof: VerifiedProof | undefined
+  /** What the new token is bound to. */
+  readonly binding: TokenBinding
+  /** Thumbprint of the connection's certificate, even if the new token is not bound to it. */
+  readonly certificate: string | undefined
+}
+
+/**
+ * Reads what the new token is bound to. Throws OAuthError invalid_dpop_proof, use_dpop_nonce, unauthorized_client, and
+ * invalid_request if the client needs a certificate and presented none.
+ */
+export async function readTokenBinding(
+  exchange: Exchange,
+  { isBound = false, isCertificateBound = false }: BindingRules,
+  context: AuthServerContext,
+): Promise<ProvedBinding> {
+  const certificate = certificateThumbprint(exchange.req)
+  if (isCertificateBound && certificate === undefined)
+    throw new OAuthError(
+      'invalid_request',
+      'the client needs a TLS client certificate that this server accepts',
+    )
+  const proof = await readTokenProof(exchange, { mustBind: isBound }, context)
+  const bindsCertificate = isCertificateBound || context.config.bindsCertificates === true
+  return {
+    proof,
+    certificate,
+    binding: { jkt: proof?.jkt, x5t: bindsCertificate ? certificate : undefined },
+  }
+}
+
 /**
  * Returns the verified proof of a token request; undefined if the token stays unbound. Throws OAuthError
  * invalid_dpop_proof, use_dpop_nonce, unauthorized_client.
  */
-export async function readTokenProof(
+async function readTokenProof(
   exchange: Exchange,
   { mustBind }: { readonly mustBind: boolean },
   context: AuthServerContext,

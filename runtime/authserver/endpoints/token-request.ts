@@ -3,6 +3,7 @@
  * Source: RFC 6749 sections 3.3 and 5.1; RFC 8707 section 2.2.
  */
 import type { Exchange } from '../../net/index.ts'
+import type { TokenBinding } from '../../oauth/index.ts'
 import type { AuthenticatedClient } from '../clients/client-directory.ts'
 import type { MachineClient } from '../clients/declared-clients.ts'
 import type { AuthServerContext } from '../login/context.ts'
@@ -26,8 +27,10 @@ export interface ClientRequest {
   readonly client: AuthenticatedClient
   /** Network address of the client. */
   readonly source: string
-  /** Thumbprint of the key of the client's proof. Undefined: the token is not bound. */
-  readonly jkt: string | undefined
+  /** What the new token is bound to. */
+  readonly binding: TokenBinding
+  /** Thumbprint of the client's certificate. */
+  readonly certificate: string | undefined
 }
 
 export interface TokenResponse {

@@ -10,6 +10,7 @@ import type { AuthenticatedClient } from '../clients/client-directory.ts'
 import { type AuthServerContext, nowSec } from '../login/context.ts'
 import { makeEvent } from '../model/events.ts'
 import { isMachineToken, machineSubject, sha256 } from '../model/identifiers.ts'
+import { confirmationClaim } from '../../oauth/index.ts'
 import { OAuthError } from '../model/oauth-error.ts'
 import type { Grant, RegisteredClient } from '../model/records.ts'
 import { checkAuthMethod } from '../tokens/grants.ts'
@@ -152,11 +153,11 @@ async function describeToken(
   const claims = await verifyAccessToken(token, context)
   if (!claims || claims.exp <= nowSec(context) || !isOwn(claims.client_id, holderOf(claims))) return undefined
   const { client_id, sub, scope, aud, exp, iat, jti, act, cnf } = claims
-  const about = { client_id, sub, scope, aud, exp, iat, jti, act, cnf }
-  return { active: true, token_type: tokenType(cnf?.jkt), iss: config.issuer, ...about }
+  const about = { client_id, sub, scope, aud, exp, iat, jti, act, cnf: confirmationClaim(cnf ?? {}) }
+  return { active: true, token_type: tokenType(cnf ?? {}), iss: config.issuer, ...about }
 }
 
-/** A token that is bound to a key is no bearer token (RFC 9449 section 7.2). */
+/** A bound token is no bearer token (RFC 9449 section 7.2). */
 async function verifyBearerToken(
   token: string,
   context: AuthServerContext,

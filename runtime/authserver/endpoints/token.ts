@@ -4,6 +4,7 @@
  * OpenID Connect Core section 3.1.3.
  */
 import type { Exchange } from '../../net/index.ts'
+import type { TokenBinding } from '../../oauth/index.ts'
 import { type AuthServerContext, canSignIn, nowSec } from '../login/context.ts'
 import { makeEvent } from '../model/events.ts'
 import { machineSubject } from '../model/identifiers.ts'
@@ -11,14 +12,13 @@ import { OAuthError } from '../model/oauth-error.ts'
 import type { RegisteredClient } from '../model/records.ts'
 import { parseScope, supportedScopes } from '../model/scopes.ts'
 import type { IssuedGrant, TokenRequester } from '../tokens/grants.ts'
-import { signAccessToken, signIdToken, tokenType } from '../tokens/jwt.ts'
-import { signMachineToken } from '../tokens/machine-tokens.ts'
+import { grantClaims, signAccessToken, signIdToken, tokenType } from '../tokens/jwt.ts'
 import { readResources } from './authorize.ts'
 import { type Parameters, readClientCredentials, readUniqueForm } from './form.ts'
 import { acceptsAssertions, issueForAssertion, jwtBearerGrant } from './jwt-bearer.ts'
 import { sendPrivate } from './responses.ts'
 import { canExchangeTokens, exchangeToken, tokenExchangeGrant } from './token-exchange.ts'
-import { markTokenProof, readTokenProof } from './token-proof.ts'
+import { markTokenProof, readTokenBinding } from './token-proof.ts'
 import {
   type AnyRequest,
   type ClientRequest,
@@ -70,9 +70,9 @@ function forClient(grant: ClientGrant): GrantType['issue'] {
     const client = await context.clients.authenticate(readClientCredentials(exchange, form), source)
     if (client.kind === 'dcr' && !client.grantTypes.includes(form.require('grant_type')))
       throw new OAuthError('unauthorized_client', 'the client is not registered for this grant type')
-    const mustBind = client.kind === 'declared' && client.isBound
-    const proof = await readTokenProof(exchange, { mustBind }, context)
-    const response = await grant({ form, client, source, jkt: proof?.jkt }, context)
+    const rules = client.kind === 'declared' ? client : {}
+    const { proof, ...proved } = await readTokenBinding(exchange, rules, context)
+    const response = await grant({ form, client, source, ...proved }, context)
     if (proof) await markTokenProof(proof, client.id, context)
     return response
   }
@@ -80,7 +80,7 @@ function forClient(grant: ClientGrant): GrantType['issue'] {
 
 /** RFC 6749 section 4.4. The client gets no refresh token, because it can authenticate again. */
 async function issueToMachine(
-  { form, client, jkt }: ClientRequest,
+  { form, client, binding }: ClientRequest,
   context: AuthServerContext,
 ): Promise<TokenResponse> {
   if (client.kind !== 'declared')
@@ -90,20 +90,26 @@ async function issueToMachine(
   const { config, keys } = context
   const lifeSec = Math.floor(client.tokenMs / 1000)
   const { id: clientId, authMethod } = client
-  const about = { clientId, subject: machineSubject(clientId), authMethod, scopes, audience, lifeSec, jkt }
-  const accessToken = await signMachineToken(keys(), {
-    ...about,
+  const subject = machineSubject(clientId)
+  const accessToken = await signAccessToken(keys(), {
     issuer: config.issuer,
+    subject,
+    clientId,
+    authMethod,
+    scopes,
+    audience: [audience],
     nowSec: nowSec(context),
+    lifeSec,
+    binding,
   })
   return {
     body: {
       access_token: accessToken,
-      token_type: tokenType(jkt),
+      token_type: tokenType(binding),
       expires_in: lifeSec,
       scope: scopes.join(' '),
     },
-    event: makeEvent('token_issued', { clientId, userId: about.subject }),
+    event: makeEvent('token_issued', { clientId, userId: subject }),
   }
 }
 
@@ -111,13 +117,13 @@ type UserGrant = (form: Parameters, by: TokenRequester, context: AuthServerConte
 
 /** Returns a grant that a user gave to a client. */
 function forUser(event: 'token_issued' | 'token_refreshed', grant: UserGrant): GrantType['issue'] {
-  return forClient(async ({ form, client, source, jkt }, context) => {
+  return forClient(async ({ form, client, source, binding, certificate }, context) => {
     if (client.kind === 'declared')
       throw new OAuthError('unauthorized_client', 'a declared client cannot use this grant type')
-    const by = { clientId: client.id, authMethod: client.authMethod, source, jkt }
+    const by = { clientId: client.id, authMethod: client.authMethod, source, certificate, ...binding }
     const issued = withoutDroppedScopes(await grant(form, by, context), client)
     await context.clients.renew(client)
-    return { body: await makeUserResponse(issued, jkt, context), event: makeEvent(event, issued.grant) }
+    return { body: await makeUserResponse(issued, binding, context), event: makeEvent(event, issued.grant) }
   })
 }
 
@@ -161,17 +167,25 @@ async function redeemRefreshToken(
 /** RFC 6749 section 5.1. */
 async function makeUserResponse(
   issued: IssuedGrant,
-  jkt: string | undefined,
+  binding: TokenBinding,
   context: AuthServerContext,
 ): Promise<object> {
   const { grant, scopes, audience, refreshToken, nonce } = issued
   const { config, keys, sessions } = context
   const lifeSec = Math.floor(config.accessTokenMs / 1000)
-  const common = { grant, scopes, issuer: config.issuer, nowSec: nowSec(context), lifeSec }
-  const accessToken = await signAccessToken(keys(), { ...common, audience, jkt })
+  const common = { scopes, issuer: config.issuer, nowSec: nowSec(context), lifeSec }
+  const accessToken = await signAccessToken(keys(), {
+    ...common,
+    subject: grant.userId,
+    clientId: grant.clientId,
+    authMethod: grant.authMethod,
+    audience,
+    binding,
+    more: grantClaims(grant),
+  })
   const response = {
     access_token: accessToken,
-    token_type: tokenType(jkt),
+    token_type: tokenType(binding),
     expires_in: lifeSec,
     scope: scopes.join(' '),
     refresh_token: refreshToken,
@@ -180,5 +194,8 @@ async function makeUserResponse(
   const isPersonal = scopes.includes('profile') || scopes.includes('email')
   const session = isPersonal ? await sessions.get(grant.sessionId) : undefined
   const user = { name: session?.name, email: session?.email }
-  return { ...response, id_token: await signIdToken(keys(), { ...common, accessToken, nonce, ...user }) }
+  return {
+    ...response,
+    id_token: await signIdToken(keys(), { ...common, grant, accessToken, nonce, ...user }),
+  }
 }

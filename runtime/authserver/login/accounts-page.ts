@@ -20,8 +20,8 @@ export interface Account {
 export interface ConnectedClient {
   readonly handle: string
   readonly name: string
-  /** True for a client with a metadata document. `name` is then the document's host. */
-  readonly isDescribed: boolean
+  /** Where the name comes from: the host of a metadata document, the client's registration, or its id. */
+  readonly namedBy: 'host' | 'client' | 'id'
   readonly accounts: readonly Account[]
 }
 
@@ -57,11 +57,17 @@ export function signedOutPage(): HtmlPage {
   return page('Signed out of this browser', body)
 }
 
+const nameNotes = {
+  host: 'Described by this host.',
+  client: 'The name was chosen by the client itself, not verified.',
+  id: 'The client has no name. This server assigned its ID, which does not show who runs it.',
+} as const
+
 function clientSection(client: ConnectedClient, form: string, action: string): Html {
-  const { name, isDescribed, accounts, handle } = client
+  const { name, namedBy, accounts, handle } = client
   const hiddenFields = html`<input type="hidden" name="form" value="${form}"><input type="hidden" name="client" value="${handle}">`
   return html`<fieldset><legend><bdi>${name}</bdi></legend>
-<p class="soft">${isDescribed ? 'Described by this host.' : 'The name was chosen by the client itself, not verified.'}</p>
+<p class="soft">${nameNotes[namedBy]}</p>
 <dl>
 ${accounts.map((account) => accountRow(account, { client: name, hiddenFields, action }))}
 </dl>

@@ -4,6 +4,7 @@ import type { Exchange, Log } from '../../net/index.ts'
 import type { MarkProof, Nonces } from '../../oauth/index.ts'
 import type { ClientDirectory } from '../clients/client-directory.ts'
 import type { AssertionPolicies } from '../clients/assertion-policies.ts'
+import type { ExchangePolicies } from '../clients/exchange/exchange-policies.ts'
 import type { DeclaredClients } from '../clients/declared-clients.ts'
 import type { IssuerKeys } from '../clients/issuer-keys.ts'
 import type { AuthServerEvent } from '../model/events.ts'
@@ -36,6 +37,7 @@ export interface AuthServerContext {
   readonly clients: ClientDirectory
   readonly declared: DeclaredClients
   readonly assertionPolicies: AssertionPolicies
+  readonly exchangePolicies: ExchangePolicies
   readonly issuerKeys: IssuerKeys
   /** In configured order. The first provider identifies the user. */
   readonly upstreams: readonly Upstream[]

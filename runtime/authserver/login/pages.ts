@@ -30,19 +30,13 @@ export function consentPage(
   context: AuthServerContext,
   { user, offered, ...form }: PageForm & Offer & { readonly user?: User },
 ): HtmlPage {
-  const name = request.clientName ?? 'a client without a name'
   const [server = context.urls.pageOrigin] = request.resources
   const who = user?.email ?? user?.name
-  const origin =
-    request.clientKind === 'cimd'
-      ? html`<div><dt>Described by</dt><dd>${new URL(request.clientId).host}</dd></div>`
-      : undefined
   const body = html`<h1>Allow access to ${hostOf(server)}?</h1>
-<p>The client <bdi>${name}</bdi> wants to act for you${request.clientKind === 'cimd' ? '' : '. Its name is not verified'}.</p>
-${request.clientKind === 'cimd' ? undefined : html`<p class="warn" role="note"><strong>Unverified name.</strong> The client chose it itself, and any client can choose this name.</p>`}
+${introduction(request)}
 ${user && html`<p>You are signed in${who === undefined ? '' : ` as ${who}`}. This client has not been allowed to act for you yet.</p>`}
 <dl>
-${origin}
+${origin(request)}
 <div><dt>Sends you back to</dt><dd>${redirectHost(request.redirectUri)}</dd></div>
 <div><dt>Wants access to</dt><dd><ul>${request.resources.map((one) => html`<li>${one}</li>`)}</ul></dd></div>
 <div><dt>Wants to</dt><dd><ul>${request.scopes.map((scope) => html`<li>${scopeTexts.get(scope) ?? scope}</li>`)}</ul></dd></div>
@@ -57,6 +51,23 @@ ${providerChoice(context, user, { offered })}
 </div>
 </form>`
   return page(`Allow access to ${hostOf(server)}?`, body, formTargets(request, context))
+}
+
+/** Returns the name that the client chose. A client without a name is introduced by its host or its id. */
+function introduction({ clientKind, clientId, clientName }: AuthRequest): Html {
+  if (clientKind === 'cimd')
+    return html`<p>The client <bdi>${clientName ?? new URL(clientId).host}</bdi> wants to act for you.</p>`
+  return clientName === undefined
+    ? html`<p>A client without a name wants to act for you.</p>
+<p class="warn" role="note"><strong>Unverified client.</strong> Any program can register here without a name. Its ID was assigned by this server and does not show who runs it.</p>`
+    : html`<p>The client <bdi>${clientName}</bdi> wants to act for you. Its name is not verified.</p>
+<p class="warn" role="note"><strong>Unverified name.</strong> The client chose it itself, and any client can choose this name.</p>`
+}
+
+/** Returns what this server knows about the client: the host that describes it, or the id of a client without a name. */
+function origin({ clientKind, clientId, clientName }: AuthRequest): Html | undefined {
+  if (clientKind === 'cimd') return html`<div><dt>Described by</dt><dd>${new URL(clientId).host}</dd></div>`
+  return clientName === undefined ? html`<div><dt>Client ID</dt><dd>${clientId}</dd></div>` : undefined
 }
 
 /** Returns the host of the server that the client wants to access. */

@@ -1,6 +1,7 @@
 /** Random identifiers, and the sha256 and compound forms that are used as store keys. */
 import { hash } from 'node:crypto'
-import { randomBuffer } from '../../net/index.ts'
+import { issuerPrefix } from '../../../schemas/index.ts'
+import { assertionClient, clientSubject, randomBuffer } from '../../net/index.ts'
 
 /** Returns 256 random bits (or `bytes` random bytes) in base64url. */
 export function randomId(bytes = 32): string {
@@ -22,27 +23,28 @@ export function upstreamRowKey(sessionId: string, provider: string): string {
   return compoundKey(sessionId, provider)
 }
 
-const machinePrefix = 'client:'
-
 /** Returns the subject of a declared client's tokens. User ids never have this form (upstream/user.ts). */
 export function machineSubject(clientId: string): string {
-  return `${machinePrefix}${clientId}`
+  return `${clientSubject}${clientId}`
 }
 
 export function isMachineSubject(subject: string): boolean {
-  return subject.startsWith(machinePrefix)
+  return subject.startsWith(clientSubject)
 }
-
-const assertionPrefix = 'jwt-bearer:'
 
 /** Returns the client id of a binding's tokens. No client can register or declare an id of this form. */
 export function assertionClientId(issuerUrl: string, kind: 'subject' | 'matcher', selector: string): string {
-  return `${assertionPrefix}${sha256(compoundKey(issuerUrl, kind, selector))}`
+  return `${assertionClient}${sha256(compoundKey(issuerUrl, kind, selector))}`
 }
 
-/** Returns the subject of a platform's tokens. An issuer contains no "#", so two issuers have different subjects. */
-export function assertionSubject(issuerUrl: string, subject: string): string {
-  return `${issuerUrl}#${subject}`
+/** Returns the id of a policy for exchanged tokens. Policies with other rules have other ids. */
+export function exchangePolicyId(issuerUrl: string, rules: readonly string[]): string {
+  return `token-exchange:${sha256(compoundKey(issuerUrl, ...rules))}`
+}
+
+/** Returns the subject of tokens for a user or a machine of a trusted issuer. An issuer contains no "#", so two issuers have different subjects. */
+export function issuerSubject(issuerUrl: string, subject: string): string {
+  return `${issuerPrefix(issuerUrl)}${subject}`
 }
 
 /** True for a token that a machine got for itself: as a declared client, or with an assertion. */
@@ -57,5 +59,5 @@ export function isMachineToken({
 }
 
 export function isAssertionClient(clientId: string): boolean {
-  return clientId.startsWith(assertionPrefix)
+  return clientId.startsWith(assertionClient)
 }

@@ -142,6 +142,8 @@ const grantMembers = {
   authMethod: maybe(oneOf('none', 'client_secret_basic', 'client_secret_post', 'private_key_jwt')),
   /** Thumbprint of the key that a public client must prove to refresh. Absent: no key (RFC 9449 section 5). */
   jkt: maybe(text),
+  /** Thumbprint of the certificate that a public client must present to refresh. Absent: none (RFC 8705 section 4). */
+  x5t: maybe(text),
 }
 export type Grant = Of<typeof grantMembers>
 

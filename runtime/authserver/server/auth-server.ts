@@ -14,6 +14,7 @@ import {
   type AuthServerConfig,
   authServerViolations,
   type DeclaredClientSettings,
+  type ExchangePolicySettings,
 } from '../../config/index.ts'
 import { type Fetch, type Log, silentLog } from '../../net/index.ts'
 import type { EmbeddedAuthServer } from '../../incoming/index.ts'
@@ -27,6 +28,7 @@ import { makeClientDocuments } from '../clients/client-documents.ts'
 import { type ClientDirectory, makeClientDirectory } from '../clients/client-directory.ts'
 import { makeClientKeySets } from '../clients/client-key-sets.ts'
 import { DeclaredClients } from '../clients/declared-clients.ts'
+import { ExchangePolicies } from '../clients/exchange/exchange-policies.ts'
 import { IssuerKeys } from '../clients/issuer-keys.ts'
 import type { AuthServerContext } from '../login/context.ts'
 import { type AuthServerEvent, makeEvent } from '../model/events.ts'
@@ -64,6 +66,8 @@ export interface AuthServerParts {
   readonly readClients?: () => readonly DeclaredClientSettings[]
   /** Returns the current policies for assertions. Default: the policies in the configuration. Throws INVALID_CONFIG. */
   readonly readAssertionPolicies?: () => readonly AssertionPolicySettings[]
+  /** Returns the current policies for token exchange. Default: the policies in the configuration. Throws INVALID_CONFIG. */
+  readonly readExchangePolicies?: () => readonly ExchangePolicySettings[]
   /** Audit sink. Without it, events go to the log. */
   readonly onEvent?: (event: AuthServerEvent) => void
   /** How often to read mounted keys and declared clients. Default 5 s. 0 disables it. */
@@ -97,6 +101,10 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
     parts.readAssertionPolicies ?? (() => config.assertionPolicies ?? []),
     now,
   )
+  const exchangePolicies = new ExchangePolicies(
+    parts.readExchangePolicies ?? (() => config.exchangePolicies ?? []),
+    now,
+  )
   const issuerKeys = new IssuerKeys({ now, log })
   const isSettled = (): boolean => ringHolder.isSettled
   warnAboutDevelopmentSettings(ringHolder.ring, config, parts.store, log)
@@ -113,10 +121,16 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
     state,
     now,
     isDeclaredSince: (clientId, sinceSec) =>
-      declared.isDeclaredSince(clientId, sinceSec) || assertionPolicies.isBoundSince(clientId, sinceSec),
+      declared.isDeclaredSince(clientId, sinceSec) ||
+      assertionPolicies.isBoundSince(clientId, sinceSec) ||
+      exchangePolicies.isKnownSince(clientId, sinceSec),
   })
   const mayExchange = (clientId: string, otherId: string): boolean => declared.mayExchange(clientId, otherId)
-  const delegatedTokens = new DelegatedTokens({ machineTokens, mayExchange })
+  const delegatedTokens = new DelegatedTokens({
+    machineTokens,
+    mayExchange,
+    findPolicy: (policyId) => exchangePolicies.get(policyId),
+  })
   const keys = (): KeyRing => ringHolder.ring
   const upstreamParts = { now, log, state, issuer: config.issuer, groupClaim: config.upstreamFilter?.claim }
   const upstreams: readonly Upstream[] = config.upstreams.map((upstream) =>
@@ -142,6 +156,7 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
     clients,
     declared,
     assertionPolicies,
+    exchangePolicies,
     issuerKeys,
     upstreams,
     grants,
@@ -262,29 +277,30 @@ async function checkedStart(
   throw new GatehouseError('INVALID_CONFIG', { detail: `authorization server: ${violations.join('; ')}` })
 }
 
-type Reloads = Readonly<Record<'keys' | 'clients' | 'assertionPolicies', () => Promise<void>>>
+type Reloads = Readonly<Record<'keys' | 'clients' | 'inboundGrants', () => Promise<void>>>
 
 type ReloadParts = Pick<
   AuthServerContext,
-  'declared' | 'assertionPolicies' | 'issuerKeys' | 'machineTokens'
+  'declared' | 'assertionPolicies' | 'exchangePolicies' | 'issuerKeys' | 'machineTokens'
 > & { readonly ringHolder: RingHolder }
 
 function makeReloads(parts: ReloadParts): Reloads {
-  const { ringHolder, declared, assertionPolicies, issuerKeys, machineTokens } = parts
+  const { ringHolder, declared, assertionPolicies, exchangePolicies, issuerKeys, machineTokens } = parts
   const storeRemoval = (clientId: string): Promise<void> => machineTokens.revokeAll(clientId)
   return {
     keys: () => ringHolder.reload(),
     clients: () => declared.reload(storeRemoval),
-    async assertionPolicies() {
-      await assertionPolicies.reload(storeRemoval)
-      await issuerKeys.retain(assertionPolicies.issuers())
+    async inboundGrants() {
+      await Promise.all([assertionPolicies.reload(storeRemoval), exchangePolicies.reload(storeRemoval)])
+      const issuers = exchangePolicies.all().map(({ issuer }) => issuer)
+      await issuerKeys.retain([...assertionPolicies.issuers(), ...issuers])
     },
   }
 }
 
 /** Invalid keys must not prevent the removal of a client, nor the reverse. */
-async function reloadAll({ keys, clients, assertionPolicies }: Reloads): Promise<void> {
-  const results = await Promise.allSettled([keys(), clients(), assertionPolicies()])
+async function reloadAll({ keys, clients, inboundGrants }: Reloads): Promise<void> {
+  const results = await Promise.allSettled([keys(), clients(), inboundGrants()])
   for (const result of results) if (result.status === 'rejected') throw result.reason
 }
 
@@ -297,7 +313,7 @@ function reloadRegularly(reload: Reloads, everyMs: number, log: Log): NodeJS.Tim
     reload.clients().catch((error: unknown) => {
       log.error('the changed declared clients are invalid; keeping the old ones', { err: error })
     })
-    reload.assertionPolicies().catch((error: unknown) => {
+    reload.inboundGrants().catch((error: unknown) => {
       log.error('the changed inboundGrants are invalid; keeping the old ones', { err: error })
     })
   }, everyMs)

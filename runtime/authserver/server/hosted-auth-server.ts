@@ -4,6 +4,7 @@ import {
   type AuthServerConfig,
   type Environment,
   followAssertionPolicies,
+  followExchangePolicies,
   followDeclaredClients,
   loadAuthServerConfig,
   type StorageSettings,
@@ -42,12 +43,14 @@ export async function openAuthServer(
     const lent = parts.shared && (await sharedRing(parts.shared))
     const readClients = followDeclaredClients(path)
     const readAssertionPolicies = followAssertionPolicies(path)
+    const readExchangePolicies = followExchangePolicies(path)
     const server = await makeAuthServer(config, {
       ...parts,
       store,
       lent,
       readClients,
       readAssertionPolicies,
+      readExchangePolicies,
     })
     return {
       ...server,

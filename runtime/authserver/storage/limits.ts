@@ -30,6 +30,8 @@ interface Limit {
   readonly caller: readonly Rate[]
   /** Limits per host from which documents are fetched, per client, or per subject. */
   readonly host?: readonly Rate[]
+  /** Limits per trusted issuer. */
+  readonly issuer?: readonly Rate[]
   /** Limits for the whole server. They bound the number of stored records. */
   readonly total: readonly Rate[]
 }
@@ -63,11 +65,15 @@ export const limits = {
     host: [{ capacity: 600, refillMs: minute }],
     total: [{ capacity: 3_000, refillMs: minute }],
   },
-  /** Valid assertions of trusted issuers. `host` is the subject. The number of subjects is unlimited. */
+  /**
+   * Valid assertions of trusted issuers. `host` is the subject. The number of subjects is unlimited, so there is also a
+   * limit per issuer. Callers share no limit, because one issuer must not block another, not even from the same address.
+   */
   grantAssertion: {
-    caller: [{ capacity: 600, refillMs: minute }],
+    caller: [],
     host: [{ capacity: 600, refillMs: minute }],
-    total: [{ capacity: 3_000, refillMs: minute }],
+    issuer: [{ capacity: 3_000, refillMs: minute }],
+    total: [],
   },
   /** Fetches of metadata documents and clients' keys. */
   document: {
@@ -96,11 +102,15 @@ function expand(address: string): readonly string[] {
   return [...start, ...Array.from({ length: gap }, () => '0'), ...end]
 }
 
-/** Takes one permit from a network address, a host and the server. Returns 0, or the required wait in milliseconds. */
+/** Takes one permit from a network address, a host, an issuer and the server. Returns 0, or the required wait in milliseconds. */
 export async function takePermission(
   store: Store,
   name: LimitName,
-  { caller, host }: { readonly caller: string | undefined; readonly host?: string },
+  {
+    caller,
+    host,
+    issuer,
+  }: { readonly caller?: string | undefined; readonly host?: string; readonly issuer?: string },
 ): Promise<number> {
   const limit: Limit = limits[name]
   const buckets = (kind: string, rates: readonly Rate[] = [], owner?: string): readonly Bucket[] =>
@@ -111,6 +121,7 @@ export async function takePermission(
   const all = [
     ...(caller === undefined ? [] : buckets('caller', limit.caller, callerKey(caller))),
     ...(host === undefined ? [] : buckets('host', limit.host, host)),
+    ...(issuer === undefined ? [] : buckets('issuer', limit.issuer, issuer)),
     ...buckets('total', limit.total),
   ]
   return (await store.takeTokens(all)).retryAfterMs

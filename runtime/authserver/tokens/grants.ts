@@ -8,6 +8,7 @@
  * Source: RFC 6749 sections 4.1.2, 4.1.3, 6, 10.5; RFC 7636 section 4.6; RFC 8707 section 2.2; RFC 9700 section 4.14.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
+import { isConfirmed } from '../../oauth/index.ts'
 import { within } from '../model/scopes.ts'
 import { OAuthError } from '../model/oauth-error.ts'
 import type { TokenAuthMethod, StoredCode, Family, Grant } from '../model/records.ts'
@@ -48,6 +49,10 @@ export interface TokenRequester {
   readonly authMethod: TokenAuthMethod
   /** Thumbprint of the key of the client's proof. */
   readonly jkt?: string | undefined
+  /** Thumbprint of the certificate that the token is bound to. */
+  readonly x5t?: string | undefined
+  /** Thumbprint of the certificate that the client presented. */
+  readonly certificate?: string | undefined
   /** Network address, for audit. */
   readonly source?: string | undefined
 }
@@ -118,7 +123,8 @@ export class Grants {
     if (seen.value.used) return this.#rejectReusedCode(seen.value, by)
     // A thief without the key cannot use up the code.
     if (seen.value.codeJkt !== undefined && seen.value.codeJkt !== by.jkt) throw invalidCode()
-    const record = { ...seen.value, jkt: by.authMethod === 'none' ? by.jkt : undefined }
+    const { jkt, x5t } = by.authMethod === 'none' ? by : {}
+    const record = { ...seen.value, jkt, x5t }
     if (record.expiresAtMs <= now() || !matchesRedirect(record, by) || !matchesChallenge(record, by)) {
       await state.codes.swap(id, seen, undefined)
       await sessions.endGrant(record.sessionId, record.grantId)
@@ -142,7 +148,7 @@ export class Grants {
         throw invalidRefreshToken()
       const family = seen.value
       checkAuthMethod(family, by)
-      if (family.jkt !== undefined && family.jkt !== by.jkt) throw invalidRefreshToken()
+      if (!isConfirmed(family, { jkt: by.jkt, x5t: by.certificate })) throw invalidRefreshToken()
       const access = narrowAccess(family, wanted)
       const generation = await this.#rotate(read, seen, { source: by.source, signedBy: ring.secretId })
       if (generation === undefined) continue
@@ -234,9 +240,9 @@ export class Grants {
 /** Returns the grant's fields, without the other fields of its record. */
 function grantOf(record: Grant): Grant {
   const { grantId, sessionId, clientId, clientKind, userId, scopes, resources } = record
-  const { refreshable, authTimeSec, authMethod, jkt } = record
+  const { refreshable, authTimeSec, authMethod, jkt, x5t } = record
   const ids = { grantId, sessionId, clientId, clientKind, userId }
-  return { ...ids, scopes, resources, refreshable, authTimeSec, authMethod, jkt }
+  return { ...ids, scopes, resources, refreshable, authTimeSec, authMethod, jkt, x5t }
 }
 
 /**

@@ -12,49 +12,64 @@
 import { createHash, randomUUID, sign } from 'node:crypto'
 import { promisify } from 'node:util'
 import { GatehouseError } from '../../../schemas/index.ts'
+import { type TokenBinding, confirmationClaim } from '../../oauth/index.ts'
 import { sha256 } from '../model/identifiers.ts'
-import type { Grant } from '../model/records.ts'
+import type { Grant, TokenAuthMethod } from '../model/records.ts'
 import type { KeyRing, SigningKey } from './key-ring.ts'
 
-interface TokenRequest {
+interface AccessTokenRequest {
+  readonly issuer: string
+  readonly subject: string
+  readonly clientId: string
+  /** How the client authenticated, for policies. */
+  readonly authMethod: TokenAuthMethod | 'jwt_bearer' | undefined
+  readonly scopes: readonly string[]
+  readonly audience: readonly string[]
+  readonly nowSec: number
+  readonly lifeSec: number
+  /** Empty for a bearer token. */
+  readonly binding: TokenBinding
+  /** Claims that only some kinds of access tokens have. */
+  readonly more?: Readonly<Record<string, unknown>>
+}
+
+/** Signs any access token of this server: for a user's client, for a machine, or for a client that acts for a user. */
+export function signAccessToken(keys: KeyRing, request: AccessTokenRequest): Promise<string> {
+  const { issuer, subject, clientId, authMethod, scopes, audience, nowSec, lifeSec, binding, more } = request
+  return signJwt(keys.signing, 'at+jwt', {
+    iss: issuer,
+    sub: subject,
+    aud: [...audience],
+    exp: nowSec + lifeSec,
+    iat: nowSec,
+    jti: randomUUID(),
+    client_id: clientId,
+    auth_method: authMethod,
+    scope: scopes.join(' '),
+    scp: [...scopes],
+    ...more,
+    cnf: confirmationClaim(binding),
+  })
+}
+
+/** Returns the claims of a user's grant. */
+export function grantClaims({ authTimeSec, sessionId, grantId }: Grant): Readonly<Record<string, unknown>> {
+  return { auth_time: authTimeSec, tsid: sessionId, gid: sha256(grantId) }
+}
+
+/** Returns the token_type of a response (RFC 9449 section 5). */
+export function tokenType({ jkt }: TokenBinding): 'Bearer' | 'DPoP' {
+  return jkt === undefined ? 'Bearer' : 'DPoP'
+}
+
+interface IdTokenRequest {
   readonly grant: Grant
   readonly scopes: readonly string[]
   readonly issuer: string
   readonly nowSec: number
   readonly lifeSec: number
-}
-
-export async function signAccessToken(
-  keys: KeyRing,
-  request: TokenRequest & { readonly audience: readonly string[]; readonly jkt: string | undefined },
-): Promise<string> {
-  const { grant, scopes, audience, issuer, nowSec, lifeSec, jkt } = request
-  return signJwt(keys.signing, 'at+jwt', {
-    iss: issuer,
-    sub: grant.userId,
-    aud: [...audience],
-    exp: nowSec + lifeSec,
-    iat: nowSec,
-    jti: randomUUID(),
-    client_id: grant.clientId,
-    auth_method: grant.authMethod,
-    scope: scopes.join(' '),
-    scp: [...scopes],
-    auth_time: grant.authTimeSec,
-    tsid: grant.sessionId,
-    gid: sha256(grant.grantId),
-    ...boundTo(jkt),
-  })
-}
-
-/** Returns the claim that binds a token to the key with this thumbprint (RFC 9449 section 6.1). */
-export function boundTo(jkt: string | undefined): { readonly cnf?: { readonly jkt: string } } {
-  return jkt === undefined ? {} : { cnf: { jkt } }
-}
-
-/** Returns the token_type of a response (RFC 9449 section 5). */
-export function tokenType(jkt: string | undefined): 'Bearer' | 'DPoP' {
-  return jkt === undefined ? 'Bearer' : 'DPoP'
+  readonly accessToken: string
+  readonly nonce: string | undefined
 }
 
 interface PersonalClaims {
@@ -62,11 +77,7 @@ interface PersonalClaims {
   readonly email?: string | undefined
 }
 
-export async function signIdToken(
-  keys: KeyRing,
-  request: TokenRequest &
-    PersonalClaims & { readonly accessToken: string; readonly nonce: string | undefined },
-): Promise<string> {
+export async function signIdToken(keys: KeyRing, request: IdTokenRequest & PersonalClaims): Promise<string> {
   const { grant, scopes, issuer, nowSec, lifeSec, accessToken, nonce } = request
   return signJwt(keys.signing, 'JWT', {
     iss: issuer,

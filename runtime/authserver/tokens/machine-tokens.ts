@@ -1,19 +1,15 @@
 /**
- * Signs, checks and revokes the access tokens of declared clients and of platforms (grant jwt-bearer).
+ * Checks and revokes the access tokens of declared clients and of platforms (grant jwt-bearer).
  *
  * Such a token has no session. It is valid while its client or binding is in the configuration, unless its `jti` is
  * revoked or the client or binding was removed after the token was issued. The same applies to every client in a
  * delegated token (delegated-tokens.ts).
  * Source: RFC 9068; RFC 6749 section 4.4.3 (no refresh token); RFC 7009.
  */
-import { randomUUID } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Caller } from '../../net/index.ts'
 import { isAssertionClient, isMachineToken, machineSubject, sha256 } from '../model/identifiers.ts'
-import type { TokenAuthMethod } from '../model/records.ts'
 import type { State } from '../storage/state.ts'
-import { boundTo, signJwt } from './jwt.ts'
-import type { KeyRing } from './key-ring.ts'
 
 /** How long another replica may accept a revoked token. */
 const livenessMs = 5_000
@@ -106,36 +102,4 @@ export function machineClaims({ claims }: Pick<Caller, 'claims'>): MachineClaims
   if (!isMachineToken({ sub, client_id: clientId })) return undefined
   if (typeof iat !== 'number' || typeof jti !== 'string') return undefined
   return { sub, client_id: clientId, iat, jti }
-}
-
-export function signMachineToken(
-  keys: KeyRing,
-  request: {
-    readonly clientId: string
-    readonly subject: string
-    /** How the client authenticated, for policies. */
-    readonly authMethod: TokenAuthMethod | 'jwt_bearer'
-    readonly scopes: readonly string[]
-    readonly audience: string
-    readonly issuer: string
-    readonly nowSec: number
-    readonly lifeSec: number
-    /** Thumbprint of the key that the token is bound to. */
-    readonly jkt: string | undefined
-  },
-): Promise<string> {
-  const { clientId, subject, authMethod, scopes, audience, issuer, nowSec, lifeSec, jkt } = request
-  return signJwt(keys.signing, 'at+jwt', {
-    iss: issuer,
-    sub: subject,
-    aud: [audience],
-    exp: nowSec + lifeSec,
-    iat: nowSec,
-    jti: randomUUID(),
-    client_id: clientId,
-    auth_method: authMethod,
-    scope: scopes.join(' '),
-    scp: [...scopes],
-    ...boundTo(jkt),
-  })
 }

@@ -10,6 +10,7 @@ import { createLocalJWKSet, errors, type JWTPayload, type JWTVerifyGetKey, jwtVe
 import { isFields } from '../../../schemas/index.ts'
 import type { AuthServerConfig } from '../../config/index.ts'
 import type { Caller } from '../../net/index.ts'
+import { readConfirmation } from '../../oauth/index.ts'
 import { count, list, maybe, type Of, record, type RecordShape, text } from '../model/codec.ts'
 import { type DelegatedTokens, isDelegated } from './delegated-tokens.ts'
 import type { KeyRing } from './key-ring.ts'
@@ -35,8 +36,9 @@ const members = {
   /** Only in a delegated token. */
   act: maybe(actClaim),
   session_client_id: maybe(text),
-  /** Present in a token that is bound to a key. */
-  cnf: maybe(record({ jkt: text })),
+  exchange_policy: maybe(text),
+  /** Present in a token that is bound to a key or a certificate. */
+  cnf: maybe(readConfirmation),
 }
 const claims = record(members)
 export type AccessTokenClaims = Of<typeof members>
@@ -105,6 +107,6 @@ export async function isLiveToken(
   const machine = machineClaims(token)
   if (machine) return machineTokens.isLive(machine)
   const session = sessionClaims(token)
-  if (!session || !(await sessions.isLive(session))) return false
-  return !isDelegated(token.claims) || delegatedTokens.isLive(token.claims)
+  if (session && !(await sessions.isLive(session))) return false
+  return isDelegated(token.claims) ? delegatedTokens.isLive(token.claims) : session !== undefined
 }

@@ -38,10 +38,10 @@ const supportedFields: ReadonlySet<string> = new Set([
 
 export async function serveStdioTarget(file: ProxyFile, flags: ProxyInput, debug: boolean): Promise<number> {
   checkFile(file)
-  if (flags.tlsCertFile !== undefined || flags.tlsKeyFile !== undefined)
+  if ([flags.tlsCertFile, flags.tlsKeyFile, flags.tlsClientCaFile].some((file) => file !== undefined))
     throw new GatehouseError('INVALID_CONFIG', {
       detail:
-        '--tls-cert-file, --tls-key-file: not supported for a stdio target; set them on the proxy in front of it',
+        '--tls-cert-file, --tls-key-file, --tls-client-ca-file: not supported for a stdio target; set them on the proxy in front of it',
     })
   const log = commandLog({ level: debug ? 'debug' : 'info', name: 'stdio-bridge' })
   const stopped = stopSignal(new AbortController())

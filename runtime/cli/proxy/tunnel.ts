@@ -37,6 +37,7 @@ const excludedFlags: ReadonlySet<string> = new Set([
   '--host',
   '--tls-cert-file',
   '--tls-key-file',
+  '--tls-client-ca-file',
   '--workers',
   '--config',
   '--tool-lock',

@@ -115,6 +115,10 @@ function addServe(vmcp: Command): void {
       'serve HTTPS with this certificate chain, PEM; reloaded when it changes',
     )
     .option('--tls-key-file <file>', 'private key of the certificate, PEM, without a passphrase')
+    .option(
+      '--tls-client-ca-file <file>',
+      'ask clients for a certificate from these authorities, PEM, for tokens that are bound to it; reloaded when it changes',
+    )
     .option('--session-ttl <duration>', 'time until an idle session expires (default: 30m)')
     .option(
       '--max-sessions <number>',

@@ -17,6 +17,8 @@ import type { AuthServerConfig, DeclaredClientSettings, SecretSource } from './s
 import {
   type AssertionPolicySettings,
   assertionPoliciesOf,
+  exchangePoliciesOf,
+  type ExchangePolicySettings,
   trustedIssuerViolations,
 } from './trusted-issuers.ts'
 
@@ -41,6 +43,14 @@ export function followDeclaredClients(path: string): () => Clients {
 export function followAssertionPolicies(path: string): () => readonly AssertionPolicySettings[] {
   return followFile(path, (file) => ({
     value: assertionPoliciesOf(file),
+    violations: trustedIssuerViolations(file),
+  }))
+}
+
+/** Like followDeclaredClients, for the issuers whose users' tokens can be exchanged. */
+export function followExchangePolicies(path: string): () => readonly ExchangePolicySettings[] {
+  return followFile(path, (file) => ({
+    value: exchangePoliciesOf(file),
     violations: trustedIssuerViolations(file),
   }))
 }
@@ -85,6 +95,7 @@ function declaredClientOf(
     resources: client.resources ?? allowedAudiences,
     tokenMs: parseDuration(client.tokenLifespan),
     isBound: client.dpopBoundAccessTokens ?? false,
+    isCertificateBound: client.tlsClientCertificateBoundAccessTokens ?? false,
     ...(jwks === undefined ? {} : { jwks }),
     ...(jwksUri === undefined ? {} : { jwksUri }),
     ...(subjectClients === undefined ? {} : { subjectClients }),

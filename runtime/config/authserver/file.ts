@@ -33,7 +33,7 @@ import {
   type UserInfoSettings,
 } from './settings.ts'
 import { declaredClientsOf, tokenExchangeOf } from './clients.ts'
-import { assertionPoliciesOf, trustedIssuerViolations } from './trusted-issuers.ts'
+import { assertionPoliciesOf, exchangePoliciesOf, trustedIssuerViolations } from './trusted-issuers.ts'
 import { authServerViolations } from './validate.ts'
 import { invalidConfig, parseConfig, readConfigText } from '../common/config-file.ts'
 import { systemReason } from '../common/system-reason.ts'
@@ -188,7 +188,9 @@ function convert(file: AuthServerFile, reader: Reader): AuthServerConfig {
     clients: declaredClientsOf(file),
     ...tokenExchangeOf(file),
     assertionPolicies: assertionPoliciesOf(file),
+    exchangePolicies: exchangePoliciesOf(file),
     dpop: file.dpop,
+    bindsCertificates: file.tlsClientCertificateBoundAccessTokens ?? false,
     disableUpstreamTokenInjection: file.disableUpstreamTokenInjection,
     storage:
       file.storage.redis === undefined

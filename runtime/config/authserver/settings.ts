@@ -10,7 +10,7 @@
 import type { Dpop, RuntimeClientAuth, UpstreamFilter } from '../../../schemas/index.ts'
 import type { AssertionAlg, JsonRecord, ProviderId } from '../../oauth/index.ts'
 import type { RedisStoreConfig } from '../../store/index.ts'
-import type { AssertionPolicySettings } from './trusted-issuers.ts'
+import type { AssertionPolicySettings, ExchangePolicySettings } from './trusted-issuers.ts'
 
 /**
  * Reads a secret on every use, so that a rotated file takes effect immediately. Throws INVALID_CONFIG if there is no
@@ -52,6 +52,8 @@ export interface AuthServerConfig {
   readonly clients?: readonly DeclaredClientSettings[]
   /** Absent: no client can exchange tokens. */
   readonly tokenExchange?: TokenExchangeSettings
+  /** Issuers whose users' tokens can be exchanged. */
+  readonly exchangePolicies?: readonly ExchangePolicySettings[]
   /** Issuers whose assertions are grants. */
   readonly assertionPolicies?: readonly AssertionPolicySettings[]
   readonly primaryUpstreamProvider?: string
@@ -64,6 +66,8 @@ export interface AuthServerConfig {
   readonly disableUpstreamTokenInjection: boolean
   /** Access tokens that are bound to a key. Default: off. */
   readonly dpop?: Dpop | undefined
+  /** Binds access tokens to the certificates of clients that present one. Default: false. */
+  readonly bindsCertificates?: boolean
   readonly storage: StorageSettings
   /** Addresses and networks (CIDR) of proxies whose X-Forwarded-For is trusted. Absent: no proxy is trusted. */
   readonly trustedProxies?: readonly string[]
@@ -86,6 +90,8 @@ export interface DeclaredClientSettings {
   readonly subjectClients?: readonly string[]
   /** Issues only tokens that are bound to a key. Default: false. */
   readonly isBound?: boolean
+  /** Issues only tokens that are bound to the client's certificate. Default: false. */
+  readonly isCertificateBound?: boolean
 }
 
 /** Token exchange (RFC 8693). */

@@ -8,6 +8,7 @@ import {
   defaultAssertionAge,
   type JwtBearerIssuerPolicy,
   parseDuration,
+  type TokenExchangeIssuerPolicy,
   type TrustedIssuerFile,
   trustViolations,
 } from '../../../schemas/index.ts'
@@ -31,6 +32,22 @@ export interface AssertionPolicySettings {
   /** Default: the issuer and the token endpoint of this server. */
   readonly acceptedAudiences?: readonly string[]
   readonly bindings: readonly SubjectBindingSettings[]
+}
+
+/** Which tokens of an issuer are accepted for token exchange. */
+export interface ExchangePolicySettings extends Omit<TokenExchangeIssuerPolicy, 'issuerRef'> {
+  readonly issuer: TrustedIssuerSettings
+}
+
+/** Returns one policy for each issuer whose tokens can be exchanged. */
+export function exchangePoliciesOf({
+  trustedIssuers = [],
+  inboundGrants,
+}: AuthServerFile): readonly ExchangePolicySettings[] {
+  return (inboundGrants?.tokenExchange?.issuerPolicies ?? []).flatMap(({ issuerRef, ...policy }) => {
+    const issuer = trustedIssuers.find(({ name }) => name === issuerRef)
+    return issuer ? { ...policy, issuer } : []
+  })
 }
 
 /** Returns one policy for each reference to a trusted issuer. */

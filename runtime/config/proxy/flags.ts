@@ -17,6 +17,7 @@ export interface ProxyInput {
   readonly port?: string
   readonly tlsCertFile?: string
   readonly tlsKeyFile?: string
+  readonly tlsClientCaFile?: string
   readonly allowedOrigins?: readonly string[]
   readonly resourceUrl?: string
   readonly requestTimeout?: string
@@ -114,6 +115,14 @@ export const proxyFlags = {
     value: 'file',
     group: listener,
     help: 'private key of the certificate, PEM, without a passphrase',
+    added: true,
+  },
+  tlsClientCaFile: {
+    flag: '--tls-client-ca-file',
+    kind: 'string',
+    value: 'file',
+    group: listener,
+    help: 'ask clients for a certificate from these authorities, PEM, for tokens that are bound to it; reloaded when it changes',
     added: true,
   },
   allowedOrigins: {

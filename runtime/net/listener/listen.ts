@@ -10,8 +10,7 @@
  * Source: docs/reference/specification/proxy-command.md#listener (listener flags), limits; RFC 9112 section 9.6.
  */
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
-import { createServer as createTlsServer } from 'node:https'
+import { type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import { Server as NetServer, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { ServedCertificate } from '../../../schemas/certificate/index.ts'
@@ -19,6 +18,7 @@ import type { Exchange } from '../pipeline.ts'
 import { type ListenerLimits, listenerLimits } from '../limits.ts'
 import type { Log } from '../log.ts'
 import { type LocalTokens, requireToken } from './local-tokens.ts'
+import { openServer } from './open-server.ts'
 import { limitToOncePerMinute } from './rate-limited-log.ts'
 import { closeInStages } from './staged-close.ts'
 import { closeStalledConnections } from './stalled.ts'
@@ -47,6 +47,11 @@ export interface ListenOptions {
   readonly connections?: ConnectionSource | undefined
   /** Certificate for TLS. The caller closes it. */
   readonly certificate?: ServedCertificate | undefined
+  /**
+   * `request`: asks clients for a certificate if `certificate` has an authority for them. Clients without one are served
+   * too, because probes and browsers have none. See `certificateThumbprint`. Default: clients are not asked.
+   */
+  readonly clientCertificates?: 'request' | undefined
   /** Rejects requests without one of these tokens. Default: no token is required. */
   readonly localTokens?: LocalTokens | undefined
 }
@@ -143,23 +148,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     handler(req, res)
   }
 
-  const http = {
-    maxHeaderSize: limits.maxHeaderBytes,
-    headersTimeout: limits.headersTimeoutMs,
-    requestTimeout: limits.requestTimeoutMs,
-    keepAliveTimeout: limits.keepAliveTimeoutMs,
-    connectionsCheckingInterval: limits.checkIntervalMs,
-    // Only WebSocket upgrades take over the connection. Requests that ask for h2c or an unknown protocol are answered
-    // as plain requests.
-    shouldUpgradeCallback: (req: IncomingMessage) => onUpgrade !== undefined && isWebSocket(req),
-  }
-  const server = certificate
-    ? createTlsServer(
-        { ...certificate.options, ...http, handshakeTimeout: limits.headersTimeoutMs, allowHalfOpen: true },
-        onRequest,
-      )
-    : createServer(http, onRequest)
-  if ('setSecureContext' in server) certificate?.follow(server)
+  const server = openServer(options, limits, onRequest)
   server.on('connection', (socket: Socket) => {
     // With TLS, this is the underlying connection, which carries no HTTP requests itself.
     if (certificate) track(sockets, socket)
@@ -307,10 +296,6 @@ function closeAfterResponse(socket: Socket): void {
   const endStream = () => socket.destroy()
   connection.endStream = endStream
   closeInStages(socket)
-}
-
-function isWebSocket(req: IncomingMessage): boolean {
-  return req.method === 'GET' && req.headers.upgrade?.toLowerCase() === 'websocket'
 }
 
 /** Minimum time that a closing listener waits for the first byte on a connection. */

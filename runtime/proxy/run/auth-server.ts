@@ -12,6 +12,7 @@ import type { ProxySettings } from '../../config/index.ts'
 import {
   addsCredentialAgain,
   type AuthServerFacts,
+  certificateViolations,
   dpopViolations,
   pairingViolations,
 } from '../../incoming/index.ts'
@@ -22,7 +23,11 @@ export const strippedHeaders: readonly string[] = ['authorization', 'cookie', 'p
 
 /** Returns the conflicts between these settings and an embedded server, as "field: rule" lines. */
 export function authServerViolations(config: ProxySettings, server: AuthServerFacts): readonly string[] {
-  return [...incomingViolations(config, server), ...outgoingViolations(config, server)]
+  return [
+    ...incomingViolations(config, server),
+    ...certificateViolations(server, { clientCertificates: config.tls?.clientCaFile !== undefined }),
+    ...outgoingViolations(config, server),
+  ]
 }
 
 function incomingViolations(

@@ -19,7 +19,7 @@ import type { ProxyAddress } from '../server/server.ts'
  * embedded authorization server, its keys are not fetched, and revoked grants are rejected.
  */
 export function incomingFor(
-  { oidc, issuers, dpop, resourceUrl, host, proxyEnvironment, strategy }: ProxySettings,
+  { oidc, issuers, dpop, resourceUrl, host, tls, proxyEnvironment, strategy }: ProxySettings,
   log: Log,
   parts: { readonly authServer?: EmbeddedAuthServer | undefined; readonly dpop?: DpopParts | undefined } = {},
 ): ((address: ProxyAddress) => Authenticator) | undefined {
@@ -51,6 +51,7 @@ export function incomingFor(
         keys: parts.authServer?.keys,
         isLive: parts.authServer?.isLive,
         dpop: parts.dpop,
+        clientCertificates: tls?.clientCaFile !== undefined,
       },
     )
   }

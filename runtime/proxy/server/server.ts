@@ -115,6 +115,7 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
     port: options.port,
     connections: options.connections,
     certificate: options.certificate,
+    clientCertificates: 'request',
     localTokens: options.localTokens,
     handler: (req, res) => handle(req, res),
     onUpgrade: (req, res, socket, head) => handle(req, res, { socket, head }),

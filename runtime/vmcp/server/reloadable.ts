@@ -45,6 +45,8 @@ export interface ReloadableOptions {
   readonly proofs?: Store | undefined
   readonly upstreamTokens: UpstreamTokens | undefined
   readonly authServer: EmbeddedAuthServer | undefined
+  /** True if the listener asks clients for certificates. */
+  readonly clientCertificates?: boolean | undefined
 }
 
 export class Reloadable {
@@ -118,13 +120,14 @@ export class Reloadable {
   }
 
   #makeAuthenticator(config: VmcpConfig): Authenticator {
-    const { authServer, env, events, log, store = this.#proofs } = this.#options
+    const { authServer, clientCertificates, env, events, log, store = this.#proofs } = this.#options
     return makeAuthenticator(incomingConfig(config, env, log), {
       log,
       observe: (event) => reportAuthentication(events, event),
       keys: authServer?.keys,
       isLive: authServer?.isLive,
       dpop: authServer?.dpop ?? { store: store.namespace('dpop:') },
+      clientCertificates,
     })
   }
 

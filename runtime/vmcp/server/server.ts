@@ -146,6 +146,7 @@ class Vmcp implements VmcpServer {
       proofs: worker?.proofs,
       upstreamTokens: options.upstreamTokens,
       authServer: options.authServer,
+      clientCertificates: options.certificate?.hasClientAuthority,
     })
     this.#readiness = new VmcpReadiness({
       authServer: options.authServer,
@@ -301,7 +302,7 @@ class Vmcp implements VmcpServer {
     this.relayPort = await relay?.open(handler)
     const connections = worker?.link.connections
     const parts = { host, port, handler, certificate, connections, localTokens: this.#options.localTokens }
-    const listener = await listen({ ...parts, log: this.#log })
+    const listener = await listen({ ...parts, clientCertificates: 'request', log: this.#log })
     this.#parts.originCheck = makeOriginCheck({
       host,
       port: listener.port,

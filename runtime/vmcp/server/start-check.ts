@@ -6,6 +6,7 @@
  * An error prevents the server from starting, or one backend from being served. Both commands warn about settings that
  * have no effect, such as a setting for an unknown backend.
  */
+import type { ServedCertificate } from '../../../schemas/certificate/index.ts'
 import { cedarViolations, cedarWarnings, namedOrigins } from '../../../schemas/cedar/index.ts'
 import {
   formatViolations,
@@ -18,6 +19,7 @@ import { workflowWarnings } from '../../../schemas/workflow/index.ts'
 import { type ExcludedBackend, type VmcpConfig, vmcpSwitchViolations } from '../../config/index.ts'
 import {
   type AuthServerFacts,
+  certificateViolations,
   type EmbeddedAuthServer,
   type IncomingConfig,
   incomingViolations as issuerProblems,
@@ -48,6 +50,8 @@ export interface StartParts {
   readonly upstreamTokens?: UpstreamTokens | undefined
   /** Settings of the embedded authorization server. */
   readonly authServer?: AuthServerFacts | undefined
+  /** True if the listener asks clients for certificates. Undefined if the listener is not known. */
+  readonly clientCertificates?: boolean | undefined
 }
 
 /** Returns the environment against which a running server's configuration is checked. */
@@ -55,9 +59,11 @@ export function startParts(running: {
   readonly env?: Environment | undefined
   readonly upstreamTokens?: UpstreamTokens | undefined
   readonly authServer?: EmbeddedAuthServer | undefined
+  readonly certificate?: ServedCertificate | undefined
 }): StartParts {
-  const { env = {}, upstreamTokens, authServer } = running
-  return { env, upstreamTokens, authServer: authServer?.config }
+  const { env = {}, upstreamTokens, authServer, certificate } = running
+  const clientCertificates = certificate?.hasClientAuthority ?? false
+  return { env, upstreamTokens, authServer: authServer?.config, clientCertificates }
 }
 
 /**
@@ -157,11 +163,17 @@ function unknownNames(
   return unknownBackends(settings, names).map((violation) => formatViolations([violation]))
 }
 
-function serverViolations(config: VmcpConfig, { env, authServer }: StartParts): readonly string[] {
+function serverViolations(
+  config: VmcpConfig,
+  { env, authServer, clientCertificates }: StartParts,
+): readonly string[] {
   return [
     ...vmcpSwitchViolations(env),
     ...incomingViolations(config, env),
     ...(authServer ? embeddedViolations(config, authServer) : []),
+    ...(authServer && clientCertificates !== undefined
+      ? certificateViolations(authServer, { clientCertificates })
+      : []),
     ...policyViolations(config),
     ...webhookViolations(config.webhooks, { env }),
     ...guardrailViolations(config.guardrails, 'guardrails').map((one) => formatViolations([one])),

@@ -94,6 +94,16 @@ t.test('accounts: the page describes every state of a provider', async (t) => {
   t.same(states(await open(self, browser)), ['corp: Connected', 'hub: Broken: sign in there again'])
 })
 
+t.test('accounts: a client without a name is shown by its id', async (t) => {
+  const self = await setup(t)
+  const browser = new Browser()
+  const client = await TestClient.register(self.rig, { client_name: undefined }, browser)
+  await client.signIn()
+  const page = await open(self, browser)
+  t.match(page.text, `<bdi>Client ${client.id}</bdi>`)
+  t.match(page.text, 'The client has no name')
+})
+
 t.test('accounts: disconnect, and connect again', async (t) => {
   const self = await setup(t)
   const { browser, caller } = await signIn(self)

@@ -200,6 +200,16 @@ t.test('consent: a name in a script that runs from right to left changes nothing
   t.match(page.text, '<bdi>תוכנית</bdi> wants to act for you. Its name is not verified')
 })
 
+t.test('consent: a client without a name is shown by its id, as unverified', async (t) => {
+  const rig = await startAuthServer(t)
+  const { client_id: clientId } = await jsonOf(await postRegistration(rig, { redirect_uris: [web] }))
+  const page = await new Browser().open(start(rig, String(clientId), { redirect_uri: web }))
+  t.match(page.text, 'A client without a name wants to act for you')
+  t.match(page.text, `<dt>Client ID</dt><dd>${String(clientId)}</dd>`)
+  t.match(page.text, '<strong>Unverified client.</strong>')
+  t.notMatch(page.text, /Unverified name|chose it itself/, 'there is no name')
+})
+
 t.test('consent: a client whose redirect URI went away during the login gets no code', async (t) => {
   const rig = await startAuthServer(t)
   const registered = await jsonOf(await postRegistration(rig, { redirect_uris: [web] }))

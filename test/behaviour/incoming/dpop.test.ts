@@ -147,8 +147,10 @@ await t.test('a token is rejected when it is unbound or bound in another way', a
   const rows: readonly (readonly [Record<string, unknown>, string])[] = [
     [{}, 'unbound'],
     [{ cnf: {} }, 'confirmation'],
-    [{ cnf: { ...client.cnf, 'x5t#S256': 'abc' } }, 'confirmation'],
-    [{ cnf: { 'x5t#S256': 'abc' } }, 'confirmation'],
+    [{ cnf: { ...client.cnf, 'x5t#S256': 'abc' } }, 'certificate'],
+    [{ cnf: { 'x5t#S256': 'abc' } }, 'unbound'],
+    [{ cnf: { ...client.cnf, kid: 'abc' } }, 'confirmation'],
+    [{ cnf: { ...client.cnf, 'x5t#S256': 1 } }, 'confirmation'],
     [{ cnf: { jkt: 1 } }, 'confirmation'],
     [{ cnf: { jkt: '' } }, 'confirmation'],
     [{ cnf: 'text' }, 'confirmation'],

@@ -11,6 +11,7 @@ import {
   virtual,
   world,
 } from '../../hooks/resources.ts'
+import { servingCertificate } from '../../hooks/serving-certificate.ts'
 import { configMap, type Stored, type World } from '../../hooks/world.ts'
 
 /** A public key on P-256. */
@@ -111,6 +112,30 @@ const exchanging = {
   inboundGrants: { tokenExchange: { delegationLifespan: '5m', maxDelegationDepth: 2 } },
 }
 
+const delegating = {
+  upstreamProviders: [],
+  clients: [{ ...agent, tlsClientCertificateBoundAccessTokens: true }],
+  tlsClientCertificateBoundAccessTokens: true,
+  trustedIssuers: [{ name: 'idp', issuerUrl: 'https://idp.example.com' }],
+  inboundGrants: {
+    tokenExchange: {
+      issuerPolicies: [
+        {
+          issuerRef: 'idp',
+          expectedAudience: 'api://agents',
+          allowedActors: ['chat'],
+          allowedDelegateClients: ['agent'],
+        },
+      ],
+    },
+  },
+}
+const clientAuthority = (): Stored => configMap('client-ca', { 'ca.crt': servingCertificate['ca.crt'] ?? '' })
+const mutualTls = {
+  tls: { secretName: 'inside-tls', clientCABundleRef: { configMapRef: { name: 'client-ca' } } },
+}
+const inside = (): Stored => secret('inside-tls', servingCertificate)
+
 export const clientCases: Record<string, () => Request> = {
   'MCPServer/token-exchange-grant': () =>
     world(oidcConfig(), secrets(), authServer(exchanging), filesWithServer)
@@ -144,6 +169,33 @@ export const clientCases: Record<string, () => Request> = {
     world(oidcConfig(), ciBundle(), door([], { ...platforms, clients: undefined, upstreamProviders: [] }))
       .ready()
       .request('VirtualMCPServer', 'door'),
+  'VirtualMCPServer/external-exchange': () =>
+    world(
+      oidcConfig(),
+      inside(),
+      clientAuthority(),
+      virtual({
+        ...mutualTls,
+        incomingAuth: { type: 'oidc', ...oidcFor('door') },
+        authServerConfig: embedded(delegating),
+      }),
+    )
+      .ready()
+      .request('VirtualMCPServer', 'door'),
+  'MCPServer/client-certificates': () =>
+    world(
+      oidcConfig(),
+      inside(),
+      clientAuthority(),
+      authServer(delegating),
+      server('files', {
+        ...mutualTls,
+        ...oidcFor('files'),
+        authServerRef: { kind: 'MCPExternalAuthConfig', name: 'server' },
+      }),
+    )
+      .settle()
+      .request('MCPServer', 'files'),
   'VirtualMCPServer/clients': () =>
     world(oidcConfig(), secrets(), door([nightly, agent, builds]))
       .ready()

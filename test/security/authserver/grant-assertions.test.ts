@@ -3,6 +3,8 @@ import { createHmac, createPublicKey } from 'node:crypto'
 import { decodeJwt } from 'jose'
 import t from 'tap'
 import type { Fetch } from '../../../runtime/net/index.ts'
+import { makeMemoryStore, type Store } from '../../../runtime/store/index.ts'
+import { takePermission } from '../../../runtime/authserver/storage/limits.ts'
 import {
   jsonOf,
   refusal,
@@ -28,7 +30,7 @@ const noFetch: Fetch = async () => {
   throw new Error('nothing may be fetched')
 }
 
-async function start(t: Parameters<typeof startAuthServer>[0]) {
+async function start(t: Parameters<typeof startAuthServer>[0], store?: Store) {
   const [cluster, github, gitlab, plain] = await Promise.all([
     startPlatform(t),
     startPlatform(t),
@@ -37,6 +39,7 @@ async function start(t: Parameters<typeof startAuthServer>[0]) {
   ])
   const rig = await startAuthServer(t, {
     documentFetch: noFetch,
+    ...(store && { store }),
     config(issuer) {
       const resources = [`${issuer}/mcp`]
       const rights = { scopes, resources }
@@ -279,4 +282,14 @@ t.test('a private address is not dialled, unless it is permitted', async (t) => 
   t.same(platform.requests, [])
   const near = await platform.token(rig, { iss: 'https://issuer.example', sub: 'a' })
   t.equal((await requestWithGrant(rig, near)).status, 200, 'the operator configured the loopback URL')
+})
+
+t.test('a flood from one issuer does not block another, from the same address', async (t) => {
+  const nowMs = Date.now()
+  const { rig, cluster, plain } = await start(t, makeMemoryStore({ now: () => nowMs }))
+  for (let taken = 0; taken < 3_000; taken++)
+    await takePermission(rig.store, 'grantAssertion', { issuer: plain.issuer, host: `subject ${taken}` })
+  const flooded = await plain.token(rig, { sub: 'a', aud: 'urn:gatehouse' })
+  t.equal(await refusal(await requestWithGrant(rig, flooded)), '429 temporarily_unavailable')
+  t.equal((await requestWithGrant(rig, await cluster.token(rig, job))).status, 200)
 })

@@ -101,19 +101,24 @@ const rules: readonly Rule[] = [
   [
     'subjectClients without the grant',
     [keyed({ subjectClients: ['*'] })],
-    '….inboundGrants: inboundGrants.tokenExchange and the subjectClients of at least one client must be set together',
+    '….inboundGrants: clients with subjectClients need inboundGrants.tokenExchange',
   ],
   [
     'the grant without subjectClients',
     [keyed()],
-    '….inboundGrants: inboundGrants.tokenExchange and the subjectClients of at least one client must be set together',
+    '….inboundGrants: inboundGrants.tokenExchange needs a client with subjectClients, or issuerPolicies',
     { inboundGrants: { tokenExchange: {} } },
   ],
   [
     'token exchange without users',
     [keyed({ subjectClients: ['*'] })],
-    "….upstreamProviders: upstreamProviders needs at least one provider when inboundGrants.tokenExchange is set, because only users' tokens can be exchanged",
+    "….upstreamProviders: upstreamProviders needs at least one provider when inboundGrants.tokenExchange is set without issuerPolicies, because only users' tokens can be exchanged",
     { inboundGrants: { tokenExchange: {} }, upstreamProviders: [] },
+  ],
+  [
+    'a certificate-bound client of a server that binds no tokens',
+    [keyed({ tlsClientCertificateBoundAccessTokens: true })],
+    '….tlsClientCertificateBoundAccessTokens: clients with tlsClientCertificateBoundAccessTokens need the same field of the server',
   ],
   [
     'a list of clients next to all clients',

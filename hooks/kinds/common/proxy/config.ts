@@ -10,6 +10,7 @@ import {
   type MCPExternalAuthConfig,
   type RuntimeAuthz,
   type RuntimeOidc,
+  type ServingTLS,
   validateRuntime,
 } from '../../../../schemas/index.ts'
 import { type DesiredReplicas, mostReplicas } from '../../../children/serving/availability.ts'
@@ -28,6 +29,7 @@ import { headerIdentifiers } from '../../../runtime-config/header-forward.ts'
 import { checkSessionPassword, sessionStoragePart } from '../../../runtime-config/session-storage.ts'
 import { type ConfigPart, failed, type SyncFailure } from '../../../sync/conditions.ts'
 import { type ClientUrls, exposureOf } from '../exposure.ts'
+import { asksForCertificates } from '../serving-tls.ts'
 import type { ProxyTarget, proxyReferences, ProxyContext } from './references.ts'
 import { definedFields } from '../../../base/kube.ts'
 
@@ -156,6 +158,7 @@ function embeddedServer(
         pairingFailure(server, oidcConfig) ??
         machineReplicaFailure(server, mostReplicas(desiredReplicas(target))) ??
         dpopFailure(server, target.context.spec.dpop) ??
+        certificateFailure(server, target.context.spec.tls) ??
         injectionFailure(server, reference ? external : undefined))
   if (why === undefined) return { value: server }
   conditions.set(type, 'False', reason, why)
@@ -169,6 +172,14 @@ function desiredReplicas({ context, workload }: ProxyTarget): DesiredReplicas {
 function dpopFailure({ dpop }: EmbeddedAuthServerConfig, own: Dpop | undefined): string | undefined {
   const violation = dpopModeViolation(dpop, own)
   return violation && `spec.dpop.mode: ${violation}`
+}
+
+function certificateFailure(
+  { tlsClientCertificateBoundAccessTokens: binds }: EmbeddedAuthServerConfig,
+  tls: ServingTLS | undefined,
+): string | undefined {
+  if (binds !== true || tls?.clientCABundleRef) return undefined
+  return 'spec.tls.clientCABundleRef: is required, because the embedded authorization server binds tokens to certificates'
 }
 
 /**
@@ -237,6 +248,7 @@ function authServerOf(
     primaryUpstreamProvider: undefined,
     clusterDomain: context.settings.clusterDomain,
     behindEdge: exposureOf(context) !== undefined,
+    clientCertificates: asksForCertificates(context),
     needs,
   })
 }

@@ -31,6 +31,7 @@ import {
   upstreamPairFailure,
 } from '../../../runtime-config/auth-server.ts'
 import { exposureOf } from '../../common/exposure.ts'
+import { asksForCertificates } from '../../common/serving-tls.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
 
@@ -186,6 +187,7 @@ export function authServerFileOf(
     upstreamFilter: context.parent.spec.authServerUpstreamFilter,
     clusterDomain: context.settings.clusterDomain,
     behindEdge: exposureOf(context) !== undefined,
+    clientCertificates: asksForCertificates(context),
     needs,
   })
 }

@@ -78,7 +78,7 @@ t.test(
     t.match(described, { active: true, token_type: 'DPoP', cnf: agentKey.cnf })
 
     // A delegated token is a bound subject token for the next client.
-    const reason = 'the subject_token is bound to a key that the request does not prove'
+    const reason = 'the subject_token is bound to a key or a certificate that the request does not prove'
     for (const key of [undefined, userKey]) {
       t.equal((await exchange('helper', bound.access, key)).outcome, '400 invalid_request')
       t.match(rig.events.at(-1), { type: 'client_rejected', clientId: 'helper', reason })

@@ -289,7 +289,7 @@ t.test('replicas share used assertions; without the store no token is issued', a
   t.equal(outcomes.filter((status) => status === 200).length, 1)
 })
 
-t.test('the rate is limited per network address, per subject and in total', async (t) => {
+t.test('the rate is limited per subject and per issuer', async (t) => {
   const memory = makeMemoryStore()
   const taken: Bucket[] = []
   const store: Store = {
@@ -305,9 +305,8 @@ t.test('the rate is limited per network address, per subject and in total', asyn
   t.equal(response.headers.get('retry-after'), '2')
   t.equal(await refusal(response), '429 temporarily_unavailable')
   t.match(taken, [
-    { key: /^limit:grantAssertion:caller0:/, capacity: 600, refillMs: 60_000 },
     { key: /^limit:grantAssertion:host0:/, capacity: 600, refillMs: 60_000 },
-    { key: 'limit:grantAssertion:total0', capacity: 3_000, refillMs: 60_000 },
+    { key: /^limit:grantAssertion:issuer0:/, capacity: 3_000, refillMs: 60_000 },
   ])
   taken.length = 0
   await requestWithGrant(rig, await cluster.token(rig, serviceAccountClaims('jobs', 'other')))

@@ -25,6 +25,7 @@ function fileOf(more: object, target: object = {}) {
     primaryUpstreamProvider: undefined,
     clusterDomain: 'cluster.local',
     behindEdge: false,
+    clientCertificates: false,
     needs,
     ...target,
   })

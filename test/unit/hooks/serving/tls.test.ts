@@ -3,9 +3,20 @@ import t from 'tap'
 import { parse } from 'yaml'
 import { hookSettings, makeHooks, validateResource } from '../../../../hooks/index.ts'
 import { makeAuthority, secretOf } from '../../../helpers/certificates.ts'
-import { oidc, oidcConfig, remote, secret, server, virtual, world } from '../../../hooks/resources.ts'
+import {
+  embedded,
+  group,
+  oidc,
+  oidcConfig,
+  remote,
+  resource,
+  secret,
+  server,
+  virtual,
+  world,
+} from '../../../hooks/resources.ts'
 import { servingCertificate } from '../../../hooks/serving-certificate.ts'
-import { type Condition, type Stored, World } from '../../../hooks/world.ts'
+import { type Condition, configMap, type Stored, World } from '../../../hooks/world.ts'
 
 const tls = { tls: { secretName: 'inside-tls' } }
 const inside = secret('inside-tls', servingCertificate)
@@ -118,6 +129,119 @@ for (const [kind, name, child, make, path] of kinds) {
     t.equal(condition(w, kind, name, 'TLSReady'), undefined)
   })
 }
+
+const clientAuthority = { configMapRef: { name: 'client-ca', key: 'root.pem' } }
+const mutual = { tls: { secretName: 'inside-tls', clientCABundleRef: clientAuthority } }
+const authorityMap = (text: string) => configMap('client-ca', { 'root.pem': text })
+
+for (const [kind, name, child, make] of kinds) {
+  t.test(`${kind}: with an authority, the server asks clients for certificates`, async (t) => {
+    const w = world(inside, authorityMap(servingCertificate['ca.crt'] ?? ''), make(mutual)).ready()
+    const { args, volumeMounts } = containerOf(w, child)
+    t.ok((args as string[]).includes('--tls-client-ca-file=/etc/gatehouse/tls-client-ca/root.pem'))
+    const mount = (volumeMounts as { mountPath: string; subPath?: string }[]).find(
+      ({ mountPath }) => mountPath === '/etc/gatehouse/tls-client-ca',
+    )
+    t.match(mount, { name: 'serving-client-ca', readOnly: true })
+    t.equal(mount?.subPath, undefined, 'which the kubelet would not update')
+    const before = JSON.stringify(w.get('Deployment', child)['spec'])
+    w.apply(authorityMap((await makeAuthority()).ca)).settle()
+    t.equal(JSON.stringify(w.get('Deployment', child)['spec']), before, 'another authority rolls nothing')
+  })
+
+  t.test(`${kind}: a missing or invalid authority keeps the running pods`, async (t) => {
+    const w = world(inside, make(tls)).ready()
+    const before = JSON.stringify(podsOf(w, child))
+    w.apply(make(mutual)).settle()
+    const messages = [
+      [undefined, 'TLSClientCANotFound', 'ConfigMap client-ca does not exist'],
+      [configMap('client-ca', { other: 'x' }), 'TLSClientCANotFound', 'has no key root.pem'],
+      [authorityMap('x'), 'TLSClientCAInvalid', 'ConfigMap client-ca contains no CA certificate'],
+      [
+        authorityMap(servingCertificate['tls.crt'] ?? ''),
+        'TLSClientCAInvalid',
+        'ConfigMap client-ca contains no CA certificate',
+      ],
+    ] as const
+    for (const [map, reason, message] of messages) {
+      if (map) w.apply(map).settle()
+      const found = condition(w, kind, name, 'TLSReady')
+      t.match(found, { status: 'False', reason })
+      t.ok(
+        found?.message.includes(`spec.tls.clientCABundleRef: ${message}`) || found?.message.includes(message),
+      )
+      t.equal(JSON.stringify(podsOf(w, child)), before)
+    }
+    w.apply(authorityMap(servingCertificate['ca.crt'] ?? '')).ready()
+    t.match(condition(w, kind, name, 'TLSReady'), { status: 'True' })
+  })
+
+  t.test(`${kind}: an optional authority is rejected`, async (t) => {
+    const optional = { configMapRef: { name: 'client-ca', optional: true } }
+    t.same(problemsOf(make({ tls: { secretName: 'inside-tls', clientCABundleRef: optional } })), [
+      'spec.tls.clientCABundleRef.configMapRef.optional: must not be optional, because the server needs the authorities',
+    ])
+  })
+}
+
+const binding = {
+  upstreamProviders: [],
+  clients: [
+    {
+      clientId: 'agent',
+      jwksUri: 'https://ci.example.com/keys',
+      scopes: ['tools'],
+      tlsClientCertificateBoundAccessTokens: true,
+    },
+  ],
+  tlsClientCertificateBoundAccessTokens: true,
+}
+const oidcRef = { name: 'login', audience: 'https://x.example.com', resourceUrl: 'https://x.example.com' }
+
+t.test('tokens can be bound to certificates only by a server that asks for them', async (t) => {
+  const door = (more: object) =>
+    virtual({
+      incomingAuth: { type: 'oidc', oidcConfigRef: oidcRef },
+      authServerConfig: embedded(binding),
+      ...more,
+    })
+  const missing = 'is required, because authServerConfig binds tokens to certificates'
+  t.same(problemsOf(door({})), [`spec.tls.clientCABundleRef: ${missing}`])
+  t.same(problemsOf(door(tls)), [`spec.tls.clientCABundleRef: ${missing}`])
+  t.same(problemsOf(door(mutual)), [])
+  const shared = resource('MCPExternalAuthConfig', 'server', {
+    type: 'embeddedAuthServer',
+    embeddedAuthServer: embedded(binding),
+  })
+  const files = server('files', {
+    ...tls,
+    oidcConfigRef: oidcRef,
+    authServerRef: { kind: 'MCPExternalAuthConfig', name: 'server' },
+  })
+  const w = world(oidcConfig(), inside, shared, files).settle()
+  t.match(condition(w, 'MCPServer', 'files', 'AuthServerRefValidated'), {
+    status: 'False',
+    message:
+      'spec.tls.clientCABundleRef: is required, because the embedded authorization server binds tokens to certificates',
+  })
+})
+
+t.test('gatehouse dev binds no tokens to certificates, because it serves plain HTTP', async (t) => {
+  const settings = hookSettings({ runtimeImage: 'g:1', version: '1', allowLoopback: true })
+  const door = virtual({
+    ...mutual,
+    incomingAuth: { type: 'oidc', oidcConfigRef: oidcRef },
+    authServerConfig: embedded({
+      ...binding,
+      signingKeySecretRefs: undefined,
+      hmacSecretRefs: undefined,
+    }),
+  })
+  const w = new World(settings).apply(group, oidcConfig(), door).settle()
+  const data = w.get('ConfigMap', 'door-vmcp-config')['data'] as Record<string, string>
+  t.ok(data['authserver-config.yaml'])
+  t.notMatch(data['authserver-config.yaml'], 'tlsClientCertificateBoundAccessTokens')
+})
 
 t.test('a virtual server reaches members by https, with the authority of their Secret', async (t) => {
   const w = world(inside, server('files', tls), remote('crm', tls), server('notes'), virtual()).ready()

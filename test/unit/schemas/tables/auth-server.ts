@@ -761,9 +761,34 @@ const boundClients: Table = {
   ],
 }
 
+const certificateBound: Table = {
+  name: 'tokens that are bound to certificates',
+  base: server({
+    tlsClientCertificateBoundAccessTokens: true,
+    clients: [
+      { clientId: 'ci', jwks: { keys: [ecKey] }, scopes, tlsClientCertificateBoundAccessTokens: true },
+    ],
+  }),
+  rows: [
+    {
+      id: '',
+      at: `${client}.tlsClientCertificateBoundAccessTokens`,
+      good: [absent, true, false],
+      bad: ['yes', 1],
+    },
+    {
+      id: '',
+      at: `${at}.tlsClientCertificateBoundAccessTokens`,
+      bad: [absent, false],
+      failure: `${at}.tlsClientCertificateBoundAccessTokens`,
+    },
+  ],
+}
+
 export const authServerTables: readonly Table[] = [
   boundTokens,
   boundClients,
+  certificateBound,
   top,
   several,
   cimd,

@@ -78,6 +78,85 @@ const privateIssuer: Table = {
   rows: [booleanRow('', `${issuer}.allowPrivateIPs`, false)],
 }
 
+const exchange = `${at}.inboundGrants.tokenExchange.issuerPolicies`
+const exchangePolicy = `${exchange}[0]`
+
+function exchangeServer(more: Doc = {}): Doc {
+  return document('MCPExternalAuthConfig', {
+    type: 'embeddedAuthServer',
+    embeddedAuthServer: {
+      issuer: 'https://auth.example.com',
+      trustedIssuers: [{ name: 'idp', issuerUrl: 'https://idp.example.com' }],
+      clients: [{ clientId: 'agent', jwksUri: 'https://agent.example.com/keys', scopes }],
+      inboundGrants: { tokenExchange: { issuerPolicies: [exchangeRule('idp', more)] } },
+    },
+  })
+}
+
+function exchangeRule(issuerRef: string, more: Doc = {}): Doc {
+  const rule = {
+    expectedAudience: 'api://agents',
+    allowedActors: ['chat'],
+    allowedDelegateClients: ['agent'],
+  }
+  return { issuerRef, ...rule, ...more }
+}
+
+const exchanged: Table = {
+  name: 'inboundGrants.tokenExchange.issuerPolicies',
+  base: exchangeServer({ actorMatcher: 'true' }),
+  rows: [
+    {
+      id: '',
+      at: exchange,
+      good: [numbered(20, (i) => exchangeRule(`i${i}`))],
+      bad: [[], numbered(21, (i) => exchangeRule(`i${i}`)), {}],
+    },
+    { id: '', at: `${exchange}[1]`, bad: [exchangeRule('idp')] },
+    { id: '', at: `${exchangePolicy}.issuerRef`, required: true, bad: ['', 'IDP', 1] },
+    {
+      id: '',
+      at: `${exchangePolicy}.expectedAudience`,
+      required: true,
+      good: ['a', 'x'.repeat(2048)],
+      bad: ['', 'x'.repeat(2049), 1],
+    },
+    {
+      id: '',
+      at: `${exchangePolicy}.actorClaim`,
+      default: 'azp',
+      good: ['appid', 'cid', 'https://idp.example.com/client', 'x'.repeat(64)],
+      bad: ['', 'a b', 'x'.repeat(65), 1],
+    },
+    {
+      id: '',
+      at: `${exchangePolicy}.allowedActors`,
+      good: [absent, ['a'], numbered(50, (i) => `a${i}`)],
+      bad: [[], 'chat', numbered(51, (i) => `a${i}`)],
+    },
+    {
+      id: '',
+      at: `${exchangePolicy}.actorMatcher`,
+      good: [absent, 'x'.repeat(4096)],
+      bad: ['', 'x'.repeat(4097), 1],
+    },
+    {
+      id: '',
+      at: `${exchangePolicy}.allowedDelegateClients`,
+      required: true,
+      good: [['*'], numbered(50, (i) => `c${i}`)],
+      bad: [[], '*', ['*', 'agent'], numbered(51, (i) => `c${i}`)],
+    },
+    {
+      id: '',
+      at: `${exchangePolicy}.allowedDelegateClients`,
+      bad: [[''], ['a b'], ['a*'], ['x'.repeat(129)]],
+      failure: `${exchangePolicy}.allowedDelegateClients[0]`,
+    },
+    booleanRow('', `${exchangePolicy}.allowMayAct`, false),
+  ],
+}
+
 const policies: Table = {
   name: 'inboundGrants.jwtBearer',
   base: server({}, { acceptedAudiences: ['a'] }, { subject: 'job', allowedResources: ['https://a.example'] }),
@@ -164,4 +243,11 @@ const unnamed: Table = {
   ],
 }
 
-export const trustedIssuerTables: readonly Table[] = [issuers, privateIssuer, policies, matched, unnamed]
+export const trustedIssuerTables: readonly Table[] = [
+  exchanged,
+  issuers,
+  privateIssuer,
+  policies,
+  matched,
+  unnamed,
+]
