@@ -12,6 +12,7 @@ import {
   resolveProxyConfig,
   resolveProxyFile,
 } from '../../../runtime/config/index.ts'
+import { silentLog } from '../../../runtime/net/index.ts'
 import type { OAuthClient } from '../../../runtime/oauth/index.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'machine-client-'))
@@ -32,8 +33,12 @@ function violations(input: ProxyInput, env: Record<string, string> = {}): string
   }
 }
 
+const warnings: unknown[] = []
 const request = {
   audience: undefined,
+  resource: undefined,
+  scopes: [],
+  log: { ...silentLog, warn: (_: string, fields?: object) => void warnings.push(fields) },
   fetch: () => Promise.reject(new Error('no request is expected')),
   signal: new AbortController().signal,
 }
@@ -135,13 +140,13 @@ await t.test('client_credentials: a missing or unusable setting is named', async
     [
       { ...machine, remoteAuthGrant: 'password' },
       [
-        '--remote-auth-grant: must be one of authorization_code, client_credentials, jwt-bearer, found "password"',
+        '--remote-auth-grant: must be one of authorization_code, client_credentials, jwt-bearer, id-jag, found "password"',
       ],
     ],
     [
       { remoteAuth: true },
       [
-        'GATEHOUSE_REMOTE_AUTH_GRANT: must be one of authorization_code, client_credentials, jwt-bearer, found "implicit"',
+        'GATEHOUSE_REMOTE_AUTH_GRANT: must be one of authorization_code, client_credentials, jwt-bearer, id-jag, found "implicit"',
       ],
       { GATEHOUSE_REMOTE_AUTH_GRANT: 'implicit' },
     ],
@@ -169,7 +174,7 @@ await t.test('client_credentials: a missing or unusable setting is named', async
     [
       { remoteAuth: true, remoteAuthPrivateKeyFile: keyFile, remoteAuthSigningAlg: 'ES256' },
       [
-        '--remote-auth-private-key-file, --remote-auth-signing-alg: requires --remote-auth-grant client_credentials or jwt-bearer',
+        '--remote-auth-private-key-file, --remote-auth-signing-alg: requires --remote-auth-grant client_credentials, jwt-bearer or id-jag',
       ],
     ],
     [

@@ -28,6 +28,7 @@ import {
   Pieces,
   reasonOf,
 } from '../../../net/index.ts'
+import type { TokenProof } from '../../../oauth/index.ts'
 import type { Delivery, ResponseLimit } from '../../model/delivery.ts'
 import { type ArrivedPart, ArrivingResult } from './arriving-result.ts'
 import { isEventStream, startsAsEvents, startsAsMessage } from './content-type.ts'
@@ -46,6 +47,8 @@ export interface BackendRequest {
   readonly method: 'GET' | 'POST' | 'DELETE'
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
+  /** Signs a proof for each attempt, if the credential in the headers is bound to a key. */
+  readonly proof?: TokenProof | undefined
   readonly body?: Buffer | undefined
   readonly signal: AnySignal
   /** True if the request has no side effects. It is repeated once if the connection closes before a response. */
@@ -99,18 +102,36 @@ export async function exchangeWithBackend(
 ): Promise<BackendResponse> {
   let url = request.url
   for (let hops = 0; ; hops++) {
-    let response: BackendResponse
-    try {
-      response = await dispatchTo(dispatcher, request, url)
-    } catch (error) {
-      // An idle connection may be closed just as a request is sent on it.
-      if (!request.repeatable || request.signal.aborted || !wasCut(error)) throw error
-      response = await dispatchTo(dispatcher, request, url)
+    let response = await dispatchAgain(dispatcher, request, url)
+    // The backend demands another nonce in the proof. It has not executed the request.
+    if (isNonceRejected(request, url, response)) {
+      response = await dispatchAgain(dispatcher, request, url)
+      isNonceRejected(request, url, response)
     }
     const next = redirectTarget(response, url)
     if (next === undefined) return response
     if (hops === maxRedirects) throw protocolError('too many redirects')
     url = next
+  }
+}
+
+/** Stores the nonce in the response. */
+function isNonceRejected({ proof }: BackendRequest, url: URL, { status, headers }: BackendResponse): boolean {
+  return proof?.note(url, status, headers) ?? false
+}
+
+/** Sends a request, and repeats it once if the connection closes before a response, provided that it is repeatable. */
+async function dispatchAgain(
+  dispatcher: Dispatcher,
+  request: BackendRequest,
+  url: URL,
+): Promise<BackendResponse> {
+  try {
+    return await dispatchTo(dispatcher, request, url)
+  } catch (error) {
+    // An idle connection may be closed just as a request is sent on it.
+    if (!request.repeatable || request.signal.aborted || !wasCut(error)) throw error
+    return dispatchTo(dispatcher, request, url)
   }
 }
 
@@ -120,7 +141,8 @@ async function dispatchTo(
   request: BackendRequest,
   url: URL,
 ): Promise<BackendResponse> {
-  const { method, headers, body = null, signal } = request
+  const { method, proof, body = null, signal } = request
+  const headers = proof ? { ...request.headers, dpop: proof.sign(method, url) } : request.headers
   if (signal.aborted) throw reasonOf(signal)
   const handler = new ResponseHandler(request)
   if (request.control) request.control.exchange = handler
