@@ -30,6 +30,8 @@ export interface RigOptions {
   readonly callbackPath?: string
   /** Answers what the authorization server does not: the host's own endpoints. */
   readonly host?: (exchange: Exchange, rig: Rig) => void | Promise<void>
+  /** Receives the path of each request. */
+  readonly onRequest?: (path: string) => void
   /** When records are sealed again in the background. Default: as the server has it. */
   readonly reseal?: { readonly everyMs: number; readonly afterMs: number }
   /** Path of the issuer, for instance `/tenant`. */
@@ -87,6 +89,7 @@ export async function startAuthServer(t: Scope, options: RigOptions = {}): Promi
   let live: Rig | undefined
   const host = createServer((req, res) => {
     const exchange = new Exchange(req, res)
+    options.onRequest?.(exchange.path)
     const stage = live?.server.routes(exchange.path)
     if (stage) void stage(exchange)
     else if (live && options.host) void options.host(exchange, live)
