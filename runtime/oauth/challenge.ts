@@ -4,13 +4,21 @@
  * The reader supports the whole grammar: several header lines, several challenges per line, token68, quoted strings,
  * case-insensitive names. It skips token68 values, because no supported scheme uses them. After a syntax error, it
  * drops the rest of the header and keeps what it has already read. It never throws. The writer quotes every value.
- * Source: RFC 9110 sections 11.2 to 11.6.1 and 5.6; RFC 6750 section 3; RFC 9728 section 5.1.
+ * Source: RFC 9110 sections 11.2 to 11.6.1 and 5.6; RFC 6750 section 3; RFC 9449 section 7.1; RFC 9728 section 5.1.
  */
+/** Algorithm of our DPoP proofs. */
+export const proofAlgorithm = 'ES256'
+
 export interface Challenge {
   /** Lower case. */
   readonly scheme: string
   /** Names are in lower case. If a name is repeated, the first value is used. */
   readonly params: ReadonlyMap<string, string>
+  /**
+   * Set by `tokenChallenge` if the server accepts tokens that are bound to a key: in addition to bearer tokens
+   * (`accepted`), or no others (`required`). `unsupported`: no others, but the server does not accept our proofs.
+   */
+  readonly proof?: 'accepted' | 'required' | 'unsupported' | undefined
 }
 
 const maxLength = 16_384
@@ -35,6 +43,25 @@ export function findChallenge(
 ): Challenge | undefined {
   const matching = challenges.filter((challenge) => challenge.scheme === scheme)
   return matching.find((challenge) => prefer !== undefined && challenge.params.has(prefer)) ?? matching[0]
+}
+
+/**
+ * Returns what a server requires for access tokens: its Bearer and its DPoP challenge in one, where parameters of the
+ * DPoP challenge take precedence. Undefined if it has neither.
+ */
+export function tokenChallenge(values: string | readonly string[] | null | undefined): Challenge | undefined {
+  const challenges = parseChallenges(values)
+  const bearer = findChallenge(challenges, 'bearer', 'resource_metadata')
+  const dpop = findChallenge(challenges, 'dpop', 'resource_metadata')
+  if (!dpop) return bearer
+  const algs = dpop.params.get('algs')?.split(' ')
+  const isSupported = algs === undefined || algs.includes(proofAlgorithm)
+  if (bearer && !isSupported) return bearer
+  return {
+    scheme: bearer?.scheme ?? dpop.scheme,
+    params: new Map([...(bearer?.params ?? []), ...dpop.params]),
+    proof: !isSupported ? 'unsupported' : bearer ? 'accepted' : 'required',
+  }
 }
 
 /** Formats a challenge as header text. Skips undefined parameters. */

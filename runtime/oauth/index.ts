@@ -20,9 +20,17 @@ export {
   readAuthorizationCode,
 } from './authorization.ts'
 export { type Fetch, type JsonRecord, readJson, requiredString, send } from './call.ts'
-export { type Challenge, findChallenge, formatChallenge, parseChallenges } from './challenge.ts'
+export {
+  type Challenge,
+  findChallenge,
+  formatChallenge,
+  parseChallenges,
+  proofAlgorithm,
+  tokenChallenge,
+} from './challenge.ts'
 export { type ClientAuthMethod, type OAuthClient } from './client/client.ts'
 export { type AssertionAlg, assertionAlgs, type ClientKey, readClientKey } from './client/client-key.ts'
+export { idTokenType, requestIdentityAssertion } from './client/identity-assertion.ts'
 export { checkGrantAudience, readGrantAssertion } from './client/grant-assertion.ts'
 export { fetchClientDocument, isClientDocumentUrl } from './metadata/client-document.ts'
 export { isTransient, OAuthClientError, serverWords, withoutSecrets } from './client-error.ts'
@@ -39,6 +47,7 @@ export {
   type VerifiedProof,
   verifyProof,
 } from './dpop/proof.ts'
+export { isProofKey, type ProofKey, Prover, type TokenProof } from './dpop/prover.ts'
 export { makeReplayCheck, type MarkProof, maxMarks } from './dpop/replay.ts'
 export { introspect } from './introspection.ts'
 export { openBrowser } from './login/browser.ts'
@@ -74,7 +83,9 @@ export {
   codeGrant,
   jwtBearerGrant,
   refreshGrant,
+  type ProofUse,
   tokenExchangeGrant,
+  type TokenProofOptions,
   type TokenSet,
 } from './token.ts'
 export {

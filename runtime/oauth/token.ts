@@ -3,8 +3,9 @@
  *
  * oauth4webapi builds the requests (client authentication, form encoding). Responses are read here for two reasons. An
  * id_token must be verified against keys (id-token.ts) instead of being trusted because it came over TLS, and some
- * servers' responses need a mapping. Nothing is cached here. The only retry follows a guessed authentication method.
- * Source: RFC 6749 sections 4.1.3, 4.4, 5, 6; RFC 7636; RFC 8693; RFC 7523; RFC 8707.
+ * servers' responses need a mapping. Nothing is cached here. The only retries follow a guessed authentication method,
+ * and a server that demands a DPoP proof or another nonce.
+ * Source: RFC 6749 sections 4.1.3, 4.4, 5, 6; RFC 7636; RFC 8693; RFC 7523; RFC 8707; RFC 9449 sections 5 and 8.
  */
 import * as oauth from 'oauth4webapi'
 import {
@@ -17,12 +18,13 @@ import {
 } from './call.ts'
 import { chooseAuthMethod, clientAuth, mayRetryInBody, type OAuthClient } from './client/client.ts'
 import { OAuthClientError, withoutSecrets } from './client-error.ts'
+import type { Prover } from './dpop/prover.ts'
 import { missingEndpoint, type ServerMetadata } from './metadata/server-metadata.ts'
 
 /** The result of a token request. Contains secrets: never log it. */
 export interface TokenSet {
   readonly accessToken: string
-  /** Lower case, for instance `bearer` or `n_a`. */
+  /** Lower case, for instance `bearer` or `n_a`. `dpop`: bound to the key of the request's proof. */
   readonly tokenType: string
   /** Unix milliseconds; undefined when the server did not report an expiry. */
   readonly expiresAt?: number | undefined
@@ -31,6 +33,17 @@ export interface TokenSet {
   readonly idToken?: string | undefined
   readonly scope?: string | undefined
   readonly issuedTokenType?: string | undefined
+}
+
+/**
+ * When to request a token that is bound to a key: only if the server rejects a request without a proof (`demanded`), or
+ * always, where an unbound token is accepted (`offered`) or rejected (`required`).
+ */
+export type ProofUse = 'demanded' | 'offered' | 'required'
+
+export interface TokenProofOptions {
+  readonly prover: Prover
+  readonly use: ProofUse
 }
 
 export interface TokenRequestOptions extends OAuthCallOptions {
@@ -45,9 +58,11 @@ export interface TokenRequestOptions extends OAuthCallOptions {
   readonly tokenTypes?: readonly string[] | undefined
   /** Additional form parameters. */
   readonly extra?: Readonly<Record<string, string>> | undefined
+  /** Absent: requests an unbound token. */
+  readonly dpop?: TokenProofOptions | undefined
+  /** Names the endpoint in errors. Default: the token endpoint. */
+  readonly endpointName?: string | undefined
 }
-
-const what = 'the token endpoint'
 
 const grantTypes = {
   tokenExchange: 'urn:ietf:params:oauth:grant-type:token-exchange',
@@ -166,13 +181,14 @@ async function tokenRequest(
   options: TokenRequestOptions,
   parameters: Readonly<Record<string, string | undefined>>,
 ): Promise<TokenSet> {
-  const { server, client } = options
+  const { server, client, dpop } = options
+  const what = nameOf(options)
   if (server.token_endpoint === undefined) throw missingEndpoint(server, 'token_endpoint')
   const form = new URLSearchParams(options.extra)
   for (const [name, value] of Object.entries(parameters)) if (value !== undefined) form.set(name, value)
   const method = client ? chooseAuthMethod(client, server.token_endpoint_auth_methods_supported) : 'none'
   const secrets = [client?.clientSecret, ...secretParameters.map((name) => parameters[name])]
-  const attempt = async (used: typeof method): Promise<TokenSet> => {
+  const request = async (used: typeof method, proof: ProofAttempt): Promise<TokenSet> => {
     const response = await oauth.genericTokenEndpointRequest(
       server,
       { client_id: client?.clientId ?? 'nobody' },
@@ -182,11 +198,23 @@ async function tokenRequest(
       {
         // Our fetch enforces https except for loopback; the library's check has no exception for loopback.
         [oauth.allowInsecureRequests]: true,
-        [oauth.customFetch]: (url, init) => send(what, url, init, options),
+        [oauth.customFetch]: async (url, init) => {
+          const headers = proof.isSent && dpop ? { dpop: dpop.prover.signTokenRequest(url) } : {}
+          const answer = await send(what, url, { ...init, headers: { ...init.headers, ...headers } }, options)
+          proof.hasNonce = dpop?.prover.noteTokenResponse(url, answer.headers) ?? false
+          return answer
+        },
       },
     )
-    return readTokens(await readJson(what, response), options)
+    const tokens = readTokens(await readJson(what, response), options, proof)
+    if (dpop?.use === 'required' && tokens.tokenType !== 'dpop')
+      throw new OAuthClientError(
+        'protocol',
+        `${what} issued a token that is not bound to the key of the DPoP proof`,
+      )
+    return tokens
   }
+  const attempt = (used: typeof method): Promise<TokenSet> => withProof(dpop, (proof) => request(used, proof))
   try {
     return await attempt(method)
   } catch (error) {
@@ -198,11 +226,51 @@ async function tokenRequest(
   }
 }
 
-function readTokens(raw: JsonRecord, options: TokenRequestOptions): TokenSet {
+interface ProofAttempt {
+  readonly isSent: boolean
+  /** Set if the response contains a nonce. */
+  hasNonce: boolean
+}
+
+/**
+ * Sends a request without or with a proof. Repeats it once with a proof if the server demands one, and once with the
+ * server's nonce.
+ */
+async function withProof(
+  dpop: TokenProofOptions | undefined,
+  request: (proof: ProofAttempt) => Promise<TokenSet>,
+): Promise<TokenSet> {
+  let isSent = dpop !== undefined && dpop.use !== 'demanded'
+  let repeats = isSent ? 1 : 2
+  for (;;) {
+    const proof: ProofAttempt = { isSent, hasNonce: false }
+    try {
+      return await request(proof)
+    } catch (error) {
+      if (!dpop || repeats === 0 || !isProofDemanded(error, proof)) throw error
+    }
+    repeats--
+    isSent = true
+  }
+}
+
+function isProofDemanded(error: unknown, { isSent, hasNonce }: ProofAttempt): boolean {
+  if (!(error instanceof OAuthClientError) || error.kind !== 'refused') return false
+  if (error.error === 'use_dpop_nonce') return hasNonce || !isSent
+  return error.error === 'invalid_dpop_proof' && !isSent
+}
+
+function nameOf({ endpointName }: TokenRequestOptions): string {
+  return endpointName ?? 'the token endpoint'
+}
+
+function readTokens(raw: JsonRecord, options: TokenRequestOptions, proof: ProofAttempt): TokenSet {
+  const what = nameOf(options)
   const body = options.map ? options.map(raw) : raw
   // Some providers omit token_type, which RFC 6749 section 5.1 requires. Their tokens are bearer tokens.
   const tokenType = optionalString(what, body, 'token_type')?.toLowerCase() ?? 'bearer'
-  if (tokenType !== 'bearer' && !options.tokenTypes?.includes(tokenType)) {
+  const isBound = tokenType === 'dpop' && proof.isSent
+  if (tokenType !== 'bearer' && !isBound && !options.tokenTypes?.includes(tokenType)) {
     throw new OAuthClientError('protocol', `${what} issued a token of a type that we do not support`)
   }
   const lifetimeSec = lifetime(body['expires_in'])

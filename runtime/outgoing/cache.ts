@@ -13,13 +13,13 @@ import { LRUCache } from 'lru-cache'
 export type CredentialHeaders = Readonly<Record<string, string>>
 
 /** The credential that a request carries. */
-export interface UsedCredential {
+export interface UsedCredential<Credential extends object = CredentialHeaders> {
   readonly key: string
-  readonly credential: CredentialHeaders
+  readonly credential: Credential
 }
 
-export interface ObtainedCredential {
-  readonly credential: CredentialHeaders
+export interface ObtainedCredential<Credential extends object = CredentialHeaders> {
+  readonly credential: Credential
   /** Unix milliseconds; undefined when the issuer did not report an expiry. */
   readonly expiresAt?: number | undefined
 }
@@ -34,15 +34,15 @@ const unknownLifetimeMs = 60_000
  */
 const minAgeMs = 5_000
 
-interface Entry {
-  readonly credential: CredentialHeaders
+interface Entry<Credential extends object> {
+  readonly credential: Credential
   readonly obtainedAt: number
   readonly until: number
 }
 
-export class CredentialCache {
-  readonly #entries = new LRUCache<string, Entry>({ max: maxEntries })
-  readonly #flights = new Map<string, Promise<CredentialHeaders>>()
+export class CredentialCache<Credential extends object = CredentialHeaders> {
+  readonly #entries = new LRUCache<string, Entry<Credential>>({ max: maxEntries })
+  readonly #flights = new Map<string, Promise<Credential>>()
   readonly #now: () => number
 
   constructor(now: () => number = Date.now) {
@@ -58,9 +58,9 @@ export class CredentialCache {
   async get(
     key: string,
     marginMs: number,
-    obtain: () => Promise<ObtainedCredential>,
+    obtain: () => Promise<ObtainedCredential<Credential>>,
     signal?: AbortSignal,
-  ): Promise<CredentialHeaders> {
+  ): Promise<Credential> {
     signal?.throwIfAborted()
     const entry = this.#entries.get(key)
     if (entry !== undefined && this.#now() < entry.until) return entry.credential
@@ -77,7 +77,7 @@ export class CredentialCache {
    * it. Returns true when the next `get` returns a different credential, and false when the current one is too new to
    * be replaced.
    */
-  refused(key: string, credential: CredentialHeaders): boolean {
+  refused(key: string, credential: Credential): boolean {
     const entry = this.#entries.get(key)
     if (entry?.credential !== credential) return true
     if (this.#now() - entry.obtainedAt < minAgeMs) return false
@@ -91,8 +91,8 @@ export class CredentialCache {
   async #obtain(
     key: string,
     marginMs: number,
-    obtain: () => Promise<ObtainedCredential>,
-  ): Promise<CredentialHeaders> {
+    obtain: () => Promise<ObtainedCredential<Credential>>,
+  ): Promise<Credential> {
     const { credential, expiresAt } = await obtain()
     const now = this.#now()
     const lifetime = expiresAt === undefined ? unknownLifetimeMs : expiresAt - now

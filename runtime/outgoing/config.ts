@@ -9,8 +9,9 @@
 import type * as schema from '../../schemas/index.ts'
 import type { Violation } from '../../schemas/index.ts'
 import { endpointViolation } from '../oauth/index.ts'
+import type { BackendProvers } from './backend-provers.ts'
 import type { CredentialCache } from './cache.ts'
-import type { CredentialStrategy, UpstreamTokens } from './strategy.ts'
+import type { AccessToken, CredentialStrategy, UpstreamTokens } from './strategy.ts'
 import type { Fetch, Log } from '../net/index.ts'
 
 /** A block whose members are all optional. */
@@ -32,7 +33,10 @@ export interface StrategyParts {
   readonly fetch: Fetch
   /** Like `fetch`, but for endpoints that may use plain http. */
   readonly httpFetch: Fetch
+  /** Temporary role credentials. */
   readonly cache: CredentialCache
+  readonly tokens: CredentialCache<AccessToken>
+  readonly provers: BackendProvers
   readonly upstream: UpstreamTokens | undefined
   /** Returns the value of an environment variable or mounted secret; undefined or '' when it does not exist. */
   readonly secret: (name: string) => string | undefined

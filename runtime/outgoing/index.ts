@@ -3,7 +3,13 @@ export { clientViolations, GatewayClient } from './client.ts'
 export { roleClaimsOf } from './aws/role-mapping.ts'
 export type { StrategyConfig } from './config.ts'
 export { makeOutgoing, type StrategyRegistry } from './registry.ts'
-export type { OutgoingRequest, CredentialStrategy, UpstreamToken, UpstreamTokens } from './strategy.ts'
+export type {
+  AccessToken,
+  OutgoingRequest,
+  CredentialStrategy,
+  UpstreamToken,
+  UpstreamTokens,
+} from './strategy.ts'
 export { accountAdvice } from './subject.ts'
 export { detect } from './login/detect.ts'
 export { type LoginFetch, makeLoginFetch } from './login/fetches.ts'
@@ -14,4 +20,10 @@ export { TargetLogin } from './login/login.ts'
 export { OnDemandLogin, type SignInStep } from './login/on-demand-login.ts'
 export { persistInDirectory, persistNothing } from './login/persisted.ts'
 export { StepUps } from './login/step-ups.ts'
-export type { OwnLogin, TokenSource } from './login/token-source.ts'
+export {
+  LoginTokens,
+  type OwnLogin,
+  proofRefusal,
+  type Rejection,
+  type TokenSource,
+} from './login/token-source.ts'

@@ -7,6 +7,7 @@
  */
 import { formatViolations, GatehouseError } from '../../schemas/index.ts'
 import { type Fetch, type Log, makeFetch, type ProxyEnvironment, silentLog } from '../net/index.ts'
+import { BackendProvers } from './backend-provers.ts'
 import { basicAuth } from './strategies/basic-auth.ts'
 import { bearerToken } from './strategies/bearer-token.ts'
 import { CredentialCache } from './cache.ts'
@@ -88,6 +89,8 @@ export function makeOutgoing(from: OutgoingParts = {}): StrategyRegistry {
     fetch: from.fetch ?? secure,
     httpFetch: from.fetch ?? plain,
     cache: new CredentialCache(now),
+    tokens: new CredentialCache(now),
+    provers: new BackendProvers(now),
     upstream: from.upstream,
     secret: from.secret ?? (() => undefined),
     enableObo: from.enableObo ?? false,

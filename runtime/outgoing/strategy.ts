@@ -8,6 +8,7 @@
  */
 import { GatehouseError, isHeaderValue } from '../../schemas/index.ts'
 import type { Caller } from '../net/index.ts'
+import type { TokenProof } from '../oauth/index.ts'
 
 /** A request that is ready to send. Method, URL, headers and body must be final, because a signature may cover them. */
 export interface OutgoingRequest {
@@ -16,13 +17,21 @@ export interface OutgoingRequest {
   /** Header names are in lower case. */
   readonly headers: Record<string, string>
   readonly body?: Uint8Array | undefined
+  /** Set by `apply` for a token that is bound to a key. Each attempt to send the request needs a new proof. */
+  proof?: TokenProof | undefined
+}
+
+export interface AccessToken {
+  readonly value: string
+  /** Signs the proofs of a token that is bound to a key. Undefined for a bearer token. */
+  readonly proof?: TokenProof | undefined
 }
 
 export interface CredentialStrategy {
   readonly type: string
   /** True when the credential depends on the caller. Responses must then not be shared between callers. */
   readonly perCaller: boolean
-  /** Lowercase names of the headers that `apply` may set. */
+  /** Lowercase names of the headers that `apply` may set, and `dpop` if it may set a proof. */
   readonly headerNames: readonly string[]
   /**
    * Adds the credential. Without a caller (health checks, shared listings), it adds the gateway's own credential, or
@@ -36,9 +45,10 @@ export interface CredentialStrategy {
   apply(request: OutgoingRequest, caller: Caller | undefined, signal?: AbortSignal): void | Promise<void>
   /**
    * Reports that the backend rejected the credential that `apply` added to this request (401), and drops the
-   * credential. Returns true when another `apply` may add a different credential, so the request is worth retrying.
+   * credential. `authenticate` is the response's WWW-Authenticate. Returns true when another `apply` may add a different
+   * credential, so the request is worth retrying.
    */
-  refused(request: OutgoingRequest): boolean
+  refused(request: OutgoingRequest, authenticate?: string | readonly string[]): boolean
 }
 
 /** A caller's token from an upstream provider. */
@@ -89,6 +99,13 @@ export function setHeader(headers: Record<string, string>, name: string, value: 
 /** Sets `Authorization: Bearer`, or the same value in another header. */
 export function setBearer(headers: Record<string, string>, token: string, name = 'authorization'): void {
   setHeader(headers, name, `Bearer ${token}`)
+}
+
+/** Sets `Authorization`, and the signer of the request's proofs for a bound token. */
+export function setToken(request: OutgoingRequest, { value, proof }: AccessToken): void {
+  request.proof = proof
+  if (proof) setHeader(request.headers, 'authorization', `DPoP ${value}`)
+  else setBearer(request.headers, value)
 }
 
 /** Removes the caller's own token when it would be sent in addition to an exchanged token. */

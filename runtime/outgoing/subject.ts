@@ -5,15 +5,14 @@
  */
 import { GatehouseError } from '../../schemas/index.ts'
 import type { Caller } from '../net/index.ts'
+import { idTokenType } from '../oauth/index.ts'
 import type { UpstreamTokens } from './strategy.ts'
 
 export const tokenTypes = {
   access_token: 'urn:ietf:params:oauth:token-type:access_token',
-  id_token: 'urn:ietf:params:oauth:token-type:id_token',
+  id_token: idTokenType,
   jwt: 'urn:ietf:params:oauth:token-type:jwt',
 } as const
-
-export const idJag = 'urn:ietf:params:oauth:token-type:id-jag'
 
 const byName = new Map<string, string>([
   ['', tokenTypes.access_token],

@@ -204,8 +204,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(select(self, "clusterMode")), () => has(self, "addr")),
   "!self.enabled || has(self.auth)": (self) =>
     or(() => not(select(self, "enabled")), () => has(self, "auth")),
-  "!self.enabled || has(self.issuer) || has(self.authorizeUrl) || (has(self.grant) && self.grant in ['client_credentials', 'jwt-bearer'])": (self) =>
-    or(() => not(select(self, "enabled")), () => has(self, "issuer"), () => has(self, "authorizeUrl"), () => and(() => has(self, "grant"), () => isIn(select(self, "grant"), ["client_credentials", "jwt-bearer"]))),
+  "!self.enabled || has(self.issuer) || has(self.authorizeUrl) || (has(self.grant) && self.grant in ['client_credentials', 'jwt-bearer', 'id-jag'])": (self) =>
+    or(() => not(select(self, "enabled")), () => has(self, "issuer"), () => has(self, "authorizeUrl"), () => and(() => has(self, "grant"), () => isIn(select(self, "grant"), ["client_credentials", "jwt-bearer", "id-jag"]))),
   "!self.enabled || has(self.publicUrl)": (self) =>
     or(() => not(select(self, "enabled")), () => has(self, "publicUrl")),
   "!self.exists(h, h.matches('(?i)^(accept-encoding|authorization|connection|content-encoding|content-length|content-type|expect|forwarded|host|http2-settings|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|x-forwarded-.*|x-real-ip)$'))": (self) =>
@@ -340,8 +340,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => has(self, "allowedActors"), () => has(self, "actorMatcher"), () => select(self, "allowMayAct")),
   "has(self.audience) || has(self.resource)": (self) =>
     or(() => has(self, "audience"), () => has(self, "resource")),
-  "has(self.authorizeUrl) == has(self.tokenUrl) || (has(self.grant) && self.grant in ['client_credentials', 'jwt-bearer'])": (self) =>
-    or(() => equal(has(self, "authorizeUrl"), has(self, "tokenUrl")), () => and(() => has(self, "grant"), () => isIn(select(self, "grant"), ["client_credentials", "jwt-bearer"]))),
+  "has(self.authorizeUrl) == has(self.tokenUrl) || (has(self.grant) && self.grant in ['client_credentials', 'jwt-bearer', 'id-jag'])": (self) =>
+    or(() => equal(has(self, "authorizeUrl"), has(self, "tokenUrl")), () => and(() => has(self, "grant"), () => isIn(select(self, "grant"), ["client_credentials", "jwt-bearer", "id-jag"]))),
   "has(self.backends) || has(self.tools)": (self) =>
     or(() => has(self, "backends"), () => has(self, "tools")),
   "has(self.backends) || has(self.tools) || has(self.pointers)": (self) =>

@@ -2413,14 +2413,26 @@ export type RemoteAuth = {
   readonly clientSecretEnv?: string
   /** File that holds the client secret; overrides clientSecretEnv. */
   readonly clientSecretFile?: string
-  /** authorization_code: a user logs in with a browser. client_credentials: the client gets a token for itself. jwt-bearer: the token in assertionFile is the credential. Default: the variable GATEHOUSE_REMOTE_AUTH_GRANT, otherwise authorization_code. */
-  readonly grant?: "authorization_code" | "client_credentials" | "jwt-bearer"
+  /** authorization_code: a user logs in with a browser. client_credentials: the client gets a token for itself. jwt-bearer: the token in assertionFile is the credential. id-jag: the ID token in idTokenFile is exchanged at the identity provider. Default: the variable GATEHOUSE_REMOTE_AUTH_GRANT, otherwise authorization_code. */
+  readonly grant?: "authorization_code" | "client_credentials" | "jwt-bearer" | "id-jag"
   /** File with the client's private key (PEM or JWK), used instead of a secret for a login without a user. */
   readonly privateKeyFile?: string
   /** Signing algorithm for the private key. Default: the one that matches the key; RS256 for an RSA key. */
   readonly signingAlg?: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
   /** File with the JWT for the jwt-bearer grant, with the authorization server's issuer as audience; reread for each token request. */
   readonly assertionFile?: string
+  /** Token endpoint of the identity provider, for the id-jag grant. */
+  readonly idpTokenUrl?: string
+  /** Client id at the identity provider, for the id-jag grant: the client that the ID token was issued to. */
+  readonly idpClientId?: string
+  /** File with the secret of the client at the identity provider; reread for each token request. */
+  readonly idpClientSecretFile?: string
+  /** File with the private key (PEM or JWK) of the client at the identity provider, instead of a secret; reread for each token request. */
+  readonly idpPrivateKeyFile?: string
+  /** File with the user's ID token, for the id-jag grant; reread for each token request. */
+  readonly idTokenFile?: string
+  /** Tokens that are bound to a key (DPoP). auto, the default: if the remote server or its authorization server demands them. required: never send an unbound token. */
+  readonly dpop?: "auto" | "off" | "required"
   /** Environment variable that holds a bearer token; an alternative to the login. */
   readonly bearerTokenEnv?: string
   /** File that holds a bearer token; an alternative to the login. */

@@ -43,18 +43,18 @@ export interface RotationOptions {
 }
 
 /**
- * Returns a function that reads the current value of a secret file. When the file becomes unreadable or empty, the last
+ * Returns a function that reads the current value of a secret file; its log replaces the one in the options. When the file becomes unreadable or empty, the last
  * value stays in use, so that a half-finished rotation causes no outage. Throws INVALID_CONFIG if the file initially
  * has no value.
  */
 export function rotatingSecret(
   path: string,
-  { now = Date.now, log = silentLog }: RotationOptions = {},
-): () => Secret {
+  { now = Date.now, log: ownLog = silentLog }: RotationOptions = {},
+): (log?: Log) => Secret {
   let current = readSecretFile(path)
   let lookedAt = now()
   let problem: string | undefined
-  return () => {
+  return (log = ownLog) => {
     if (now() - lookedAt < recheckMs) return current
     lookedAt = now()
     try {

@@ -20,7 +20,7 @@ export const variables = {
   remoteGrant: {
     name: 'GATEHOUSE_REMOTE_AUTH_GRANT',
     meaning:
-      'OAuth grant for the login to the target, if the flag is not set: authorization_code, client_credentials or jwt-bearer',
+      'OAuth grant for the login to the target, if the flag is not set: authorization_code, client_credentials, jwt-bearer or id-jag',
   },
   remoteBearerToken: {
     name: 'GATEHOUSE_REMOTE_AUTH_BEARER_TOKEN',

@@ -121,6 +121,12 @@ function loginInput(remoteAuth: NonNullable<ProxyFile['remoteAuth']>, env: Envir
     remoteAuthPrivateKeyFile: remoteAuth.privateKeyFile,
     remoteAuthSigningAlg: remoteAuth.signingAlg,
     remoteAuthAssertionFile: remoteAuth.assertionFile,
+    remoteAuthIdpTokenUrl: remoteAuth.idpTokenUrl,
+    remoteAuthIdpClientId: remoteAuth.idpClientId,
+    remoteAuthIdpClientSecretFile: remoteAuth.idpClientSecretFile,
+    remoteAuthIdpPrivateKeyFile: remoteAuth.idpPrivateKeyFile,
+    remoteAuthIdTokenFile: remoteAuth.idTokenFile,
+    remoteAuthDpop: remoteAuth.dpop,
     remoteAuthCallbackPort: unlessDefault(
       String(remoteAuth.callbackPort),
       proxyFlags.remoteAuthCallbackPort.default,

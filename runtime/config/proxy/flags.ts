@@ -44,6 +44,12 @@ export interface ProxyInput {
   readonly remoteAuthPrivateKeyFile?: string
   readonly remoteAuthSigningAlg?: string
   readonly remoteAuthAssertionFile?: string
+  readonly remoteAuthIdpTokenUrl?: string
+  readonly remoteAuthIdpClientId?: string
+  readonly remoteAuthIdpClientSecretFile?: string
+  readonly remoteAuthIdpPrivateKeyFile?: string
+  readonly remoteAuthIdTokenFile?: string
+  readonly remoteAuthDpop?: string
   readonly remoteAuthBearerToken?: string
   readonly remoteAuthBearerTokenFile?: string
   readonly remoteAuthCallbackPort?: string

@@ -1,25 +1,19 @@
 /**
- * The grant of a login without a user: client_credentials with a client secret or a private key, or jwt-bearer with a
- * token that the platform issued for the workload.
+ * The grant of a login without a user: client_credentials with a client secret or a private key, jwt-bearer with a token
+ * that the platform issued for the workload, or id-jag with the ID token of a user who signed in elsewhere.
  *
  * Files are read again for each token request, so that a replaced secret, key or token takes effect without a restart.
  * Source: RFC 6749 section 4.4; RFC 7523 sections 2.1 and 2.2; MCP extensions "OAuth Client Credentials" (SEP-1046) and
  * "Workload Identity Federation" (SEP-1933).
  */
-import { GatehouseError } from '../../../schemas/index.ts'
-import {
-  type AssertionAlg,
-  assertionAlgs,
-  type Fetch,
-  type OAuthClient,
-  readClientKey,
-  readGrantAssertion,
-} from '../../oauth/index.ts'
+import type { Log } from '../../net/index.ts'
+import { type AssertionAlg, assertionAlgs, type Fetch, type OAuthClient } from '../../oauth/index.ts'
 import type { Secret } from '../../observe/index.ts'
 import { quoteShortened, type InputKey, type SettingErrors } from '../common/setting-errors.ts'
-import { readSecretFile } from '../common/secrets.ts'
+import { jwtInFile, privateKeyInFile, secretInFile } from './credential-files.ts'
 import { type Environment, readVariable, variables } from './env.ts'
 import { flagOf, proxyFlags } from './flags.ts'
+import { identityAssertion, identitySettings, type MachineGrantRequest } from './identity-grant.ts'
 
 /** Settings that apply only when a user logs in. */
 const userOnly = [
@@ -44,16 +38,9 @@ export type MachineGrant =
   | {
       /** Undefined: the assertion alone identifies the workload. */
       readonly client: OAuthClient | undefined
-      /** A JWT, which is the grant (jwt-bearer). */
+      /** A JWT, which is the grant (jwt-bearer, id-jag). */
       readonly assertion: string
     }
-
-export interface MachineGrantRequest {
-  /** The audience that the authorization server expects in an assertion. */
-  readonly audience: string | undefined
-  readonly fetch: Fetch
-  readonly signal: AbortSignal
-}
 
 /** Returns the current grant. Called for each token request. */
 export type MachineGrantSource = (request: MachineGrantRequest) => MachineGrant | Promise<MachineGrant>
@@ -71,14 +58,15 @@ export function grantName(env: Environment, violations: SettingErrors): GrantNam
   if (isMachineGrant(grant)) {
     for (const key of userOnly)
       if (violations.given(key)) violations.about(key, `has no effect with the ${grant} grant`)
-  } else violations.needs(machineOnly, '--remote-auth-grant client_credentials or jwt-bearer')
+  } else violations.needs(machineOnly, '--remote-auth-grant client_credentials, jwt-bearer or id-jag')
+  if (grant !== 'id-jag') violations.needs(identitySettings, '--remote-auth-grant id-jag')
   if (grant !== 'jwt-bearer') violations.needs(['remoteAuthAssertionFile'], '--remote-auth-grant jwt-bearer')
   return grant
 }
 
 /** True for a grant that requires no user. */
 export function isMachineGrant(grant: GrantName | undefined): boolean {
-  return grant === 'client_credentials' || grant === 'jwt-bearer'
+  return grant !== undefined && grant !== 'authorization_code'
 }
 
 /** Returns undefined for a user's grant. Reports missing and conflicting settings. */
@@ -92,21 +80,24 @@ export function machineGrant(
   if (grant === 'jwt-bearer') {
     if (id === undefined) violations.needs(['remoteAuthPrivateKeyFile'], '--remote-auth-client-id')
     const assertion = assertionOf(violations)
-    return assertion && (() => ({ client: client?.(), assertion: assertion() }))
+    return assertion && (({ log }) => ({ client: client?.(log), assertion: assertion(log) }))
   }
   if (id === undefined) {
     violations.about(
       'remoteAuthGrant',
-      'client_credentials requires --remote-auth-client-id, because such a client is not registered dynamically',
+      `${grant} requires --remote-auth-client-id, because such a client is not registered dynamically`,
     )
   }
   if (secret === undefined && !secretGiven(violations) && !violations.given('remoteAuthPrivateKeyFile')) {
     violations.about(
       'remoteAuthGrant',
-      'client_credentials requires --remote-auth-client-secret-file or --remote-auth-private-key-file',
+      `${grant} requires --remote-auth-client-secret-file or --remote-auth-private-key-file`,
     )
   }
-  return client && (() => ({ client: client() }))
+  if (grant === 'client_credentials') return client && (({ log }) => ({ client: client(log) }))
+  const assertion = identityAssertion(violations)
+  if (!client || !assertion) return undefined
+  return async (request) => ({ client: client(request.log), assertion: await assertion(request) })
 }
 
 /**
@@ -117,9 +108,9 @@ function machineClient(
   violations: SettingErrors,
   clientId: string | undefined,
   clientSecret: Secret | undefined,
-): (() => OAuthClient) | undefined {
+): ((log: Log) => OAuthClient) | undefined {
   const alg = signingAlg(violations)
-  const privateKey = privateKeyOf(violations, alg)
+  const privateKey = privateKeyInFile(violations, 'remoteAuthPrivateKeyFile', alg)
   const hasKey = violations.given('remoteAuthPrivateKeyFile')
   if (hasKey && clientSecret !== undefined) {
     violations.add(
@@ -128,13 +119,11 @@ function machineClient(
     )
   }
   if (clientId === undefined) return undefined
-  if (privateKey) return () => ({ clientId, privateKey: privateKey() })
+  if (privateKey) return (log) => ({ clientId, privateKey: privateKey(log) })
   if (clientSecret === undefined) return () => ({ clientId })
-  const path = violations.given('remoteAuthClientSecret')
-    ? undefined
-    : violations.text('remoteAuthClientSecretFile')
-  const secret = path === undefined ? () => clientSecret : rereading(clientSecret, () => readSecretFile(path))
-  return () => ({ clientId, clientSecret: secret().reveal() })
+  const isInFile = !violations.given('remoteAuthClientSecret')
+  const secret = (isInFile && secretInFile(violations, 'remoteAuthClientSecretFile')) || (() => clientSecret)
+  return (log) => ({ clientId, clientSecret: secret(log).reveal() })
 }
 
 function signingAlg(violations: SettingErrors): AssertionAlg | undefined {
@@ -150,40 +139,12 @@ function signingAlg(violations: SettingErrors): AssertionAlg | undefined {
   return alg
 }
 
-function privateKeyOf(violations: SettingErrors, alg: AssertionAlg | undefined) {
-  const path = violations.text('remoteAuthPrivateKeyFile')
-  if (path === undefined) return undefined
-  const read = () => readClientKey(readSecretFile(path).reveal(), `the file ${path}`, alg)
-  const first = violations.attempt(read, flagOf('remoteAuthPrivateKeyFile'))
-  return first && rereading(first, read)
-}
-
-function assertionOf(violations: SettingErrors): (() => string) | undefined {
+function assertionOf(violations: SettingErrors): ((log: Log) => string) | undefined {
   if (!violations.given('remoteAuthAssertionFile')) {
     violations.about('remoteAuthGrant', 'jwt-bearer requires --remote-auth-assertion-file')
     return undefined
   }
-  const path = violations.text('remoteAuthAssertionFile')
-  if (path === undefined) return undefined
-  const read = () => readGrantAssertion(readSecretFile(path).reveal(), `the file ${path}`)
-  const first = violations.attempt(read, flagOf('remoteAuthAssertionFile'))
-  return first === undefined ? undefined : rereading(first, read)
-}
-
-/**
- * Returns a function that calls `read` and returns its value. While `read` throws INVALID_CONFIG, the last value
- * (initially `first`) stays in use.
- */
-function rereading<T>(first: T, read: () => T): () => T {
-  let last = first
-  return () => {
-    try {
-      last = read()
-    } catch (error) {
-      if (!(error instanceof GatehouseError)) throw error
-    }
-    return last
-  }
+  return jwtInFile(violations, 'remoteAuthAssertionFile')
 }
 
 function secretGiven(violations: SettingErrors): boolean {

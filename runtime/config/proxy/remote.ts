@@ -4,10 +4,12 @@
  * Source: docs/reference/specification/proxy-command.md#rules, rules 1 to 6 and "Outgoing (remote server) flags".
  */
 import { isProviderId, managedParameters, type ProviderId, providerIds } from '../../oauth/index.ts'
+import type { Log } from '../../net/index.ts'
 import { Secret } from '../../observe/index.ts'
 import { type Environment, readVariable, variables } from './env.ts'
 import { SettingErrors, type InputKey, quoteShortened, secretFrom } from '../common/setting-errors.ts'
-import { flagOf, type ProxyInput } from './flags.ts'
+import { flagOf, proxyFlags, type ProxyInput } from './flags.ts'
+import { identitySettings } from './identity-grant.ts'
 import { grantName, isMachineGrant, machineGrant, type MachineGrantSource } from './machine-grant.ts'
 import { renewalPace, type RenewalPace } from './renewal-pace.ts'
 import { rotatingSecret } from '../common/secrets.ts'
@@ -16,10 +18,12 @@ export type RemoteAuthSettings =
   | { readonly kind: 'none' }
   | {
       readonly kind: 'bearer'
-      /** Called for every request, so that a changed file is reloaded. */
-      readonly token: () => Secret
+      /** Called for every request, so that a changed file is reloaded. The log receives a warning if it is unusable. */
+      readonly token: (log?: Log) => Secret
     }
   | OAuthSettings
+
+export type RemoteDpop = (typeof proxyFlags.remoteAuthDpop.values)[number]
 
 export interface OAuthSettings {
   readonly kind: 'oauth'
@@ -36,6 +40,10 @@ export interface OAuthSettings {
   readonly clientSecret: Secret | undefined
   /** The grant of a login without a user. Undefined: a user logs in. */
   readonly machineGrant: MachineGrantSource | undefined
+  /** Where the id-jag grant exchanges the ID token. */
+  readonly idpTokenUrl: string | undefined
+  /** Whether tokens are bound to a key. `auto`: if the target or the authorization server demands it. */
+  readonly dpop: RemoteDpop
   /** Client id for authorization servers that support metadata documents. */
   readonly clientMetadataUrl: string | undefined
   /** 0 selects a free port. */
@@ -65,6 +73,8 @@ const oauthOnly = [
   'remoteAuthPrivateKeyFile',
   'remoteAuthSigningAlg',
   'remoteAuthAssertionFile',
+  ...identitySettings,
+  'remoteAuthDpop',
   'remoteAuthCallbackPort',
   'remoteAuthResource',
   'remoteAuthScopes',
@@ -99,7 +109,7 @@ export function remoteSettings(
 function bearerToken(
   env: Environment,
   violations: SettingErrors,
-): { token: () => Secret; from: string } | undefined {
+): { token: (log?: Log) => Secret; from: string } | undefined {
   violations.exclusive('remoteAuthBearerToken', 'remoteAuthBearerTokenFile')
   const typed = violations.text('remoteAuthBearerToken')
   if (typed !== undefined) {
@@ -145,7 +155,7 @@ function oauthSettings(
     file: 'remoteAuthClientSecretFile',
     variable: variables.remoteClientSecret,
   })
-  if (grant !== 'client_credentials' && clientSecret !== undefined && clientId === undefined) {
+  if (!requiresClient(grant) && clientSecret !== undefined && clientId === undefined) {
     violations.add('the client secret for the target', 'requires --remote-auth-client-id')
   }
   if (violations.given('remoteAuthClientSecret')) {
@@ -163,6 +173,8 @@ function oauthSettings(
     clientId,
     clientSecret,
     machineGrant: machineGrant(grant, violations, { id: clientId, secret: clientSecret }),
+    idpTokenUrl: input.remoteAuthIdpTokenUrl,
+    dpop: remoteDpop(violations),
     clientMetadataUrl: readVariable(env, variables.clientMetadataUrl),
     callbackPort: callbackPort(violations),
     resource: resource(input, violations),
@@ -174,6 +186,20 @@ function oauthSettings(
     pace: renewalPace(env, warnings),
     keep: input.remoteAuthEphemeral ? undefined : keepIn(env),
   }
+}
+
+/** True for a grant that reports a missing client id itself. */
+function requiresClient(grant: ReturnType<typeof grantName>): boolean {
+  return grant === 'client_credentials' || grant === 'id-jag'
+}
+
+function remoteDpop(violations: SettingErrors): RemoteDpop {
+  const { values, default: byDefault } = proxyFlags.remoteAuthDpop
+  const given = violations.text('remoteAuthDpop') ?? byDefault
+  const mode = values.find((known) => known === given)
+  if (mode === undefined)
+    violations.about('remoteAuthDpop', `must be one of ${values.join(', ')}, found ${quoteShortened(given)}`)
+  return mode ?? byDefault
 }
 
 function callbackPort(violations: SettingErrors): number {

@@ -110,6 +110,12 @@ export function resolveProxyConfig(
       'id_token requires a user login, because a login without a user returns no ID token',
     )
   }
+  if (exchange && remote.kind === 'oauth' && remote.dpop === 'required') {
+    violations.about(
+      'remoteAuthDpop',
+      'required cannot be combined with token exchange, because the target does not receive the token of the login',
+    )
+  }
   if (exchange && remote.kind === 'none' && oidc === undefined) {
     warnings.push('token exchange without --oidc-*: client tokens are exchanged without validation')
   }
@@ -131,7 +137,8 @@ export function resolveProxyConfig(
     stateless: input.stateless,
     oidc,
     passAuthorization: input.passAuthorization ?? false,
-    remote,
+    // The target's challenges concern the exchanged token, not the token of the login.
+    remote: remote.kind === 'oauth' && exchange ? { ...remote, dpop: 'off' } : remote,
     exchange,
     inject,
     remoteCa: violations.file('remoteCaBundle'),

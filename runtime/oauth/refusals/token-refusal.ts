@@ -8,7 +8,7 @@
  * | client | the server rejects our client or its secret | keep it; replace a registration of our own | the operator must change the configuration |
  * | grant | the code concerns the grant or the user's consent | drop it, sign in again | the caller signs in again |
  * | request | any other refusal, including 400 or 401 without a code | drop it, sign in again | the operator must change the configuration |
- * | unclear | not a response from a token endpoint: other statuses without a code, no JSON | keep it, retry later | the operator must investigate |
+ * | unclear | not a response from a token endpoint: other statuses without a code, no JSON; or a rejected DPoP proof | keep it, retry later | the operator must investigate |
  *
  * Providers use their own codes for an invalid refresh token, so any refusal with an unlisted code ends the token.
  * Presenting an invalid token again never helps, and looks like theft to servers that detect reuse.
@@ -54,6 +54,8 @@ const codes: ReadonlyMap<string, TokenRefusal> = new Map([
     'token_expired',
     'token_revoked',
   ]),
+  // The refresh token has not been used. The cause may be this machine's clock.
+  ...each('unclear', ['invalid_dpop_proof', 'use_dpop_nonce']),
 ])
 
 function each(refusal: TokenRefusal, names: readonly string[]): readonly (readonly [string, TokenRefusal])[] {

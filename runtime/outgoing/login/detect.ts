@@ -4,7 +4,7 @@
  * Requests go to the MCP endpoint, then to the root; a target with a configured path receives them only at that path.
  * The sequence is a GET, a POST of `initialize`, then a POST of `tools/list`, because some servers accept an
  * unauthenticated handshake. The protocol era is derived from the response to `initialize`, and an opened session is
- * deleted immediately. Only a 401 with a Bearer challenge, or a protected-resource document, means that authentication
+ * deleted immediately. Only a 401 with a Bearer or DPoP challenge, or a protected-resource document, means that authentication
  * is required. A target that does not respond is reported as `unknown`, not as `open`.
  * Source: docs/reference/specification/proxy-command.md#rules, rule 1; MCP 2025-11-25 authorization.
  */
@@ -19,6 +19,7 @@ import {
   findChallenge,
   OAuthClientError,
   parseChallenges,
+  tokenChallenge,
 } from '../../oauth/index.ts'
 
 export interface Detection {
@@ -74,7 +75,7 @@ export async function detect(
   for (const path of paths) {
     for await (const { status, headers } of responses({ target, dispatcher, signal }, path)) {
       responded = true
-      const challenge = bearerChallenge(status, headers)
+      const challenge = challengeOf(status, headers)
       if (challenge) return { kind: 'protected', url: target.origin + path, challenge }
     }
   }
@@ -110,11 +111,11 @@ function isSuccess({ status }: TargetResponse): boolean {
   return status >= 200 && status < 300
 }
 
-/** Returns the Bearer challenge of a rejection. `OAuth` is an older name for the same scheme. */
-function bearerChallenge(status: number, headers: IncomingHttpHeaders): Challenge | undefined {
+/** Returns the Bearer or DPoP challenge of a rejection. `OAuth` is an older name for Bearer. */
+function challengeOf(status: number, headers: IncomingHttpHeaders): Challenge | undefined {
   if (status !== 401 && status !== 403) return undefined
-  const challenges = parseChallenges(headers['www-authenticate'])
-  return findChallenge(challenges, 'bearer', 'resource_metadata') ?? findChallenge(challenges, 'oauth')
+  const values = headers['www-authenticate']
+  return tokenChallenge(values) ?? findChallenge(parseChallenges(values), 'oauth')
 }
 
 async function ask(

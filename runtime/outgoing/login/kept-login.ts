@@ -1,7 +1,7 @@
 /** A login in the form in which it is used and persisted: plain JSON that contains secrets. Performs no I/O. */
 import { GatehouseError, isFields } from '../../../schemas/index.ts'
 import type { OAuthSettings, RenewalPace, TargetAddress } from '../../config/index.ts'
-import type { TokenSet } from '../../oauth/index.ts'
+import { isProofKey, type ProofKey, type TokenSet } from '../../oauth/index.ts'
 import type { Located } from './locate.ts'
 import type { PersistedLogin } from './persisted.ts'
 import type { LoginClient } from './registration.ts'
@@ -10,6 +10,8 @@ import type { LoginClient } from './registration.ts'
 export interface KeptLogin extends LoginClient {
   readonly located: Located
   readonly tokens: TokenSet
+  /** The key that the tokens are bound to. */
+  readonly proofKey?: ProofKey | undefined
   /**
    * Unix milliseconds. When a login has two states, the later one is valid. Absent in files written by older versions.
    */
@@ -21,8 +23,26 @@ export const marginMs = 10_000
 
 export function isKeptLogin(value: unknown): value is KeptLogin {
   return (
-    isFields(value) && isFields(value['located']) && isFields(value['client']) && isFields(value['tokens'])
+    isFields(value) &&
+    isFields(value['located']) &&
+    isFields(value['client']) &&
+    isFields(value['tokens']) &&
+    (value['proofKey'] === undefined || isProofKey(value['proofKey']))
   )
+}
+
+/** Returns the key for the proofs of the current access token; undefined for a bearer token. */
+export function keyOf({ tokens, proofKey }: KeptLogin): ProofKey | undefined {
+  return tokens.tokenType === 'dpop' ? proofKey : undefined
+}
+
+/**
+ * Returns the login for a target that accepts only bound tokens, which was not known at the sign-in. A renewal can get
+ * one.
+ */
+export function withRequiredProof(login: KeptLogin): KeptLogin {
+  if (login.located.dpop === 'required') return login
+  return { ...login, located: { ...login.located, dpop: 'required' } }
 }
 
 /** Returns the persisted value when it is newer than `than`. Any login counts as newer when `than` is undefined. */
@@ -64,8 +84,10 @@ export function findKeptLogin(
 
 /** Returns the name under which processes with these settings share a login. */
 export function persistedName(target: TargetAddress, settings: OAuthSettings): string {
-  const { issuer, tokenUrl, clientId, scopes, resource } = settings
-  return JSON.stringify(['login', uriOf(target), issuer, tokenUrl, clientId, scopes, resource])
+  const { issuer, tokenUrl, clientId, scopes, resource, dpop } = settings
+  // A process that requires bound tokens, or never sends proofs, cannot use the login of another one.
+  const proofs = dpop === 'auto' ? [] : [dpop]
+  return JSON.stringify(['login', uriOf(target), issuer, tokenUrl, clientId, scopes, resource, ...proofs])
 }
 
 export function uriOf({ origin, path = '' }: TargetAddress): string {

@@ -8,7 +8,7 @@
  * login without a user requires no PKCE. It does not use the default endpoints, because it would send its client secret
  * to a guessed URL.
  * Source: docs/reference/specification/proxy-command.md#rules, rules 1, 2 and 5; MCP 2025-11-25 authorization; MCP
- * 2025-03-26 (fallbacks).
+ * 2025-03-26 (fallbacks); RFC 9449 section 5.1; RFC 9728 section 2.
  */
 import type { OAuthSettings } from '../../config/index.ts'
 import { isLoopbackHost } from '../../net/index.ts'
@@ -22,6 +22,8 @@ import {
   hintedScopes,
   hintFor,
   OAuthClientError,
+  proofAlgorithm,
+  type ProofUse,
   type ResourceMetadata,
   type ServerMetadata,
   supportsS256,
@@ -38,11 +40,13 @@ export interface Located {
   readonly scopes: readonly string[]
   /** Provider-specific parameters for the authorization request, or for the token request of a login without a user. */
   readonly authorizeParams?: Readonly<Record<string, string>>
+  /** When to request a token that is bound to a key. Undefined: never. */
+  readonly dpop?: ProofUse | undefined
 }
 
 export type LocateSettings = Pick<
   OAuthSettings,
-  'issuer' | 'authorizeUrl' | 'tokenUrl' | 'resource' | 'scopes' | 'provider' | 'machineGrant'
+  'issuer' | 'authorizeUrl' | 'tokenUrl' | 'resource' | 'scopes' | 'provider' | 'machineGrant' | 'dpop'
 >
 
 export interface LocateOptions {
@@ -98,6 +102,7 @@ async function locateServer(options: LocateOptions): Promise<Located> {
       issuer: undefined,
       resource: resourceFor(options, undefined),
       scopes: settings.scopes ?? [],
+      dpop: proofUse(options, undefined, undefined),
     }
   }
   if (settings.issuer !== undefined) {
@@ -108,6 +113,7 @@ async function locateServer(options: LocateOptions): Promise<Located> {
       issuer: server.issuer,
       resource: resourceFor(options, undefined),
       scopes: settings.scopes ?? (settings.machineGrant ? [] : userScopes),
+      dpop: proofUse(options, undefined, server),
     }
   }
   return locateFromTarget(options)
@@ -129,7 +135,47 @@ async function locateFromTarget(options: LocateOptions): Promise<Located> {
     issuer: server.issuer,
     resource: resourceFor(options, document),
     scopes: settings.scopes ?? requestedScopes(asked ?? [], server, settings),
+    dpop: proofUse(options, document, server),
   }
+}
+
+/**
+ * Returns when to request a bound token. In the mode `auto`, the target must announce that it accepts bound tokens:
+ * many authorization servers bind a token to any proof, and a target without DPoP would reject the token. Throws
+ * OAuthClientError `protocol` if a bound token is required but not possible.
+ */
+function proofUse(
+  { settings, challenge }: LocateOptions,
+  document: ResourceMetadata | undefined,
+  server: ServerMetadata | undefined,
+): ProofUse | undefined {
+  const { dpop: mode } = settings
+  if (mode === 'off') return undefined
+  const atServer = listsOurs(server?.dpop_signing_alg_values_supported)
+  const atTarget = challenge?.proof ?? proofsIn(document)
+  const isRequired = mode === 'required' || atTarget === 'required'
+  if (atTarget === 'unsupported' || (isRequired && atServer === false)) {
+    throw new OAuthClientError(
+      'protocol',
+      `${atServer === false ? 'the authorization server' : 'the target'} does not accept DPoP proofs with ${proofAlgorithm}`,
+    )
+  }
+  if (isRequired) return 'required'
+  if (atServer === false) return undefined
+  return atServer && atTarget === 'accepted' ? 'offered' : 'demanded'
+}
+
+/** Reads what the protected-resource document announces about bound tokens. Source: RFC 9728 section 2. */
+function proofsIn({ document }: Partial<ResourceMetadata> = {}): Challenge['proof'] {
+  const isAccepted = listsOurs(document?.['dpop_signing_alg_values_supported'])
+  if (document?.['dpop_bound_access_tokens_required'] === true)
+    return isAccepted === false ? 'unsupported' : 'required'
+  return isAccepted ? 'accepted' : undefined
+}
+
+/** Returns undefined for a value that is not a list. */
+function listsOurs(algorithms: unknown): boolean | undefined {
+  return Array.isArray(algorithms) ? algorithms.includes(proofAlgorithm) : undefined
 }
 
 function requestedScopes(

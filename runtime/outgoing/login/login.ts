@@ -10,8 +10,9 @@
  * Source: docs/reference/specification/proxy-command.md#outgoing; MCP 2025-11-25 ("Scope Challenge Handling").
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import { type Challenge, endsRefreshToken, OAuthClientError, tokenRefusal } from '../../oauth/index.ts'
-import type { OwnLogin } from './token-source.ts'
+import { type Challenge, endsRefreshToken, type ProofKey, tokenRefusal } from '../../oauth/index.ts'
+import type { AccessToken } from '../strategy.ts'
+import { LoginTokens, type OwnLogin, proofRefusal, type Rejection } from './token-source.ts'
 import { aheadMs, BackgroundRenewal } from './background-renewal.ts'
 import { detect } from './detect.ts'
 import { ExclusiveWork } from './file-lock.ts'
@@ -23,11 +24,12 @@ import {
   signInRequired,
   type WantedLogin,
 } from './login-parts.ts'
-import { signInFor } from './new-login.ts'
+import { renewLogin, signInFor } from './new-login.ts'
 import {
   isDue,
   isKeptLogin,
   isOver,
+  keyOf,
   laterState,
   type KeptLogin,
   marginMs,
@@ -36,9 +38,9 @@ import {
   persistedNames,
   unavailable,
   uriOf,
+  withRequiredProof,
 } from './kept-login.ts'
-import { configuredClient, renewedClient } from './registration.ts'
-import { renewTokens } from './sign-in.ts'
+import { configuredClient } from './registration.ts'
 import { StepUps } from './step-ups.ts'
 
 export class TargetLogin implements OwnLogin {
@@ -58,6 +60,7 @@ export class TargetLogin implements OwnLogin {
   readonly #flights = new ExclusiveWork<'login' | 'renew' | 'step-up'>()
   readonly #background: BackgroundRenewal
   readonly #stepUps: StepUps
+  readonly #tokens = new LoginTokens()
   /** The login that waits for the user. */
   #wanted: WantedLogin | undefined
   #renewedAt = Number.NEGATIVE_INFINITY
@@ -173,11 +176,19 @@ export class TargetLogin implements OwnLogin {
    * while a login is in progress or the authorization server is unavailable, and BACKEND_AUTH_FAILED when the operator
    * must sign in again.
    */
-  token(): string | undefined | Promise<string | undefined> {
+  token(): AccessToken | undefined | Promise<AccessToken | undefined> {
     const session = this.#session
-    if (session && !this.#isDue(session)) return session.tokens.accessToken
+    if (session && !this.#isDue(session)) return this.#tokenOf(session)
     if (!session && this.#open) return undefined
     return this.#awaitToken()
+  }
+
+  #tokenOf(session: KeptLogin): AccessToken {
+    return this.#tokens.tokenFor(session.tokens.accessToken, keyOf(session))
+  }
+
+  get proofKey(): ProofKey | undefined {
+    return this.#session && keyOf(this.#session)
   }
 
   get usableUntil(): number | undefined {
@@ -190,14 +201,14 @@ export class TargetLogin implements OwnLogin {
     return this.#session?.tokens.idToken
   }
 
-  async #awaitToken(): Promise<string | undefined> {
+  async #awaitToken(): Promise<AccessToken | undefined> {
     const session = this.#session
     if (!session) {
       if (this.#lost && this.#takeNewer(this.#lost)) return this.token()
       throw this.#failure ?? unavailable('the login to the target is not complete')
     }
     await this.#renewOnce(session, { isRefused: false })
-    return this.#session?.tokens.accessToken
+    return this.#session && this.#tokenOf(this.#session)
   }
 
   /** True when this login handles a response with this status. */
@@ -216,17 +227,15 @@ export class TargetLogin implements OwnLogin {
     )
   }
 
-  /** Obtains a new token after the target rejected `usedToken` at `url`. Throws like `token`. */
-  async refused(
-    status: number,
-    challenge: Challenge | undefined,
-    url: string,
-    usedToken: string | undefined,
-  ): Promise<void> {
-    const session = this.#session
+  async refused({ status, challenge, url, usedToken }: Rejection): Promise<void> {
+    let session = this.#session
     // Another request has already renewed it.
     if (session && usedToken !== undefined && session.tokens.accessToken !== usedToken) return
     if (status === 403) return this.#flights.once('step-up', () => this.#stepUp(challenge, url))
+    const refusedProof = session?.proofKey && proofRefusal(challenge)
+    if (refusedProof) throw refusedProof
+    if (session && challenge?.proof === 'required' && this.#parts.settings.dpop !== 'off')
+      this.#session = session = withRequiredProof(session)
     if (!session && !this.#open && this.#failure) throw this.#failure
     const isFresh = this.#parts.now() - this.#renewedAt < loginPauses.freshMs
     if (session?.tokens.refreshToken !== undefined && !isFresh)
@@ -254,7 +263,8 @@ export class TargetLogin implements OwnLogin {
       if (this.#takeNewer(session) && !this.#isDue(this.#session)) return
       if (this.#refusal && now() < this.#refusal.untilMs) throw this.#refusal.error
       try {
-        await this.#refresh(this.#session)
+        this.#adopt(await renewLogin(this.#session, this.#parts))
+        this.#renewedAt = now()
       } catch (error) {
         this.#renewalFailed(this.#session, error, isRefused)
       }
@@ -299,18 +309,6 @@ export class TargetLogin implements OwnLogin {
     const failure = unavailable('the token is temporarily unavailable', error)
     if (!isTemporary) this.#refusal = { error: failure, untilMs: now() + loginPauses.refusedMs }
     throw failure
-  }
-
-  async #refresh(session: KeptLogin): Promise<void> {
-    const { located, tokens } = session
-    if (tokens.refreshToken === undefined) {
-      throw new OAuthClientError('refused', 'the login cannot be renewed', { error: 'invalid_grant' })
-    }
-    const client = await renewedClient(session, located, this.#parts)
-    const renewed = await renewTokens(located, client.client, tokens.refreshToken, this.#parts)
-    // When a renewal returns no ID token, the previous one still proves who signed in.
-    this.#adopt({ ...session, ...client, tokens: { ...renewed, idToken: renewed.idToken ?? tokens.idToken } })
-    this.#renewedAt = this.#parts.now()
   }
 
   async #stepUp(challenge: Challenge | undefined, url: string): Promise<void> {

@@ -3,14 +3,14 @@
  * the user must sign in. The user starts the login with a browser; any number of browsers may open the same login, and
  * one of them completes it.
  *
- * A login is required once the backend rejects a request with a Bearer challenge, or with a plain 401 when it publishes
+ * A login is required once the backend rejects a request with a Bearer or DPoP challenge, or with a plain 401 when it publishes
  * a protected-resource document.
  */
 import type { GatehouseError } from '../../../schemas/index.ts'
 import { type OAuthSettings, parseTarget } from '../../config/index.ts'
 import type { Log } from '../../net/index.ts'
-import { discoverResource, findChallenge, OAuthClientError, parseChallenges } from '../../oauth/index.ts'
-import { setBearer, type OutgoingRequest } from '../strategy.ts'
+import { discoverResource, OAuthClientError, tokenChallenge } from '../../oauth/index.ts'
+import { type OutgoingRequest, setToken } from '../strategy.ts'
 import { type LoginFetch, makeLoginFetch } from './fetches.ts'
 import { TargetLogin } from './login.ts'
 import { type OnDemand, signInRequired } from './login-parts.ts'
@@ -101,12 +101,12 @@ export class OnDemandLogin {
   }
 
   /** Adds the token, if there is one. Rejects with BACKEND_SIGN_IN_REQUIRED, or like `TargetLogin.token`. */
-  async apply({ headers }: OutgoingRequest): Promise<void> {
+  async apply(request: OutgoingRequest): Promise<void> {
     // The client's own credential takes precedence.
-    if (headers['authorization'] !== undefined) return
+    if (request.headers['authorization'] !== undefined) return
     const { login } = await this.#opened
     const token = await login.token()
-    if (token !== undefined) setBearer(headers, token)
+    if (token !== undefined) setToken(request, token)
   }
 
   /**
@@ -119,13 +119,13 @@ export class OnDemandLogin {
     authenticate: string | string[] | undefined,
   ): Promise<boolean> {
     const { login, fetch } = await this.#opened
-    const usedToken = /^Bearer (.*)$/.exec(headers['authorization'] ?? '')?.[1]
-    const challenge = findChallenge(parseChallenges(authenticate), 'bearer', 'resource_metadata')
+    const usedToken = /^(?:Bearer|DPoP) (.*)$/.exec(headers['authorization'] ?? '')?.[1]
+    const challenge = tokenChallenge(authenticate)
     const isOurs =
       login.concerns(status, challenge) ||
       (status === 401 && authenticate === undefined && (await this.#isProtected(fetch)))
     if (!isOurs) return false
-    await login.refused(status, challenge, this.#parts.url.href, usedToken)
+    await login.refused({ status, challenge, url: this.#parts.url.href, usedToken })
     return true
   }
 

@@ -5,7 +5,7 @@
  * Prints the URL for the user; errors state the next step. Does not retry. Also contains the token request for a
  * renewal.
  * Source: docs/reference/specification/proxy-command.md#rules, rules 2 and 4, --remote-auth-*; RFC 6749, 7636, 7591,
- * 8252, 8707, 9207.
+ * 8252, 8707, 9207, 9449.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import {
@@ -21,10 +21,13 @@ import {
   OAuthClientError,
   type OAuthClient,
   openCallback,
+  type ProofKey,
+  Prover,
   readAuthorizationCode,
   refusesClientAtLogin,
   refreshGrant,
   RemoteKeys,
+  type TokenProofOptions,
   tokenRefusal,
   type TokenSet,
   unavailablePort,
@@ -55,6 +58,8 @@ export interface SignInParts extends ClientParts {
 
 export interface SignedInLogin extends LoginClient {
   readonly tokens: TokenSet
+  /** The key that the tokens are bound to. */
+  readonly proofKey: ProofKey | undefined
 }
 
 /**
@@ -67,6 +72,7 @@ export async function signIn(
   adopt: (login: SignedInLogin) => void,
 ): Promise<void> {
   const callback = await openPort(parts)
+  const dpop = located.dpop && { prover: new Prover(undefined, parts.now), use: located.dpop }
   try {
     for await (const candidate of clientCandidates(located, callback.redirectUri, parts)) {
       const { hasFallback, ...client } = candidate
@@ -79,8 +85,8 @@ export async function signIn(
         continue
       }
       try {
-        return await codeFlow({ located, candidate, callback, parts }, (tokens) =>
-          adopt({ ...client, tokens }),
+        return await codeFlow({ located, candidate, callback, parts, dpop }, (tokens) =>
+          adopt({ ...client, tokens, proofKey: boundKey(tokens, dpop) }),
         )
       } catch (error) {
         if (!hasFallback || !refusesClientAtLogin(error)) throw error
@@ -91,6 +97,11 @@ export async function signIn(
   } finally {
     await callback.close()
   }
+}
+
+/** Returns the key that these tokens are bound to, if any. */
+export function boundKey({ tokenType }: TokenSet, dpop: TokenProofOptions | undefined): ProofKey | undefined {
+  return tokenType === 'dpop' ? dpop?.prover.key : undefined
 }
 
 function isRefused(
@@ -109,7 +120,9 @@ function authorizationRequest(
   { redirectUri }: Callback,
   { settings }: SignInParts,
   { state, codeChallenge, nonce }: LoginSecrets,
+  dpop?: TokenProofOptions,
 ): URL {
+  const isBound = dpop !== undefined && dpop.use !== 'demanded'
   if (server.authorization_endpoint === undefined) throw missingEndpoint(server, 'authorization_endpoint')
   return authorizationUrl({
     endpoint: server.authorization_endpoint,
@@ -121,7 +134,8 @@ function authorizationRequest(
     codeChallenge,
     nonce: scopes.includes('openid') ? nonce : undefined,
     resource,
-    extra: authorizeParams,
+    // Binds the code to the key (RFC 9449 section 10).
+    extra: isBound ? { ...authorizeParams, dpop_jkt: dpop.prover.jkt } : authorizeParams,
   })
 }
 
@@ -144,10 +158,11 @@ interface CodeFlow {
   readonly candidate: ClientCandidate
   readonly callback: Callback
   readonly parts: SignInParts
+  readonly dpop: TokenProofOptions | undefined
 }
 
 async function codeFlow(
-  { located, candidate, callback, parts }: CodeFlow,
+  { located, candidate, callback, parts, dpop }: CodeFlow,
   adopt: (tokens: TokenSet) => void,
 ): Promise<void> {
   const { settings, notify } = parts
@@ -155,7 +170,7 @@ async function codeFlow(
   const { server, issuer, scopes, resource } = located
   const secrets = makeLoginSecrets()
   const openid = scopes.includes('openid')
-  const request = authorizationRequest(located, client, callback, parts, secrets).href
+  const request = authorizationRequest(located, client, callback, parts, secrets, dpop).href
   if (parts.present) parts.present(() => callback.entrance(request))
   else await show(request, parts)
   notify('Waiting for OAuth callback')
@@ -189,6 +204,7 @@ async function codeFlow(
       codeVerifier: secrets.codeVerifier,
       resource,
       map: hintedTokens(hintFor(settings.provider)),
+      dpop,
     })
     if (parts.needIdToken)
       await checkIdToken(tokens, located, client, openid ? secrets.nonce : undefined, parts)
@@ -207,11 +223,11 @@ async function codeFlow(
 export function renewTokens(
   { server, resource }: Located,
   client: OAuthClient,
-  refreshToken: string,
+  { refreshToken, dpop }: { readonly refreshToken: string; readonly dpop: TokenProofOptions | undefined },
   { settings, fetch, signal, now }: ClientParts,
 ): Promise<TokenSet> {
   const map = hintedTokens(hintFor(settings.provider))
-  return refreshGrant({ server, client, refreshToken, resource, map, fetch, signal, now })
+  return refreshGrant({ server, client, refreshToken, resource, map, dpop, fetch, signal, now })
 }
 
 async function show(url: string, { settings, notify, open }: SignInParts): Promise<void> {

@@ -31,12 +31,13 @@ export const clientCredentials: StrategyModule = {
         type: 'client_credentials',
         settings: client.settings,
         fingerprint: () => CredentialCache.key(JSON.stringify(block), client.fingerprint()),
-        async obtainOwn() {
+        async obtainOwn(dpop) {
           // Without an issuer, the token endpoint is the only identifier for the server.
           const current = client.current(issuer === undefined ? tokenUrl : undefined)
           const server =
             issuer === undefined ? typedServer(undefined, tokenUrl) : await discoverServer(issuer, { fetch })
-          return clientCredentialsGrant({ server, client: current, fetch, now, scopes, resource, audience })
+          const request = { server, client: current, fetch, now, dpop }
+          return clientCredentialsGrant({ ...request, scopes, resource, audience })
         },
       },
       parts,

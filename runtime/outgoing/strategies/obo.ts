@@ -68,9 +68,10 @@ function exchange(block: OboBlock, parts: StrategyParts, field: string): Credent
       fingerprint: () => CredentialCache.key(JSON.stringify(block), client.fingerprint()),
       forCaller: {
         subject: { provider: block.subjectTokenProviderName, tokenType: tokenTypes.access_token },
-        obtain: (assertion) =>
+        obtain: (assertion, dpop) =>
           jwtBearerGrant({
             server,
+            dpop,
             client: client.current(tokenUrl),
             fetch: parts.fetch,
             now: parts.now,

@@ -49,9 +49,10 @@ export const tokenExchange: StrategyModule = {
         fingerprint: () => CredentialCache.key(JSON.stringify(block), client.fingerprint()),
         forCaller: {
           subject: { provider: providerOf(block.subjectProviderName, parts), tokenType },
-          obtain: (subjectToken) =>
+          obtain: (subjectToken, dpop) =>
             tokenExchangeGrant({
               ...base,
+              dpop,
               client: client.current(tokenUrl),
               audience,
               subjectToken,
@@ -60,7 +61,7 @@ export const tokenExchange: StrategyModule = {
             }),
         },
         obtainOwn: client.canActAlone
-          ? () => clientCredentialsGrant({ ...base, client: client.current(tokenUrl), audience })
+          ? (dpop) => clientCredentialsGrant({ ...base, dpop, client: client.current(tokenUrl), audience })
           : undefined,
       },
       parts,

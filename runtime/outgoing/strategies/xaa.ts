@@ -2,16 +2,14 @@
  * Cross-application access: exchanges the user's ID token for an identity assertion at the provider (RFC 8693), then
  * the assertion for an access token at the target (RFC 7523).
  *
- * Checks the assertion's kind, type, audience and resource, but not its signature: the assertion came from the provider
- * over TLS, and the target verifies it. Health checks use the client's own credentials at the target.
+ * Health checks use the client's own credentials at the target.
  * Source: docs/reference/specification/virtual-server.md (type xaa); draft-ietf-oauth-identity-assertion-authz-grant.
  */
-import { decodeJwt, decodeProtectedHeader } from 'jose'
 import {
   clientCredentialsGrant,
   jwtBearerGrant,
-  OAuthClientError,
-  tokenExchangeGrant,
+  requestIdentityAssertion,
+  type TokenProofOptions,
   type TokenSet,
   typedServer,
 } from '../../oauth/index.ts'
@@ -26,7 +24,7 @@ import {
   type XaaBlock,
 } from '../config.ts'
 import { credentialFailure } from '../failure.ts'
-import { idJag, tokenTypes } from '../subject.ts'
+import { tokenTypes } from '../subject.ts'
 import { TokenStrategy } from '../token-strategy.ts'
 
 export const xaa: StrategyModule = {
@@ -56,9 +54,9 @@ export const xaa: StrategyModule = {
             provider: providerOf(block.subjectProviderName, parts),
             tokenType: tokenTypes.id_token,
           },
-          obtain: (idToken) => flow.obtain(idToken),
+          obtain: (idToken, dpop) => flow.obtain(idToken, dpop),
         },
-        obtainOwn: flow.canActAlone ? () => flow.obtainOwn() : undefined,
+        obtainOwn: flow.canActAlone ? (dpop) => flow.obtainOwn(dpop) : undefined,
       },
       parts,
     )
@@ -113,42 +111,33 @@ class CrossAppFlow {
     )
   }
 
-  async obtain(idToken: string): Promise<TokenSet> {
-    const assertion = await this.#assertion(idToken)
-    try {
-      return await jwtBearerGrant({ ...this.#target(), assertion })
-    } catch (error) {
-      // The assertion is at most a few minutes old, so another login does not help when the target rejects it.
-      throw credentialFailure(error, { subject: false, settings: this.#atTarget.settings })
-    }
-  }
-
-  async obtainOwn(): Promise<TokenSet> {
-    const { scopes, targetResource } = this.#block
-    try {
-      return await clientCredentialsGrant({ ...this.#target(), scopes, resource: targetResource })
-    } catch (error) {
-      throw credentialFailure(error, { subject: false, settings: this.#atTarget.settings })
-    }
-  }
-
-  async #assertion(idToken: string): Promise<string> {
+  async obtain(idToken: string, dpop: TokenProofOptions | undefined): Promise<TokenSet> {
     const { idpTokenUrl = '', targetAudience, targetResource, scopes } = this.#block
-    const tokens = await tokenExchangeGrant({
+    const assertion = await requestIdentityAssertion({
       server: typedServer(undefined, idpTokenUrl),
       client: this.#atIdp.current(idpTokenUrl),
       fetch: this.#parts.fetch,
       now: this.#parts.now,
-      subjectToken: idToken,
-      subjectTokenType: tokenTypes.id_token,
-      requestedTokenType: idJag,
+      idToken,
       audience: targetAudience,
       resource: targetResource,
       scopes,
-      tokenTypes: ['n_a'],
     })
-    checkAssertion(tokens, targetAudience, targetResource)
-    return tokens.accessToken
+    // The assertion is at most a few minutes old, so another login does not help when the target rejects it.
+    return this.#atTargetServer(jwtBearerGrant({ ...this.#target(), dpop, assertion }))
+  }
+
+  obtainOwn(dpop: TokenProofOptions | undefined): Promise<TokenSet> {
+    const { scopes, targetResource: resource } = this.#block
+    return this.#atTargetServer(clientCredentialsGrant({ ...this.#target(), dpop, scopes, resource }))
+  }
+
+  async #atTargetServer(pending: Promise<TokenSet>): Promise<TokenSet> {
+    try {
+      return await pending
+    } catch (error) {
+      throw credentialFailure(error, { subject: false, settings: this.#atTarget.settings })
+    }
   }
 
   #target() {
@@ -161,43 +150,4 @@ class CrossAppFlow {
       now: this.#parts.now,
     }
   }
-}
-
-/** Throws OAuthClientError `protocol` when the provider issued a different kind of token than requested. */
-function checkAssertion(tokens: TokenSet, audience: string | undefined, resource: string | undefined): void {
-  if (tokens.issuedTokenType !== idJag || tokens.tokenType !== 'n_a') {
-    throw new OAuthClientError(
-      'protocol',
-      'the token from the identity provider is not an identity assertion',
-    )
-  }
-  const { typ, aud, granted } = readAssertion(tokens.accessToken)
-  if (typ !== 'oauth-id-jag+jwt') {
-    throw new OAuthClientError('protocol', 'the type of the identity assertion is not oauth-id-jag+jwt')
-  }
-  if (aud.length !== 1 || aud[0] !== audience) {
-    throw new OAuthClientError('protocol', 'the identity assertion has the wrong audience')
-  }
-  if (resource !== undefined && !granted.includes(resource)) {
-    throw new OAuthClientError('protocol', 'the identity assertion does not grant the requested resource')
-  }
-}
-
-function readAssertion(assertion: string): {
-  typ: unknown
-  aud: readonly unknown[]
-  granted: readonly unknown[]
-} {
-  try {
-    const { typ } = decodeProtectedHeader(assertion)
-    const { aud, resource } = decodeJwt(assertion)
-    return { typ: typ?.toLowerCase(), aud: toArray(aud), granted: toArray(resource) }
-  } catch (error) {
-    throw new OAuthClientError('protocol', 'the identity assertion is not a JWT', { cause: error })
-  }
-}
-
-function toArray(value: unknown): readonly unknown[] {
-  if (value === undefined) return []
-  return Array.isArray(value) ? value : [value]
 }

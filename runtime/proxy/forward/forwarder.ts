@@ -1,7 +1,7 @@
 /**
  * Sends a request to the target and ensures that the client gets exactly one response. Before anything is written to
- * the client, it follows redirects on the target's own authority, reopens a lost session, and renews a rejected
- * credential.
+ * the client, it follows redirects on the target's own authority, reopens a lost session, renews a rejected credential,
+ * and repeats a request whose DPoP proof lacks the target's nonce.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -72,7 +72,7 @@ export function makeForwarder(options: ForwarderOptions): (exchange: ProxyExchan
 }
 
 /** The next step after a response has been withheld from the client. */
-type Next = 'redirect' | 'recover' | 'renew' | 'refuse' | 'refuse stream' | 'refuse redirect'
+type Next = 'redirect' | 'recover' | 'renew' | 'repeat' | 'refuse' | 'refuse stream' | 'refuse redirect'
 
 /** A request and all of its attempts. */
 class Forwarding implements ResponsePolicy {
@@ -82,6 +82,8 @@ class Forwarding implements ResponsePolicy {
   #hops = 0
   #recovered = false
   #renewals = 0
+  /** True when the request was repeated with a nonce for the current credential. */
+  #hasRepeated = false
   #next: Next = 'redirect'
   #headers: string[] = []
   /** The target's session id in the current attempt. */
@@ -103,6 +105,11 @@ class Forwarding implements ResponsePolicy {
     return this.#options.target.origin
   }
 
+  /** URL of the current attempt. */
+  get #url(): string {
+    return this.#options.target.origin + this.#path
+  }
+
   get endpointPrefix(): string {
     const { endpointPrefix, trustForwardedPrefix } = this.#options
     if (endpointPrefix !== '' || !trustForwardedPrefix) return endpointPrefix
@@ -119,6 +126,7 @@ class Forwarding implements ResponsePolicy {
       if (aside === undefined) return
       if (this.#next === 'redirect') this.#redirect(aside)
       else if (this.#next === 'renew') await this.#renew(aside)
+      else if (this.#next === 'repeat') this.#hasRepeated = true
       else if (this.#next === 'refuse') this.#refuse()
       else if (this.#next === 'refuse redirect')
         throw redirectRefused(this.#options.target, aside.status, aside.headers.location)
@@ -138,31 +146,31 @@ class Forwarding implements ResponsePolicy {
     this.watchEvents = exchange.session?.eventIds?.scanner()
   }
 
-  /** Adds header lines; injected headers take precedence. */
+  /** Adds header lines; injected headers take precedence. A proof belongs to the credential's own token. */
   #add(lines: readonly string[]): void {
     const { injected } = this.#options.headers
     for (let i = 0; i < lines.length; i += 2) {
       const name = lines[i] ?? ''
-      if (!injected.has(name.toLowerCase())) this.#headers.push(name, lines[i + 1] ?? '')
+      const overriding = name === 'DPoP' ? 'authorization' : name.toLowerCase()
+      if (!injected.has(overriding)) this.#headers.push(name, lines[i + 1] ?? '')
     }
   }
 
   /** Describes the attempt for a credential strategy. */
   #asRequest(): OutgoingRequest {
-    const { target } = this.#options
     const headers: Record<string, string> = {}
     for (let i = 0; i < this.#headers.length; i += 2) {
       headers[(this.#headers[i] ?? '').toLowerCase()] = this.#headers[i + 1] ?? ''
     }
     const { req, body } = this.#exchange
-    return { method: req.method ?? 'GET', url: new URL(target.origin + this.#path), headers, body }
+    return { method: req.method ?? 'GET', url: new URL(this.#url), headers, body }
   }
 
   #attempt(): Promise<DiscardedResponse> {
     const { dispatcher, target, headersTimeoutMs, log } = this.#options
     const exchange = this.#exchange
     const { req } = exchange
-    if (log.debugEnabled) log.debug('forwarding', { method: req.method, url: target.origin + this.#path })
+    if (log.debugEnabled) log.debug('forwarding', { method: req.method, url: this.#url })
     return new Promise<DiscardedResponse>((resolve, reject) => {
       dispatcher.dispatch(
         {
@@ -185,6 +193,8 @@ class Forwarding implements ResponsePolicy {
   decide(status: number, headers: IncomingHttpHeaders, body?: Buffer): RelayDecision {
     const { credential, watch } = this.#options
     watch.responded()
+    const isNonceRejected = this.#exchange.proof?.note(this.#url, status, headers)
+    if (isNonceRejected && !this.#hasRepeated) return this.#aside('repeat')
     if (status >= 200 && status < 300) {
       this.#noteSession(headers)
       return 'show'
@@ -291,6 +301,7 @@ class Forwarding implements ResponsePolicy {
       origin: target.origin,
       path: this.#path,
       headers: this.#headers,
+      proof: this.#exchange.proof,
       lostId: this.#sentId,
       timeoutMs: headersTimeoutMs || 60_000,
     })
@@ -313,6 +324,7 @@ class Forwarding implements ResponsePolicy {
     const { credential, target } = this.#options
     if (this.#renewals >= maxRenewals || !credential) throw new GatehouseError('BACKEND_AUTH_FAILED')
     this.#renewals++
+    this.#hasRepeated = false
     await credential.renew(
       this.#exchange,
       status,

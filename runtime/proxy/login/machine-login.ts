@@ -1,19 +1,23 @@
 /**
  * The proxy's login to its target, without a user. Gets a token with the client's own secret or key
- * (client_credentials) or with a token from the platform (jwt-bearer). Replaces it before it expires, or when the target
+ * (client_credentials), with a token from the platform (jwt-bearer) or with a user's ID token (id-jag). Replaces it before it expires, or when the target
  * rejects it.
  *
  * Only one token request runs at a time, and all callers wait for it. Nothing is stored, because the client can always
  * get another token. When a renewal fails, the token stays in use until it expires.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
-import type { Dispatcher, Log } from '../../net/index.ts'
-import { type Challenge, OAuthClientError, tokenRefusal } from '../../oauth/index.ts'
+import type { Dispatcher } from '../../net/index.ts'
+import { type Challenge, OAuthClientError, type ProofKey, Prover, tokenRefusal } from '../../oauth/index.ts'
 import {
+  type AccessToken,
   detect,
   ExclusiveWork,
   type Located,
+  LoginTokens,
   type OwnLogin,
+  proofRefusal,
+  type Rejection,
   scopesOf,
   StepUps,
   unavailable,
@@ -23,11 +27,10 @@ import { locateForMachine, type MachineTokenParts, requestMachineToken } from '.
 
 export interface MachineLoginParts extends MachineTokenParts {
   readonly dispatcher: Dispatcher
-  readonly log: Log
 }
 
-interface HeldToken {
-  readonly value: string
+interface HeldToken extends AccessToken {
+  readonly proofKey: ProofKey | undefined
   /** Unix milliseconds; infinite when the server reports no expiry. */
   readonly renewAt: number
   readonly expiresAt: number
@@ -45,6 +48,9 @@ export class MachineLogin implements OwnLogin {
   readonly #parts: MachineLoginParts
   readonly #flights = new ExclusiveWork<'token'>()
   readonly #stepUps: StepUps
+  /** The key that tokens are bound to, if the target or the authorization server demands it. */
+  readonly #prover: Prover
+  readonly #tokens = new LoginTokens()
   #located: Located | undefined
   #token: HeldToken | undefined
   /** The target requires no authentication. */
@@ -55,6 +61,7 @@ export class MachineLogin implements OwnLogin {
   constructor(parts: MachineLoginParts) {
     this.#parts = parts
     this.#stepUps = new StepUps(parts.now)
+    this.#prover = new Prover(undefined, parts.now)
   }
 
   /** Detects the target's requirements and gets a token. */
@@ -66,9 +73,9 @@ export class MachineLogin implements OwnLogin {
    * Returns the access token, or undefined when the target requires none. Throws BACKEND_UNAVAILABLE (with Retry-After)
    * while the authorization server is unavailable, and BACKEND_AUTH_FAILED when it rejects the client.
    */
-  token(): string | undefined | Promise<string | undefined> {
+  token(): AccessToken | undefined | Promise<AccessToken | undefined> {
     const token = this.#token
-    if (token && this.#parts.now() < token.renewAt) return token.value
+    if (token && this.#parts.now() < token.renewAt) return token
     if (!token && this.#open) return undefined
     return this.#renewed()
   }
@@ -78,13 +85,17 @@ export class MachineLogin implements OwnLogin {
     return renewAt === Number.POSITIVE_INFINITY ? undefined : renewAt
   }
 
-  async #renewed(): Promise<string | undefined> {
+  async #renewed(): Promise<AccessToken | undefined> {
     try {
       await this.#flights.once('token', () => this.#obtain())
     } catch (error) {
       if (!this.#token || this.#hasExpired(this.#token)) throw error
     }
-    return this.#token?.value
+    return this.#token
+  }
+
+  get proofKey(): ProofKey | undefined {
+    return this.#token?.proofKey
   }
 
   /** True when this login handles a response with this status. */
@@ -93,17 +104,13 @@ export class MachineLogin implements OwnLogin {
     return status === 403 && this.#newScopes(challenge).length > 0 && !this.#stepUps.isExhausted()
   }
 
-  /** Gets another token after the target rejected `usedToken` at `url`. Throws like `token`. */
-  async refused(
-    status: number,
-    challenge: Challenge | undefined,
-    url: string,
-    usedToken: string | undefined,
-  ): Promise<void> {
+  async refused({ status, challenge, url, usedToken }: Rejection): Promise<void> {
     const token = this.#token
     // Another request has already replaced it.
     if (token && token.value !== usedToken) return
     if (status === 403) return this.#flights.once('token', () => this.#stepUp(challenge))
+    const refusedProof = token?.proof && proofRefusal(challenge)
+    if (refusedProof) throw refusedProof
     if (this.#parts.now() - this.#replacedAt < freshMs) {
       throw new GatehouseError('BACKEND_AUTH_FAILED', { detail: 'the target rejects the access token' })
     }
@@ -166,12 +173,14 @@ export class MachineLogin implements OwnLogin {
   }
 
   async #request(located: Located): Promise<void> {
-    const tokens = await requestMachineToken(located, this.#parts)
+    const tokens = await requestMachineToken(located, this.#parts, this.#prover)
+    const proofKey = tokens.tokenType === 'dpop' ? this.#prover.key : undefined
     const now = this.#parts.now()
     const expiresAt = tokens.expiresAt ?? Number.POSITIVE_INFINITY
     const life = expiresAt - now
     this.#token = {
-      value: tokens.accessToken,
+      ...this.#tokens.tokenFor(tokens.accessToken, proofKey),
+      proofKey,
       expiresAt,
       renewAt: expiresAt - (life === Number.POSITIVE_INFINITY ? 0 : Math.min(aheadMs, life / 2)),
     }

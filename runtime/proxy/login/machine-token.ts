@@ -1,8 +1,9 @@
 /**
- * Finds the target's authorization server, and requests a token for a client without a user (client_credentials or
- * jwt-bearer). Does not retry, and stores nothing.
+ * Finds the target's authorization server, and requests a token without a user (client_credentials, jwt-bearer or
+ * id-jag). Does not retry, and stores nothing.
  * Source: RFC 6749 section 4.4; RFC 7523 section 2.1; RFC 8707; MCP extension "OAuth Client Credentials" (SEP-1046).
  */
+import type { Log } from '../../net/index.ts'
 import type { MachineGrantSource, OAuthSettings, TargetAddress } from '../../config/index.ts'
 import {
   type Challenge,
@@ -13,6 +14,7 @@ import {
   hintedTokens,
   hintFor,
   jwtBearerGrant,
+  type Prover,
   type TokenSet,
 } from '../../oauth/index.ts'
 import { locate, type Located, type LocateSettings, uriOf } from '../../outgoing/index.ts'
@@ -27,6 +29,7 @@ export interface MachineTokenParts {
   readonly fetch: Fetch
   readonly signal: AbortSignal
   readonly now: () => number
+  readonly log: Log
 }
 
 /** `url` is the URL that the target protects. Rejects with OAuthClientError, or with the signal's reason. */
@@ -46,18 +49,22 @@ export function locateForMachine(
   })
 }
 
-/** Rejects with OAuthClientError, or with the signal's reason. */
+/** Without a prover, the token is not bound to a key. Rejects with OAuthClientError, or with the signal's reason. */
 export async function requestMachineToken(
-  { server, issuer, scopes, resource, authorizeParams }: Located,
-  { settings, fetch, signal, now }: MachineTokenParts,
+  { server, issuer, scopes, resource, authorizeParams, dpop: use }: Located,
+  { settings, fetch, signal, now, log }: MachineTokenParts,
+  prover?: Prover,
 ): Promise<TokenSet> {
   const hint = hintFor(settings.provider)
   // Without an issuer, the configured endpoint is the only identifier that both sides share.
   const assertionAudience = issuer === undefined ? server.token_endpoint : undefined
   const { client, assertion } = await settings.machineGrant({
     audience: issuer ?? assertionAudience,
+    resource,
+    scopes,
     fetch,
     signal,
+    log,
   })
   const audience = authorizeParams?.['audience']
   const request = {
@@ -66,6 +73,7 @@ export async function requestMachineToken(
     scopes,
     resource,
     map: hintedTokens(hint),
+    dpop: use && prover && { prover, use },
     fetch,
     signal,
     now,

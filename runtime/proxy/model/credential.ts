@@ -7,8 +7,8 @@
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type Caller, localIssuer, makeCaller } from '../../net/index.ts'
-import { findChallenge, parseChallenges } from '../../oauth/index.ts'
-import type { CredentialStrategy, OutgoingRequest, TokenSource } from '../../outgoing/index.ts'
+import { tokenChallenge } from '../../oauth/index.ts'
+import type { AccessToken, CredentialStrategy, OutgoingRequest, TokenSource } from '../../outgoing/index.ts'
 import type { ProxyExchange } from './exchange.ts'
 
 type HeaderValue = string | string[] | undefined
@@ -41,32 +41,43 @@ const noLines: readonly string[] = []
  * optional.
  */
 export function loginCredential(login: TokenSource, offered = false): TargetCredential {
-  function linesFor(exchange: ProxyExchange, token: string | undefined): readonly string[] {
-    exchange.usedToken = token
-    if (token !== undefined) return ['Authorization', `Bearer ${token}`]
-    const own = exchange.req.headers.authorization
-    return own === undefined || exchange.caller !== undefined ? noLines : ['Authorization', own]
+  function linesFor(
+    exchange: ProxyExchange,
+    token: AccessToken | undefined,
+    request: () => OutgoingRequest,
+  ): readonly string[] {
+    exchange.usedToken = token?.value
+    exchange.proof = token?.proof
+    if (token) {
+      if (!token.proof) return ['Authorization', `Bearer ${token.value}`]
+      const { method, url } = request()
+      return ['Authorization', `DPoP ${token.value}`, 'DPoP', token.proof.sign(method, url)]
+    }
+    return exchange.caller === undefined ? clientLines(exchange) : noLines
   }
   return {
-    headerNames: ['authorization'],
+    headerNames: ['authorization', 'dpop'],
     ownsAuthorization: !offered,
-    lines(exchange) {
+    lines(exchange, request) {
       if (offered && exchange.caller === undefined && exchange.req.headers.authorization !== undefined) {
-        return linesFor(exchange, undefined)
+        return linesFor(exchange, undefined, request)
       }
       const token = login.token()
       return token instanceof Promise
-        ? token.then((value) => linesFor(exchange, value))
-        : linesFor(exchange, token)
+        ? token.then((value) => linesFor(exchange, value, request))
+        : linesFor(exchange, token, request)
     },
-    concerns: (status, challenge) => login.concerns(status, bearerOf(challenge)),
-    renew: (exchange, status, challenge, url) =>
-      login.refused(status, bearerOf(challenge), url, exchange.usedToken),
+    concerns: (status, challenge) => login.concerns(status, tokenChallenge(challenge)),
+    renew: ({ usedToken }, status, challenge, url) =>
+      login.refused({ status, challenge: tokenChallenge(challenge), url, usedToken }),
   }
 }
 
-function bearerOf(challenge: HeaderValue): ReturnType<typeof findChallenge> {
-  return findChallenge(parseChallenges(challenge), 'bearer', 'resource_metadata')
+/** Returns the lines with the client's own credential, if it sent one. */
+function clientLines({ req }: ProxyExchange): readonly string[] {
+  const { authorization, dpop } = req.headers
+  if (authorization === undefined) return noLines
+  return ['Authorization', authorization, ...(typeof dpop === 'string' ? ['DPoP', dpop] : [])]
 }
 
 /** A strategy. Without incoming authentication, it uses the bearer token that the client sent. */
@@ -74,18 +85,21 @@ export function strategyCredential(strategy: CredentialStrategy): TargetCredenti
   async function linesFor(exchange: ProxyExchange, request: OutgoingRequest): Promise<readonly string[]> {
     exchange.outgoing = request
     await strategy.apply(request, callerOf(exchange), exchange.signal)
-    return strategy.headerNames.flatMap((name) => {
+    const { proof } = request
+    exchange.proof = proof
+    const lines = strategy.headerNames.flatMap((name) => {
       const value = request.headers[name]
       return value === undefined ? [] : [name, value]
     })
+    return proof ? [...lines, 'DPoP', proof.sign(request.method, request.url)] : lines
   }
   return {
     headerNames: strategy.headerNames,
     ownsAuthorization: true,
     lines: (exchange, request) => linesFor(exchange, request()),
     concerns: (status) => status === 401,
-    async renew(exchange) {
-      if (exchange.outgoing && strategy.refused(exchange.outgoing)) return
+    async renew(exchange, _status, challenge) {
+      if (exchange.outgoing && strategy.refused(exchange.outgoing, challenge)) return
       throw new GatehouseError('BACKEND_AUTH_FAILED', {
         detail: 'the target rejected the proxy’s credential',
       })

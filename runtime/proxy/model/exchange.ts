@@ -5,6 +5,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { clientRules, type Message, MessageError, scanMessage } from '../../mcp/index.ts'
 import { Exchange } from '../../net/index.ts'
+import type { TokenProof } from '../../oauth/index.ts'
 import type { OutgoingRequest } from '../../outgoing/index.ts'
 import type { ProxiedSession } from './session.ts'
 
@@ -19,6 +20,8 @@ export class ProxyExchange extends Exchange {
   session: ProxiedSession | undefined
   /** The access token used in the last attempt. */
   usedToken: string | undefined
+  /** Signs the proofs for that token, if it is bound to a key. */
+  proof: TokenProof | undefined
   /** The last attempt, as the outgoing strategy saw it. */
   outgoing: OutgoingRequest | undefined
   /** True when the response is an event stream. */

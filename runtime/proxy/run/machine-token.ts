@@ -1,7 +1,7 @@
 /** Gets one access token for a client without a user, with the same discovery and request as the proxy. */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { TargetAddress } from '../../config/index.ts'
-import { makeDispatcher, type ProxyEnvironment } from '../../net/index.ts'
+import { makeDispatcher, type ProxyEnvironment, silentLog } from '../../net/index.ts'
 import type { TokenSet } from '../../oauth/index.ts'
 import { detect, type Located, makeLoginFetch } from '../../outgoing/index.ts'
 import {
@@ -40,7 +40,7 @@ export async function getMachineToken(options: MachineTokenOptions): Promise<Mac
     ca,
     proxy,
   })
-  const parts: MachineTokenParts = { settings, target, fetch, signal, now: Date.now }
+  const parts: MachineTokenParts = { settings, target, fetch, signal, now: Date.now, log: silentLog }
   try {
     const located = await locateServer()
     return { located, tokens: await requestMachineToken(located, parts) }

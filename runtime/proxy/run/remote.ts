@@ -56,7 +56,7 @@ export async function makeRemote(
     log: parts.log,
     enableObo: parts.enableObo,
     secret(name) {
-      if (name === bearerName) return remote.kind === 'bearer' ? remote.token().reveal() : undefined
+      if (name === bearerName) return remote.kind === 'bearer' ? remote.token(parts.log).reveal() : undefined
       if (name === exchangeName) return exchange?.clientSecret?.reveal()
       return parts.secret?.(name)
     },
@@ -124,8 +124,8 @@ function exchangeStrategy(exchange: ExchangeSettings, withLogin: boolean): Strat
 function upstreamOf(login: TokenSource): UpstreamTokens {
   return {
     async get() {
-      const accessToken = await login.token()
-      return accessToken === undefined ? undefined : { accessToken, idToken: login.idToken }
+      const token = await login.token()
+      return token && { accessToken: token.value, idToken: login.idToken }
     },
   }
 }
@@ -146,7 +146,7 @@ export async function makeLogin(
   const { log, notify } = parts
   const fetch = await makeLoginFetch({
     target: config.target,
-    typed: [settings.issuer, settings.authorizeUrl, settings.tokenUrl],
+    typed: [settings.issuer, settings.authorizeUrl, settings.tokenUrl, settings.idpTokenUrl],
     ca: config.remoteCa,
     proxy: config.proxyEnvironment,
   })

@@ -16,6 +16,7 @@ import {
   sseReader,
 } from '../../mcp/index.ts'
 import { type Dispatcher, Pieces } from '../../net/index.ts'
+import type { TokenProof } from '../../oauth/index.ts'
 import { EventIds } from '../model/event-ids.ts'
 import type { Recovery, ProxiedSession } from '../model/session.ts'
 
@@ -25,6 +26,8 @@ export interface RecoveryRequest {
   readonly path: string
   /** The failed request's header lines. Lines that depend on its body or session are replaced. */
   readonly headers: readonly string[]
+  /** Signs the proofs, if the credential in the header lines is bound to a key. */
+  readonly proof?: TokenProof | undefined
   /** The session id that the target no longer recognizes. */
   readonly lostId: string
   readonly timeoutMs: number
@@ -84,11 +87,25 @@ async function setAgain(request: RecoveryRequest, body: Buffer, own: readonly st
   }
 }
 
-function post(
+/** Sends a request, and repeats it once if the target demands another nonce in the proof. */
+async function post(
   request: RecoveryRequest,
   body: Buffer,
   more: readonly string[],
 ): Promise<Dispatcher.ResponseData> {
+  const response = await postOnce(request, body, more)
+  const url = request.origin + request.path
+  if (!request.proof?.note(url, response.statusCode, response.headers)) return response
+  response.body.on('error', () => {}).destroy()
+  return postOnce(request, body, more)
+}
+
+function postOnce(
+  request: RecoveryRequest,
+  body: Buffer,
+  more: readonly string[],
+): Promise<Dispatcher.ResponseData> {
+  const { proof, origin, path } = request
   const headers = [
     ...more,
     'Content-Type',
@@ -100,11 +117,13 @@ function post(
   ]
   for (let i = 0; i < request.headers.length; i += 2) {
     const name = request.headers[i] ?? ''
-    if (!ownHeaders.has(name.toLowerCase())) headers.push(name, request.headers[i + 1] ?? '')
+    const isReplaced = ownHeaders.has(name.toLowerCase()) || (proof && name === 'DPoP')
+    if (!isReplaced) headers.push(name, request.headers[i + 1] ?? '')
   }
+  if (proof) headers.push('DPoP', proof.sign('POST', origin + path))
   return request.dispatcher.request({
-    origin: request.origin,
-    path: request.path,
+    origin,
+    path,
     method: 'POST',
     headers,
     body,

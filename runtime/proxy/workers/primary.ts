@@ -138,22 +138,23 @@ class Primary {
 
   async #state(): Promise<LoginState> {
     const login = this.#login()
-    const token = await login.token()
-    return { known: true, token, idToken: login.idToken, usableUntil: login.usableUntil }
+    const token = (await login.token())?.value
+    const { proofKey, idToken, usableUntil } = login
+    return { known: true, token, proofKey, idToken, usableUntil }
   }
 
   async #refused(argument: unknown): Promise<LoginState> {
     if (!isFields(argument)) throw new GatehouseError('INTERNAL')
     const { status, challenge, url, usedToken } = argument
-    const bearer = isChallenge(challenge) ? challenge : undefined
-    if (!this.#login().concerns(Number(status), bearer)) throw new GatehouseError('BACKEND_AUTH_FAILED')
+    const known = isChallenge(challenge) ? challenge : undefined
+    if (!this.#login().concerns(Number(status), known)) throw new GatehouseError('BACKEND_AUTH_FAILED')
     try {
-      await this.#login().refused(
-        Number(status),
-        bearer,
-        String(url),
-        typeof usedToken === 'string' ? usedToken : undefined,
-      )
+      await this.#login().refused({
+        status: Number(status),
+        challenge: known,
+        url: String(url),
+        usedToken: typeof usedToken === 'string' ? usedToken : undefined,
+      })
       return await this.#state()
     } finally {
       // Also send the state when the login has ended, because workers must not keep using the old token.

@@ -1,12 +1,14 @@
 /** The proxy's login in a worker: the primary process's token, cached until shortly before it expires. */
 import { isFields } from '../../../schemas/index.ts'
-import type { Challenge } from '../../oauth/index.ts'
+import { type Challenge, isProofKey, type ProofKey } from '../../oauth/index.ts'
 import { type WorkerChannel } from '../../process/index.ts'
-import type { TokenSource } from '../../outgoing/index.ts'
+import { type AccessToken, LoginTokens, type Rejection, type TokenSource } from '../../outgoing/index.ts'
 
 /** The login state that workers receive. This is sent only between our own processes. */
 export interface LoginState {
   readonly token?: string | undefined
+  /** The key that the token is bound to. */
+  readonly proofKey?: ProofKey | undefined
   readonly idToken?: string | undefined
   /** Time until which the token can be sent, in Unix milliseconds; undefined for no limit. */
   readonly usableUntil?: number | undefined
@@ -17,6 +19,7 @@ export interface LoginState {
 export class RemoteLogin implements TokenSource {
   readonly #channel: WorkerChannel
   readonly #now: () => number
+  readonly #tokens = new LoginTokens()
   #state: LoginState = { known: false }
 
   constructor(channel: WorkerChannel, now: () => number = Date.now) {
@@ -24,10 +27,15 @@ export class RemoteLogin implements TokenSource {
     this.#now = now
   }
 
-  token(): string | undefined | Promise<string | undefined> {
-    const { known, token, usableUntil } = this.#state
-    if (known && (usableUntil === undefined || usableUntil > this.#now())) return token
+  token(): AccessToken | undefined | Promise<AccessToken | undefined> {
+    const { known, usableUntil } = this.#state
+    if (known && (usableUntil === undefined || usableUntil > this.#now())) return this.#current
     return this.#ask('token')
+  }
+
+  get #current(): AccessToken | undefined {
+    const { token, proofKey } = this.#state
+    return token === undefined ? undefined : this.#tokens.tokenFor(token, proofKey)
   }
 
   get idToken(): string | undefined {
@@ -40,13 +48,8 @@ export class RemoteLogin implements TokenSource {
     return status === 403 && token !== undefined && challenge?.params.get('error') === 'insufficient_scope'
   }
 
-  async refused(
-    status: number,
-    challenge: Challenge | undefined,
-    url: string,
-    usedToken: string | undefined,
-  ): Promise<void> {
-    await this.#ask('refused', { status, challenge, url, usedToken })
+  async refused(rejection: Rejection): Promise<void> {
+    await this.#ask('refused', rejection)
   }
 
   /** Receives a new state from the primary. */
@@ -54,12 +57,13 @@ export class RemoteLogin implements TokenSource {
     if (isState(state)) this.#state = state
   }
 
-  async #ask(name: string, argument?: unknown): Promise<string | undefined> {
+  async #ask(name: string, argument?: unknown): Promise<AccessToken | undefined> {
     this.update(await this.#channel.call(name, argument))
-    return this.#state.token
+    return this.#current
   }
 }
 
 function isState(value: unknown): value is LoginState {
-  return isFields(value) && typeof value['known'] === 'boolean'
+  if (!isFields(value) || typeof value['known'] !== 'boolean') return false
+  return value['proofKey'] === undefined || isProofKey(value['proofKey'])
 }

@@ -123,6 +123,8 @@ function readRequest(flags: TokenFlags) {
       scopes,
       provider: provider !== undefined && isProviderId(provider) ? provider : undefined,
       machineGrant: grant.source,
+      // The caller of this command does not receive the key of a bound token.
+      dpop: 'off' as const,
     },
   }
 }
@@ -261,10 +263,16 @@ function isRejection(error: GatehouseError): boolean {
   return refusal !== undefined && refusal !== 'temporary' && refusal !== 'unclear'
 }
 
+const boundOnly =
+  'this authorization server issues only tokens that are bound to a key (DPoP); use "gatehouse proxy" with ' +
+  '--remote-auth, which creates the proofs'
+
 /** Keyed by OAuth error code. */
 const steps: Readonly<Record<string, string>> = {
   invalid_client:
     'check --client-id, and check that the authorization server has this secret or public key for the client',
+  invalid_dpop_proof: boundOnly,
+  use_dpop_nonce: boundOnly,
   invalid_grant:
     'check that the assertion has not expired and has the right audience, and that the authorization server trusts ' +
     'its issuer and subject',

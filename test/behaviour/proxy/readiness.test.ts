@@ -51,7 +51,7 @@ await t.test('readiness: not before the login is complete, with the reason', asy
       if (token === undefined) {
         throw new GatehouseError('BACKEND_UNAVAILABLE', { detail: 'the login to the target is not complete' })
       }
-      return token
+      return { value: token }
     },
   }
   const rig = await startRig(target.url, { login })

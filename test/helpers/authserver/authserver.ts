@@ -31,6 +31,8 @@ export interface RigOptions {
   readonly callbackPath?: string
   /** Handles requests to the host's own endpoints, which the authorization server does not serve. */
   readonly host?: (exchange: Exchange, rig: Rig) => void | Promise<void>
+  /** Receives the path of each request. */
+  readonly onRequest?: (path: string) => void
   /** Interval at which records are sealed again in the background. Default: the server's own. */
   readonly reseal?: { readonly everyMs: number; readonly afterMs: number }
   /** Path of the issuer, for instance `/tenant`. */
@@ -88,6 +90,7 @@ export async function startAuthServer(t: Scope, options: RigOptions = {}): Promi
   let live: Rig | undefined
   const host = createServer((req, res) => {
     const exchange = new Exchange(req, res)
+    options.onRequest?.(exchange.path)
     const stage = live?.server.routes(exchange.path)
     if (stage) void stage(exchange)
     else if (live && options.host) void options.host(exchange, live)

@@ -11,9 +11,13 @@ import { startUpstream, type Upstream } from './rig.ts'
 const platform = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 
 /** Returns a token that the platform issued for a workload. */
-export function workloadToken(audience: string | string[], claims: JWTPayload = {}): Promise<string> {
+export function workloadToken(
+  audience: string | string[],
+  claims: JWTPayload = {},
+  typ?: string,
+): Promise<string> {
   return new SignJWT({ jti: randomUUID(), ...claims })
-    .setProtectedHeader({ alg: 'ES256' })
+    .setProtectedHeader({ alg: 'ES256', ...(typ === undefined ? {} : { typ }) })
     .setIssuer('https://platform.example')
     .setSubject('system:serviceaccount:apps:job')
     .setAudience(audience)

@@ -12,6 +12,7 @@ import {
   resolveProxyConfig,
   resolveProxyFile,
 } from '../../../runtime/config/index.ts'
+import { silentLog } from '../../../runtime/net/index.ts'
 import type { OAuthClient } from '../../../runtime/oauth/index.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'machine-client-'))
@@ -32,8 +33,12 @@ function violations(input: ProxyInput, env: Record<string, string> = {}): string
   }
 }
 
+const warnings: unknown[] = []
 const request = {
   audience: undefined,
+  resource: undefined,
+  scopes: [],
+  log: { ...silentLog, warn: (_: string, fields?: object) => void warnings.push(fields) },
   fetch: () => Promise.reject(new Error('no request is expected')),
   signal: new AbortController().signal,
 }
@@ -135,13 +140,13 @@ await t.test('client_credentials: a missing or unusable setting is named', async
     [
       { ...machine, remoteAuthGrant: 'password' },
       [
-        '--remote-auth-grant: must be one of authorization_code, client_credentials, jwt-bearer, found "password"',
+        '--remote-auth-grant: must be one of authorization_code, client_credentials, jwt-bearer, id-jag, found "password"',
       ],
     ],
     [
       { remoteAuth: true },
       [
-        'GATEHOUSE_REMOTE_AUTH_GRANT: must be one of authorization_code, client_credentials, jwt-bearer, found "implicit"',
+        'GATEHOUSE_REMOTE_AUTH_GRANT: must be one of authorization_code, client_credentials, jwt-bearer, id-jag, found "implicit"',
       ],
       { GATEHOUSE_REMOTE_AUTH_GRANT: 'implicit' },
     ],
@@ -169,7 +174,7 @@ await t.test('client_credentials: a missing or unusable setting is named', async
     [
       { remoteAuth: true, remoteAuthPrivateKeyFile: keyFile, remoteAuthSigningAlg: 'ES256' },
       [
-        '--remote-auth-private-key-file, --remote-auth-signing-alg: requires --remote-auth-grant client_credentials or jwt-bearer',
+        '--remote-auth-private-key-file, --remote-auth-signing-alg: requires --remote-auth-grant client_credentials, jwt-bearer or id-jag',
       ],
     ],
     [
@@ -206,10 +211,16 @@ await t.test('jwt-bearer: the token file is read for each request, a client is o
   t.same(read(), { client: undefined, assertion: one })
   file('token', two)
   t.match(read(), { assertion: two })
+  warnings.length = 0
   for (const text of ['', 'half.a.token', 'x'.repeat(20_000)]) {
     file('token', text)
     t.match(read(), { assertion: two }, 'an unusable file keeps the last token')
+    read()
   }
+  const reasons = warnings.splice(0).map((fields) => JSON.stringify(fields))
+  t.equal(reasons.length, 3, 'each reason is logged once')
+  t.match(reasons, [/is empty/, /expected a signed JWT/, /longer than 16 KiB/])
+  t.notMatch(reasons.join(' '), /half|xxx/)
   file('token', one)
   t.same(current({ remoteAuthClientId: 'job' })(), { client: { clientId: 'job' }, assertion: one })
   const env = { GATEHOUSE_REMOTE_OAUTH_CLIENT_SECRET: 's3cret', GATEHOUSE_REMOTE_AUTH_GRANT: 'jwt-bearer' }
@@ -231,6 +242,100 @@ await t.test('jwt-bearer: the token file is read for each request, a client is o
     const { remote } = resolveProxyFile('x', loadProxyFile(file('bearer.yaml', JSON.stringify(text))), {}, {})
     t.match(remote.kind === 'oauth' && remote.machineGrant?.(request), { assertion: one })
   }
+})
+
+await t.test('id-jag: settings of the identity provider, and of the client at the target', async (t) => {
+  const idTokenFile = file('id-token', jwt({}))
+  const complete: ProxyInput = {
+    remoteAuth: true,
+    remoteAuthGrant: 'id-jag',
+    remoteAuthClientId: 'job',
+    remoteAuthPrivateKeyFile: keyFile,
+    remoteAuthIdpTokenUrl: 'https://idp.example/token',
+    remoteAuthIdpClientId: 'desktop',
+    remoteAuthIdTokenFile: idTokenFile,
+  }
+  t.same(violations(complete), [])
+  const remoteAuth = {
+    enabled: true,
+    grant: 'id-jag',
+    clientId: 'job',
+    privateKeyFile: keyFile,
+    idpTokenUrl: 'https://idp.example/token',
+    idpClientId: 'desktop',
+    idpPrivateKeyFile: keyFile,
+    idTokenFile,
+    dpop: 'required',
+  }
+  const text = JSON.stringify({ name: 'x', targetUri: 'http://127.0.0.1:9000/mcp', remoteAuth })
+  const { remote } = resolveProxyFile('x', loadProxyFile(file('id-jag.yaml', text)), {}, {})
+  t.match(remote, { machineGrant: Function, idpTokenUrl: 'https://idp.example/token', dpop: 'required' })
+  const broken = file('broken-id-token', 's3cret.not.jwt')
+  const rows: readonly (readonly [ProxyInput, readonly string[]])[] = [
+    [
+      { remoteAuth: true, remoteAuthGrant: 'id-jag' },
+      [
+        '--remote-auth-grant: id-jag requires --remote-auth-client-id, because such a client is not registered dynamically',
+        '--remote-auth-grant: id-jag requires --remote-auth-client-secret-file or --remote-auth-private-key-file',
+        '--remote-auth-grant: id-jag requires --remote-auth-idp-token-url',
+        '--remote-auth-grant: id-jag requires --remote-auth-idp-client-id',
+        '--remote-auth-grant: id-jag requires --remote-auth-id-token-file',
+      ],
+    ],
+    [
+      {
+        ...complete,
+        remoteAuthTokenUrl: 'https://as.example/token',
+        remoteAuthIdpTokenUrl: 'http://idp.example/token',
+        remoteAuthIdTokenFile: broken,
+        remoteAuthIdpClientSecretFile: idTokenFile,
+        remoteAuthIdpPrivateKeyFile: idTokenFile,
+        remoteAuthSkipBrowser: true,
+      },
+      [
+        '--remote-auth-skip-browser: has no effect with the id-jag grant',
+        '--remote-auth-token-url: cannot be used with id-jag, whose assertions name the issuer; set --remote-auth-issuer',
+        '--remote-auth-idp-token-url: must be https (http is allowed for loopback hosts)',
+        '--remote-auth-idp-client-secret-file, --remote-auth-idp-private-key-file: set only one of them',
+        `--remote-auth-idp-private-key-file: the file ${idTokenFile}: expected a private key as PEM or JWK`,
+        `--remote-auth-id-token-file: the file ${broken}: expected a signed JWT`,
+      ],
+    ],
+    [
+      {
+        ...machine,
+        remoteAuthPrivateKeyFile: keyFile,
+        remoteAuthIdpClientId: 'x',
+        remoteAuthIdTokenFile: 'x',
+      },
+      ['--remote-auth-idp-client-id, --remote-auth-id-token-file: requires --remote-auth-grant id-jag'],
+    ],
+    [
+      { remoteAuthIdpClientId: 'x' },
+      ['--remote-auth-idp-client-id: requires --remote-auth or --remote-auth-client-id to have an effect'],
+    ],
+  ]
+  for (const [input, expected] of rows) t.same(violations(input), expected)
+})
+
+await t.test('dpop: auto by default; other values and token exchange are rejected', async (t) => {
+  const mode = (input: ProxyInput) => {
+    const { remote } = resolve({ remoteAuth: true, ...input })
+    return remote.kind === 'oauth' && remote.dpop
+  }
+  t.equal(mode({}), 'auto')
+  for (const value of ['auto', 'off', 'required']) t.equal(mode({ remoteAuthDpop: value }), value)
+  const tokenExchangeUrl = 'https://x.example/token'
+  t.equal(mode({ tokenExchangeUrl }), 'off', 'the target receives the exchanged token')
+  t.same(violations({ remoteAuth: true, remoteAuthDpop: 'always' }), [
+    '--remote-auth-dpop: must be one of auto, off, required, found "always"',
+  ])
+  t.same(violations({ remoteAuth: true, remoteAuthDpop: 'required', tokenExchangeUrl }), [
+    '--remote-auth-dpop: required cannot be combined with token exchange, because the target does not receive the token of the login',
+  ])
+  t.same(violations({ remoteAuthDpop: 'required' }), [
+    '--remote-auth-dpop: requires --remote-auth or --remote-auth-client-id to have an effect',
+  ])
 })
 
 await t.test('jwt-bearer: missing, unusable and conflicting settings are reported at once', async (t) => {

@@ -1,7 +1,12 @@
 /** WWW-Authenticate: the whole grammar is read, values are quoted when written. */
 import * as fc from 'fast-check'
 import t from 'tap'
-import { findChallenge, formatChallenge, parseChallenges } from '../../../runtime/oauth/index.ts'
+import {
+  findChallenge,
+  formatChallenge,
+  parseChallenges,
+  tokenChallenge,
+} from '../../../runtime/oauth/index.ts'
 
 /** Challenges as plain data. */
 function read(values: string | readonly string[]) {
@@ -112,4 +117,30 @@ await t.test('challenges: no input makes the reader throw or hang', async (t) =>
     ),
   )
   t.ok(parseChallenges(`Bearer a="${'\\"'.repeat(100_000)}`).length <= 1)
+})
+
+await t.test('tokenChallenge: what a server requires for access tokens', async (t) => {
+  const rows: readonly (readonly [string | string[] | undefined, object | undefined])[] = [
+    [undefined, undefined],
+    ['Basic realm="x"', undefined],
+    ['Bearer realm="x"', { scheme: 'bearer', proof: undefined, params: { realm: 'x' } }],
+    ['DPoP realm="x"', { scheme: 'dpop', proof: 'required', params: { realm: 'x' } }],
+    ['DPoP algs="EdDSA ES256"', { proof: 'required' }],
+    ['DPoP algs="EdDSA"', { proof: 'unsupported' }],
+    ['Bearer realm="x", DPoP algs="EdDSA"', { scheme: 'bearer', proof: undefined }],
+    [
+      ['Bearer realm="x", scope="a"', 'DPoP error="use_dpop_nonce", algs="ES256"'],
+      { proof: 'accepted', params: { realm: 'x', scope: 'a', error: 'use_dpop_nonce', algs: 'ES256' } },
+    ],
+    [
+      'Bearer error="invalid_token", DPoP algs="ES256"',
+      { proof: 'accepted', params: { error: 'invalid_token' } },
+    ],
+  ]
+  for (const [header, expected] of rows) {
+    const found = tokenChallenge(header)
+    const shown = found && { ...found, params: Object.fromEntries(found.params) }
+    if (expected === undefined) t.equal(shown, undefined)
+    else t.match(shown, expected, String(header))
+  }
 })

@@ -63,9 +63,9 @@ await t.test('a token is renewed 30 s before it expires', async (t) => {
   t.equal(login.usableUntil, start + 270_000, 'workers ask again at the same time')
   state.next = tokenOf('second', 300)
   state.now = start + 269_999
-  t.equal(login.token(), 'first')
+  t.match(login.token(), { value: 'first' })
   state.now = start + 270_000
-  t.equal(await login.token(), 'second')
+  t.match(await login.token(), { value: 'second' })
 })
 
 await t.test('a token with a short lifetime is used for at least half of it', async (t) => {
@@ -73,9 +73,9 @@ await t.test('a token with a short lifetime is used for at least half of it', as
   await login.start()
   state.next = tokenOf('second', 20)
   state.now += 9_999
-  t.equal(login.token(), 'first')
+  t.match(login.token(), { value: 'first' })
   state.now += 1
-  t.equal(await login.token(), 'second')
+  t.match(await login.token(), { value: 'second' })
 })
 
 await t.test('a token without an expiry is kept until the target rejects it', async (t) => {
@@ -83,10 +83,15 @@ await t.test('a token without an expiry is kept until the target rejects it', as
   await login.start()
   t.equal(login.usableUntil, undefined)
   state.now += 365 * 86_400_000
-  t.equal(login.token(), 'first')
+  t.match(login.token(), { value: 'first' })
   state.next = tokenOf('second')
-  await login.refused(401, undefined, 'http://127.0.0.1:1/mcp', 'first')
-  t.equal(login.token(), 'second')
+  await login.refused({
+    status: 401,
+    challenge: undefined,
+    url: 'http://127.0.0.1:1/mcp',
+    usedToken: 'first',
+  })
+  t.match(login.token(), { value: 'second' })
 })
 
 await t.test('waiting callers share one request', async (t) => {
@@ -94,7 +99,8 @@ await t.test('waiting callers share one request', async (t) => {
   await login.start()
   state.next = tokenOf('second', 60)
   state.now += 60_000
-  t.same(await Promise.all([login.token(), login.token(), login.token()]), ['second', 'second', 'second'])
+  for (const token of await Promise.all([login.token(), login.token(), login.token()]))
+    t.match(token, { value: 'second' })
   t.equal(requests(), 2)
 })
 
@@ -105,14 +111,14 @@ await t.test('a failed renewal leaves the token in use until it expires', async 
     const start = state.now
     state.next = failure
     state.now = start + 280_000
-    t.equal(await login.token(), 'first')
-    t.equal(await login.token(), 'first')
+    t.match(await login.token(), { value: 'first' })
+    t.match(await login.token(), { value: 'first' })
     t.equal(requests(), 2, 'the second caller causes no request')
     state.now = start + 300_000
     await t.rejects(async () => login.token())
     state.next = tokenOf('second', 300)
     state.now += 10_000
-    t.equal(await login.token(), 'second')
+    t.match(await login.token(), { value: 'second' })
   }
 })
 
@@ -137,7 +143,7 @@ await t.test('failures are not repeated for every caller', async (t) => {
     t.equal(requests(), 1, `${name}: no request during the pause`)
     state.next = tokenOf('first', 300)
     state.now += 1
-    t.equal(await login.token(), 'first')
+    t.match(await login.token(), { value: 'first' })
   }
 })
 
@@ -153,7 +159,8 @@ await t.test('a secret that the server repeats is not reported', async (t) => {
 await t.test('a token that replaced a rejected one is not replaced within 5 s', async (t) => {
   const { state, login, requests } = await makeLogin(t, tokenOf('first', 300))
   await login.start()
-  const refuse = (token: string) => login.refused(401, undefined, 'http://127.0.0.1:1/mcp', token)
+  const refuse = (token: string) =>
+    login.refused({ status: 401, challenge: undefined, url: 'http://127.0.0.1:1/mcp', usedToken: token })
   state.next = tokenOf('second', 300)
   await refuse('first')
   await refuse('first')
@@ -163,7 +170,7 @@ await t.test('a token that replaced a rejected one is not replaced within 5 s', 
   await t.rejects(refuse('second'), { code: 'BACKEND_AUTH_FAILED', message: /rejects the access token/ })
   state.now += 1
   await refuse('second')
-  t.equal(login.token(), 'third')
+  t.match(login.token(), { value: 'third' })
 })
 
 await t.test('a login with a token handles only challenges about missing scopes', async (t) => {

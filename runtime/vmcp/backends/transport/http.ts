@@ -28,6 +28,7 @@ import {
   Pieces,
   reasonOf,
 } from '../../../net/index.ts'
+import type { TokenProof } from '../../../oauth/index.ts'
 import type { Delivery, ResponseLimit } from '../../model/delivery.ts'
 import { type ArrivedPart, ArrivingResult } from './arriving-result.ts'
 import { isEventStream, startsAsEvents, startsAsMessage } from './content-type.ts'
@@ -46,6 +47,8 @@ export interface BackendRequest {
   readonly method: 'GET' | 'POST' | 'DELETE'
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
+  /** Signs a proof for each attempt, if the credential in the headers is bound to a key. */
+  readonly proof?: TokenProof | undefined
   readonly body?: Buffer | undefined
   readonly signal: AnySignal
   /**
@@ -103,18 +106,31 @@ export async function exchangeWithBackend(
 ): Promise<BackendResponse> {
   let url = request.url
   for (let hops = 0; ; hops++) {
-    let response: BackendResponse
-    try {
-      response = await dispatchTo(dispatcher, request, url)
-    } catch (error) {
-      // The backend may close an idle connection just as Gatehouse sends a request on it.
-      if (!request.repeatable || request.signal.aborted || !wasCut(error)) throw error
-      response = await dispatchTo(dispatcher, request, url)
+    let response = await dispatchAgain(dispatcher, request, url)
+    // The backend requires another nonce in the proof. It has not executed the request.
+    if (request.proof?.note(url, response.status, response.headers)) {
+      response = await dispatchAgain(dispatcher, request, url)
+      request.proof.note(url, response.status, response.headers)
     }
     const next = redirectTarget(response, url)
     if (next === undefined) return response
     if (hops === maxRedirects) throw protocolError('too many redirects')
     url = next
+  }
+}
+
+/** Sends a request, and repeats it once if it is repeatable and the connection closes before a response. */
+async function dispatchAgain(
+  dispatcher: Dispatcher,
+  request: BackendRequest,
+  url: URL,
+): Promise<BackendResponse> {
+  try {
+    return await dispatchTo(dispatcher, request, url)
+  } catch (error) {
+    // The backend may close an idle connection just as Gatehouse sends a request on it.
+    if (!request.repeatable || request.signal.aborted || !wasCut(error)) throw error
+    return dispatchTo(dispatcher, request, url)
   }
 }
 
@@ -124,7 +140,8 @@ async function dispatchTo(
   request: BackendRequest,
   url: URL,
 ): Promise<BackendResponse> {
-  const { method, headers, body = null, signal } = request
+  const { method, proof, body = null, signal } = request
+  const headers = proof ? { ...request.headers, dpop: proof.sign(method, url) } : request.headers
   if (signal.aborted) throw reasonOf(signal)
   const handler = new ResponseHandler(request)
   if (request.control) request.control.exchange = handler

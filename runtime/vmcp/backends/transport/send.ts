@@ -9,6 +9,7 @@
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { JsonObject, maxBackendStateBytes } from '../../../mcp/index.ts'
 import { signalOf } from '../../../net/index.ts'
+import type { OutgoingRequest } from '../../../outgoing/index.ts'
 import { type Outcome, sizeOf } from '../../model/outcome.ts'
 import type { ChannelTarget, RequestLimits, Sender } from './target.ts'
 import { type AnsweredRequest, explainResponse } from './backend-answer.ts'
@@ -174,7 +175,15 @@ export async function sendToBackend(
       'accept-encoding': 'identity',
       ...request.headers,
     }
-    const outgoing = { ...request, url, headers, repeatable, limit, onMislabelled }
+    const outgoing: BackendRequest & OutgoingRequest = {
+      ...request,
+      url,
+      headers,
+      repeatable,
+      limit,
+      onMislabelled,
+      proof: undefined,
+    }
     const pending =
       credentials?.apply(outgoing, sender.caller, signalOf(request.signal)) ?? login?.apply(outgoing)
     if (pending) await pending
@@ -182,10 +191,11 @@ export async function sendToBackend(
     if (sentHeaders && sentHeaders.length > rememberedRequests) sentHeaders.shift()
     const response = await exchangeWithBackend(dispatcher, outgoing)
     const { status } = response
+    const authenticate = response.headers['www-authenticate']
     if (login && (status === 401 || status === 403)) {
-      const isHandled = await login.rejected(outgoing, status, response.headers['www-authenticate'])
+      const isHandled = await login.rejected(outgoing, status, authenticate)
       if (!isHandled || attempt >= maxLoginAttempts) return response
-    } else if (status !== 401 || attempt > 0 || !credentials?.refused(outgoing)) return response
+    } else if (status !== 401 || attempt > 0 || !credentials?.refused(outgoing, authenticate)) return response
   }
 }
 

@@ -45,7 +45,8 @@ for (const { name, response, refusal } of tokenRefusals) {
     t.teardown(() => kept.close())
     const login = kept.open()
     await login.start()
-    const refused = (): Promise<void> => login.refused(401, undefined, 'http://127.0.0.1:1/mcp', 'at-0')
+    const refused = (): Promise<void> =>
+      login.refused({ status: 401, challenge: undefined, url: 'http://127.0.0.1:1/mcp', usedToken: 'at-0' })
     await t.rejects(refused(), { code: 'BACKEND_AUTH_FAILED' })
     t.equal(login.concerns(401, undefined), true)
     await t.rejects(refused(), { code: 'BACKEND_AUTH_FAILED' }, 'another request that was in flight')
@@ -62,7 +63,7 @@ await t.test('the last minute of a token whose renewal was refused ahead of time
   t.teardown(() => kept.close())
   const login = kept.open()
   await login.start()
-  t.equal(await login.token(), 'at-0')
+  t.match(await login.token(), { value: 'at-0' })
   kept.pass(55_000)
   await t.rejects(async () => login.token(), { code: 'BACKEND_AUTH_FAILED' })
 })
@@ -77,7 +78,7 @@ await t.test('an authorization server that is away at the start does not cost th
   response = { body: { access_token: 'at-1', token_type: 'Bearer', expires_in: 60 } }
   const next = kept.open()
   await next.start()
-  t.equal(await next.token(), 'at-1')
+  t.match(await next.token(), { value: 'at-1' })
 })
 
 await t.test('a resource document that is no JSON is named when the guessed endpoints fail', async (t) => {

@@ -39,7 +39,7 @@ await t.test('two processes: 1,000 calls over 50 expirations need no second logi
   for (let expiration = 1; expiration <= 50; expiration++) {
     kept.pass(lifeSec * 1000)
     const calls = await Promise.all(
-      Array.from({ length: 20 }, async (_, index) => processes[index % 2]?.token()),
+      Array.from({ length: 20 }, async (_, index) => (await processes[index % 2]?.token())?.value),
     )
     t.same(new Set(calls), new Set([`at-${expiration}`]))
   }
@@ -55,8 +55,11 @@ await t.test('a token that the target refuses is renewed once for both', async (
   // The clock distinguishes an older file from a newer one.
   kept.pass(1)
   const url = 'http://127.0.0.1:1/mcp'
-  await Promise.all([a.refused(401, undefined, url, 'at-0'), b.refused(401, undefined, url, 'at-0')])
-  t.same([await a.token(), await b.token()], ['at-1', 'at-1'])
+  await Promise.all([
+    a.refused({ status: 401, challenge: undefined, url, usedToken: 'at-0' }),
+    b.refused({ status: 401, challenge: undefined, url, usedToken: 'at-0' }),
+  ])
+  t.match([await a.token(), await b.token()], [{ value: 'at-1' }, { value: 'at-1' }])
   t.notOk(isRevoked())
 })
 
@@ -68,11 +71,16 @@ await t.test(
     const [a, b, c] = [kept.open(), kept.open(), kept.open()]
     await Promise.all([a.start(), b.start(), c.start()])
     kept.pass(lifeSec * 1000)
-    for (const login of [a, b, c]) t.equal(await login.token(), 'at-1')
+    for (const login of [a, b, c]) t.match(await login.token(), { value: 'at-1' })
     kept.pass(-30_000)
     for (const login of [b, c]) {
-      await login.refused(401, undefined, 'http://127.0.0.1:1/mcp', 'at-1')
-      t.equal(await login.token(), 'at-2')
+      await login.refused({
+        status: 401,
+        challenge: undefined,
+        url: 'http://127.0.0.1:1/mcp',
+        usedToken: 'at-1',
+      })
+      t.match(await login.token(), { value: 'at-2' })
     }
     t.equal(kept.asked(), 2)
     t.notOk(isRevoked())
@@ -90,9 +98,9 @@ await t.test('a process that is refused keeps the file that another one renewed'
   const [a, b] = [kept.open(), kept.open()]
   await Promise.all([a.start(), b.start()])
   kept.pass(3_600_000)
-  t.equal(await a.token(), 'at-1')
+  t.match(await a.token(), { value: 'at-1' })
   isGood = false
-  t.equal(await b.token(), 'at-1', 'read from the file, without a request')
+  t.match(await b.token(), { value: 'at-1' }, 'read from the file, without a request')
   t.equal(kept.asked(), 1)
   t.ok(kept.isKept())
 })
@@ -107,8 +115,8 @@ await t.test('a process whose login has ended takes over the login that another 
   kept.pass(3_600_000)
   await t.rejects(async () => a.token(), { code: 'BACKEND_AUTH_FAILED' })
   response = { body: { access_token: 'at-1', token_type: 'Bearer', expires_in: 3_600 } }
-  t.equal(await b.token(), 'at-1')
-  t.equal(await a.token(), 'at-1')
+  t.match(await b.token(), { value: 'at-1' })
+  t.match(await a.token(), { value: 'at-1' })
 })
 
 await t.test('lock: a path that is no readable file is an error at once', async (t) => {
