@@ -21,8 +21,9 @@ import { selfCommand } from '../../toolkit/terminal/self.ts'
 import { publishControl } from './instance/instance.ts'
 import { serveControl } from './instance/control.ts'
 import { whyNotChangeable } from './targets.ts'
-import { convertServers, type UpPlan } from './plan.ts'
+import { convertServers, entranceName, type UpPlan } from './plan.ts'
 import type { ClientReport, ServerReport, UpReport } from './report.ts'
+import { startLogin } from './identity/login.ts'
 import { countTools, settledState, startSession, type UpSession } from './session.ts'
 import type { UpFile, UpSettings, UpState } from './state.ts'
 
@@ -55,11 +56,19 @@ export async function serveUntilStopped(options: ServeOptions): Promise<boolean>
   )
   // Clients start their servers in the home folder or in a folder of their own.
   process.chdir(options.host.home)
+  const { port, startTimeout } = settings
+  const login = settings.login && (await startLogin(settings.login, { port, usersFile: state.usersFile }))
+  const { logs } = state
   const up = await startSession(plan.conversion, {
-    ...settings,
+    port,
+    startTimeout,
     clients,
-    logs: state.logs,
+    login,
+    logs,
     onLine: options.onLine,
+  }).catch(async (error: unknown) => {
+    await login?.close()
+    throw error
   })
   try {
     const names = namesIn(plan)
@@ -79,6 +88,7 @@ export async function serveUntilStopped(options: ServeOptions): Promise<boolean>
     return true
   } finally {
     await up.close()
+    await login?.close()
   }
 }
 
@@ -204,6 +214,9 @@ async function answerUntilStopped(up: UpSession, results: Results, options: Serv
   const control = await serveControl({
     status: report,
     restart: (name) => up.session.restart(name),
+    accounts: up.login?.accounts,
+    // The virtual server holds all logins in memory, so a restart ends those of a removed user at once.
+    endLogins: () => up.session.restart(entranceName),
     stop: () => stop.abort('down'),
   })
   try {
@@ -218,7 +231,7 @@ async function answerUntilStopped(up: UpSession, results: Results, options: Serv
 }
 
 async function reportOf(
-  { session }: UpSession,
+  { session, login }: UpSession,
   { url = '', consoleUrl, members }: SessionState,
   { servers, clients }: Results,
 ): Promise<UpReport> {
@@ -226,7 +239,8 @@ async function reportOf(
   return {
     schema: 'gatehouse.dev/up/v1',
     pid: process.pid,
-    url,
+    url: login && url !== '' ? login.address : url,
+    login: login ? { issuer: login.issuer ?? null, link: login.accounts?.ownerLink() ?? null } : null,
     console: consoleUrl ?? null,
     tools: url === '' ? null : await countTools(url, session.token),
     servers: servers.map((server) => {

@@ -8,7 +8,7 @@ import { type Outcome, toolErrorOutcome } from '../model/outcome.ts'
 /**
  * Asks the user to sign in when a call needs it. A client that supports URL elicitation receives the address to open;
  * other clients receive it in the error. Models read errors, so these never contain the key. An elicitation contains it
- * if the caller is authenticated or the listener requires a token. Otherwise, any program on the machine may connect.
+ * if the caller may start a login.
  */
 export function offerSignIn(
   signIns: Pick<SignIns, 'waitingAt' | 'withKey'>,
@@ -27,9 +27,9 @@ export function offerSignIn(
       if (backends.length === 0) throw error
       if (operation.client.abilities.elicitationUrl)
         return elicitationOutcome(
-          isUnauthenticated(operation) && !requiresToken
-            ? backends
-            : backends.map(({ name, address }) => ({ name, address: signIns.withKey(address) })),
+          mayStartLogin(operation, { requiresToken })
+            ? backends.map(({ name, address }) => ({ name, address: signIns.withKey(address) }))
+            : backends,
         )
       if (operation.method !== 'tools/call' || !(error instanceof GatehouseError)) throw error
       return toolErrorOutcome(error.message)
@@ -50,8 +50,15 @@ function backendsOf(error: unknown): readonly string[] {
   return typeof backend === 'string' ? [backend] : []
 }
 
-function isUnauthenticated({ client: { caller } }: Operation): boolean {
-  return caller.issuer === localIssuer
+/**
+ * True for a caller that may start a login at a backend. If the listener requires tokens, these are the programs of its
+ * owner, whose accounts the backends use. Otherwise, these are authenticated callers.
+ */
+function mayStartLogin(
+  { client: { caller } }: Operation,
+  { requiresToken }: { readonly requiresToken: boolean },
+): boolean {
+  return (caller.issuer === localIssuer) === requiresToken
 }
 
 /** Source: MCP 2025-11-25, client/elicitation, "URL Elicitation Required Error". */

@@ -8,7 +8,7 @@
  */
 import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
 import { type Authenticator, type EmbeddedAuthServer, makeAuthenticator } from '../../incoming/index.ts'
-import type { Log, OriginCheck } from '../../net/index.ts'
+import type { LocalTokens, Log, OriginCheck } from '../../net/index.ts'
 import { maxMarks } from '../../oauth/index.ts'
 import type { Events } from '../../observe/index.ts'
 import type { UpstreamTokens } from '../../outgoing/index.ts'
@@ -38,6 +38,8 @@ export interface ReloadableOptions {
   readonly proofs?: Store | undefined
   readonly upstreamTokens: UpstreamTokens | undefined
   readonly authServer: EmbeddedAuthServer | undefined
+  /** Tokens of the owner's programs, which are accepted in addition to the issuers' tokens. */
+  readonly localTokens?: LocalTokens | undefined
 }
 
 export class Reloadable {
@@ -110,13 +112,14 @@ export class Reloadable {
   }
 
   #makeAuthenticator(config: VmcpConfig): Authenticator {
-    const { authServer, env, events, log, store = this.#proofs } = this.#options
+    const { authServer, env, events, localTokens, log, store = this.#proofs } = this.#options
     return makeAuthenticator(incomingConfig(config, env, log), {
       log,
       observe: (event) => reportAuthentication(events, event),
       keys: authServer?.keys,
       isLive: authServer?.isLive,
       dpop: authServer?.dpop ?? { store: store.namespace('dpop:') },
+      localTokens: localTokens?.digests,
     })
   }
 

@@ -143,6 +143,7 @@ class Vmcp implements VmcpServer {
       proofs: worker?.proofs,
       upstreamTokens: options.upstreamTokens,
       authServer: options.authServer,
+      localTokens: options.localTokens,
     })
     this.#readiness = new VmcpReadiness({
       authServer: options.authServer,
