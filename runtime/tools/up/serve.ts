@@ -23,9 +23,9 @@ import { serveControl } from './instance/control.ts'
 import { whyNotChangeable } from './targets.ts'
 import { convertServers, entranceName, type UpPlan } from './plan.ts'
 import type { ClientReport, ServerReport, UpReport } from './report.ts'
-import { startLogin } from './identity/login.ts'
 import { countTools, settledState, startSession, type UpSession } from './session.ts'
-import type { UpFile, UpSettings, UpState } from './state.ts'
+import type { LoginParts, RunningLogin } from './identity/login.ts'
+import type { LoginSettings, UpFile, UpSettings, UpState } from './state.ts'
 
 export const entryName = 'gatehouse'
 
@@ -57,7 +57,7 @@ export async function serveUntilStopped(options: ServeOptions): Promise<boolean>
   // Clients start their servers in the home folder or in a folder of their own.
   process.chdir(options.host.home)
   const { port, startTimeout } = settings
-  const login = settings.login && (await startLogin(settings.login, { port, usersFile: state.usersFile }))
+  const login = settings.login && (await openLogin(settings.login, { port, usersFile: state.usersFile }))
   const { logs } = state
   const up = await startSession(plan.conversion, {
     port,
@@ -90,6 +90,12 @@ export async function serveUntilStopped(options: ServeOptions): Promise<boolean>
     await up.close()
     await login?.close()
   }
+}
+
+/** Loads the identity provider and its packages, which most runs do not need. */
+async function openLogin(login: LoginSettings, parts: LoginParts): Promise<RunningLogin> {
+  const { startLogin } = await import('./identity/login.ts')
+  return startLogin(login, parts)
 }
 
 function namesIn({ conversion }: UpPlan): readonly string[] {

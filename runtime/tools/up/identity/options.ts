@@ -4,7 +4,7 @@ import { invalidConfig } from '../../../../schemas/index.ts'
 import { readSecretFile, readVariable, variables } from '../../../config/index.ts'
 import type { Host } from '../../../toolkit/clients/index.ts'
 import type { LoginSettings } from '../state.ts'
-import { allowPattern } from './login.ts'
+import { allowPattern } from './allowed-accounts.ts'
 
 export interface LoginOptions {
   /** True for the built-in identity provider, or the URL of another issuer. */

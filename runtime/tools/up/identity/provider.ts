@@ -43,7 +43,8 @@ export function makeProvider({
         redirect_uris: [redirectUri],
         grant_types: ['authorization_code'],
         response_types: ['code'],
-        application_type: new URL(redirectUri).protocol === 'https:' ? 'web' : 'native',
+        // The provider asks for consent at every login of a native client.
+        application_type: 'web',
         id_token_signed_response_alg: 'ES256',
       },
     ],
