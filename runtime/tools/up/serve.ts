@@ -2,6 +2,7 @@
  * Serves the confirmed servers until a signal: starts them, replaces them in the clients' files, reports, and answers
  * `status`, `restart` and `down`.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { invalidConfig } from '../../../schemas/index.ts'
 import {
   type ClientEntry,
@@ -221,8 +222,7 @@ async function answerUntilStopped(up: UpSession, results: Results, options: Serv
     status: report,
     restart: (name) => up.session.restart(name),
     accounts: up.login?.accounts,
-    // The virtual server holds all logins in memory, so a restart ends those of a removed user at once.
-    endLogins: () => up.session.restart(entranceName),
+    endLogins: () => endLogins(up, stop.signal),
     stop: () => stop.abort('down'),
   })
   try {
@@ -233,6 +233,18 @@ async function answerUntilStopped(up: UpSession, results: Results, options: Serv
       await new Promise((resolve) => stop.signal.addEventListener('abort', resolve, { once: true }))
   } finally {
     await control.close()
+  }
+}
+
+const restartMs = 30_000
+const pollMs = 200
+
+/** Ends all logins at once: the virtual server holds them in memory, so it restarts. Resolves when it serves again. */
+async function endLogins(up: UpSession, signal: AbortSignal): Promise<void> {
+  await up.session.restart(entranceName)
+  for (const until = performance.now() + restartMs; performance.now() < until && !signal.aborted; ) {
+    if ((await sessionStateOf(up.session, [])).url !== undefined) return
+    await sleep(pollMs, undefined, { signal }).catch(() => undefined)
   }
 }
 

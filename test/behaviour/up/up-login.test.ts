@@ -20,48 +20,64 @@ t.setTimeout(300_000)
 
 const skip = { skip: missingBrowser }
 
-t.test('up --login: a client signs in with a password, and the own clients need no login', skip, async (t) => {
-  const login = await startUpLogin(t)
-  const { up, browser, ownerLink, owner } = login
-  t.match(ownerLink, new RegExp(`^http://localhost:${up.port}/login/enrol\\?key=[\\w-]{43}$`))
+t.test(
+  'up --login: a client signs in with a password, and the own clients need no login',
+  skip,
+  async (t) => {
+    const login = await startUpLogin(t)
+    const { up, browser, ownerLink, owner } = login
+    t.match(ownerLink, new RegExp(`^http://localhost:${up.port}/login/enrol\\?key=[\\w-]{43}$`))
 
-  const refused = await fetch(up.url, { method: 'POST', body: '{}', headers: { 'content-type': 'application/json' } })
-  t.equal(refused.status, 401)
-  t.match(refused.headers.get('www-authenticate'), /resource_metadata="http:\/\/127\.0\.0\.1:\d+\/\.well-known\//)
-  for (const path of ['/status', '/health', '/readyz', '/metrics'])
-    t.equal((await fetch(new URL(path, up.url))).status, 401, `${path} requires a client’s token`)
-
-  const own = await connectThroughEntry(up, 'cursor')
-  t.match(await own.listTools(), { tools: [{ name: 'files_start' }] })
-  await own.close()
-
-  const page = await browser.newPage()
-  t.equal(await choosePassword(page, ownerLink), 'You can sign in now')
-  for (const generation of ['sdk1', 'sdk2'] as const) {
-    const context = await browser.newContext()
-    const client = await connectClient(login, await context.newPage(), (page) => enterPassword(page, owner), {
-      generation,
+    const refused = await fetch(up.url, {
+      method: 'POST',
+      body: '{}',
+      headers: { 'content-type': 'application/json' },
     })
-    t.strictSame(await client.listTools(), ['files_start'], generation)
-    t.match(await client.call('files_start'), /files/)
-    await client.close()
-    await context.close()
-  }
+    t.equal(refused.status, 401)
+    t.match(
+      refused.headers.get('www-authenticate'),
+      /resource_metadata="http:\/\/127\.0\.0\.1:\d+\/\.well-known\//,
+    )
+    for (const path of ['/status', '/health', '/readyz', '/metrics'])
+      t.equal((await fetch(new URL(path, up.url))).status, 401, `${path} requires a client’s token`)
 
-  const status = await up.gatehouse('status')
-  t.notMatch(status.stdout, '/login/enrol', 'a used link is not shown again')
-  const file = join(up.state, '../up-login/users.json')
-  t.equal(statSync(file).mode & 0o777, 0o600)
-  t.equal(statSync(join(file, '..')).mode & 0o777, 0o700)
-  const stored = readFileSync(file, 'utf8')
-  t.notMatch(stored, password)
-  t.match(stored, /"password":"scrypt\$131072\$8\$1\$/)
-  const key = new URL(ownerLink).searchParams.get('key') ?? ''
-  for (const text of [stored, readFileSync(join(up.state, 'up.log'), 'utf8')]) {
-    t.notMatch(text, key, 'no file contains the key of the link')
-    t.notMatch(text, up.token('cursor'))
-  }
-})
+    const own = await connectThroughEntry(up, 'cursor')
+    t.match(await own.listTools(), { tools: [{ name: 'files_start' }] })
+    await own.close()
+
+    const page = await browser.newPage()
+    t.equal(await choosePassword(page, ownerLink), 'You can sign in now')
+    for (const generation of ['sdk1', 'sdk2'] as const) {
+      const context = await browser.newContext()
+      const client = await connectClient(
+        login,
+        await context.newPage(),
+        (page) => enterPassword(page, owner),
+        {
+          generation,
+        },
+      )
+      t.strictSame(await client.listTools(), ['files_start'], generation)
+      t.match(await client.call('files_start'), /files/)
+      await client.close()
+      await context.close()
+    }
+
+    const status = await up.gatehouse('status')
+    t.notMatch(status.stdout, '/login/enrol', 'a used link is not shown again')
+    const file = join(up.state, '../up-login/users.json')
+    t.equal(statSync(file).mode & 0o777, 0o600)
+    t.equal(statSync(join(file, '..')).mode & 0o777, 0o700)
+    const stored = readFileSync(file, 'utf8')
+    t.notMatch(stored, password)
+    t.match(stored, /"password":"scrypt\$131072\$8\$1\$/)
+    const key = new URL(ownerLink).searchParams.get('key') ?? ''
+    for (const text of [stored, readFileSync(join(up.state, 'up.log'), 'utf8')]) {
+      t.notMatch(text, key, 'no file contains the key of the link')
+      t.notMatch(text, up.token('cursor'))
+    }
+  },
+)
 
 t.test('up --login: a client signs in with a passkey', skip, async (t) => {
   const login = await startUpLogin(t)

@@ -31,7 +31,7 @@ import {
 import { passkeyScript } from './passkey-script.ts'
 import { Passkeys } from './passkeys.ts'
 import { hashPassword, isPassword, passwordLength } from './passwords.ts'
-import { interactionPath, makeProvider, type ProviderOptions } from './provider.ts'
+import { interactionPath, makeProvider, type ProviderOptions, sessionCookie } from './provider.ts'
 import type { User, Users } from './users.ts'
 
 export interface LoginServerOptions extends ProviderOptions {
@@ -86,6 +86,7 @@ class LoginPages {
     const { host, protocol } = new URL(this.#options.origin)
     req.headers['x-forwarded-host'] = host
     req.headers['x-forwarded-proto'] = protocol.slice(0, -1)
+    req.headers.cookie = withoutSession(req.headers.cookie)
     const exchange = new Exchange(req, res)
     const { path } = exchange
     if (path === scriptPath && req.method === 'GET')
@@ -122,6 +123,7 @@ class LoginPages {
       case 'POST ':
         return this.#checkPassword(exchange, login)
       case 'POST /options':
+        jsonOf(exchange)
         return sendJson(res, 200, await this.#passkeys.signInOptions(login), noStore)
       case 'POST /passkey': {
         const user = await this.#passkeys.signIn(login, jsonOf(exchange)['response'])
@@ -157,7 +159,7 @@ class LoginPages {
   }
 
   #finish({ req, res }: Exchange, { id }: User): Promise<string> {
-    return this.#provider.interactionResult(req, res, { login: { accountId: id } })
+    return this.#provider.interactionResult(req, res, { login: { accountId: id, remember: false } })
   }
 
   #showLogin(
@@ -233,6 +235,14 @@ const expired = messagePage(
   'This sign-in has expired',
   'Return to your MCP client and connect again. Your browser must accept cookies.',
 )
+
+/** Every login asks for the passkey or the password, so a browser needs no session and can switch between users. */
+function withoutSession(cookies: string | undefined): string | undefined {
+  return cookies
+    ?.split(';')
+    .filter((pair) => !pair.trim().startsWith(sessionCookie))
+    .join(';')
+}
 
 const noStore = { 'Cache-Control': 'no-store' }
 

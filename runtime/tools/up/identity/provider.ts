@@ -18,6 +18,8 @@ export interface ProviderOptions {
 }
 
 const daySec = 86_400
+/** Name of the session cookie, and the beginning of the name of its signature. */
+export const sessionCookie = 'gh-login-session'
 
 export function makeProvider({
   origin,
@@ -51,7 +53,7 @@ export function makeProvider({
     jwks: { keys: [key] },
     cookies: {
       keys: [randomBytes(32).toString('base64url')],
-      names: { interaction: 'gh-login', resume: 'gh-login-resume', session: 'gh-login-session' },
+      names: { interaction: 'gh-login', resume: 'gh-login-resume', session: sessionCookie },
     },
     claims: { openid: ['sub'], profile: ['name'] },
     scopes: ['openid', 'profile'],
@@ -63,7 +65,6 @@ export function makeProvider({
       jwks: '/login/jwks',
     },
     interactions: { url: (_ctx: Context, { uid }: { readonly uid: string }) => interactionPath(uid) },
-    // A removed user has no account, so existing sessions lead to the login page again.
     findAccount(_ctx: Context, id: string) {
       const user = users.withId(id)
       return user && { accountId: id, claims: () => ({ sub: id, name: user.name }) }
@@ -87,7 +88,7 @@ export function makeProvider({
       Grant: 30 * daySec,
       IdToken: 600,
       Interaction: 600,
-      Session: daySec,
+      Session: 600,
     },
     renderError(ctx: { type: string; body: unknown; set(name: string, value: string): void }) {
       const { html, headers } = messagePage(
