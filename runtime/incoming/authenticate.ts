@@ -24,7 +24,7 @@ import { type IncomingConfig, incomingViolations, type OidcConfig } from './conf
 import { advertisedIssuers, protectedResourceRoute } from './document.ts'
 import { boundKey, type DpopParts, makeProofCheck, type ProofCheck, type ProvedRequest } from './dpop.ts'
 import type { IncomingFetches } from './fetches.ts'
-import { anonymousCaller, localCaller } from './identity.ts'
+import { anonymousCaller, localCaller, ownerCaller } from './identity.ts'
 import { makeIssuerChecks, type TokenCheck } from './issuers.ts'
 import { OpenStreams } from './open-streams.ts'
 import {
@@ -218,7 +218,7 @@ function withLocalTokens(
   authenticate: Authenticator['authenticate'],
 ): Authenticator['authenticate'] {
   const isLocal = localTokenCheck(digests)
-  const owner = localCaller('owner')
+  const owner = ownerCaller()
   return (authorization, request) => (isLocal(authorization) ? owner : authenticate(authorization, request))
 }
 
