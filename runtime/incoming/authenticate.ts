@@ -14,8 +14,10 @@ import {
   type Exchange,
   type Log,
   type ProxyEnvironment,
+  localTokenCheck,
   silentLog,
   type Stage,
+  type TokenDigests,
 } from '../net/index.ts'
 import { type Keys, oauthCode, ProofRefused, sendOAuthError, TokenRefused } from '../oauth/index.ts'
 import { type AuthScheme, type ChallengeError, challengeFor } from './challenge.ts'
@@ -23,7 +25,7 @@ import { type IncomingConfig, incomingViolations, type OidcConfig } from './conf
 import { advertisedIssuers, protectedResourceRoute } from './document.ts'
 import { boundKey, type DpopParts, makeProofCheck, type ProofCheck, type ProvedRequest } from './dpop.ts'
 import type { IncomingFetches } from './fetches.ts'
-import { anonymousCaller, localCaller } from './identity.ts'
+import { anonymousCaller, localCaller, ownerCaller } from './identity.ts'
 import { makeIssuerChecks, type TokenCheck } from './issuers.ts'
 import { OpenStreams } from './open-streams.ts'
 import {
@@ -80,6 +82,11 @@ export interface AuthenticatorParts {
   readonly dpop?: DpopParts | undefined
   /** Replaces the fetches of the first issuer. The authenticator closes them. */
   readonly fetches?: IncomingFetches | undefined
+  /**
+   * Digests of tokens for programs of the user who runs this server (`gatehouse up`). They are accepted in addition to
+   * the issuers' tokens, and identify the caller as the owner.
+   */
+  readonly localTokens?: TokenDigests | undefined
 }
 
 /** Throws INVALID_CONFIG, listing all errors. */
@@ -184,9 +191,12 @@ function oidcAuthenticator(
     throw withChallenge('INVALID_TOKEN', config)
   }
   const streams = new OpenStreams({ now, isLive })
-  const authenticate: Authenticator['authenticate'] = isLive
+  const authenticateUser: Authenticator['authenticate'] = isLive
     ? (value, request) => verifyLive(value, request, isLive)
     : verify
+  const authenticate = parts.localTokens
+    ? withLocalTokens(parts.localTokens, authenticateUser)
+    : authenticateUser
 
   return {
     stage(exchange) {
@@ -211,6 +221,16 @@ function oidcAuthenticator(
       await checks.close()
     },
   }
+}
+
+/** Accepts the owner's tokens, and passes all other credentials to `authenticate`. */
+function withLocalTokens(
+  digests: TokenDigests,
+  authenticate: Authenticator['authenticate'],
+): Authenticator['authenticate'] {
+  const isLocal = localTokenCheck(digests)
+  const owner = ownerCaller()
+  return (authorization, request) => (isLocal(authorization) ? owner : authenticate(authorization, request))
 }
 
 /** Checks the grants of callers from one issuer. Callers from other issuers have no grant here. */

@@ -19,6 +19,13 @@ export function localCaller(username: string): Caller {
   return localIdentity(username, `Local User: ${username}`)
 }
 
+/** Returns the caller for the programs of the user who runs a server that other users sign in to. */
+export function ownerCaller(): Caller {
+  const { issuer, subject, claims, displayName } = localIdentity('owner', 'Owner')
+  // Without upstream tokens, policies read these claims.
+  return makeCaller({ issuer, subject, claims, displayName, facts: { kind: 'user', hasUpstreams: false } })
+}
+
 function localIdentity(subject: string, name: string, more: Record<string, unknown> = {}): Caller {
   const claims = { sub: subject, iss: localIssuer, aud: localAudience, name, ...more }
   return makeCaller({ issuer: localIssuer, subject, claims, displayName: name })

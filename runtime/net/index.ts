@@ -48,7 +48,7 @@ export {
   type RequestHandler,
 } from './listener/listen.ts'
 export { type Log, type LogFields, silentLog } from './log.ts'
-export { type LocalTokens, type TokenDigests, tokenDigest } from './listener/local-tokens.ts'
+export { localTokenCheck, type LocalTokens, type TokenDigests, tokenDigest } from './listener/local-tokens.ts'
 export { limitToOncePerMinute } from './listener/rate-limited-log.ts'
 export { makeOriginCheck, type OriginCheck, originRule, parseOrigin } from './listener/origin.ts'
 export { clearCookie, readCookie, setCookie } from './pages/cookies.ts'

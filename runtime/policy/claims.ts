@@ -32,12 +32,13 @@ export function hasUpstreams({ facts }: Caller): boolean {
   return facts?.hasUpstreams ?? true
 }
 
-/** ID token claims that are added when the access token lacks all of them. */
+/** ID token claims that are added when the access token lacks them. */
 const lentClaims = ['name', 'email'] as const
 
 /**
- * Returns the claims of an upstream access token, with the name and email from the ID token if the access token has
- * neither. Returns `own` for an opaque token, and undefined for an invalid JWT. Also returns undefined for a subject
+ * Returns the claims of an upstream access token, or `own` for an opaque token. Adds the name and email from the ID token
+ * if the claims lack them, except an email address that the provider has not verified. Returns undefined for an invalid
+ * JWT, and for a subject
  * that could be another caller's principal: a declared client, a subject of a trusted issuer, or a user from one of the
  * `reserved` issuers.
  */
@@ -49,14 +50,23 @@ export function claimsOfUpstream(
 ): Claims | undefined {
   const parts = accessToken.split('.')
   // The header of a JWT is a JSON object, which starts like this in base64url.
-  if (parts.length !== 3 || !parts[0]?.startsWith('eyJ')) return own
+  if (parts.length !== 3 || !parts[0]?.startsWith('eyJ')) return withLentClaims(own, idToken)
   const payload = payloadOf(accessToken)
   if (!payload) return undefined
   const claims = ownGroups(payload)
   const { sub } = claims
   if (typeof sub === 'string' && isForeignSubject(sub, reserved)) return undefined
+  return withLentClaims(claims, idToken)
+}
+
+function withLentClaims(claims: Claims, idToken: string | undefined): Claims {
   const lent = idToken === undefined ? undefined : payloadOf(idToken)
-  const added = lentClaims.filter((name) => claims[name] === undefined && lent?.[name] !== undefined)
+  const added = lentClaims.filter(
+    (name) =>
+      claims[name] === undefined &&
+      lent?.[name] !== undefined &&
+      !(name === 'email' && lent['email_verified'] === false),
+  )
   return added.length === 0
     ? claims
     : { ...claims, ...Object.fromEntries(added.map((name) => [name, lent?.[name]])) }

@@ -30,6 +30,7 @@ type TunnelInput = ProxyInput & {
   readonly providerArgs: string
   readonly dryRun?: boolean
   readonly insecureUnauthenticated?: boolean
+  readonly targetRequiresLogin?: boolean
 }
 
 const excludedFlags: ReadonlySet<string> = new Set([
@@ -60,6 +61,10 @@ export function addProxyTunnelCommand(proxy: Command): void {
     .option(
       '--insecure-unauthenticated',
       'allow a tunnel without --oidc-* flags, which is open to anyone with the URL',
+    )
+    .option(
+      '--target-requires-login',
+      'the target authenticates the clients, as "gatehouse up --login" does: forward its login, without --oidc-* flags',
     )
   addLogFlags(command)
   addProxyFlags(command, ({ flag }) => !excludedFlags.has(flag))
@@ -97,7 +102,9 @@ async function tunnel(target: string, name: string, input: TunnelInput, debug: b
       proxy: config?.proxyEnvironment,
     }),
   )
-  if (config) await checks.run(() => refuseOpenTunnel(config, input.insecureUnauthenticated ?? false))
+  const { insecureUnauthenticated = false, targetRequiresLogin = false } = input
+  const access = { insecureUnauthenticated, targetRequiresLogin }
+  if (config) await checks.run(() => refuseOpenTunnel(config, access))
   checks.throwIfAny()
   if (!config || !provider) throw new GatehouseError('INTERNAL')
   if (input.dryRun) {
@@ -110,7 +117,7 @@ async function tunnel(target: string, name: string, input: TunnelInput, debug: b
   const proxy = await runTunnel({
     config,
     provider,
-    insecureUnauthenticated: input.insecureUnauthenticated ?? false,
+    ...access,
     onUrl: (url) => print(url.replace(/\/$/, '') + path),
     log,
     notify: printError,

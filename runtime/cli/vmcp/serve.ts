@@ -43,6 +43,7 @@ import { stopSignal } from '../../toolkit/terminal/stop.ts'
 import { offerMemory, sharedMemory } from './shared-memory.ts'
 import { Checks, withAuthServer } from './auth-server.ts'
 import { prepareConsole } from './console.ts'
+import { loginPath, withLoginPages } from './login-pages.ts'
 import { bindError } from '../../toolkit/terminal/options.ts'
 
 export interface ReadConfig {
@@ -191,8 +192,8 @@ async function serveOne(
       maxSessions,
       graceMs,
       lockKeeper,
-      authServer,
-      localTokens: localTokens && { digests: localTokens, openPaths: pagesWithKey },
+      authServer: withLoginPages(authServer, env),
+      localTokens: localTokens && { digests: localTokens, openPaths: openPathsOf(read.config) },
       recorder: console?.recorder,
       worker,
     }
@@ -216,6 +217,15 @@ async function serveOne(
 
 /** Pages that check a key in their address, because a browser cannot send a token. */
 const pagesWithKey = ['/sign-in/']
+
+/**
+ * Returns the beginnings of the paths that require no local token. If the server requires a login, these include the
+ * MCP endpoint, which authenticates every request, and the pages and documents of the login.
+ */
+function openPathsOf({ incomingAuth }: VmcpConfig): readonly string[] {
+  if (incomingAuth.type !== 'oidc') return pagesWithKey
+  return [...pagesWithKey, '/mcp', '/sse', '/messages', '/oauth/', '/.well-known/', loginPath]
+}
 
 function rethrowStartError(error: unknown): never {
   throw bindError(error, 'the virtual server')

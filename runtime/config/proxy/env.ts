@@ -90,6 +90,10 @@ export const variables = {
     name: 'GATEHOUSE_SHUTDOWN_GRACE',
     meaning: 'time limit for requests in flight after a signal (default: 5s, for a virtual server 10s)',
   },
+  loginClientSecret: {
+    name: 'GATEHOUSE_LOGIN_CLIENT_SECRET',
+    meaning: 'OAuth client secret for `gatehouse up --login`',
+  },
   tunnelAuthToken: { name: 'GATEHOUSE_TUNNEL_AUTH_TOKEN', meaning: 'token for the tunnel provider' },
   browser: { name: 'BROWSER', meaning: 'program that opens the login page, instead of the system’s' },
   httpProxy: { name: 'HTTP_PROXY', meaning: 'HTTP proxy for http URLs; the lowercase name also works' },

@@ -143,6 +143,8 @@ export const vmcpEnvironment = {
    * this value.
    */
   signInKey: 'GATEHOUSE_SIGN_IN_KEY',
+  /** Set by `gatehouse up --login`: the origin of its login pages, which the virtual server serves below `/login/`. */
+  loginPages: 'GATEHOUSE_LOGIN_PAGES',
   consoleClientSecret: consoleSecretVariable,
   /** In a pod: the namespace and name of the ConfigMap for health reports. */
   namespace: 'VMCP_NAMESPACE',

@@ -18,7 +18,7 @@ export function tokenDigest(token: string): string {
 /** The tokens that a listener requires. */
 export interface LocalTokens {
   readonly digests: TokenDigests
-  /** Beginnings of paths that require no token, because their handlers check a key in the address. Default: none. */
+  /** Beginnings of paths that require no token, because their handlers check the request. Default: none. */
   readonly openPaths?: readonly string[]
 }
 
@@ -32,10 +32,10 @@ export function requireToken<Rest extends unknown[]>(
 ): (req: IncomingMessage, res: ServerResponse, ...rest: Rest) => void {
   if (!tokens) return handler
   const { digests, openPaths = [] } = tokens
-  const accepted = Object.values(digests).map((digest) => Buffer.from(digest, 'hex'))
+  const accepts = localTokenCheck(digests)
   return (req, res, ...rest) => {
     const isOpen = openPaths.some((path) => req.url?.startsWith(path))
-    if (isOpen || isAccepted(accepted, req.headers.authorization)) return handler(req, res, ...rest)
+    if (isOpen || accepts(req.headers.authorization)) return handler(req, res, ...rest)
     sendProblem(
       res,
       new GatehouseError('CREDENTIALS_MISSING', {
@@ -45,11 +45,15 @@ export function requireToken<Rest extends unknown[]>(
   }
 }
 
-function isAccepted(accepted: readonly Buffer[], authorization: string | undefined): boolean {
-  const token = /^bearer +(\S+)$/i.exec(authorization ?? '')?.[1] ?? ''
-  const found = hash('sha256', token, 'buffer')
-  // Compare with every digest, so that the time does not depend on which one matches.
-  return (
-    accepted.filter((digest) => digest.length === found.length && timingSafeEqual(digest, found)).length > 0
-  )
+/** Returns a check for the value of an Authorization header: true for a bearer token with one of the digests. */
+export function localTokenCheck(digests: TokenDigests): (authorization: string | undefined) => boolean {
+  const accepted = Object.values(digests).map((digest) => Buffer.from(digest, 'hex'))
+  return (authorization) => {
+    const token = /^bearer +(\S+)$/i.exec(authorization ?? '')?.[1] ?? ''
+    const found = hash('sha256', token, 'buffer')
+    // Compare with every digest, so that the time does not depend on which one matches.
+    return (
+      accepted.filter((digest) => digest.length === found.length && timingSafeEqual(digest, found)).length > 0
+    )
+  }
 }

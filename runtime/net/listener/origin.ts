@@ -26,6 +26,11 @@ export interface OriginCheckOptions {
    * the check is in use.
    */
   readonly allowedHosts?: ReadonlySet<string> | undefined
+  /**
+   * True if this address also serves pages (such as a login), whose requests are allowed. Browsers mark them with
+   * `Sec-Fetch-Site: same-origin`, which pages cannot set.
+   */
+  readonly servesPages?: boolean | undefined
   /** Returns the lowercase names of additional request headers that pages may send under the current configuration. */
   readonly requestHeaders?: (() => readonly string[]) | undefined
 }
@@ -73,7 +78,7 @@ export function makeOriginCheck(options: OriginCheckOptions): OriginCheck {
   let allowed: string | undefined
 
   function check(exchange: Exchange): void {
-    const { host, origin } = exchange.req.headers
+    const { host, origin, 'sec-fetch-site': site } = exchange.req.headers
     if (hosts && (host === undefined || host !== allowed)) {
       const name = hostName(host)
       if (name !== undefined && (isLoopbackHost(name) || hosts.has(name))) allowed = host
@@ -81,6 +86,7 @@ export function makeOriginCheck(options: OriginCheckOptions): OriginCheck {
         throw new GatehouseError('HOST_DENIED')
     }
     if (origin === undefined || origins === undefined) return
+    if (options.servesPages && site === 'same-origin') return
     // Node joins repeated Origin headers with a comma, and the result is not a valid origin.
     const parsed = parseOrigin(origin)
     if (

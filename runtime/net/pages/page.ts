@@ -1,6 +1,6 @@
 /**
- * The layout of every page that Gatehouse serves to users: one inline style sheet, no scripts, no images and no
- * external resources.
+ * The layout of every page that Gatehouse serves to users: one inline style sheet, no images and no external resources.
+ * Only pages that use passkeys have a script, from their own origin.
  *
  * The content security policy allows only the style, by its hash, and forms that submit to the login's destinations.
  * Pages are readable in light and dark mode, at 320 pixels and at 400 percent zoom. They are usable with a keyboard and
@@ -31,6 +31,13 @@ fieldset{min-width:0;border:1px solid var(--line);border-radius:.5rem;margin:0 0
 legend{padding:0 .35rem;font-weight:600;overflow-wrap:anywhere;max-width:100%}
 dd form{margin-top:.5rem}
 label{display:flex;gap:.6rem;align-items:baseline;padding:.3rem 0;overflow-wrap:anywhere}
+.field label{display:block;padding:0 0 .25rem;font-weight:600}
+.field input{font:inherit;width:100%;min-height:2.75rem;padding:.5rem .75rem;color:inherit;background:var(--bg);
+border:1px solid var(--soft);border-radius:.5rem}
+.or{display:flex;align-items:center;gap:.75rem;margin:1.25rem 0;color:var(--soft)}
+.or::before,.or::after{content:"";flex:1;border-top:1px solid var(--line)}
+.passkey .buttons{margin-bottom:1rem}
+[hidden]{display:none}
 .warn{background:var(--warn-bg);border-left:.3rem solid var(--warn-line);border-radius:.25rem;padding:.75rem 1rem}
 .buttons{display:flex;flex-wrap:wrap;gap:.75rem}
 button{font:inherit;font-weight:600;padding:.6rem 1.25rem;min-height:2.75rem;border-radius:.5rem;cursor:pointer;
@@ -48,9 +55,15 @@ export interface HtmlPage {
 
 /**
  * Renders a page. `formTargets` lists the origins and schemes that the page's forms may submit to. Browsers also apply
- * form-action to redirects, so the list must include every step between this server and the client.
+ * form-action to redirects, so the list must include every step between this server and the client. `script` is the
+ * path of a script on this origin, which may send requests to this origin.
  */
-export function page(title: string, body: Html, formTargets: readonly string[] = []): HtmlPage {
+export function page(
+  title: string,
+  body: Html,
+  formTargets: readonly string[] = [],
+  script?: string,
+): HtmlPage {
   const forms = formTargets.length === 0 ? "'none'" : `'self' ${[...new Set(formTargets)].join(' ')}`
   const whole = html`<!doctype html>
 <html lang="en">
@@ -60,6 +73,7 @@ export function page(title: string, body: Html, formTargets: readonly string[] =
 <meta name="robots" content="noindex">
 <title>${title}</title>
 <style>${{ markup: style }}</style>
+${script === undefined ? undefined : html`<script type="module" src="${script}"></script>`}
 </head>
 <body>
 <main>
@@ -74,6 +88,7 @@ ${body}
       'Content-Security-Policy': [
         "default-src 'none'",
         `style-src 'sha256-${styleHash}'`,
+        ...(script === undefined ? [] : ["script-src 'self'", "connect-src 'self'"]),
         `form-action ${forms}`,
         "frame-ancestors 'none'",
         "base-uri 'none'",

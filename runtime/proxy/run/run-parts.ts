@@ -42,6 +42,8 @@ export interface RunParts {
   readonly incoming?: (address: ProxyAddress) => Authenticator | Promise<Authenticator>
   /** Issues the tokens that this proxy accepts. Its creator closes it. */
   readonly authServer?: EmbeddedAuthServer
+  /** True when the target authenticates the clients. */
+  readonly targetRequiresLogin?: boolean
   /** This proxy's external host names; may change at any time. */
   readonly allowedHosts?: ReadonlySet<string>
   /** Maximum size of a request body. Default: the limit that applies to every listener. */

@@ -98,6 +98,7 @@ export async function runProxy(config: ProxySettings, parts: RunParts): Promise<
       allowedHosts: parts.allowedHosts ?? publicHosts(config),
       incoming: parts.incoming ?? incomingFor(config, log, { authServer, dpop }),
       authServer,
+      targetRequiresLogin: parts.targetRequiresLogin,
       strip: [
         ...(authServer?.config.disableUpstreamTokenInjection ? strippedHeaders : []),
         // Otherwise, the target could send the client's proof again.

@@ -2,7 +2,7 @@
  * Routes that the proxy handles itself and never forwards. They require no origin check, authentication or body.
  *
  * All other paths below `/.well-known/` return 404, because a client must not discover the target's authorization
- * server through the proxy.
+ * server through the proxy. The exception is a target that authenticates the proxy's clients.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type EmbeddedAuthServer, secretNotes } from '../../incoming/index.ts'
@@ -14,11 +14,16 @@ type Route = (exchange: ProxyExchange) => ((x: ProxyExchange) => void | Promise<
 /** Returns the reason why this proxy cannot serve; undefined when it can. */
 type NotReady = () => Promise<string | undefined>
 
+interface RouteOptions {
+  readonly authServer?: Pick<EmbeddedAuthServer, 'routes' | 'secretUses'> | undefined
+  readonly targetRequiresLogin?: boolean | undefined
+}
+
 /** `protectedResource` serves this proxy's RFC 9728 document; undefined when the endpoint is not protected. */
 export function makeRoutes(
   protectedResource: Route | undefined,
   notReady: NotReady,
-  authServer?: Pick<EmbeddedAuthServer, 'routes' | 'secretUses'>,
+  { authServer, targetRequiresLogin = false }: RouteOptions = {},
 ): Route {
   const notes = (): readonly string[] => (authServer ? secretNotes(authServer.secretUses()) : [])
   const ready = (exchange: ProxyExchange): Promise<void> => readiness(exchange, notReady, notes)
@@ -32,7 +37,7 @@ export function makeRoutes(
     if (second === 0x72 && path === '/readyz') return ready
     if (second === 0x6d && path === '/metrics') return metrics
     if (second === 0x2e && (path.startsWith('/.well-known/') || path === '/.well-known')) {
-      return protectedResource?.(exchange) ?? nothingKnown
+      return protectedResource?.(exchange) ?? (targetRequiresLogin ? undefined : nothingKnown)
     }
     return undefined
   }

@@ -72,6 +72,11 @@ export interface ProxyOptions {
   readonly passAuthorization?: boolean
   /** Lowercase names of additional client headers to drop. */
   readonly strip?: readonly string[]
+  /**
+   * True when the target authenticates the clients. Its metadata documents and login pages are then forwarded. Default
+   * false.
+   */
+  readonly targetRequiresLogin?: boolean | undefined
   /** The embedded authorization server, whose paths take precedence over all others. */
   readonly authServer?: Pick<EmbeddedAuthServer, 'routes' | 'notReady' | 'secretUses'> | undefined
   /**
@@ -160,6 +165,7 @@ function makeHandler(
     secure: options.certificate !== undefined,
     allowedOrigins,
     allowedHosts: options.allowedHosts,
+    servesPages: options.targetRequiresLogin,
   })
   if (guard.origins === undefined && !isLoopbackHost(options.host)) {
     log.warn('no --allowed-origins on a public address; any web page can call this proxy', {
@@ -188,7 +194,7 @@ function makeHandler(
 
   return pipeline<ProxyExchange, [Upgrade?]>(
     {
-      route: makeRoutes(incoming?.route, readiness.notReady, options.authServer),
+      route: makeRoutes(incoming?.route, readiness.notReady, options),
       admit: (exchange) => load.admit(exchange),
       limits(exchange) {
         refuseOddRequests(exchange)

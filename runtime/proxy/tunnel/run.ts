@@ -6,10 +6,10 @@
  * --resource-url sets a different one.
  * Source: docs/reference/specification/proxy-command.md (`proxy tunnel`).
  */
-import { GatehouseError } from '../../../schemas/index.ts'
+import { GatehouseError, invalidConfig } from '../../../schemas/index.ts'
 import type { ProxySettings } from '../../config/index.ts'
 import type { Authenticator } from '../../incoming/index.ts'
-import { unbracket } from '../../net/index.ts'
+import { failureOf, makeFetch, networkFailureText, unbracket } from '../../net/index.ts'
 import { incomingFor } from '../run/incoming-auth.ts'
 import { type RunningCommand, runProxy } from '../run/run.ts'
 import type { RunParts } from '../run/run-parts.ts'
@@ -22,6 +22,8 @@ export interface TunnelOptions extends RunParts {
   readonly provider: TunnelProvider
   /** True to open the tunnel without authentication. */
   readonly insecureUnauthenticated: boolean
+  /** True when the target authenticates the clients, which is checked before the tunnel opens. */
+  readonly targetRequiresLogin?: boolean
   /** Called with the public URL, and again when it changes. */
   readonly onUrl: (url: string) => void
   /** Time limit for the first attempt. Default 60 s. */
@@ -32,18 +34,60 @@ export interface TunnelOptions extends RunParts {
  * Throws INVALID_CONFIG if the tunnel would expose the target without authentication and no flag explicitly allows
  * this.
  */
-export function refuseOpenTunnel(config: ProxySettings, insecureUnauthenticated: boolean): void {
-  if (config.oidc || insecureUnauthenticated) return
-  throw new GatehouseError('INVALID_CONFIG', {
-    detail:
-      'a tunnel without --oidc-* flags exposes the target to everyone; protect it or set --insecure-unauthenticated',
+export function refuseOpenTunnel(
+  config: ProxySettings,
+  {
+    insecureUnauthenticated,
+    targetRequiresLogin = false,
+  }: Pick<TunnelOptions, 'insecureUnauthenticated' | 'targetRequiresLogin'>,
+): void {
+  if (targetRequiresLogin && (config.oidc || insecureUnauthenticated))
+    throw invalidConfig(
+      '--target-requires-login: cannot be combined with --oidc-* flags or --insecure-unauthenticated',
+    )
+  if (config.oidc || insecureUnauthenticated || targetRequiresLogin) return
+  throw invalidConfig(
+    'a tunnel without --oidc-* flags exposes the target to everyone; protect it, or set --target-requires-login or --insecure-unauthenticated',
+  )
+}
+
+const checkTimeoutMs = 10_000
+
+/** Rejects with INVALID_CONFIG unless the target responds with a login challenge to a request without credentials. */
+async function checkTargetLogin({ target, remoteCa, proxyEnvironment }: ProxySettings): Promise<void> {
+  const url = new URL(target.path ?? '/mcp', target.origin)
+  const fetch = makeFetch({
+    ca: remoteCa,
+    proxy: proxyEnvironment,
+    allowHttp: true,
+    maxRedirects: 0,
+    timeoutMs: checkTimeoutMs,
   })
+  let found: string
+  try {
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' }),
+    })
+    const challenge = response.headers.get('www-authenticate') ?? ''
+    if (response.status === 401 && challenge.includes('resource_metadata=')) return
+    found = `status ${response.status}`
+  } catch (error) {
+    found = networkFailureText(failureOf(error))
+  } finally {
+    await fetch.close()
+  }
+  throw invalidConfig(
+    `--target-requires-login: ${url.href} must respond with 401 and a login challenge to requests without a token (found: ${found})`,
+  )
 }
 
 /** Resolves when the tunnel is up. Rejects when the first attempt fails or the proxy cannot start. */
 export async function runTunnel(options: TunnelOptions): Promise<RunningCommand> {
   const { config } = options
-  refuseOpenTunnel(config, options.insecureUnauthenticated)
+  refuseOpenTunnel(config, options)
+  if (options.targetRequiresLogin) await checkTargetLogin(config)
   const opening = new Opening(options)
   let proxy: RunningCommand | undefined
   try {

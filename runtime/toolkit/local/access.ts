@@ -16,6 +16,8 @@ export interface SessionAccess {
    * Fixed, because a change would restart the virtual server. Other kinds of members are remote and must not get it.
    */
   readonly members: readonly string[]
+  /** Origin of the login pages that the virtual server serves. Undefined without a login of its own. */
+  readonly loginPages?: string | undefined
 }
 
 /** Returns the digests that the workload's listener accepts. */
@@ -33,5 +35,9 @@ export function accessEnvironment(parent: LocalObject, access: SessionAccess): R
     `${vmcpEnvironment.headerForward}${envName(name)}`,
     header,
   ])
-  return { ...own, ...Object.fromEntries(forBackends) }
+  return {
+    ...own,
+    ...(access.loginPages !== undefined && { [vmcpEnvironment.loginPages]: access.loginPages }),
+    ...Object.fromEntries(forBackends),
+  }
 }

@@ -1,9 +1,11 @@
 /** Adds `gatehouse up`, `down`, `status` and `restart`. */
 import { type Command, Option } from 'commander'
 import { invalidConfig } from '../../../schemas/index.ts'
+import { variables } from '../../config/index.ts'
 import { collect, parsePort, parseSeconds, refuseIdle } from '../../toolkit/terminal/options.ts'
 import type { DownOptions } from './down.ts'
 import type { UpOptions } from './up.ts'
+import { addUserCommand } from './identity/user-command.ts'
 
 /** Collects the names in a comma-separated list. The option is repeatable. */
 function collectNames(value: string, previous: readonly string[]): string[] {
@@ -12,7 +14,7 @@ function collectNames(value: string, previous: readonly string[]): string[] {
 }
 
 export function addUpCommand(program: Command): void {
-  program
+  const up = program
     .command('up')
     .summary('put the servers of all MCP clients behind one address')
     .description(
@@ -54,6 +56,23 @@ export function addUpCommand(program: Command): void {
       'change a client’s file even if the client is running and may overwrite it',
       false,
     )
+    .option(
+      '--login [issuer]',
+      'require a login from all programs except this user’s clients; at the built-in identity provider, or at this issuer',
+    )
+    .option('--login-client-id <id>', 'OAuth client id at the issuer')
+    .option(
+      '--login-client-secret-file <file>',
+      `file with the OAuth client secret, instead of the variable ${variables.loginClientSecret.name}`,
+    )
+    .option(
+      '--login-allow <account>',
+      'email address that may sign in at the issuer, @ and a domain, or * for every account; repeatable',
+      collect,
+      [],
+    )
+    .option('--public-url <url>', 'https URL at which a tunnel publishes the address; requires --login')
+    .option('--share', 'print how a colleague connects; requires --login', false)
     .option('-v, --verbose', 'print the output of the servers', false)
     .option('--json', 'print the result as JSON', false)
     .addOption(new Option('--resume', 'repeat the confirmed choices').hideHelp().default(false))
@@ -64,6 +83,7 @@ export function addUpCommand(program: Command): void {
         '  gatehouse up                           run until Ctrl-C\n' +
         '  gatehouse up --background --yes        run until gatehouse down\n' +
         '  gatehouse up --from cursor --except github\n' +
+        '  gatehouse up --login --share           let a colleague sign in\n' +
         '\nExit codes: 0 all servers run (or the foreground run was stopped), 1 a server or a client was skipped,\n' +
         '2 invalid usage, or another instance is running.',
     )
@@ -86,6 +106,7 @@ export function addUpCommand(program: Command): void {
       const { runUp } = await import('./up.ts')
       process.exitCode = await runUp(options)
     })
+  addUserCommand(up)
 }
 
 export function addDownCommand(program: Command): void {

@@ -25,6 +25,9 @@ import { defaultPort } from '../../toolkit/local/processes/ports.ts'
 import { localHooks } from '../../toolkit/local/cluster/cluster.ts'
 import type { SkippedServer, UpFile, UpState } from './state.ts'
 
+/** Name of the virtual server. */
+export const entranceName = 'gatehouse'
+
 export interface PlanOptions {
   readonly from: readonly string[]
   readonly only: readonly string[]
@@ -169,7 +172,7 @@ export async function convertServers(
 ): Promise<Conversion> {
   const { validate } = await localHooks()
   return convertEntries(entries, {
-    group: 'gatehouse',
+    group: entranceName,
     description: 'Servers of this user’s MCP clients',
     incoming: { type: 'anonymous' },
     secrets: 'manifest',

@@ -23,6 +23,11 @@ export interface UpReport {
   readonly schema: 'gatehouse.dev/up/v1'
   readonly pid: number
   readonly url: string
+  /**
+   * The login that the address requires of all programs but this user's clients; null without `--login`. `issuer` is
+   * null for the built-in identity provider. `link` is the address where the owner sets up a sign-in, until it is used.
+   */
+  readonly login: { readonly issuer: string | null; readonly link: string | null } | null
   /** Address of the web console, with a token that grants access to it. */
   readonly console: string | null
   /** Number of tools behind the address. Null when they cannot be counted. */
@@ -32,7 +37,7 @@ export interface UpReport {
 }
 
 /** Returns the text form. */
-export function reportLines({ url, console, tools, servers, clients }: UpReport): readonly string[] {
+export function reportLines({ url, login, console, tools, servers, clients }: UpReport): readonly string[] {
   const named = (state: ServerReport['state']) =>
     servers.filter((server) => server.state === state).map(({ name }) => printableName(name))
   const lines: string[] = []
@@ -51,6 +56,7 @@ export function reportLines({ url, console, tools, servers, clients }: UpReport)
       lines.push(`  ${state.padEnd(8)}  ${printableName(name)}: ${forTerminal(reason)}`)
   }
   if (url !== '') lines.push(`One address: ${url}`)
+  if (url !== '' && login) lines.push(...loginLines(login))
   const connected = clients.filter(({ state }) => state === 'connected').map(({ client }) => titleOf(client))
   if (connected.length > 0)
     lines.push(
@@ -59,6 +65,13 @@ export function reportLines({ url, console, tools, servers, clients }: UpReport)
   for (const { client, file, reason = '' } of clients.filter(({ state }) => state !== 'connected'))
     lines.push(`${titleOf(client)} was not changed (${file}): ${forTerminal(reason)}`)
   if (console !== null) lines.push(`Console: ${console}`)
+  return lines
+}
+
+function loginLines({ issuer, link }: NonNullable<UpReport['login']>): readonly string[] {
+  const where = issuer === null ? '' : ` at ${forTerminal(issuer)}`
+  const lines = [`Other clients must sign in${where} in a browser.`]
+  if (link !== null) lines.push(`Set up your own sign-in first (works once, within 24 hours): ${link}`)
   return lines
 }
 

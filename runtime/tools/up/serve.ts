@@ -2,6 +2,7 @@
  * Serves the confirmed servers until a signal: starts them, replaces them in the clients' files, reports, and answers
  * `status`, `restart` and `down`.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { invalidConfig } from '../../../schemas/index.ts'
 import {
   type ClientEntry,
@@ -21,10 +22,11 @@ import { selfCommand } from '../../toolkit/terminal/self.ts'
 import { publishControl } from './instance/instance.ts'
 import { serveControl } from './instance/control.ts'
 import { whyNotChangeable } from './targets.ts'
-import { convertServers, type UpPlan } from './plan.ts'
+import { convertServers, entranceName, type UpPlan } from './plan.ts'
 import type { ClientReport, ServerReport, UpReport } from './report.ts'
 import { countTools, settledState, startSession, type UpSession } from './session.ts'
-import type { UpFile, UpSettings, UpState } from './state.ts'
+import type { LoginParts, RunningLogin } from './identity/login.ts'
+import type { LoginSettings, UpFile, UpSettings, UpState } from './state.ts'
 
 export const entryName = 'gatehouse'
 
@@ -55,11 +57,19 @@ export async function serveUntilStopped(options: ServeOptions): Promise<boolean>
   )
   // Clients start their servers in the home folder or in a folder of their own.
   process.chdir(options.host.home)
+  const { port, startTimeout } = settings
+  const login = settings.login && (await openLogin(settings.login, { port, usersFile: state.usersFile }))
+  const { logs } = state
   const up = await startSession(plan.conversion, {
-    ...settings,
+    port,
+    startTimeout,
     clients,
-    logs: state.logs,
+    login,
+    logs,
     onLine: options.onLine,
+  }).catch(async (error: unknown) => {
+    await login?.close()
+    throw error
   })
   try {
     const names = namesIn(plan)
@@ -79,7 +89,14 @@ export async function serveUntilStopped(options: ServeOptions): Promise<boolean>
     return true
   } finally {
     await up.close()
+    await login?.close()
   }
+}
+
+/** Loads the identity provider and its packages, which most runs do not need. */
+async function openLogin(login: LoginSettings, parts: LoginParts): Promise<RunningLogin> {
+  const { startLogin } = await import('./identity/login.ts')
+  return startLogin(login, parts)
 }
 
 function namesIn({ conversion }: UpPlan): readonly string[] {
@@ -204,6 +221,8 @@ async function answerUntilStopped(up: UpSession, results: Results, options: Serv
   const control = await serveControl({
     status: report,
     restart: (name) => up.session.restart(name),
+    accounts: up.login?.accounts,
+    endLogins: () => endLogins(up, stop.signal),
     stop: () => stop.abort('down'),
   })
   try {
@@ -217,8 +236,20 @@ async function answerUntilStopped(up: UpSession, results: Results, options: Serv
   }
 }
 
+const restartMs = 30_000
+const pollMs = 200
+
+/** Ends all logins at once: the virtual server holds them in memory, so it restarts. Resolves when it serves again. */
+async function endLogins(up: UpSession, signal: AbortSignal): Promise<void> {
+  await up.session.restart(entranceName)
+  for (const until = performance.now() + restartMs; performance.now() < until && !signal.aborted; ) {
+    if ((await sessionStateOf(up.session, [])).url !== undefined) return
+    await sleep(pollMs, undefined, { signal }).catch(() => undefined)
+  }
+}
+
 async function reportOf(
-  { session }: UpSession,
+  { session, login }: UpSession,
   { url = '', consoleUrl, members }: SessionState,
   { servers, clients }: Results,
 ): Promise<UpReport> {
@@ -226,7 +257,8 @@ async function reportOf(
   return {
     schema: 'gatehouse.dev/up/v1',
     pid: process.pid,
-    url,
+    url: login && url !== '' ? login.address : url,
+    login: login ? { issuer: login.issuer ?? null, link: login.accounts?.ownerLink() ?? null } : null,
     console: consoleUrl ?? null,
     tools: url === '' ? null : await countTools(url, session.token),
     servers: servers.map((server) => {

@@ -18,6 +18,7 @@ import {
 import { DevSession } from '../../toolkit/local/session.ts'
 import { askMcp } from '../../toolkit/mcp-client/mcp.ts'
 import { makePeers } from '../../toolkit/mcp-client/peers.ts'
+import type { RunningLogin } from './identity/login.ts'
 import { printError } from '../../toolkit/terminal/output.ts'
 import { runtimeImage } from '../../toolkit/terminal/version.ts'
 
@@ -25,6 +26,8 @@ export interface UpSessionOptions {
   readonly port: number
   /** Digests of the clients' tokens. */
   readonly clients: TokenDigests
+  /** Undefined when only the clients' tokens open the address. */
+  readonly login?: RunningLogin | undefined
   /** Folder for the servers' output. */
   readonly logs: string
   readonly startTimeout: number
@@ -34,6 +37,7 @@ export interface UpSessionOptions {
 
 export interface UpSession {
   readonly session: DevSession
+  readonly login: RunningLogin | undefined
   /** Replaces the servers. */
   declare(conversion: Conversion): Promise<void>
   close(): Promise<void>
@@ -56,6 +60,7 @@ export async function startSession(conversion: Conversion, options: UpSessionOpt
       members: conversion.members
         .filter(({ kind }) => kind === 'MCPServer')
         .map(({ metadata }) => metadata.name),
+      loginPages: options.login?.loginPages,
     },
     ...localEnvironment(),
     startMs: options.startTimeout * 1000,
@@ -66,12 +71,16 @@ export async function startSession(conversion: Conversion, options: UpSessionOpt
     },
     onError: report,
   })
-  await session.declare(documentsOf(conversion))
+  const { login } = options
+  const declare = async (servers: Conversion): Promise<void> => {
+    const documents = documentsOf(servers)
+    await session.declare(login ? login.apply(documents) : documents)
+  }
+  await declare(conversion)
   return {
     session,
-    declare: async (changed) => {
-      await session.declare(documentsOf(changed))
-    },
+    login,
+    declare,
     async close() {
       await session.stop()
       logs.close()

@@ -6,7 +6,7 @@ import type { UpSettings } from './state.ts'
 
 export function settingsFor(
   { files, chosen, skipped, targets }: UpPlan,
-  more: Pick<UpSettings, 'port' | 'startTimeout' | 'variables'>,
+  more: Pick<UpSettings, 'port' | 'login' | 'startTimeout' | 'variables'>,
 ): UpSettings {
   return {
     ...more,

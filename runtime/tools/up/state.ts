@@ -13,7 +13,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { invalidConfig, isFields } from '../../../schemas/index.ts'
 import { systemReason } from '../../config/index.ts'
 import { tokenDigest } from '../../net/index.ts'
@@ -37,9 +37,27 @@ export interface SkippedServer {
   readonly why: string
 }
 
+/** Settings of `--login`. */
+export interface LoginSettings {
+  /** Identity provider where users sign in. Undefined for the built-in one. */
+  readonly issuer?: string | undefined
+  readonly clientId?: string | undefined
+  /** Value of the variable. The file takes precedence, and is read at each start. */
+  readonly clientSecret?: string | undefined
+  readonly clientSecretFile?: string | undefined
+  /** Accounts of the issuer that may use the servers. */
+  readonly allow: readonly string[]
+  /** Origin at which a tunnel publishes the address. */
+  readonly publicUrl?: string | undefined
+  /** True to print how a colleague connects. */
+  readonly share: boolean
+}
+
 /** The choices that the user confirmed. A restart repeats them. */
 export interface UpSettings {
   readonly port: number
+  /** Undefined when only this user's clients may use the address. */
+  readonly login?: LoginSettings | undefined
   readonly startTimeout: number
   readonly sources: readonly UpFile[]
   /** The servers to run, by the file and the name there. */
@@ -68,6 +86,11 @@ export class UpState {
 
   get logs(): string {
     return join(this.folder, 'logs')
+  }
+
+  /** The users of `--login`. They stay after `gatehouse down`. */
+  get usersFile(): string {
+    return join(dirname(this.folder), 'up-login', 'users.json')
   }
 
   /** Output of a process in the background. */

@@ -7,6 +7,7 @@ import { askInstance } from './instance/control.ts'
 import { runningInstance } from './instance/instance.ts'
 import { findFiles } from './plan.ts'
 import { reportLines, titleOf, type UpReport } from './report.ts'
+import { shareLines } from './share.ts'
 import { UpState } from './state.ts'
 
 /** Returns the exit code: 0 when every server is ready. */
@@ -29,7 +30,8 @@ export async function showStatus({ json }: { readonly json: boolean }): Promise<
   if (json) printJson({ ...report, newServers: fresh })
   else {
     print(`gatehouse up runs (process ${report.pid}).`)
-    for (const line of reportLines(report)) print(line)
+    const settings = state.readSettings()
+    for (const line of [...reportLines(report), ...shareLines(report, settings)]) print(line)
     for (const { client, name } of fresh)
       print(`New in ${titleOf(client)}: ${name}. To add it: gatehouse down, then gatehouse up`)
   }

@@ -16,16 +16,18 @@ import { stopSignal } from '../../toolkit/terminal/stop.ts'
 import { loginStart } from './login/at-login.ts'
 import { runInBackground } from './instance/background.ts'
 import { alreadyRunning, becomeInstance, endInstance, runningInstance } from './instance/instance.ts'
+import { loginSettings, type LoginOptions } from './identity/options.ts'
 import { findFiles, type FoundFile, makePlan, type PlanOptions, readClientFile, type UpPlan } from './plan.ts'
 import { planLines, previewLines } from './preview.ts'
 import { reportLines, type UpReport } from './report.ts'
 import { restoreFiles, restoreLines } from './restore.ts'
 import { serveUntilStopped } from './serve.ts'
 import { settingsFor, knownVariables } from './settings.ts'
+import { shareLines } from './share.ts'
 import { type UpSettings, UpState } from './state.ts'
 import { isClientId } from '../../toolkit/clients/index.ts'
 
-export interface UpOptions extends PlanOptions {
+export interface UpOptions extends PlanOptions, LoginOptions {
   readonly yes: boolean
   readonly dryRun: boolean
   readonly json: boolean
@@ -42,6 +44,7 @@ export interface UpOptions extends PlanOptions {
 /** Returns the exit code. */
 export async function runUp(options: UpOptions): Promise<number> {
   const host = thisHost()
+  const login = loginSettings(options, host)
   const state = new UpState(host)
   const running = runningInstance(state.folder)
   if (running && !options.dryRun) throw alreadyRunning(running)
@@ -73,13 +76,17 @@ export async function runUp(options: UpOptions): Promise<number> {
   state.create()
   const settings = settingsFor(plan, {
     port,
+    login,
     startTimeout: options.startTimeout,
     variables: options.atLogin ? knownVariables(plan.chosen, lookup) : {},
   })
   state.writeSettings(settings)
   setLoginStart(host, options)
   if (options.background || options.atLogin)
-    return runInBackground(state, { ...options, show: (report) => showReport(plan, report, options) })
+    return runInBackground(state, {
+      ...options,
+      show: (report) => showReport(plan, report, { ...options, settings }),
+    })
   return serveHere({ plan, settings, lookup, host, state }, options)
 }
 
@@ -115,8 +122,9 @@ async function serveHere(work: Work, options: UpOptions): Promise<number> {
       whileRunning,
       onLine: shown,
       onReady(report) {
-        // The log of a background process must not contain the console's token.
-        showReport(plan, options.resume ? { ...report, console: null } : report, options)
+        // The log of a background process must not contain the console's token or the key of a link.
+        const shown = options.resume ? withoutKeys(report) : report
+        showReport(plan, shown, { ...options, settings: work.settings })
         if (!options.resume && report.url !== '') printError('Press Ctrl-C to stop and to restore the files.')
       },
     })
@@ -195,11 +203,20 @@ function showPreview(plan: UpPlan, { json, port, host, state, lines }: PreviewOp
   return codeOf(plan.skipped.length > 0 || changes.some(({ error }) => error !== undefined))
 }
 
-function showReport(plan: UpPlan, report: UpReport, { json }: UpOptions): number {
+function withoutKeys(report: UpReport): UpReport {
+  const login = report.login && { ...report.login, link: null }
+  return { ...report, console: null, login }
+}
+
+function showReport(
+  plan: UpPlan,
+  report: UpReport,
+  { json, settings }: UpOptions & { readonly settings: UpSettings },
+): number {
   if (json) printJson(report)
   else {
     print(foundLine(plan))
-    for (const line of reportLines(report)) print(line)
+    for (const line of [...reportLines(report), ...shareLines(report, settings)]) print(line)
   }
   const isPartial =
     report.url === '' ||

@@ -8,8 +8,7 @@ import { type Outcome, toolErrorOutcome } from '../model/outcome.ts'
 /**
  * Asks the user to sign in when a call needs a login. A client that supports URL elicitation receives the address to
  * open. Other clients receive the address in the error. Models read errors, so errors never contain the key. An
- * elicitation contains the key only if the caller is authenticated or the listener requires a token. Otherwise, any
- * program on the machine could connect and read the key.
+ * elicitation contains the key only if the caller may start a login.
  */
 export function offerSignIn(
   signIns: Pick<SignIns, 'waitingAt' | 'withKey'>,
@@ -28,9 +27,9 @@ export function offerSignIn(
       if (backends.length === 0) throw error
       if (operation.client.abilities.elicitationUrl)
         return elicitationOutcome(
-          isUnauthenticated(operation) && !requiresToken
-            ? backends
-            : backends.map(({ name, address }) => ({ name, address: signIns.withKey(address) })),
+          mayStartLogin(operation, { requiresToken })
+            ? backends.map(({ name, address }) => ({ name, address: signIns.withKey(address) }))
+            : backends,
         )
       if (operation.method !== 'tools/call' || !(error instanceof GatehouseError)) throw error
       return toolErrorOutcome(error.message)
@@ -51,8 +50,15 @@ function backendsOf(error: unknown): readonly string[] {
   return typeof backend === 'string' ? [backend] : []
 }
 
-function isUnauthenticated({ client: { caller } }: Operation): boolean {
-  return caller.issuer === localIssuer
+/**
+ * True for a caller that may start a login at a backend. If the listener requires tokens, these are the programs of its
+ * owner, whose accounts the backends use. Otherwise, these are authenticated callers.
+ */
+function mayStartLogin(
+  { client: { caller } }: Operation,
+  { requiresToken }: { readonly requiresToken: boolean },
+): boolean {
+  return (caller.issuer === localIssuer) === requiresToken
 }
 
 /** Source: MCP 2025-11-25, client/elicitation, "URL Elicitation Required Error". */

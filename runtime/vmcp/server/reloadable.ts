@@ -9,7 +9,7 @@
  */
 import { type VmcpConfig, vmcpEnvironment } from '../../config/index.ts'
 import { type Authenticator, type EmbeddedAuthServer, makeAuthenticator } from '../../incoming/index.ts'
-import type { Log, OriginCheck } from '../../net/index.ts'
+import type { LocalTokens, Log, OriginCheck } from '../../net/index.ts'
 import { maxMarks } from '../../oauth/index.ts'
 import type { Events } from '../../observe/index.ts'
 import type { UpstreamTokens } from '../../outgoing/index.ts'
@@ -47,6 +47,8 @@ export interface ReloadableOptions {
   readonly authServer: EmbeddedAuthServer | undefined
   /** True if the listener asks clients for certificates. */
   readonly clientCertificates?: boolean | undefined
+  /** Tokens of the owner's programs, which are accepted in addition to the issuers' tokens. */
+  readonly localTokens?: LocalTokens | undefined
 }
 
 export class Reloadable {
@@ -120,7 +122,7 @@ export class Reloadable {
   }
 
   #makeAuthenticator(config: VmcpConfig): Authenticator {
-    const { authServer, clientCertificates, env, events, log, store = this.#proofs } = this.#options
+    const { authServer, clientCertificates, env, events, localTokens, log, store = this.#proofs } = this.#options
     return makeAuthenticator(incomingConfig(config, env, log), {
       log,
       observe: (event) => reportAuthentication(events, event),
@@ -128,6 +130,7 @@ export class Reloadable {
       isLive: authServer?.isLive,
       dpop: authServer?.dpop ?? { store: store.namespace('dpop:') },
       clientCertificates,
+      localTokens: localTokens?.digests,
     })
   }
 

@@ -147,6 +147,7 @@ class Vmcp implements VmcpServer {
       upstreamTokens: options.upstreamTokens,
       authServer: options.authServer,
       clientCertificates: options.certificate?.hasClientAuthority,
+      localTokens: options.localTokens,
     })
     this.#readiness = new VmcpReadiness({
       authServer: options.authServer,

@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatehouseError, invalidConfig } from '../../../../schemas/index.ts'
 import { type Listener, listen, sendJson, sendProblem, silentLog, tokenDigest } from '../../../net/index.ts'
+import type { Accounts } from '../identity/login.ts'
 import type { Instance } from './instance.ts'
 import type { UpReport } from '../report.ts'
 
@@ -13,6 +14,10 @@ export interface ControlActions {
   status(): Promise<UpReport>
   /** Resolves to false when no server has this name. */
   restart(name: string): Promise<boolean>
+  /** The users of the built-in identity provider. Undefined without it. */
+  readonly accounts: Accounts | undefined
+  /** Ends the logins of all users. */
+  endLogins(): Promise<unknown>
   /** Stops the instance. The caller restores the clients' files. */
   stop(): void
 }
@@ -39,11 +44,45 @@ export async function serveControl(actions: ControlActions): Promise<Control> {
 async function answer(req: IncomingMessage, res: ServerResponse, actions: ControlActions): Promise<void> {
   const [, action = '', name = ''] = (req.url ?? '').split('/').map(decodeURIComponent)
   if (req.method === 'GET' && action === 'status') return sendJson(res, 200, await actions.status())
+  if (action === 'users') return sendJson(res, 200, await changeUsers(req.method ?? '', name, actions))
   if (req.method !== 'POST') throw new GatehouseError('NOT_FOUND')
   if (action === 'restart') return sendJson(res, 200, { found: await actions.restart(name) })
   if (action !== 'stop') throw new GatehouseError('NOT_FOUND')
   sendJson(res, 200, {})
   actions.stop()
+}
+
+/** Lists, invites or removes users. The result contains `problem` instead when the request is invalid. */
+async function changeUsers(
+  method: string,
+  name: string,
+  { accounts, endLogins }: ControlActions,
+): Promise<UsersAnswer> {
+  if (!accounts) return { problem: 'gatehouse up runs without users of its own: start it with --login' }
+  if (method === 'GET')
+    return {
+      users: accounts.users.all.map((user) => ({
+        name: user.name,
+        signsInWith: user.passkeys.length > 0 ? 'passkey' : user.password === undefined ? null : 'password',
+      })),
+    }
+  if (method === 'DELETE') {
+    if (!accounts.users.remove(name)) return { problem: `no user ${name}; see gatehouse up user list` }
+    await endLogins()
+    return {}
+  }
+  try {
+    return { link: accounts.invite(name) }
+  } catch (error) {
+    if (!(error instanceof GatehouseError && error.code === 'INVALID_CONFIG')) throw error
+    return { problem: error.message }
+  }
+}
+
+export interface UsersAnswer {
+  readonly problem?: string
+  readonly link?: string
+  readonly users?: readonly { readonly name: string; readonly signsInWith: 'passkey' | 'password' | null }[]
 }
 
 /** How long the instance may take to answer. A restart waits for a process, and a status for the servers' lists. */
@@ -53,7 +92,7 @@ const stopTimeoutMs = 10_000
 /** Sends a request to the instance. Throws INVALID_CONFIG when it does not answer. */
 export async function askInstance(
   { pid, control }: Instance,
-  method: 'GET' | 'POST',
+  method: 'GET' | 'POST' | 'DELETE',
   path: string,
 ): Promise<unknown> {
   if (!control) throw invalidConfig(`gatehouse up is still starting (process ${pid}); try again`)

@@ -1,4 +1,4 @@
-/** The part of oidc-provider that the tests use; the package ships no types. */
+/** The part of oidc-provider that Gatehouse and its tests use. */
 declare module 'oidc-provider' {
   import type { IncomingMessage, ServerResponse } from 'node:http'
 
@@ -20,6 +20,8 @@ declare module 'oidc-provider' {
     readonly oidc: {
       readonly params: Record<string, string | undefined>
       readonly client: { readonly clientId: string }
+      readonly session?: { readonly accountId?: string }
+      readonly provider: Provider
     }
   }
   export class Provider {
@@ -30,11 +32,16 @@ declare module 'oidc-provider' {
       req: IncomingMessage,
       res: ServerResponse,
     ): Promise<{
+      readonly uid: string
       readonly prompt: { readonly name: string; readonly details: Record<string, unknown> }
       readonly params: Record<string, string>
       readonly session?: { readonly accountId: string }
     }>
     interactionFinished(req: IncomingMessage, res: ServerResponse, result: object): Promise<void>
+    /** Stores the result, and resolves with the address where the login continues. */
+    interactionResult(req: IncomingMessage, res: ServerResponse, result: object): Promise<string>
+    /** True to read the address of requests from `X-Forwarded-*`. */
+    proxy: boolean
     readonly Client: {
       find(id: string): Promise<object | undefined>
       readonly adapter: { destroy(id: string): Promise<void> }

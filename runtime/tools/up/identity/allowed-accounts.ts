@@ -1,0 +1,18 @@
+/** Which accounts of another issuer may use the servers. */
+
+/**
+ * Returns policies that permit the owner's programs and the accounts in `allow`: email addresses, `@domain` for all
+ * addresses of a domain, or `*` for every account of the issuer.
+ */
+export function policiesFor(allow: readonly string[]): readonly string[] {
+  const owner = 'permit(principal == Client::"owner", action, resource);'
+  const accounts = allow.map((rule) => {
+    if (rule === '*') return 'permit(principal, action, resource);'
+    const test = rule.startsWith('@') ? `like "*${rule}"` : `== "${rule}"`
+    return `permit(principal, action, resource) when { principal has claim_email && principal.claim_email ${test} };`
+  })
+  return [owner, ...accounts]
+}
+
+/** The accepted values of `--login-allow`. Neither quotes nor `*` can enter a policy. */
+export const allowPattern = /^(?:\*|(?:[A-Za-z0-9._%+-]{1,64})?@[A-Za-z0-9.-]{1,255})$/

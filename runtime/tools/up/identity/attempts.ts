@@ -1,0 +1,48 @@
+/**
+ * Limits how often passwords can be tried. After five wrong passwords for a name, further attempts must wait, and the
+ * wait doubles with each wrong password. Names without a user are counted in the same way, so that the limit does not
+ * reveal which users exist. Passkeys are not limited, because they cannot be guessed.
+ */
+import { hash } from 'node:crypto'
+
+const freeAttempts = 5
+const firstWaitMs = 30_000
+const longestWaitMs = 15 * 60_000
+
+interface Failures {
+  readonly count: number
+  readonly until: number
+}
+
+export class Attempts {
+  /** By the first 12 bits of the name's hash, which bounds the table. */
+  readonly #failures = new Map<string, Failures>()
+  readonly #now: () => number
+
+  constructor(now: () => number = Date.now) {
+    this.#now = now
+  }
+
+  /** Returns the seconds until the next attempt for this name is allowed; 0 if it is allowed now. */
+  waitSeconds(name: string): number {
+    const { until = 0 } = this.#failures.get(rowOf(name)) ?? {}
+    return Math.max(0, Math.ceil((until - this.#now()) / 1000))
+  }
+
+  /** Counts an attempt when it begins, so that parallel attempts are limited too. */
+  begin(name: string): void {
+    const count = (this.#failures.get(rowOf(name))?.count ?? 0) + 1
+    const over = count - freeAttempts
+    const waitMs = over < 0 ? 0 : Math.min(firstWaitMs * 2 ** over, longestWaitMs)
+    this.#failures.set(rowOf(name), { count, until: this.#now() + waitMs })
+  }
+
+  /** Forgets the wrong passwords after a correct one. */
+  succeeded(name: string): void {
+    this.#failures.delete(rowOf(name))
+  }
+}
+
+function rowOf(name: string): string {
+  return hash('sha256', name).slice(0, 3)
+}

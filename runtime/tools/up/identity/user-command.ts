@@ -1,0 +1,38 @@
+/** Adds `gatehouse up user`: the users of the built-in identity provider. */
+import type { Command } from 'commander'
+
+export function addUserCommand(up: Command): void {
+  const user = up
+    .command('user')
+    .summary('manage the users of "gatehouse up --login"')
+    .description('Manages the users of the running "gatehouse up --login". They stay after "gatehouse down".')
+  user
+    .command('add')
+    .summary('print a one-time link for a new user, or for a user without access')
+    .description(
+      'Prints a link where the user chooses a passkey or a password. It works once, within 24 hours. The user’s earlier\n' +
+        'passkey or password works until the link is used.',
+    )
+    .argument('<name>', 'name of the user')
+    .addHelpText(
+      'after',
+      '\nExample:\n  gatehouse up user add alice\n\nExit codes: 0 added, 2 invalid usage.',
+    )
+    .action(async (name: string) => (await import('./user-requests.ts')).addUser(name))
+  user
+    .command('list')
+    .summary('list the users')
+    .description('Lists the users, and whether they have a passkey or a password.')
+    .option('--json', 'print the result as JSON', false)
+    .addHelpText('after', '\nExit codes: 0 done, 2 gatehouse up --login is not running.')
+    .action(async ({ json }: { readonly json: boolean }) =>
+      (await import('./user-requests.ts')).listUsers({ json }),
+    )
+  user
+    .command('remove')
+    .summary('remove a user and end all logins')
+    .description('Removes a user. The logins of all users end at once, and the other users sign in again.')
+    .argument('<name>', 'name of the user')
+    .addHelpText('after', '\nExit codes: 0 removed, 2 no user has this name.')
+    .action(async (name: string) => (await import('./user-requests.ts')).removeUser(name))
+}

@@ -1,0 +1,174 @@
+/**
+ * The users of `gatehouse up --login`, in a file that only its owner can read. It contains hashes of passwords and of
+ * enrolment keys, and public keys of passkeys.
+ */
+import { randomBytes, randomUUID, timingSafeEqual } from 'node:crypto'
+import { chmodSync, mkdirSync, readFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { invalidConfig, isFields } from '../../../../schemas/index.ts'
+import { systemReason } from '../../../config/index.ts'
+import { tokenDigest } from '../../../net/index.ts'
+import { writePrivate } from '../state.ts'
+
+export interface Passkey {
+  readonly id: string
+  /** COSE key in base64url. */
+  readonly publicKey: string
+  readonly counter: number
+  /** Host that the passkey belongs to. Browsers do not offer it elsewhere. */
+  readonly host: string
+}
+
+export interface User {
+  /** Stable, and never reused for a user with the same name. */
+  readonly id: string
+  readonly name: string
+  readonly password?: string | undefined
+  readonly passkeys: readonly Passkey[]
+  /** Set until the link is used. */
+  readonly enrolment?: { readonly digest: string; readonly until: number } | undefined
+}
+
+const linkMs = 24 * 3_600_000
+const maxUsers = 200
+export const maxPasskeys = 10
+
+/** Describes the names that `add` accepts, for messages. */
+export const nameRule =
+  'must have 1 to 64 letters, digits, or the characters . _ @ + -, and begin with a letter or digit'
+const namePattern = /^[a-z0-9][a-z0-9._@+-]{0,63}$/
+
+export class Users {
+  readonly #path: string
+  readonly #now: () => number
+  #users: readonly User[]
+
+  /** Throws INVALID_CONFIG when the file cannot be read, because users must not disappear. */
+  constructor(path: string, now: () => number = Date.now) {
+    this.#path = path
+    this.#now = now
+    this.#users = readUsers(path)
+  }
+
+  get all(): readonly User[] {
+    return this.#users
+  }
+
+  named(name: string): User | undefined {
+    return this.#users.find((user) => user.name === name.toLowerCase())
+  }
+
+  withId(id: string): User | undefined {
+    return this.#users.find((user) => user.id === id)
+  }
+
+  withPasskey(id: string): User | undefined {
+    return this.#users.find(({ passkeys }) => passkeys.some((passkey) => passkey.id === id))
+  }
+
+  /**
+   * Adds a user, or finds an existing one, and returns the key of a new enrolment link, which replaces an earlier one.
+   * Throws INVALID_CONFIG for an invalid name.
+   */
+  invite(given: string): string {
+    const name = given.toLowerCase()
+    if (!namePattern.test(name)) throw invalidConfig(`the user name ${JSON.stringify(given)} ${nameRule}`)
+    const user = this.named(name) ?? { id: randomUUID(), name, passkeys: [] }
+    if (!this.withId(user.id) && this.#users.length >= maxUsers)
+      throw invalidConfig(`there are already ${maxUsers} users`)
+    const key = randomBytes(32).toString('base64url')
+    this.#save({ ...user, enrolment: { digest: tokenDigest(key), until: this.#now() + linkMs } })
+    return key
+  }
+
+  /** Returns the user whose enrolment link contains the key; undefined for a used or expired link. */
+  invited(key: string): User | undefined {
+    const digest = Buffer.from(tokenDigest(key), 'hex')
+    // Compares with every user, so that the time does not depend on which one matches.
+    const [found] = this.#users.filter(({ enrolment }) => {
+      const own = Buffer.from(enrolment?.digest ?? '', 'hex')
+      return own.length === digest.length && timingSafeEqual(own, digest)
+    })
+    return found?.enrolment && found.enrolment.until > this.#now() ? found : undefined
+  }
+
+  /**
+   * Stores the credential that the user chose, and ends the link. Earlier credentials no longer work. Returns undefined
+   * when the link was used in the meantime.
+   */
+  enrol(
+    key: string,
+    credential: { readonly password: string } | { readonly passkey: Passkey },
+  ): User | undefined {
+    const user = this.invited(key)
+    if (!user) return undefined
+    const enrolled: User = {
+      id: user.id,
+      name: user.name,
+      passkeys: 'passkey' in credential ? [credential.passkey] : [],
+      ...('password' in credential && { password: credential.password }),
+    }
+    this.#save(enrolled)
+    return enrolled
+  }
+
+  /** Stores the counter of a passkey, which must grow with each use. */
+  usedPasskey(user: User, id: string, counter: number): void {
+    const passkeys = user.passkeys.map((passkey) => (passkey.id === id ? { ...passkey, counter } : passkey))
+    this.#save({ ...user, passkeys })
+  }
+
+  /** Returns false when no user has this name. */
+  remove(name: string): boolean {
+    const user = this.named(name)
+    if (!user) return false
+    this.#write(this.#users.filter(({ id }) => id !== user.id))
+    return true
+  }
+
+  #save(user: User): void {
+    this.#write([...this.#users.filter(({ id }) => id !== user.id), user])
+  }
+
+  #write(users: readonly User[]): void {
+    try {
+      const folder = dirname(this.#path)
+      mkdirSync(folder, { recursive: true, mode: 0o700 })
+      chmodSync(folder, 0o700)
+      writePrivate(this.#path, JSON.stringify({ users }))
+    } catch (error) {
+      throw invalidConfig(`cannot write ${this.#path}: ${systemReason(error)}`)
+    }
+    this.#users = users
+  }
+}
+
+function readUsers(path: string): readonly User[] {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+    throw invalidConfig(`cannot read ${path}: ${systemReason(error)}`)
+  }
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(text)
+  } catch {
+    parsed = undefined
+  }
+  const users = isFields(parsed) ? parsed['users'] : undefined
+  if (!Array.isArray(users) || !users.every(isUser))
+    throw invalidConfig(`${path}: is not a file of users; repair it, or remove it to start without users`)
+  return users
+}
+
+function isUser(value: unknown): value is User {
+  return (
+    isFields(value) &&
+    typeof value['id'] === 'string' &&
+    typeof value['name'] === 'string' &&
+    ['string', 'undefined'].includes(typeof value['password']) &&
+    Array.isArray(value['passkeys'])
+  )
+}
