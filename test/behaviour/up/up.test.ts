@@ -83,7 +83,7 @@ t.test('up: connects the clients in the background, and down restores every byte
   t.match(await up.gatehouse('restart', 'files'), { code: 0, stdout: 'Restarted files.\n' })
   t.match(await up.gatehouse('restart', 'fils'), {
     code: 2,
-    stderr: /no running server fils; servers: files, memory, thinking/,
+    stderr: /no running server fils; did you mean files\? Servers: files, memory, thinking/,
   })
 
   const down = await up.gatehouse('down')
