@@ -10,6 +10,7 @@ import { addLogFlags, isDebugging } from '../../toolkit/terminal/log.ts'
 import type { Operands, ShellOperation, ShellFlags } from './run.ts'
 import { NamedArgument } from '../../toolkit/terminal/command.ts'
 import { runningNames } from '../../toolkit/targets/running.ts'
+import { capitalized } from '../../toolkit/terminal/plain-text.ts'
 import { addProxyFlags, isUrl } from '../../toolkit/targets/proxy-flags.ts'
 
 const target =
@@ -102,11 +103,7 @@ function group(program: Command, name: string, summary: string): Command {
   return program
     .command(name)
     .summary(summary)
-    .description(`${capital(summary)}.`)
-}
-
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1)
+    .description(`${capitalized(summary)}.`)
 }
 
 /** Rejects server connection options when a command is started instead. */
@@ -144,7 +141,7 @@ function operation(parent: Command, row: OperationRow): void {
     .summary(row.summary)
     .description(
       [
-        `${capital(row.summary)}. Instead of naming a TARGET, you can start a server with a command after --.`,
+        `${capitalized(row.summary)}. Instead of naming a TARGET, you can start a server with a command after --.`,
         ...(acceptsArguments ? [pairsHelp] : []),
       ].join('\n'),
     )

@@ -11,11 +11,14 @@ import { failed, type Finding, ok, type CheckOutcome, skipped, warning } from '.
 import { makeClean } from '../report/text.ts'
 import { type Check, walk } from '../report/walk.ts'
 import { joinList } from '../remote/facts.ts'
+import { isSignInRequired, signInFix } from '../../../observe/index.ts'
 import { headersFor } from '../../../toolkit/targets/running.ts'
-import { quantity } from '../../../toolkit/terminal/plain-text.ts'
+import { capitalized, quantity } from '../../../toolkit/terminal/plain-text.ts'
 
 interface GatewayFacts {
   readonly target: URL
+  /** Name or address with which other commands reach the gateway. */
+  readonly name: string
   readonly peers: Peers
   /** Token that the gateway requires from local programs. */
   readonly token: string | undefined
@@ -63,19 +66,27 @@ async function checkBackends(facts: GatewayFacts): Promise<CheckOutcome> {
   const lines = groups.map(
     ({ backends: names, text }) => `${joinList(listOf(names).map(String))}: ${String(text)}`,
   )
-  const fixes = groups.map(
-    ({ backends: names, fix }) => `${joinList(listOf(names).map(String))}: ${String(fix)}.`,
-  )
+  const fixes = groups.map(({ backends: names, category, fix }) => {
+    const together = joinList(listOf(names).map(String))
+    return isSignInRequired({ category: String(category) })
+      ? `${capitalized(signInFix(together, facts.name))}.`
+      : `${together}: ${String(fix)}.`
+  })
   return failed('gateway.backend', `${summary}; ${lines.join('; ')}`, {
     ...(fixes.length > 0 && { fix: fixes.join(' ') }),
   })
 }
 
 async function checkProblems(facts: GatewayFacts): Promise<CheckOutcome> {
-  const problems = (await statusOf(facts))?.['problems']
+  const problems = (await statusOf(facts))?.['problem_details']
   if (!Array.isArray(problems)) return skipped('the gateway has one target and is not a virtual server')
-  const texts = problems.filter((problem) => typeof problem === 'string')
-  return texts.length === 0 ? ok('none') : warning('gateway.problem', joinList(texts))
+  // The check of the backends reports their health.
+  const found = problems.filter(isFields).filter(({ type }) => type !== 'backend_health')
+  if (found.length === 0) return ok('none')
+  const fixes = found.map(({ fix }) => `${capitalized(String(fix))}.`)
+  return warning('gateway.problem', joinList(found.map(({ message }) => String(message))), {
+    fix: [...new Set(fixes)].join(' '),
+  })
 }
 
 async function statusOf(facts: GatewayFacts) {
@@ -98,13 +109,17 @@ const checks: readonly Check<GatewayFacts>[] = rows.map(([id, needs, run]) => ({
   run,
 }))
 
-export async function examineGateway(
-  options: PeerOptions & { readonly token?: string | undefined },
-): Promise<readonly Finding[]> {
+interface GatewayOptions extends PeerOptions {
+  readonly token: string | undefined
+  /** Name or address with which other commands reach the gateway. */
+  readonly name: string
+}
+
+export async function examineGateway(options: GatewayOptions): Promise<readonly Finding[]> {
   const peers = await makePeers(options)
   try {
     return await walk(checks, {
-      facts: { target: options.target, peers, token: options.token },
+      facts: { target: options.target, name: options.name, peers, token: options.token },
       clean: makeClean([]),
     })
   } finally {
