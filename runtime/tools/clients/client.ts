@@ -185,12 +185,12 @@ function reportOperation(
   host: Host,
   { what, revealsInserted }: OperationReport,
 ): void {
-  const { title, pickUp } = clientRow(location.client)
+  const { title, pickUp, format } = clientRow(location.client)
   const path = shortPath(location.file, host)
   if (done.outcome === 'none') return print(`${title}: nothing to do in ${path}`)
   if (dryRun) {
     print(`${title}: would change ${path}`)
-    return print(maskedDiff(done.text, done.changes, path, { revealsInserted }))
+    return print(maskedDiff(done.text, done.changes, path, { format, revealsInserted }))
   }
   print(`${title}: ${what}`)
   print(
