@@ -13,6 +13,7 @@ import { verboseLine } from '../../toolkit/local/screen/lines.ts'
 import { canPrompt, confirm } from '../../toolkit/terminal/ask.ts'
 import { exitCode, print, printError, printJson } from '../../toolkit/terminal/output.ts'
 import { stopSignal } from '../../toolkit/terminal/stop.ts'
+import { runDown } from './down.ts'
 import { loginStart } from './login/at-login.ts'
 import { runInBackground } from './instance/background.ts'
 import { alreadyRunning, becomeInstance, endInstance, runningInstance } from './instance/instance.ts'
@@ -79,7 +80,11 @@ export async function runUp(options: UpOptions): Promise<number> {
   state.writeSettings(settings)
   setLoginStart(host, options)
   if (options.background || options.atLogin)
-    return runInBackground(state, { ...options, show: (report) => showReport(plan, report, options) })
+    return runInBackground(state, {
+      ...options,
+      show: (report) => showReport(plan, report, options),
+      undo: () => runDown(options),
+    })
   return serveHere({ plan, settings, lookup, host, state }, options)
 }
 
