@@ -225,7 +225,10 @@ t.test('up: leaves servers that fail in their client, and fails when none is lef
   const before = up.read('cursor')
   const { code, stdout } = await up.up()
   t.equal(code, 1)
-  t.match(stdout, /^ {2}skipped {3}crash: The program exited with code 3: boom$/m)
+  t.match(
+    stdout,
+    /^ {2}skipped {3}crash: The program exited with code 3: boom\n {12}Next step: .*gatehouse logs crash/m,
+  )
   t.equal(up.read('cursor'), before)
 })
 
