@@ -28,9 +28,9 @@ interface CauseWords {
 
 const signInRequired = 'sign_in_required'
 
-/** Returns the next step for a backend that waits for the user. `server` is the name or address of its virtual server. */
-export function signInFix(backend: string, server: string): string {
-  return `sign in to ${backend}: run gatehouse tools list ${server}, which prints the address`
+/** Returns the next step for a backend that waits for the user. `server` is the name of its virtual server. */
+export function signInFix(server: string): string {
+  return `run gatehouse tools list ${server}, which prints the address where you sign in`
 }
 
 export function isSignInRequired({ category }: Pick<Cause, 'category'>): boolean {
@@ -46,7 +46,7 @@ const causeTable: Readonly<Record<string, CauseWords>> = {
   [signInRequired]: {
     text: 'Sign-in required',
     label: 'waiting for a sign-in',
-    fix: (backend) => signInFix(backend, 'SERVER'),
+    fix: (backend) => `sign in to ${backend}: "gatehouse tools list" prints the address`,
   },
   timeout: {
     text: 'Health check timed out',

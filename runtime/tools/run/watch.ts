@@ -115,7 +115,7 @@ class Watch {
     }
     for (const name of names) {
       const isAbsent = absent.includes(name)
-      this.#reportState(name, { isAbsent, lost, elapsed, backend: backends.get(name) })
+      this.#reportState(name, { isAbsent, lost, elapsed: this.#openMs(), backend: backends.get(name) })
     }
     this.#reportSummary(address?.summary)
     if (absent.length === 0 && !this.isComplete) {
@@ -141,7 +141,12 @@ class Watch {
   }
 
   #isWaitOver(): boolean {
-    return this.#openSince !== undefined && performance.now() - this.#openSince > maxWaitMs
+    return this.#openMs() > maxWaitMs
+  }
+
+  /** Returns how long the virtual server has been listening. */
+  #openMs(): number {
+    return this.#openSince === undefined ? 0 : performance.now() - this.#openSince
   }
 
   async #reportAddress(url: string): Promise<void> {

@@ -164,22 +164,18 @@ async function* namedTargets(target: string, given: CommonOptions): AsyncGenerat
   const common: CommonOptions =
     running?.token === undefined || given.login ? given : { token: running.token, depth: 'backend', ...given }
   if (running?.failure) yield { target, findings: [failedProgram(running.name, running.failure)] }
-  else if (running?.kind === 'VirtualMCPServer') yield* gatewayTargets(running.url, common, running.name)
+  else if (running?.kind === 'VirtualMCPServer') yield* gatewayTargets(running.url, common)
   else yield await remoteTarget(isUrl(target) ? target : (await urlOfTarget(target, undefined)).href, common)
 }
 
 /** Checks the gateway's own paths, then checks its endpoint as a client would. */
-async function* gatewayTargets(
-  address: string,
-  common: CommonOptions,
-  named?: string,
-): AsyncGenerator<Examined> {
+async function* gatewayTargets(address: string, common: CommonOptions): AsyncGenerator<Examined> {
   const { origin } = parseTarget(address, { withPath: true })
   const target = new URL(origin)
   const { timeoutMs = 10_000, ca, proxy, token } = common
   const path = new URL(address).pathname
   const endpoint = `${origin}${path === '/' ? '/mcp' : path}`
-  const findings = await examineGateway({ target, name: named ?? endpoint, timeoutMs, ca, proxy, token })
+  const findings = await examineGateway({ target, timeoutMs, ca, proxy, token })
   yield { target: origin, findings }
   const isDown = findings.some(({ id, result }) => id === 'health' && result !== 'ok')
   if (!isDown) yield await remoteTarget(endpoint, common)

@@ -11,14 +11,11 @@ import { failed, type Finding, ok, type CheckOutcome, skipped, warning } from '.
 import { makeClean } from '../report/text.ts'
 import { type Check, walk } from '../report/walk.ts'
 import { joinList } from '../remote/facts.ts'
-import { isSignInRequired, signInFix } from '../../../observe/index.ts'
 import { headersFor } from '../../../toolkit/targets/running.ts'
-import { capitalized, quantity } from '../../../toolkit/terminal/plain-text.ts'
+import { capitalized, oneLine, quantity } from '../../../toolkit/terminal/plain-text.ts'
 
 interface GatewayFacts {
   readonly target: URL
-  /** Name or address with which other commands reach the gateway. */
-  readonly name: string
   readonly peers: Peers
   /** Token that the gateway requires from local programs. */
   readonly token: string | undefined
@@ -63,18 +60,11 @@ async function checkBackends(facts: GatewayFacts): Promise<CheckOutcome> {
     return warning('gateway.backend', joinList(slow.map(({ name }) => `${String(name)} is degraded`)))
   }
   const groups = listOf(status?.['down']).filter(isFields)
-  const lines = groups.map(
-    ({ backends: names, text }) => `${joinList(listOf(names).map(String))}: ${String(text)}`,
-  )
-  const fixes = groups.map(({ backends: names, category, fix }) => {
+  const fixes = groups.map(({ backends: names, text, fix }) => {
     const together = joinList(listOf(names).map(String))
-    return isSignInRequired({ category: String(category) })
-      ? `${capitalized(signInFix(together, facts.name))}.`
-      : `${together}: ${String(fix)}.`
+    return `${together}: ${oneLine(String(text))}\n  ${capitalized(oneLine(String(fix)))}.`
   })
-  return failed('gateway.backend', `${summary}; ${lines.join('; ')}`, {
-    ...(fixes.length > 0 && { fix: fixes.join(' ') }),
-  })
+  return failed('gateway.backend', summary, { ...(fixes.length > 0 && { fix: fixes.join('\n') }) })
 }
 
 async function checkProblems(facts: GatewayFacts): Promise<CheckOutcome> {
@@ -83,7 +73,7 @@ async function checkProblems(facts: GatewayFacts): Promise<CheckOutcome> {
   // The check of the backends reports their health.
   const found = problems.filter(isFields).filter(({ type }) => type !== 'backend_health')
   if (found.length === 0) return ok('none')
-  const fixes = found.map(({ fix }) => `${capitalized(String(fix))}.`)
+  const fixes = found.map(({ fix }) => `${capitalized(oneLine(String(fix)))}.`)
   return warning('gateway.problem', joinList(found.map(({ message }) => String(message))), {
     fix: [...new Set(fixes)].join(' '),
   })
@@ -109,17 +99,13 @@ const checks: readonly Check<GatewayFacts>[] = rows.map(([id, needs, run]) => ({
   run,
 }))
 
-interface GatewayOptions extends PeerOptions {
-  readonly token: string | undefined
-  /** Name or address with which other commands reach the gateway. */
-  readonly name: string
-}
-
-export async function examineGateway(options: GatewayOptions): Promise<readonly Finding[]> {
+export async function examineGateway(
+  options: PeerOptions & { readonly token?: string | undefined },
+): Promise<readonly Finding[]> {
   const peers = await makePeers(options)
   try {
     return await walk(checks, {
-      facts: { target: options.target, name: options.name, peers, token: options.token },
+      facts: { target: options.target, peers, token: options.token },
       clean: makeClean([]),
     })
   } finally {

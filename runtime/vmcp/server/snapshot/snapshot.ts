@@ -4,7 +4,7 @@
  */
 import { prefixedName, reservedTools } from '../../../../schemas/index.ts'
 import type { VmcpConfig } from '../../../config/index.ts'
-import { type Cause, causeFix, causeText, isSignInRequired, signInFix } from '../../../observe/index.ts'
+import { type Cause, causeFix, causeText, isSignInRequired } from '../../../observe/index.ts'
 import { type Action, hintsIn, externalPoint, methodOf, type Origin } from '../../../policy/index.ts'
 import type { BackendState } from '../engine/backend-state.ts'
 import { Catalog } from '../../catalog/catalog.ts'
@@ -45,7 +45,7 @@ export function snapshotOf({ config, catalog, states, listed, offline = false, u
       health: health.status,
       since:
         health.lastTransitionAt === undefined ? undefined : new Date(health.lastTransitionAt).toISOString(),
-      ...(health.status !== 'healthy' && health.lastError && causeOf(health.lastError, name, config.name)),
+      ...(health.status !== 'healthy' && health.lastError && explainedCause(health.lastError, name)),
       circuit: health.circuit?.state,
       authType,
       excluded,
@@ -71,10 +71,9 @@ export function snapshotOf({ config, catalog, states, listed, offline = false, u
 }
 
 /** `error` is the cause, and `fix` is the next step. */
-function causeOf(cause: Cause, backend: string, server: string) {
-  const requiresSignIn = isSignInRequired(cause)
-  const fix = requiresSignIn ? signInFix(backend, server) : causeFix(cause, backend)
-  return { error: causeText(cause), fix, requiresSignIn }
+function explainedCause(cause: Cause, backend: string) {
+  const fix = causeFix(cause, backend)
+  return { error: causeText(cause), fix, requiresSignIn: isSignInRequired(cause) }
 }
 
 function itemsOf(config: VmcpConfig, catalog: Catalog) {
