@@ -26,16 +26,27 @@ interface CauseWords {
   readonly fix: (backend: string) => string
 }
 
+const signInRequired = 'sign_in_required'
+
+/** Returns the next step for a backend that waits for the user. `server` is the name of its virtual server. */
+export function signInFix(server: string): string {
+  return `run gatehouse tools list ${server}, which prints the address where you sign in`
+}
+
+export function isSignInRequired({ category }: Pick<Cause, 'category'>): boolean {
+  return category === signInRequired
+}
+
 const causeTable: Readonly<Record<string, CauseWords>> = {
   authentication_failed: {
     text: 'Authentication failed',
     label: 'rejecting the credential',
     fix: (backend) => `check outgoingAuth for ${backend}: the backend rejects the credential`,
   },
-  sign_in_required: {
+  [signInRequired]: {
     text: 'Sign-in required',
     label: 'waiting for a sign-in',
-    fix: (backend) => `sign in to ${backend}: "gatehouse tools list" shows the address`,
+    fix: (backend) => `sign in to ${backend}: "gatehouse tools list" prints the address`,
   },
   timeout: {
     text: 'Health check timed out',

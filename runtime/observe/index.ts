@@ -12,6 +12,8 @@ export {
   causeTitle,
   decisiveLine,
   observedBackend,
+  isSignInRequired,
+  signInFix,
   summarizeBackends,
   tellingLines,
   withDetail,

@@ -27,7 +27,7 @@ await t.test(
     const running = startGatehouse(['run', '--port', port, '--name', 'slow', '--', ...words])
     t.teardown(() => running.interrupt())
     // Health checks of `run` give up after two seconds: several have by then.
-    await running.waitFor(/^slow: starting \(10 s\); it may be installing a package/m)
+    await running.waitFor(/^slow: starting \(10 s\); -v shows its output$/m)
     open()
     await running.waitFor(/^The server is responding\.$/m)
     const entries = read()

@@ -113,7 +113,7 @@ await t.test('run: a URL that is silent gets an address at once, and each change
   await running.waitFor(/^there: responding$/m)
   await running.waitFor(/^The server is responding\.$/m)
   await everything.kill()
-  await running.waitFor(/^there: no longer responding$/m)
+  await running.waitFor(/^there: no longer responding: .+\n {2}Next step: check /m)
   t.equal(await running.interrupt(), 0)
 })
 
@@ -130,7 +130,7 @@ await t.test(
     ])
     t.teardown(() => running.interrupt())
     const [url = ''] = await running.waitFor(/^http:\/\/127\.0\.0\.1:\d+\/mcp$/m)
-    await running.waitFor(/^hole: not responding yet/m)
+    await running.waitFor(/^hole: Health check timed out\n {2}Next step: check the load on hole/m)
     t.ok(await askStarted(url, 'argv_start'))
   },
 )

@@ -1,4 +1,4 @@
-import { invalidConfig } from '../../../schemas/index.ts'
+import { invalidConfig, nearest } from '../../../schemas/index.ts'
 import { existsSync, lstatSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -29,13 +29,16 @@ export async function showLogs(
 function logFileOf(name: string | undefined): string {
   const found = name === undefined ? undefined : logFile(name)
   if (found !== undefined) return found
-  const names = loggedNames().join(', ')
-  if (names === '')
+  const names = loggedNames()
+  if (names.length === 0)
     throw invalidConfig(
       `this user runs no "gatehouse up", and no "gatehouse dev" or "gatehouse run" session in ${tmpdir()}; start one, or set TMPDIR to the value that the session uses`,
     )
-  const what = name === undefined ? 'NAME is missing' : `no output from "${name}"`
-  throw invalidConfig(`${what}; output is available for: ${names}`)
+  const available = names.join(', ')
+  if (name === undefined) throw invalidConfig(`NAME is missing; output is available for: ${available}`)
+  const close = nearest(name, names)
+  const meant = close === undefined ? '; output' : `; did you mean ${close}? Output`
+  throw invalidConfig(`no output from "${name}"${meant} is available for: ${available}`)
 }
 
 /** Copies a file to standard output, starting at an offset. Returns the offset of the file's end. */

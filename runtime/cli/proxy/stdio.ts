@@ -1,8 +1,8 @@
 /**
  * `gatehouse proxy stdio TARGET` lets an MCP client that starts programs use a server that uses HTTP.
  *
- * TARGET is the server's URL, or the name of a resource in the current kubeconfig context's cluster. Standard output
- * carries only MCP messages. Exit codes: 0 the client closed its end, 1 the server could not be reached, 2 invalid
+ * TARGET is the server's URL, the name of a server that runs on this machine, or the name of a resource in the current
+ * kubeconfig context's cluster. Standard output carries only MCP messages. Exit codes: 0 the client closed its end, 1 the server could not be reached, 2 invalid
  * usage or configuration, 3 the login failed.
  * Source: docs/reference/specification/proxy-command.md (`proxy stdio`).
  */
@@ -19,8 +19,12 @@ import { runStdio } from '../../proxy/index.ts'
 import { refuseIdle } from '../../toolkit/terminal/options.ts'
 import { addLogFlags, commandLog, isDebugging } from '../../toolkit/terminal/log.ts'
 import { exitCode, printError } from '../../toolkit/terminal/output.ts'
-import { unreachableText, urlOfResource } from '../../toolkit/targets/kubernetes.ts'
+import { unreachableText } from '../../toolkit/targets/kubernetes.ts'
+import { withLocalToken } from '../../toolkit/targets/local-token.ts'
 import { addProxyFlags, isUrl, loginFailed } from '../../toolkit/targets/proxy-flags.ts'
+import { urlOfTarget } from '../../toolkit/targets/resolve.ts'
+import { runningNames } from '../../toolkit/targets/running.ts'
+import { NamedArgument } from '../../toolkit/terminal/command.ts'
 import { stopSignal } from '../../toolkit/terminal/stop.ts'
 
 export function addProxyStdioCommand(proxy: Command): void {
@@ -31,9 +35,12 @@ export function addProxyStdioCommand(proxy: Command): void {
       'For MCP clients that start one program per server. Forwards messages between the client and the server, and\n' +
         'logs in to the server as "gatehouse proxy" does.',
     )
-    .argument(
-      '<TARGET>',
-      'URL of the server (https://mcp.example.com/mcp), or a resource name in the current cluster',
+    .addArgument(
+      new NamedArgument(
+        '<TARGET>',
+        'URL of the server (https://mcp.example.com/mcp), the name of a server that runs on this machine, or a resource name in the current cluster',
+        runningNames,
+      ),
     )
     .option('--debug', 'log at debug level')
     .option('-n, --namespace <name>', 'namespace of the resource (default: the current context’s namespace)')
@@ -64,13 +71,9 @@ async function bridge(
   input: ProxyInput & { namespace?: string },
   debug: boolean,
 ): Promise<number> {
-  const url = await readTarget(target, input.namespace)
-  const config = resolveProxyConfig(
-    'stdio',
-    { ...input, targetUri: url.origin + url.search },
-    environment(),
-    { debug },
-  )
+  const url = await urlOfTarget(target, input.namespace)
+  const targetUri = url.origin + url.search
+  const config = resolveProxyConfig('stdio', { ...input, targetUri }, environment(), { debug })
   if (config.exchange && config.remote.kind !== 'oauth') {
     throw new GatehouseError('INVALID_CONFIG', {
       detail:
@@ -82,7 +85,7 @@ async function bridge(
   void stopSignal(stop)
   try {
     const reached = await runStdio({
-      config,
+      config: withLocalToken(config, url),
       path: url.pathname,
       input: process.stdin,
       output: process.stdout,
@@ -100,12 +103,4 @@ async function bridge(
       return loginFailed(error, stop.signal, log)
     throw error
   }
-}
-
-async function readTarget(target: string, namespace: string | undefined): Promise<URL> {
-  const text = isUrl(target) ? target : await urlOfResource(target, namespace)
-  if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return new URL(text)
-  throw new GatehouseError('INVALID_CONFIG', {
-    detail: 'TARGET: must be an http or https URL, or the name of a resource',
-  })
 }

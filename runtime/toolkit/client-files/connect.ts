@@ -12,7 +12,9 @@ import {
 } from '../clients/index.ts'
 import { printError } from '../terminal/output.ts'
 import { clientNamed, locationFor } from './choose.ts'
-import { recordsFolder, shortPath, thisHost } from './host.ts'
+import { recordsFolder, shortPath, thisHost, upFolder } from './host.ts'
+import { ParkJournal } from './park-journal.ts'
+import { readFileOnDisk } from './file.ts'
 import { addEntry, type FileOperation, undoOperation } from './operate.ts'
 import { hashOfEntry } from './records.ts'
 import { runningOf } from './running.ts'
@@ -73,6 +75,12 @@ export function operationOn(client: ClientId, options: EntryOptions, host: Host)
     )
   }
   const { name, replace, dryRun } = options
+  const { target } = readFileOnDisk(location.file)
+  const parked = new ParkJournal(upFolder(host)).find({ target, file: location.file })
+  if (parked?.path.at(-1) === name)
+    throw invalidConfig(
+      `gatehouse up has connected ${title}: run gatehouse down first, or choose another --name`,
+    )
   return { location, name, records: recordsFolder(host), replace, dryRun, now: () => new Date() }
 }
 

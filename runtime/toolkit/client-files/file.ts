@@ -87,15 +87,23 @@ export function refuseUnwritable(path: string, { stats }: FileOnDisk): void {
     throw invalidConfig(`${path} has several hard links, which replacing the file would break`)
 }
 
+/** Returns false when another program has changed, created or removed the file since it was read. */
+export function isUnchanged({ target, bytes }: FileOnDisk): boolean {
+  const { bytes: now } = readFileOnDisk(target)
+  return bytes === undefined || now === undefined ? bytes === now : bytes.equals(now)
+}
+
 /**
  * Replaces the file with `bytes`: writes a temporary file in the same folder, flushes it, and renames it. Returns false
- * when another program has created the file in the meantime. That file is not replaced.
+ * without replacing the file when another program has changed or created it since it was read. The comparison comes
+ * last, because writing takes long enough for a client to save its settings.
  */
 export async function replaceFile(
-  { target, stats }: FileOnDisk,
+  read: FileOnDisk,
   bytes: Uint8Array,
   step: (name: 'written' | 'replaced') => void = () => {},
 ): Promise<boolean> {
+  const { target, stats } = read
   const folder = dirname(target)
   const temporary = join(folder, `.${basename(target)}.gatehouse-${process.pid}.tmp`)
   try {
@@ -103,12 +111,14 @@ export async function replaceFile(
     removeLeftovers(target)
     writeDurably(temporary, bytes, stats)
     step('written')
+    if (!isUnchanged(read)) return false
     if (stats) await rename(temporary, target)
     else if (!create(temporary, target)) return false
     step('replaced')
     flushFolder(folder)
     return true
   } catch (cause) {
+    if (cause instanceof GatehouseError) throw cause
     throw invalidConfig(`cannot write ${target}: ${systemReason(cause)}`)
   } finally {
     rmSync(temporary, { force: true })
@@ -125,9 +135,12 @@ export function removeLeftovers(target: string): void {
   }
 }
 
-export function removeFile({ target }: FileOnDisk): void {
-  rmSync(target)
-  flushFolder(dirname(target))
+/** Returns false without removing the file when another program has changed it since it was read. */
+export function removeFile(read: FileOnDisk): boolean {
+  if (!isUnchanged(read)) return false
+  rmSync(read.target)
+  flushFolder(dirname(read.target))
+  return true
 }
 
 /** Creates a file and flushes it. */

@@ -155,13 +155,18 @@ async function run(
     const result = await withRecordErrors(operation.records, () =>
       store.locked(async () => {
         if (hashOfBytes(readFileOnDisk(location.file).bytes) !== hashOfBytes(disk.bytes)) return undefined
+        const before = store.read()
         const backup = disk.bytes && store.backup(disk.bytes, now())
         const record = planned.record && { ...planned.record, backup: backup ?? null }
         store.write([...planned.records, ...(record ? [record] : [])])
         operation.onStep?.('recorded')
-        if (planned.text === undefined) removeFile(disk)
-        else if (!(await replaceFile(disk, encodeText(planned.text), operation.onStep))) return undefined
-        return { ...edit, outcome, backup } as const
+        const isDone =
+          planned.text === undefined
+            ? removeFile(disk)
+            : await replaceFile(disk, encodeText(planned.text), operation.onStep)
+        if (isDone) return { ...edit, outcome, backup } as const
+        store.write(before)
+        return undefined
       }),
     )
     if (result) return result

@@ -19,6 +19,7 @@ import {
 import { invalidConfig, isFields } from '../../../schemas/index.ts'
 import {
   type FileOnDisk,
+  isUnchanged,
   readFileOnDisk,
   refuseUnwritable,
   removeFile,
@@ -169,7 +170,7 @@ export async function parkServers(
     const former = parked && journal.original(parked)
     journal.put(record, exists ? encodeText(text) : undefined)
     onStep('recorded')
-    if (isUnchanged(location, disk) && (await replaceFile(disk, bytes, onStep))) return true
+    if (isSameFile(location, disk) && (await replaceFile(disk, bytes, onStep))) return true
     if (parked) journal.put(parked, former)
     else journal.remove(record)
     return undefined
@@ -191,10 +192,10 @@ export async function restoreServers(parked: ParkedFile, options: ParkOptions): 
     const hash = hashOfBytes(wanted)
     const isSame = hash === hashOfBytes(disk.bytes)
     onStep('read')
-    if (!isUnchanged(parked, disk)) return undefined
+    if (!isSameFile(parked, disk)) return undefined
     removeLeftovers(disk.target)
     if (!exists) {
-      if (disk.bytes) removeFile(disk)
+      if (disk.bytes && !removeFile(disk)) return undefined
     } else if (!isSame && !(await replaceFile(disk, wanted, onStep))) return undefined
     onStep('replaced')
     journal.remove(parked)
@@ -204,10 +205,9 @@ export async function restoreServers(parked: ParkedFile, options: ParkOptions): 
   })
 }
 
-/** Returns false when another program has changed the file since it was read. */
-function isUnchanged({ file }: Pick<Location, 'file'>, read: FileOnDisk): boolean {
-  const { target, bytes } = readFileOnDisk(file)
-  return target === read.target && hashOfBytes(bytes) === hashOfBytes(read.bytes)
+/** Returns false when another program has changed the file or its symbolic link since it was read. */
+function isSameFile({ file }: Pick<Location, 'file'>, read: FileOnDisk): boolean {
+  return readFileOnDisk(file).target === read.target && isUnchanged(read)
 }
 
 /** Maximum number of attempts, because a client may write its file at any moment. */

@@ -16,8 +16,14 @@ export type Greeting =
   | { readonly kind: 'other'; readonly status: number }
   | { readonly kind: 'silent' }
 
+interface GreetOptions {
+  readonly timeoutMs: number
+  /** Token that the server requires. */
+  readonly token?: string | undefined
+}
+
 /** Never rejects. Sends at most three requests, each of which takes at most `timeoutMs`. */
-export async function greet(url: string, timeoutMs: number): Promise<Greeting> {
+export async function greet(url: string, { timeoutMs, token }: GreetOptions): Promise<Greeting> {
   const target = new URL(url)
   const peers = await makePeers({ target, timeoutMs })
   try {
@@ -25,10 +31,15 @@ export async function greet(url: string, timeoutMs: number): Promise<Greeting> {
       method: 'initialize',
       params: initializeParams,
       era: 'session',
+      token,
     })
-    if (isReply(opened)) await endSession(peers, target, opened)
+    if (isReply(opened)) await endSession(peers, target, opened, token)
     if (!isReply(opened) || opened.result || opened.reply.status === 401) return greetingOf(opened)
-    const discovered = await askMcp(peers, target, { method: 'server/discover', era: 'stateless' })
+    const discovered = await askMcp(peers, target, {
+      method: 'server/discover',
+      era: 'stateless',
+      token,
+    })
     const isStateless = isReply(discovered) && discovered.result !== undefined
     return greetingOf(isStateless ? discovered : opened)
   } finally {
@@ -51,11 +62,16 @@ function greetingOf(answer: AskResult): Greeting {
   return reply.ended === 'time' ? { kind: 'silent' } : { kind: 'other', status: reply.status }
 }
 
-async function endSession(peers: Peers, url: URL, { reply }: McpReply): Promise<void> {
+async function endSession(
+  peers: Peers,
+  url: URL,
+  { reply }: McpReply,
+  token: string | undefined,
+): Promise<void> {
   const session = header(reply, headerName.sessionId)
   if (session === undefined) return
   // If the server rejects this request, the session expires on its own.
-  await peers.ask(url, { method: 'DELETE', headers: credentials({ session }), bodyMs: 0 })
+  await peers.ask(url, { method: 'DELETE', headers: credentials({ session, token }), bodyMs: 0 })
 }
 
 function nameIn(result: JsonRecord): string | undefined {

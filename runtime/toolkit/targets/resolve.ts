@@ -1,8 +1,8 @@
 /**
- * Resolves TARGET for every command: a URL, a server that `gatehouse dev` or `gatehouse run` runs on this machine, or a
+ * Resolves TARGET for every command: a URL, a server that `gatehouse up`, `run` or `dev` runs on this machine, or a
  * resource in the current cluster.
  */
-import { invalidConfig } from '../../../schemas/index.ts'
+import { GatehouseError, invalidConfig } from '../../../schemas/index.ts'
 import { urlOfResource } from './kubernetes.ts'
 import { isUrl } from './proxy-flags.ts'
 import { runningHint, runningServer, runningServers } from './running.ts'
@@ -15,9 +15,10 @@ export async function urlOfTarget(target: string, namespace: string | undefined)
   try {
     return urlFrom(await urlOfResource(target, namespace))
   } catch (error) {
-    if (runningServers().length === 0) throw error
-    const inCluster = error instanceof Error ? error.message : String(error)
-    throw invalidConfig(`${inCluster}; no server ${target} runs on this machine either (${runningHint()})`)
+    if (!(error instanceof GatehouseError) || runningServers().length === 0) throw error
+    const { code, message, cause } = error
+    const local = `no server ${target} runs on this machine; ${runningHint({ wanted: target })}`
+    throw new GatehouseError(code, { detail: `${local}\nIn the cluster: ${message}`, cause })
   }
 }
 

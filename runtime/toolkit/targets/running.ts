@@ -5,7 +5,7 @@
 import { lstatSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { isFields } from '../../../schemas/index.ts'
+import { isFields, nearest } from '../../../schemas/index.ts'
 import { type Cause, causeFix, causeText } from '../../observe/index.ts'
 import type { LocalObject } from '../manifests/objects.ts'
 
@@ -117,12 +117,25 @@ export function headersFor({ token }: Pick<RunningServer, 'token'>): Readonly<Re
   return token === undefined ? {} : { authorization: `Bearer ${token}` }
 }
 
-/** Completes an error about a missing name: the names that can be used instead. */
-export function runningHint(kind?: string): string {
+/** Returns the names of all running servers, without duplicates. */
+export function runningNames(kind?: string): readonly string[] {
   const servers = runningServers().filter((server) => kind === undefined || server.kind === kind)
-  const names = [...new Set(servers.map(({ name }) => name))]
-  if (names.length > 0) return `running on this machine: ${names.join(', ')}`
-  return 'nothing runs on this machine; start servers with gatehouse up, gatehouse run or gatehouse dev'
+  return [...new Set(servers.map(({ name }) => name))]
+}
+
+/** Completes an error about a missing or unknown name: the closest name, and all names that can be used instead. */
+export function runningHint({
+  kind,
+  wanted,
+}: {
+  readonly kind?: string
+  readonly wanted?: string
+} = {}): string {
+  const names = runningNames(kind)
+  if (names.length === 0)
+    return 'nothing runs on this machine; start servers with gatehouse up, gatehouse run or gatehouse dev'
+  const close = wanted === undefined ? undefined : nearest(wanted, names)
+  return `${close === undefined ? 'r' : `did you mean ${close}? R`}unning on this machine: ${names.join(', ')}`
 }
 
 /** Returns this user's session folders, newest first. */

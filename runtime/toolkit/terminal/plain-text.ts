@@ -40,3 +40,8 @@ export function outputWriter(stream: NodeJS.WriteStream): (chunk: Buffer) => voi
     if (end > 0) stream.write(forTerminal(text.slice(0, end)))
   }
 }
+
+/** Returns the text with a capital first letter. */
+export function capitalized(text: string): string {
+  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`
+}

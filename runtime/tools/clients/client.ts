@@ -23,7 +23,7 @@ import {
   refuseMissingFolder,
 } from '../../toolkit/client-files/connect.ts'
 import { clientNamed, locationFor } from '../../toolkit/client-files/choose.ts'
-import { recordsFolder, shortPath, thisHost } from '../../toolkit/client-files/host.ts'
+import { shortPath, thisHost } from '../../toolkit/client-files/host.ts'
 import {
   addEntry,
   type OperationResult,
@@ -32,7 +32,8 @@ import {
   undoOperation,
 } from '../../toolkit/client-files/operate.ts'
 import { type ClientStatus, statusOf } from './status.ts'
-import { runningServer } from '../../toolkit/targets/running.ts'
+import { urlOfTarget } from '../../toolkit/targets/resolve.ts'
+import { runningServer, runningServerAt } from '../../toolkit/targets/running.ts'
 import { type Greeting, greet } from '../../toolkit/mcp-client/greeting.ts'
 
 const timeoutMs = 5000
@@ -60,9 +61,7 @@ async function forEachClient(
 
 function missingClient() {
   const host = thisHost()
-  const found = clientIds.filter((client) =>
-    statusOf(client, 'gatehouse', host, recordsFolder(host)).some(({ exists }) => exists),
-  )
+  const found = clientIds.filter((client) => statusOf(client, 'gatehouse', host).some(({ exists }) => exists))
   const names =
     found.length > 0 ? `on this machine: ${found.join(', ')}` : `known clients: ${clientIds.join(', ')}`
   return invalidConfig(`CLIENT is missing; ${names}`)
@@ -71,7 +70,8 @@ function missingClient() {
 export async function addClients(words: readonly string[], typed: AddOptions): Promise<number> {
   const host = thisHost()
   checkUrl(typed)
-  const options = { ...withRunningServer(typed) }
+  if (typed.server !== undefined && words.length > 0) await warnOfUnknown(typed.server)
+  const options = withRunningServer(typed)
   const requiresLogin = words.length > 0 && (await probeLogin(options))
   return forEachClient(words, async (client) => {
     const connection = {
@@ -96,19 +96,40 @@ export async function addClients(words: readonly string[], typed: AddOptions): P
   })
 }
 
-/** Replaces the name of a server that runs on this machine with its URL. Other names belong to the cluster. */
+/**
+ * Chooses how the client reaches a server on this machine. A virtual server keeps its address across restarts, so the
+ * entry contains its URL. The entry of any other server starts a bridge that looks up the name, because such a server
+ * gets a new port at each start. A server that requires a token needs the bridge too, which reads the token.
+ */
 function withRunningServer(options: AddOptions): AddOptions {
-  const found = options.server === undefined ? undefined : runningServer(options.server)
-  if (!found) return options
-  const { server: _server, ...rest } = options
-  return { ...rest, url: found.url }
+  const { server, ...rest } = options
+  if (server === undefined) {
+    const isGuarded = localTokenOf(options.url ?? defaultUrl) !== undefined
+    return isGuarded ? { ...options, stdio: true } : options
+  }
+  const found = runningServer(server)
+  if (found?.kind !== 'VirtualMCPServer') return options
+  return { ...rest, url: found.url, stdio: options.stdio || found.token !== undefined }
+}
+
+/** Returns the token that a server on this machine requires from local programs. */
+function localTokenOf(url: string): string | undefined {
+  return runningServerAt(new URL(url))?.token
+}
+
+/** Warns about a name that is unknown here and in the cluster. The server may start later. */
+async function warnOfUnknown(server: string): Promise<void> {
+  if (runningServer(server)) return
+  await urlOfTarget(server, undefined).catch((error: unknown) => {
+    printError(`Warning: ${error instanceof Error ? error.message : String(error)}`)
+  })
 }
 
 /** Returns true if the gateway requires a login. Warns if it does not respond as an MCP server. */
 async function probeLogin({ url, server, bearerFile }: AddOptions): Promise<boolean> {
   if (server !== undefined || bearerFile !== undefined) return false
   const address = url ?? defaultUrl
-  const greeting = await greet(address, timeoutMs)
+  const greeting = await greet(address, { timeoutMs, token: localTokenOf(address) })
   const { kind } = greeting
   if (url !== undefined && (kind === 'silent' || kind === 'other'))
     printError(`Warning: ${address} ${textOf(greeting)}; run gatehouse doctor ${address} to find the cause`)
@@ -164,12 +185,12 @@ function reportOperation(
   host: Host,
   { what, revealsInserted }: OperationReport,
 ): void {
-  const { title, pickUp } = clientRow(location.client)
+  const { title, pickUp, format } = clientRow(location.client)
   const path = shortPath(location.file, host)
   if (done.outcome === 'none') return print(`${title}: nothing to do in ${path}`)
   if (dryRun) {
     print(`${title}: would change ${path}`)
-    return print(maskedDiff(done.text, done.changes, path, { revealsInserted }))
+    return print(maskedDiff(done.text, done.changes, path, { format, revealsInserted }))
   }
   print(`${title}: ${what}`)
   print(
@@ -208,7 +229,7 @@ export async function clientStatus(words: readonly string[], options: StatusOpti
   const host = thisHost()
   const clients = words.length > 0 ? words.map(clientNamed) : clientIds
   const rows = clients
-    .flatMap((client) => statusOf(client, options.name, host, recordsFolder(host)))
+    .flatMap((client) => statusOf(client, options.name, host))
     .filter((row) => row.exists || words.length > 0 || options.all)
   const responses = new Map<string, string>()
   for (const { url } of options.check ? rows : []) {
@@ -267,8 +288,8 @@ function line(
   return `${row.client.padEnd(width)}  ${row.scope.padEnd(7)}  ${state}  ${shortPath(row.file, host)}${what}${detail ? `\n${' '.repeat(width + 2)}${detail}` : ''}`
 }
 
-export async function describeResponse(url: string): Promise<string> {
-  return textOf(await greet(url, timeoutMs))
+async function describeResponse(url: string): Promise<string> {
+  return textOf(await greet(url, { timeoutMs, token: localTokenOf(url) }))
 }
 
 function textOf(greeting: Greeting): string {

@@ -11,6 +11,8 @@ import {
   parseDocument,
 } from '../../toolkit/clients/index.ts'
 import { readFileOnDisk } from '../../toolkit/client-files/file.ts'
+import { recordsFolder, upFolder } from '../../toolkit/client-files/host.ts'
+import { ParkJournal } from '../../toolkit/client-files/park-journal.ts'
 import { hashOfEntry, Records } from '../../toolkit/client-files/records.ts'
 
 /**
@@ -29,17 +31,19 @@ export interface ClientStatus {
   readonly servers: readonly string[]
   /** The URL in the entry, if any. */
   readonly url: string | undefined
-  /** The reason for the states unreadable and shadowed. */
+  /** The reason for the states unreadable and shadowed, or the command that connected the client. */
   readonly why: string | undefined
 }
 
+/** Where Gatehouse records the entries that it wrote. */
+interface WrittenEntries {
+  readonly records: string
+  readonly journal: ParkJournal
+}
+
 /** Returns one row per existing file, or a row for the user's file when none exists. */
-export function statusOf(
-  client: ClientId,
-  name: string,
-  host: Host,
-  records: string,
-): readonly ClientStatus[] {
+export function statusOf(client: ClientId, name: string, host: Host): readonly ClientStatus[] {
+  const written = { records: recordsFolder(host), journal: new ParkJournal(upFolder(host)) }
   const all = locationsOf(client, host)
   // In the home folder, the project's file is the user's file.
   const existing = all.filter(
@@ -49,7 +53,7 @@ export function statusOf(
   )
   const preferred = all.find(({ scope, row }) => scope === 'user' && !row.ifPresent)
   const rows = (existing.length > 0 ? existing : preferred ? [preferred] : []).map((location) =>
-    rowOf(location, name, records),
+    rowOf(location, name, written),
   )
   return rows
     .filter((row, index) => row.servers.length > 0 || isFirstOfFile(rows, index))
@@ -60,7 +64,7 @@ function isFirstOfFile(rows: readonly ClientStatus[], index: number): boolean {
   return rows.findIndex(({ file }) => file === rows[index]?.file) === index
 }
 
-function rowOf(location: Location, name: string, records: string): ClientStatus {
+function rowOf(location: Location, name: string, { records, journal }: WrittenEntries): ClientStatus {
   const { client, scope, file, key } = location
   const base = { client, scope, file, servers: [], url: undefined, why: undefined }
   try {
@@ -72,8 +76,11 @@ function rowOf(location: Location, name: string, records: string): ClientStatus 
     const entry = entryAt(document, [...key, name])
     if (entry === undefined) return { ...base, exists: true, state: 'absent', servers }
     const hash = hashOfEntry(entry)
+    const found = { ...base, exists: true, servers, url: urlIn(entry) }
+    if (journal.find({ target, file })?.entry === hash)
+      return { ...found, state: 'connected', why: 'by gatehouse up; gatehouse down removes it' }
     const isOurs = new Records(records, target).read().some((record) => record.entry === hash)
-    return { ...base, exists: true, servers, state: isOurs ? 'connected' : 'differs', url: urlIn(entry) }
+    return { ...found, state: isOurs ? 'connected' : 'differs' }
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
     return { ...base, exists: true, state: 'unreadable', why }

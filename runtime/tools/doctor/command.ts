@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { DoctorFlags } from './commands/doctor.ts'
 import { NamedArgument } from '../../toolkit/terminal/command.ts'
-import { runningServers } from '../../toolkit/targets/running.ts'
+import { runningNames } from '../../toolkit/targets/running.ts'
 import { collect } from '../../toolkit/terminal/options.ts'
 
 export function addDoctorCommand(program: Command): void {
@@ -16,8 +16,8 @@ export function addDoctorCommand(program: Command): void {
     .addArgument(
       new NamedArgument(
         '[TARGET]',
-        'URL of an MCP server, the name of a server started by "gatehouse dev" or "gatehouse run", or a resource in the current cluster',
-        () => runningServers().map(({ name }) => name),
+        'URL of an MCP server, the name of a server started by "gatehouse up", "run" or "dev", or a resource in the current cluster',
+        runningNames,
       ),
     )
     .option(

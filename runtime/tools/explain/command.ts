@@ -41,7 +41,7 @@ export function addExplainCommand(program: Command): void {
     .addArgument(
       new NamedArgument(
         '[SERVER]',
-        'name of a virtual server started by "gatehouse dev" or "gatehouse run"',
+        'name of a virtual server started by "gatehouse up", "run" or "dev"',
         () => runningServers().flatMap(({ name, consoleUrl }) => (consoleUrl === undefined ? [] : [name])),
       ),
     )
@@ -125,14 +125,18 @@ function consoleOf({
 }: Options): { url: string; token: string } | undefined {
   const ways = [filename.length > 0, url !== undefined, running !== undefined].filter(Boolean)
   if (ways.length !== 1)
-    throw invalidConfig(`specify one of SERVER, --filename and --url; ${runningHint('VirtualMCPServer')}`)
+    throw invalidConfig(
+      `specify one of SERVER, --filename and --url; ${runningHint({ kind: 'VirtualMCPServer' })}`,
+    )
   if (tokenFile !== undefined && url === undefined)
     throw invalidConfig('--token-file: has no effect without --url')
   if (url !== undefined) return { url, token: readFileText(tokenFile ?? '').trim() }
   if (running === undefined) return undefined
   const found = runningServer(running)?.consoleUrl
   if (found === undefined)
-    throw invalidConfig(`no virtual server named ${running}; ${runningHint('VirtualMCPServer')}`)
+    throw invalidConfig(
+      `no virtual server named ${running}; ${runningHint({ kind: 'VirtualMCPServer', wanted: running })}`,
+    )
   const { origin, pathname, hash } = new URL(found)
   return { url: `${origin}${pathname}`, token: hash.replace('#launch=', '') }
 }

@@ -261,25 +261,37 @@ function quotaSteps(
 
 function backendSteps(backend: ExplainedBackend | undefined): ExplainedStep[] {
   if (!backend) return []
-  const { name, health, since, error, circuit, authType, excluded } = backend
-  const reason = `${error === undefined ? '' : `: ${error}`}${since === undefined ? '' : ` (since ${since})`}`
+  const { name, health, error, fix, requiresSignIn, circuit, authType, excluded } = backend
+  const isOpen = authType === 'unauthenticated'
+  const since = backend.since === undefined ? '' : ` (since ${backend.since})`
+  const reason = `${error === undefined ? '' : `: ${error}`}${since}`
+  const withFix = (step: ExplainedStep) =>
+    fix === undefined ? step : { ...step, details: [`next step: ${fix}`] }
   if (excluded) return [stop('backend', `backend ${name} is excluded: ${excluded.join('; ')}`)]
   const credential =
     health === 'unauthenticated'
-      ? stop('credential', `backend ${name} rejected the ${authType} credential${reason}`)
+      ? withFix(
+          stop(
+            'credential',
+            requiresSignIn
+              ? `backend ${name} requires a sign-in${since}`
+              : `backend ${name} rejected ${isOpen ? 'a request without a credential' : `the ${authType} credential`}${reason}`,
+          ),
+        )
       : pass(
           'credential',
-          authType === 'unauthenticated'
+          isOpen
             ? `backend ${name} is called without a credential`
             : `backend ${name} is called with ${authType}`,
         )
   if (circuit === 'open')
     return [
       credential,
-      stop('backend', `the circuit of backend ${name} is open${reason}: calls are rejected`),
+      withFix(stop('backend', `the circuit of backend ${name} is open${reason}: calls are rejected`)),
     ]
-  if (health === 'unhealthy') return [credential, stop('backend', `backend ${name} is unhealthy${reason}`)]
+  if (health === 'unhealthy')
+    return [credential, withFix(stop('backend', `backend ${name} is unhealthy${reason}`))]
   if (health === 'healthy' || health === 'unauthenticated')
     return [credential, ...(health === 'healthy' ? [pass('backend', `backend ${name} is healthy`)] : [])]
-  return [credential, note('backend', `backend ${name} is ${health}${reason}`)]
+  return [credential, withFix(note('backend', `backend ${name} is ${health}${reason}`))]
 }

@@ -27,6 +27,10 @@ export interface ExplainedBackend {
   readonly since?: string | undefined
   /** Description of the last error. */
   readonly error?: string | undefined
+  /** The next step after the last error. */
+  readonly fix?: string | undefined
+  /** True if the backend waits for the user to sign in. */
+  readonly requiresSignIn?: boolean
   readonly circuit?: string | undefined
   readonly authType: string
   /** Why the backend is excluded. */

@@ -22,9 +22,15 @@ import {
   type UnlistedBackend,
 } from './check.ts'
 import { lockSpec, manifestText, offeredIn } from './manifest.ts'
-import { authorizationVariable, surveyConfig, type LockTarget, targetsOf } from './targets.ts'
+import { surveyConfig, type LockTarget, targetsOf } from './targets.ts'
 import { NamedArgument } from '../../toolkit/terminal/command.ts'
-import { runningHint, runningServer, runningServers } from '../../toolkit/targets/running.ts'
+import {
+  runningHint,
+  runningServer,
+  runningServerAt,
+  runningServers,
+  runningNames,
+} from '../../toolkit/targets/running.ts'
 import { refuseIdle, collect } from '../../toolkit/terminal/options.ts'
 import { standardText } from '../../toolkit/terminal/input.ts'
 import { readManifests } from '../../toolkit/manifests/read.ts'
@@ -54,8 +60,8 @@ export function addLockCommand(program: Command): void {
     .addArgument(
       new NamedArgument(
         '[NAME...]',
-        'servers started by "gatehouse dev" or "gatehouse run"; a virtual server stands for all its servers',
-        () => runningServers().map(({ name }) => name),
+        'servers started by "gatehouse up", "run" or "dev"; a virtual server stands for all its servers',
+        runningNames,
       ),
     )
     .option(
@@ -103,7 +109,7 @@ function urlsOfRunning(names: readonly string[]): ReadonlyMap<string, string> {
   const servers = runningServers()
   const found = names.flatMap((name) => {
     const server = runningServer(name)
-    if (!server) throw invalidConfig(`no server named ${name}; ${runningHint()}`)
+    if (!server) throw invalidConfig(`no server named ${name}; ${runningHint({ wanted: name })}`)
     if (server.kind !== 'VirtualMCPServer') return [server]
     return servers.filter(({ kind, session }) => session === server.session && kind !== server.kind)
   })
@@ -124,14 +130,10 @@ async function lock(options: Options): Promise<number> {
     throw invalidConfig(
       `no backend to lock: add the NAME of a server, -f with manifests, or --url NAME=URL; ${runningHint()}`,
     )
-  const token = options.bearerTokenFile
-  const env = {
-    ...environment(),
-    ...(token !== undefined && {
-      [authorizationVariable]: `Bearer ${readToken('--bearer-token-file', token)}`,
-    }),
-  }
-  const config = surveyConfig(targets, { credentials: token !== undefined })
+  const { bearerTokenFile } = options
+  const given = bearerTokenFile === undefined ? undefined : readToken('--bearer-token-file', bearerTokenFile)
+  const { config, variables } = surveyConfig(targets, (url) => runningServerAt(new URL(url))?.token ?? given)
+  const env = { ...environment(), ...variables }
   const survey = () => surveyBackends(config, { env, version, log: silentLog })
   const seen = await survey()
   const failed = seen.filter(({ listing }) => !listing)

@@ -99,29 +99,44 @@ function targetOf(
   return { kind, name, url, transport: isSse ? 'sse' : 'streamable-http' }
 }
 
-/** Variable that contains the Authorization header for backends. */
-export const authorizationVariable = 'GATEHOUSE_LOCK_AUTHORIZATION'
+/** A configuration used only to list the targets, and the variables that it refers to. */
+interface Survey {
+  readonly config: VmcpConfig
+  readonly variables: Readonly<Record<string, string>>
+}
 
-/** Returns a configuration used only to list the targets. Throws INVALID_CONFIG. */
+/** `tokenFor` returns the bearer token for a URL, or undefined. Throws INVALID_CONFIG. */
 export function surveyConfig(
   targets: readonly LockTarget[],
-  { credentials }: { readonly credentials: boolean },
-): VmcpConfig {
-  const headerInjection = { headerName: 'Authorization', headerValueEnv: authorizationVariable }
-  return parseVmcpConfig(
+  tokenFor: (url: string) => string | undefined,
+): Survey {
+  const tokens = targets.flatMap(({ name, url }, index) => {
+    const token = tokenFor(url)
+    return token === undefined ? [] : [{ name, token, variable: `GATEHOUSE_LOCK_AUTHORIZATION_${index}` }]
+  })
+  const config = parseVmcpConfig(
     JSON.stringify({
       name: 'lock',
       groupRef: 'lock',
       incomingAuth: { type: 'anonymous' },
       outgoingAuth: {
         source: 'inline',
-        ...(credentials && { default: { type: 'header_injection', headerInjection } }),
+        backends: Object.fromEntries(
+          tokens.map(({ name, variable }) => {
+            const headerInjection = { headerName: 'Authorization', headerValueEnv: variable }
+            return [name, { type: 'header_injection', headerInjection }]
+          }),
+        ),
       },
       aggregation: {},
       backends: targets.map(({ name, url, transport }) => ({ name, url, transport })),
       pinning: { onChanged: 'observe', onNew: 'observe', onRemoved: 'observe' },
     }),
   )
+  return {
+    config,
+    variables: Object.fromEntries(tokens.map(({ variable, token }) => [variable, `Bearer ${token}`])),
+  }
 }
 
 /** Throws INVALID_CONFIG when the file cannot be read or does not contain a lock for this name. */

@@ -7,7 +7,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { causeFix, tellingLines } from '../../observe/index.ts'
 import { causeOfServer } from '../../toolkit/local/causes.ts'
-import { clientAddressesOf } from '../../toolkit/local/screen/client-addresses.ts'
+import { clientAddressesOf, type ShownBackend } from '../../toolkit/local/screen/client-addresses.ts'
 import type { DevSession, WorkloadView } from '../../toolkit/local/session.ts'
 import { forTerminal, oneLine } from '../../toolkit/terminal/plain-text.ts'
 import { roundSecondsSince, secondsSince } from '../../toolkit/local/screen/lines.ts'
@@ -96,11 +96,13 @@ class Watch {
     const { names, timeoutMs, signal } = this.#options
     const [address] = await clientAddressesOf(this.#session, undefined)
     if (signal.aborted) return { state: 'stopped' }
-    const health = new Map(address?.backends.map((backend) => [backend.name, backend.health]))
-    const signIns = new Map(address?.backends.map((backend) => [backend.name, backend.signInUrl]))
-    const absent = names.filter((name) => !serving.has(health.get(name) ?? ''))
-    const isLost = (name: string): boolean => signIns.get(name) === undefined
-    const lost = absent.filter(isLost).flatMap((name) => lostOf(name, this.#session, health.get(name)) ?? [])
+    const backends = new Map(address?.backends.map((backend) => [backend.name, backend]))
+    const healthOf = (name: string): string => backends.get(name)?.health ?? ''
+    const absent = names.filter((name) => !serving.has(healthOf(name)))
+    const isLost = (name: string): boolean => backends.get(name)?.signInUrl === undefined
+    const lost = absent
+      .filter(isLost)
+      .flatMap((name) => lostOf(name, this.#session, backends.get(name)) ?? [])
     this.#hasAnswered ||= absent.length < names.length || !absent.every(isLost)
     const elapsed = performance.now() - this.#since
     if (!this.#hasAnswered && (lost.length === names.length || elapsed > timeoutMs)) {
@@ -108,12 +110,12 @@ class Watch {
       return { state: 'failed', missing: [...lost, ...silent.map((name) => this.#missingOf(name))] }
     }
     if (address && (this.#isOpen() || absent.length === 0)) {
-      const isSettled = absent.every((name) => silentStates.has(health.get(name) ?? '') || isIn(lost, name))
+      const isSettled = absent.every((name) => silentStates.has(healthOf(name)) || isIn(lost, name))
       if (isSettled || this.#isWaitOver()) await this.#reportAddress(address.url)
     }
     for (const name of names) {
-      const signInUrl = signIns.get(name)
-      this.#reportState(name, { isAbsent: absent.includes(name), lost, elapsed, signInUrl })
+      const isAbsent = absent.includes(name)
+      this.#reportState(name, { isAbsent, lost, elapsed: this.#openMs(), backend: backends.get(name) })
     }
     this.#reportSummary(address?.summary)
     if (absent.length === 0 && !this.isComplete) {
@@ -139,7 +141,12 @@ class Watch {
   }
 
   #isWaitOver(): boolean {
-    return this.#openSince !== undefined && performance.now() - this.#openSince > maxWaitMs
+    return this.#openMs() > maxWaitMs
+  }
+
+  /** Returns how long the virtual server has been listening. */
+  #openMs(): number {
+    return this.#openSince === undefined ? 0 : performance.now() - this.#openSince
   }
 
   async #reportAddress(url: string): Promise<void> {
@@ -151,18 +158,19 @@ class Watch {
   #reportState(name: string, state: ReportedState): void {
     const seen = this.#seen.get(name) ?? { answered: false, restarts: 0 }
     this.#seen.set(name, seen)
-    const missing = state.lost.find((server) => server.name === name)
+    const missing = state.lost.find((server) => server.name === name) ?? this.#unreachable(name, seen, state)
     const view = this.#viewOf(name)
     this.#reportExit(name, seen, view)
     const seconds = view?.starting ? roundSecondsSince(view.starting.since) : 0
     const installing = causeOfServer(this.#viewsOf(name))?.category === 'package_installing'
     // The session reports the installation itself.
     if (installing) return
-    const sentence = sentenceOf(seen, missing, { ...state, seconds, refusal: view?.refusal })
+    const signInUrl = state.backend?.signInUrl
+    const sentence = sentenceOf(seen, missing, { ...state, signInUrl, seconds, refusal: view?.refusal })
     if (sentence === undefined || sentence === seen.reported) return
     // The first answer after a quick start needs no line.
     const isNews =
-      seen.reported !== undefined || state.isAbsent || this.#isReported || state.signInUrl !== undefined
+      seen.reported !== undefined || state.isAbsent || this.#isReported || signInUrl !== undefined
     seen.reported = sentence
     seen.answered ||= !state.isAbsent
     if (missing) this.#options.onMissing(missing)
@@ -178,10 +186,24 @@ class Watch {
     return this.#viewsOf(name).find((view) => view.starting ?? view.refusal ?? view.lastEnd)
   }
 
+  /** Returns why a remote server does not answer, once it has had time for its first answer. */
+  #unreachable(
+    name: string,
+    { answered }: ServerHistory,
+    { isAbsent, elapsed, backend }: ReportedState,
+  ): Missing | undefined {
+    const { health = '', error, fix, signInUrl } = backend ?? {}
+    const isRemote = this.#viewsOf(name).length === 0
+    if (!isAbsent || !isRemote || error === undefined || signInUrl !== undefined) return undefined
+    if (!silentStates.has(health) || elapsed <= slowMs) return undefined
+    const why = answered ? `no longer responding: ${error}` : error
+    return { name, why, fix, lines: [], code: undefined }
+  }
+
   /** Reports that a process exited after it had been working. The next session starts another process. */
   #reportExit(name: string, seen: ServerHistory, view: WorkloadView | undefined): void {
     const { restarts = 0, lastEnd, phase } = view ?? {}
-    const isNew = restarts > seen.restarts && phase === 'ready' && lastEnd !== undefined
+    const isNew = seen.answered && restarts > seen.restarts && phase === 'ready' && lastEnd !== undefined
     seen.restarts = restarts
     if (isNew) this.#options.onChange(name, `${forTerminal(lastEnd)}; the next session starts it again`)
   }
@@ -200,11 +222,13 @@ interface ReportedState {
   readonly isAbsent: boolean
   readonly lost: readonly Missing[]
   readonly elapsed: number
-  /** The address where the user must sign in. */
-  readonly signInUrl: string | undefined
+  /** Undefined until the virtual server reports it. */
+  readonly backend: ShownBackend | undefined
 }
 
-interface ServerState extends Pick<ReportedState, 'isAbsent' | 'elapsed' | 'signInUrl'> {
+interface ServerState extends Pick<ReportedState, 'isAbsent' | 'elapsed'> {
+  /** The address where the user must sign in. */
+  readonly signInUrl: string | undefined
   /** Seconds since the server's start, rounded; 0 if it is not starting. */
   readonly seconds: number
   readonly refusal: string | undefined
@@ -221,8 +245,7 @@ function sentenceOf(
   if (refusal !== undefined) return `rejects new sessions: ${oneLine(refusal)}`
   if (answered) return 'no longer responding'
   if (elapsed <= slowMs || (seconds === 0 && reported !== undefined)) return undefined
-  const state = seconds > 0 ? `starting (${seconds} s)` : 'not responding yet'
-  return `${state}; it may be installing a package (-v shows its output)`
+  return seconds > 0 ? `starting (${seconds} s); -v shows its output` : 'not responding yet'
 }
 
 function isIn(missing: readonly Missing[], name: string): boolean {
@@ -230,14 +253,13 @@ function isIn(missing: readonly Missing[], name: string): boolean {
 }
 
 /** Returns why a server cannot respond: its program exited or cannot start, or it requires a login. */
-function lostOf(name: string, session: DevSession, health: string | undefined): Missing | undefined {
+function lostOf(name: string, session: DevSession, backend: ShownBackend | undefined): Missing | undefined {
   const views = session.workloads.filter(({ parent }) => parent.metadata.name === name)
   const failed = views.find(({ phase }) => phase === 'failed' || phase === 'not runnable')
   if (failed) return exitOf(name, failed)
-  if (health !== 'unauthenticated') return undefined
-  const cause = { category: 'authentication_failed' }
-  const why = 'requires a login, or rejected the credentials'
-  return { name, why, fix: causeFix(cause, name), lines: [], code: undefined }
+  if (backend?.health !== 'unauthenticated') return undefined
+  const why = backend.error ?? 'requires a login, or rejected the credentials'
+  return { name, why, fix: backend.fix, lines: [], code: undefined }
 }
 
 function exitOf(name: string, { why = 'failed', cause, lines = [] }: WorkloadView): Missing {

@@ -9,11 +9,12 @@ import { refuseIdle, parseSeconds, collect } from '../../toolkit/terminal/option
 import { addLogFlags, isDebugging } from '../../toolkit/terminal/log.ts'
 import type { Operands, ShellOperation, ShellFlags } from './run.ts'
 import { NamedArgument } from '../../toolkit/terminal/command.ts'
-import { runningServers } from '../../toolkit/targets/running.ts'
+import { runningNames } from '../../toolkit/targets/running.ts'
+import { capitalized } from '../../toolkit/terminal/plain-text.ts'
 import { addProxyFlags, isUrl } from '../../toolkit/targets/proxy-flags.ts'
 
 const target =
-  'TARGET: a URL, the name of a server started by "gatehouse dev" or "gatehouse run", or a resource in the current cluster'
+  'TARGET: a URL, the name of a server started by "gatehouse up", "run" or "dev", or a resource in the current cluster'
 const exitCodes =
   '\nExit codes: 0 done, 1 the server or the tool failed, 2 invalid usage, 3 the login failed, or a login is required.'
 
@@ -102,11 +103,7 @@ function group(program: Command, name: string, summary: string): Command {
   return program
     .command(name)
     .summary(summary)
-    .description(`${capital(summary)}.`)
-}
-
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1)
+    .description(`${capitalized(summary)}.`)
 }
 
 /** Rejects server connection options when a command is started instead. */
@@ -144,12 +141,12 @@ function operation(parent: Command, row: OperationRow): void {
     .summary(row.summary)
     .description(
       [
-        `${capital(row.summary)}. Instead of naming a TARGET, you can start a server with a command after --.`,
+        `${capitalized(row.summary)}. Instead of naming a TARGET, you can start a server with a command after --.`,
         ...(acceptsArguments ? [pairsHelp] : []),
       ].join('\n'),
     )
     .usage(`${row.arguments} [options] [-- command...]`)
-    .addArgument(new NamedArgument('[TARGET...]', target, () => runningServers().map(({ name }) => name)))
+    .addArgument(new NamedArgument('[TARGET...]', target, runningNames))
     .addOption(new Option('-o, --output <format>', 'output format').choices(['text', 'json']).default('text'))
     .option('-n, --namespace <name>', 'namespace of the resource in the current cluster')
     .option(

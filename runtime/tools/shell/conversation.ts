@@ -14,7 +14,7 @@ import {
   variables,
 } from '../../config/index.ts'
 import { runProgram, runStdio, watchGroups } from '../../proxy/index.ts'
-import { type RootLog, Secret } from '../../observe/index.ts'
+import type { RootLog } from '../../observe/index.ts'
 import { localEnvironment } from '../../toolkit/local/environment.ts'
 import { startedCommand } from '../../toolkit/local/processes/npx.ts'
 import { printError } from '../../toolkit/terminal/output.ts'
@@ -22,7 +22,7 @@ import { version } from '../../toolkit/terminal/version.ts'
 import { type ClientOptions, ConversationOver, McpClient } from './client.ts'
 import { forTerminal } from '../../toolkit/terminal/plain-text.ts'
 import { unreachableText } from '../../toolkit/targets/kubernetes.ts'
-import { runningServerAt } from '../../toolkit/targets/running.ts'
+import { withLocalToken } from '../../toolkit/targets/local-token.ts'
 
 export type Server =
   | { readonly kind: 'url'; readonly url: URL }
@@ -108,9 +108,8 @@ function configFor(url: URL, input: ProxyInput): ProxySettings {
         '--token-exchange-url: requires --remote-auth here, because there is no other token to exchange',
     })
   }
-  const token = runningServerAt(url)?.token
-  if (token !== undefined && config.remote.kind === 'none')
-    return { ...config, remote: { kind: 'bearer', token: () => new Secret(token) } }
+  const local = withLocalToken(config, url)
+  if (local !== config) return local
   const offered = process.stderr.isTTY ? offeredLogin(config, env) : undefined
   // A shared proxy can forward its clients' credentials. This command has no other credentials, so it waits for the login.
   return offered ? { ...config, remote: { ...offered, optional: false } } : config

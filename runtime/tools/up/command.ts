@@ -2,6 +2,8 @@
 import { type Command, Option } from 'commander'
 import { invalidConfig } from '../../../schemas/index.ts'
 import { variables } from '../../config/index.ts'
+import { runningServers } from '../../toolkit/targets/running.ts'
+import { NamedArgument } from '../../toolkit/terminal/command.ts'
 import { collect, parsePort, parseSeconds, refuseIdle } from '../../toolkit/terminal/options.ts'
 import type { DownOptions } from './down.ts'
 import type { UpOptions } from './up.ts'
@@ -146,17 +148,23 @@ export function addStatusCommand(program: Command): void {
     })
 }
 
+/** Returns the names of the servers of `gatehouse up`, which are the only ones that require a token. */
+function restartableNames(): readonly string[] {
+  const guarded = runningServers().filter(({ token }) => token !== undefined)
+  return [...new Set(guarded.map(({ name }) => name))]
+}
+
 export function addRestartCommand(program: Command): void {
   program
     .command('restart')
     .summary('restart a server that "gatehouse up" runs')
     .description('Stops and starts one server behind "gatehouse up". The other servers keep running.')
-    .argument('<name>', 'name of the server; see gatehouse status')
+    .addArgument(new NamedArgument('[NAME]', 'name of the server; see gatehouse status', restartableNames))
     .addHelpText(
       'after',
       '\nExample:\n  gatehouse restart github\n\nExit codes: 0 restarted, 2 no server has this name.',
     )
-    .action(async (name: string) => {
+    .action(async (name: string | undefined) => {
       const { restartServer } = await import('./status.ts')
       process.exitCode = await restartServer(name)
     })

@@ -1,5 +1,5 @@
 /** What `gatehouse up` found, and the changes that it would make. Values of other entries stay hidden. */
-import { type Host, isClientId, maskedDiff, printableName } from '../../toolkit/clients/index.ts'
+import { clientRow, type Host, isClientId, maskedDiff, printableName } from '../../toolkit/clients/index.ts'
 import { shortPath } from '../../toolkit/client-files/host.ts'
 import { planPark, readOriginal } from '../../toolkit/client-files/park.ts'
 import { defaultPort } from '../../toolkit/local/processes/ports.ts'
@@ -70,7 +70,7 @@ function previewOf(
       original.text.text,
       [{ offset: 0, removed: original.text.text, inserted: text.text }],
       shown,
-      { revealsInserted: false },
+      { format: clientRow(client).format, revealsInserted: false },
     )
     const command = Object.values(entry)
       .flat()

@@ -7,6 +7,8 @@ export interface ServerReport {
   readonly name: string
   readonly state: MemberPhase | 'skipped'
   readonly reason?: string
+  /** What to do about the reason. */
+  readonly nextStep?: string
   /** Address where the user signs in, with a key that allows it. */
   readonly signInUrl?: string
 }
@@ -51,9 +53,10 @@ export function reportLines({ url, login, console, tools, servers, clients }: Up
       lines.push(`  sign in   ${printableName(name)}   open ${forTerminal(signInUrl)} to sign in`)
   const starting = named('starting')
   if (starting.length > 0) lines.push(`  starting  ${starting.join(', ')}`)
-  for (const { name, state, reason = '' } of servers) {
-    if (state === 'failed' || state === 'skipped')
-      lines.push(`  ${state.padEnd(8)}  ${printableName(name)}: ${forTerminal(reason)}`)
+  for (const { name, state, reason = '', nextStep } of servers) {
+    if (state !== 'failed' && state !== 'skipped') continue
+    lines.push(`  ${state.padEnd(8)}  ${printableName(name)}: ${forTerminal(reason)}`)
+    if (nextStep !== undefined) lines.push(`            Next step: ${forTerminal(nextStep)}`)
   }
   if (url !== '') lines.push(`One address: ${url}`)
   if (url !== '' && login) lines.push(...loginLines(login))

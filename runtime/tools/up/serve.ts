@@ -120,11 +120,12 @@ async function removeFailed(
   ]
 }
 
-function reportOn({ name, why, signInUrl }: MemberState, state: ServerReport['state']): ServerReport {
+function reportOn({ name, why, fix, signInUrl }: MemberState, state: ServerReport['state']): ServerReport {
   return {
     name,
     state,
     ...(why !== undefined && { reason: why }),
+    ...(fix !== undefined && { nextStep: fix }),
     ...(signInUrl !== undefined && { signInUrl }),
   }
 }

@@ -125,7 +125,12 @@ function withoutStarting(state: SessionState, seconds: number): SessionState {
   const members = state.members.map(
     (member): MemberState =>
       member.phase === 'starting'
-        ? { ...member, phase: 'failed', why: `does not respond after ${seconds} s` }
+        ? {
+            ...member,
+            phase: 'failed',
+            why: `does not respond after ${seconds} s`,
+            fix: `run gatehouse logs ${member.name} to see its output, or pass a longer --start-timeout`,
+          }
         : member,
   )
   return { ...state, members }

@@ -1,10 +1,10 @@
 /** `gatehouse status` and `gatehouse restart` ask the running `gatehouse up`. */
-import { invalidConfig, isFields } from '../../../schemas/index.ts'
+import { invalidConfig, isFields, nearest } from '../../../schemas/index.ts'
 import { isClientId } from '../../toolkit/clients/index.ts'
 import { thisHost } from '../../toolkit/client-files/host.ts'
 import { exitCode, print, printError, printJson } from '../../toolkit/terminal/output.ts'
 import { askInstance } from './instance/control.ts'
-import { runningInstance } from './instance/instance.ts'
+import { type Instance, runningInstance } from './instance/instance.ts'
 import { findFiles } from './plan.ts'
 import { reportLines, titleOf, type UpReport } from './report.ts'
 import { shareLines } from './share.ts'
@@ -61,16 +61,24 @@ async function newServers(state: UpState, { clients, servers }: UpReport) {
 }
 
 /** Returns the exit code. */
-export async function restartServer(name: string): Promise<number> {
+export async function restartServer(name: string | undefined): Promise<number> {
   const state = new UpState(thisHost())
   const instance = runningInstance(state.folder)
   if (!instance) throw invalidConfig('gatehouse up is not running')
+  if (name === undefined)
+    throw invalidConfig(`NAME is missing; servers: ${(await namesOf(instance)).join(', ')}`)
   const answer = await askInstance(instance, 'POST', `restart/${encodeURIComponent(name)}`)
   if (!isFields(answer) || answer['found'] !== true) {
-    const { servers } = (await askInstance(instance, 'GET', 'status')) as UpReport
-    const names = servers.filter(({ state: phase }) => phase !== 'skipped').map((server) => server.name)
-    throw invalidConfig(`no running server ${name}; servers: ${names.join(', ')}`)
+    const names = await namesOf(instance)
+    const close = nearest(name, names)
+    const meant = close === undefined ? '; s' : `; did you mean ${close}? S`
+    throw invalidConfig(`no running server ${name}${meant}ervers: ${names.join(', ')}`)
   }
   print(`Restarted ${name}.`)
   return exitCode.ok
+}
+
+async function namesOf(instance: Instance): Promise<readonly string[]> {
+  const { servers } = (await askInstance(instance, 'GET', 'status')) as UpReport
+  return servers.filter(({ state }) => state !== 'skipped').map(({ name }) => name)
 }

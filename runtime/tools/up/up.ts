@@ -13,6 +13,7 @@ import { verboseLine } from '../../toolkit/local/screen/lines.ts'
 import { canPrompt, confirm } from '../../toolkit/terminal/ask.ts'
 import { exitCode, print, printError, printJson } from '../../toolkit/terminal/output.ts'
 import { stopSignal } from '../../toolkit/terminal/stop.ts'
+import { runDown } from './down.ts'
 import { loginStart } from './login/at-login.ts'
 import { runInBackground } from './instance/background.ts'
 import { alreadyRunning, becomeInstance, endInstance, runningInstance } from './instance/instance.ts'
@@ -86,6 +87,7 @@ export async function runUp(options: UpOptions): Promise<number> {
     return runInBackground(state, {
       ...options,
       show: (report) => showReport(plan, report, { ...options, settings }),
+      undo: () => runDown(options),
     })
   return serveHere({ plan, settings, lookup, host, state }, options)
 }

@@ -13,7 +13,12 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { addEntry, removeEntry, undoOperation } from '../../../runtime/toolkit/client-files/operate.ts'
+import {
+  addEntry,
+  type OperationStep,
+  removeEntry,
+  undoOperation,
+} from '../../../runtime/toolkit/client-files/operate.ts'
 import { entry, original, setUp } from './rig.ts'
 
 t.setTimeout(120_000)
@@ -102,13 +107,19 @@ t.test(
   async (t) => {
     const { file, read, on } = setUp(t)
     let changes = 0
-    const meddle = (limit: number) => (step: string) => {
-      if (step === 'read' && changes < limit)
-        writeFileSync(file, original.replace('mine', `mine ${++changes}`))
+    const meddle =
+      (limit: number, at: OperationStep = 'read') =>
+      (step: string) => {
+        if (step === at && changes < limit) writeFileSync(file, original.replace('mine', `mine ${++changes}`))
+      }
+    for (const at of ['read', 'recorded', 'written'] as const) {
+      changes = 0
+      await addEntry(on({ onStep: meddle(2, at) }), entry)
+      t.match(read(), /mine 2[\s\S]*"gatehouse"/, `on top of the newest version, changed at ${at}`)
+      await undoOperation(on())
+      t.match(read(), original.replace('mine', 'mine 2'))
+      await t.rejects(undoOperation(on()), { message: /there is no change to undo/ })
     }
-    await addEntry(on({ onStep: meddle(2) }), entry)
-    t.match(read(), /mine 2[\s\S]*"gatehouse"/, 'on top of the newest version')
-    await removeEntry(on())
     changes = 0
     await t.rejects(addEntry(on({ onStep: meddle(100) }), entry), {
       message: /was changed by another program during each of three attempts/,

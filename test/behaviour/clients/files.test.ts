@@ -171,7 +171,7 @@ t.test(
 t.test('dry runs show no value of the file, also where a removal or an undo puts one back', async (t) => {
   const { file, on } = setUp(t)
   const shownBy = ({ text, changes }: OperationResult) =>
-    maskedDiff(text, changes, file, { revealsInserted: false })
+    maskedDiff(text, changes, file, { format: 'json', revealsInserted: false })
   await addEntry(on(), entry)
   await addEntry(on(), { url: 'http://127.0.0.1:9/mcp' })
   t.notMatch(shownBy(await removeEntry(on({ dryRun: true }))), 'canary')
@@ -184,6 +184,7 @@ t.test('dry runs show no value of the file, also where a removal or an undo puts
 t.test('dry runs: a line of a longer text is no name', (t) => {
   const text = 'key = """\nY2FuYXJ5==\nY2FuYXJ5=\n"""\nplain = 1\n'
   const shown = maskedDiff(text, [{ offset: text.length, removed: '', inserted: 'new = 1\n' }], 'f', {
+    format: 'toml',
     revealsInserted: true,
   })
   t.notMatch(shown, 'Y2Fu')
@@ -265,3 +266,28 @@ t.test(
     t.equal(read(), original)
   },
 )
+
+t.test('dry runs: a file on one line shows which entries change, and no value', async (t) => {
+  const servers = {
+    a: { command: 'x', args: ['--key', 'canary-arg'], env: { TOKEN: 'canary', PATH: '/a' } },
+    b: { url: 'https://canary.example' },
+  }
+  const text = JSON.stringify({ theme: 'canary', mcpServers: servers })
+  const { file, on } = setUp(t, text)
+  const added = await addEntry(on({ dryRun: true }), entry)
+  const shown = (revealsInserted: boolean) =>
+    maskedDiff(text, added.changes, file, { format: 'json', revealsInserted })
+  t.match(shown(true), /^\+ {4}"gatehouse":\{$\n^\+ {6}"url":"http:\/\/127\.0\.0\.1:4483\/mcp"/m)
+  t.match(shown(false), /^\+ {4}"gatehouse":\{$\n^\+ {6}"url":…$/m)
+
+  // What gatehouse up shows: the whole text is replaced.
+  const without = JSON.stringify({ theme: 'canary', mcpServers: { b: servers.b, gatehouse: entry } })
+  const whole = maskedDiff(text, [{ offset: 0, removed: text, inserted: without }], file, {
+    format: 'json',
+    revealsInserted: false,
+  })
+  t.match(whole, /^-.*"a":\{$/m)
+  t.match(whole, /^\+.*"gatehouse":\{$/m)
+  t.match(whole, /^-.*"args":\[…\],$/m, 'lists stay on one line')
+  for (const diff of [shown(true), shown(false), whole]) t.notMatch(diff, /canary|--key/)
+})

@@ -273,45 +273,49 @@ t.test('restore: finds a file that has moved behind a symbolic link since', asyn
   t.equal(other.read(), contents)
 })
 
-t.test('park and restore: keep what another program writes in between', async (t) => {
-  const { file, read, restore, park, journal, folder, names } = setUp(t)
-  const target = { client: 'cursor' as const, file, key: ['mcpServers'] }
-  const optionsWith = (at: ParkStep, write: () => void): ParkOptions => {
-    let isDone = false
-    return {
-      journal,
-      records: join(folder, 'records'),
-      name: 'gatehouse',
-      onStep(step) {
-        if (step === at && !isDone) write()
-        isDone ||= step === at
-      },
+for (const [parking, restoring] of [
+  ['recorded', 'read'],
+  ['written', 'written'],
+] as const)
+  t.test(`park and restore: keep what another program writes in between, at ${parking}`, async (t) => {
+    const { file, read, restore, park, journal, folder, names } = setUp(t)
+    const target = { client: 'cursor' as const, file, key: ['mcpServers'] }
+    const optionsWith = (at: ParkStep, write: () => void): ParkOptions => {
+      let isDone = false
+      return {
+        journal,
+        records: join(folder, 'records'),
+        name: 'gatehouse',
+        onStep(step) {
+          if (step === at && !isDone) write()
+          isDone ||= step === at
+        },
+      }
     }
-  }
-  const mine = contents.replace('{ // mine', '{ "mine": 1, // mine')
-  const intoPark = optionsWith('recorded', () => writeFileSync(file, mine))
-  await parkServers(target, { entry, servers: ['a', 'b'] }, intoPark)
-  t.match(read(), '"mine": 1')
+    const mine = contents.replace('{ // mine', '{ "mine": 1, // mine')
+    const intoPark = optionsWith(parking, () => writeFileSync(file, mine))
+    await parkServers(target, { entry, servers: ['a', 'b'] }, intoPark)
+    t.match(read(), '"mine": 1')
 
-  const parked = read()
-  const changed = parked.replace('"mine": 1', '"mine": 2')
-  const intoSecond = optionsWith('recorded', () => writeFileSync(file, changed))
-  await parkServers(target, { entry: { command: 'other' }, servers: ['a', 'b'] }, intoSecond)
-  t.match(read(), '"mine": 2')
-  t.match(read(), '"other"')
-  await restore()
-  t.match(read(), '"mine": 2')
-  t.strictSame(names().toSorted(), ['a', 'b', 'off'], 'the earlier record was kept')
+    const parked = read()
+    const changed = parked.replace('"mine": 1', '"mine": 2')
+    const intoSecond = optionsWith(parking, () => writeFileSync(file, changed))
+    await parkServers(target, { entry: { command: 'other' }, servers: ['a', 'b'] }, intoSecond)
+    t.match(read(), '"mine": 2')
+    t.match(read(), '"other"')
+    await restore()
+    t.match(read(), '"mine": 2')
+    t.strictSame(names().toSorted(), ['a', 'b', 'off'], 'the earlier record was kept')
 
-  await park()
-  const third = read().replace('"mine": 2', '"mine": 3')
-  const [record] = journal.read()
-  if (!record) throw new Error('not in the journal')
-  await restoreServers(
-    record,
-    optionsWith('read', () => writeFileSync(file, third)),
-  )
-  t.match(read(), '"mine": 3')
-  t.match(read(), 'canary')
-  t.strictSame(journal.read(), [])
-})
+    await park()
+    const third = read().replace('"mine": 2', '"mine": 3')
+    const [record] = journal.read()
+    if (!record) throw new Error('not in the journal')
+    await restoreServers(
+      record,
+      optionsWith(restoring, () => writeFileSync(file, third)),
+    )
+    t.match(read(), '"mine": 3')
+    t.match(read(), 'canary')
+    t.strictSame(journal.read(), [])
+  })

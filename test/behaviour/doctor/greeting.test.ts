@@ -22,7 +22,7 @@ await t.test('a greeting: servers of both eras by their names', async (t) => {
   for (const era of ['session', 'stateless'] as const) {
     const fixture = await startFixture({ era })
     t.teardown(() => fixture.close())
-    t.strictSame(await greet(fixture.url, timeoutMs), { kind: 'server', name: `fixture-${era}` })
+    t.strictSame(await greet(fixture.url, { timeoutMs }), { kind: 'server', name: `fixture-${era}` })
   }
 })
 
@@ -34,17 +34,17 @@ await t.test('a greeting: an event stream that stays open behind the response', 
     res.writeHead(200, { 'Content-Type': 'text/event-stream', 'Mcp-Session-Id': 's' })
     res.write(`event: message\ndata: {"jsonrpc":"2.0","id":1,"result":${result}}\n\n`)
   })
-  t.strictSame(await greet(url, timeoutMs), { kind: 'server', name: 'open' })
+  t.strictSame(await greet(url, { timeoutMs }), { kind: 'server', name: 'open' })
 })
 
 await t.test('a greeting: a stream without a response, a login, a page, nobody', async (t) => {
   const silent = await peer(t, (_req, res) => {
     res.writeHead(200, { 'Content-Type': 'text/event-stream' }).write(': comment\n\n')
   })
-  t.strictSame(await greet(silent, 300), { kind: 'silent' })
+  t.strictSame(await greet(silent, { timeoutMs: 300 }), { kind: 'silent' })
   const login = await peer(t, (_req, res) => res.writeHead(401).end())
-  t.strictSame(await greet(login, timeoutMs), { kind: 'login' })
+  t.strictSame(await greet(login, { timeoutMs }), { kind: 'login' })
   const page = await peer(t, (_req, res) => res.end('<html>'))
-  t.strictSame(await greet(page, timeoutMs), { kind: 'other', status: 200 })
-  t.strictSame(await greet('http://127.0.0.1:1/mcp', timeoutMs), { kind: 'silent' })
+  t.strictSame(await greet(page, { timeoutMs }), { kind: 'other', status: 200 })
+  t.strictSame(await greet('http://127.0.0.1:1/mcp', { timeoutMs }), { kind: 'silent' })
 })

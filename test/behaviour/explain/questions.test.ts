@@ -289,6 +289,21 @@ t.test('the state of backends: the first stop is the reason, and later ones are 
   t.same(await stops({ health: 'healthy', circuit: 'open' }), ['backend'])
   t.same(await stops({ health: 'unauthenticated' }), ['credential'])
   t.same(await stops({ health: 'unhealthy' }, ben), ['policy', 'backend'], 'the policy is the reason')
+
+  const stopOf = async (state: BackendStateInput) =>
+    (await ask(state)).steps.find(({ verdict }) => verdict === 'stop')
+  t.match(await stopOf({ health: 'unhealthy', error: 'wrong_path' }), {
+    message: 'backend github is unhealthy: No MCP server at the URL path',
+    details: [/^next step: check the path in the url of github/],
+  })
+  t.match(await stopOf({ health: 'unauthenticated', error: 'authentication_failed' }), {
+    message: /^backend github rejected a request without a credential: Authentication failed$/,
+    details: [/^next step: check outgoingAuth for github/],
+  })
+  t.match(await stopOf({ health: 'unauthenticated', error: 'sign_in_required' }), {
+    message: 'backend github requires a sign-in',
+    details: [/^next step: sign in to github/],
+  })
 })
 
 t.test('live: nobody without the token, and only this machine', async (t) => {

@@ -357,7 +357,10 @@ const rows: readonly Row[] = [
     connection: 'client status: the server of an entry',
     hosts: ['mcp.example'],
     async run(t) {
-      t.same(await greet('https://mcp.example/mcp', 10_000), { kind: 'server', name: 'remote' })
+      t.same(await greet('https://mcp.example/mcp', { timeoutMs: 10_000 }), {
+        kind: 'server',
+        name: 'remote',
+      })
     },
   },
   {

@@ -1,4 +1,4 @@
-/** Servers of `gatehouse up` that require a login, and its servers as targets of other commands. */
+/** Servers of `gatehouse up` that require a login. */
 import { writeFileSync } from 'node:fs'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
@@ -64,6 +64,21 @@ t.test(
     t.match(listed.stderr, `mail requires a sign-in: open ${address}`)
     t.equal(listed.stderr.match(/mail/g)?.length, 2, 'one line, which contains the name twice')
 
+    const step = /[Rr]un gatehouse tools list gatehouse, which prints the address where you sign in/
+    const doctor = await up.gatehouse('doctor', 'gatehouse')
+    t.equal(doctor.code, 1)
+    t.match(
+      doctor.stdout,
+      /gateway\.backend: 1 of 2 backends is down: 1 waiting for a sign-in\n[^]*mail: Sign-in required\n/,
+    )
+    t.match(doctor.stdout, step)
+    t.notMatch(doctor.stdout, 'gateway.problem', 'the cause is reported once')
+    t.notMatch(doctor.stdout, new URL(address).search, 'a report that is shared contains no key')
+    const explained = await up.gatehouse('explain', 'gatehouse', '--tool', 'mail_whoami')
+    t.equal(explained.code, 1)
+    t.match(explained.stdout, /STOP credential backend mail requires a sign-in \(since /)
+    t.match(explained.stdout, step)
+
     const page = await new Browser().open(address)
     t.match(page.text, /You are signed in/)
     for (;;) {
@@ -77,27 +92,3 @@ t.test(
     t.equal(up.read('cursor'), before)
   },
 )
-
-t.test('up: the other commands accept the names of its servers', async (t) => {
-  const up = await makeUpHome(t, ['cursor'])
-  t.equal((await up.up('--background')).code, 0)
-  for (const name of ['gatehouse', 'files']) {
-    const tools = await up.gatehouse('tools', 'list', name)
-    t.match(tools, { code: 0, stderr: '' }, name)
-    t.match(tools.stdout, /start/)
-    const doctor = await up.gatehouse('doctor', name)
-    t.match(doctor, { code: 0 }, `${name}: ${doctor.stdout}${doctor.stderr}`)
-  }
-  const url = await up.gatehouse('tools', 'call', up.url, 'files_start')
-  t.equal(url.code, 0, 'the address of its own user works as well')
-  t.match((await up.gatehouse('logs', 'files')).stdout, /files/)
-  const explained = await up.gatehouse('explain', 'gatehouse', '--tool', 'files_start')
-  t.match(explained, { code: 0, stdout: /the item can be used/ })
-
-  up.env['TMPDIR'] = t.testdir({})
-  t.match(
-    await up.gatehouse('tools', 'list', up.url),
-    { code: 3 },
-    'a program that cannot read the session’s file is rejected',
-  )
-})

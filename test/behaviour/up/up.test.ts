@@ -83,7 +83,7 @@ t.test('up: connects the clients in the background, and down restores every byte
   t.match(await up.gatehouse('restart', 'files'), { code: 0, stdout: 'Restarted files.\n' })
   t.match(await up.gatehouse('restart', 'fils'), {
     code: 2,
-    stderr: /no running server fils; servers: files, memory, thinking/,
+    stderr: /no running server fils; did you mean files\? Servers: files, memory, thinking/,
   })
 
   const down = await up.gatehouse('down')
@@ -225,7 +225,10 @@ t.test('up: leaves servers that fail in their client, and fails when none is lef
   const before = up.read('cursor')
   const { code, stdout } = await up.up()
   t.equal(code, 1)
-  t.match(stdout, /^ {2}skipped {3}crash: The program exited with code 3: boom$/m)
+  t.match(
+    stdout,
+    /^ {2}skipped {3}crash: The program exited with code 3: boom\n {12}Next step: .*gatehouse logs crash/m,
+  )
   t.equal(up.read('cursor'), before)
 })
 

@@ -30,6 +30,7 @@ function make(
   const timers: { ms: number; work: () => void; cancelled: boolean }[] = []
   const changes: string[] = []
   const monitor = new HealthMonitor({
+    server: 'hub',
     settings: { ...settings, ...more },
     clock: {
       now: () => now,
@@ -201,6 +202,7 @@ t.test(
     let up = false
     let asked = 0
     const monitor = new HealthMonitor({
+      server: 'hub',
       settings,
       clock: {
         now: () => 0,

@@ -29,7 +29,10 @@ export function SessionsPage({ me }: { readonly me: Me }) {
         {({ items, next }) => (
           <>
             {items.length === 0 ? (
-              <Empty text={texts.sessions.none} command="gatehouse client add claude-code" />
+              <Empty
+                text={texts.sessions.none}
+                command={`gatehouse client add claude-code --server ${me.server}`}
+              />
             ) : (
               <Table
                 label={texts.pages.sessions}

@@ -5,27 +5,52 @@
  * tokens: other entries, and the text that a removal or an undo restores.
  */
 import { createTwoFilesPatch } from 'diff'
+import type { ClientRow } from '../catalog/client-row.ts'
 import { type TextChange, piecesOf } from '../edit/changes.ts'
+import { jsonLineBreaks } from './json-layout.ts'
 
-/** `revealsInserted` prints the inserted text in full, because it is the gateway's entry. */
+interface DiffOptions {
+  readonly format: ClientRow['format']
+  /** Prints the inserted text in full, because it is the gateway's entry. */
+  readonly revealsInserted: boolean
+}
+
+/** A line of JSON with several members is broken, because its mask would hide the change. */
 export function maskedDiff(
   text: string,
   changes: readonly TextChange[],
   file: string,
-  { revealsInserted }: { readonly revealsInserted: boolean },
+  { format, revealsInserted }: DiffOptions,
 ): string {
-  const pieces = piecesOf(text, changes).map(({ text: piece, origin }) => ({
-    origin,
-    text: origin === 'inserted' && revealsInserted ? piece : piece.replaceAll(/[^\n]+/g, maskLine),
-  }))
-  const side = (left: 'removed' | 'inserted') =>
-    pieces
-      .filter(({ origin }) => origin !== left)
-      .map((piece) => piece.text)
+  const pieces = piecesOf(text, changes)
+  const side = (left: 'removed' | 'inserted') => {
+    const own = pieces.filter(({ origin }) => origin !== left)
+    const whole = own.map((piece) => piece.text).join('')
+    const breaks: ReadonlyMap<number, string> = format === 'json' ? jsonLineBreaks(whole) : new Map()
+    let offset = 0
+    return own
+      .map(({ text: piece, origin }) => {
+        const shown = withBreaks(piece, offset, breaks)
+        offset += piece.length
+        return origin === 'inserted' && revealsInserted ? shown : shown.replaceAll(/[^\n]+/g, maskLine)
+      })
       .join('')
+  }
   return createTwoFilesPatch(file, file, side('inserted'), side('removed'), '', '', { context: 2 })
     .replace(/^Index:.*\n=+\n/, '')
     .replaceAll(/\t?\r?$/gm, '')
+}
+
+/** `offset` is the piece's position in the text that the breaks are for. */
+function withBreaks(piece: string, offset: number, breaks: ReadonlyMap<number, string>): string {
+  let shown = ''
+  let from = 0
+  for (const [at, inserted] of breaks) {
+    if (at < offset || at >= offset + piece.length) continue
+    shown += piece.slice(from, at - offset) + inserted
+    from = at - offset
+  }
+  return shown + piece.slice(from)
 }
 
 /** Matches names in JSON, YAML and TOML. Does not match base64 padding at the end of a line within longer text. */

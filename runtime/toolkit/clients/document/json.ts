@@ -17,6 +17,7 @@ export const token = {
   openBracket: 3,
   closeBracket: 4,
   comma: 5,
+  colon: 6,
   lineComment: 12,
   blockComment: 13,
   lineBreak: 14,

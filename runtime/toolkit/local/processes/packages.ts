@@ -9,7 +9,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Cause, causeFix, causeText, decisiveLine } from '../../../observe/index.ts'
+import { type Cause, decisiveLine } from '../../../observe/index.ts'
 import { exitCodeIn } from '../../../proxy/index.ts'
 import { imageOf, quoteCommand } from '../../clients/index.ts'
 import { secondsSince } from '../screen/lines.ts'
@@ -105,7 +105,8 @@ export class PackageFetcher {
       repair === undefined
         ? { category: 'package_failed', detail, fix: networkFix(output) }
         : { category: 'package_cache_broken', detail, fix: `run: ${repair}` }
-    if (!isRetry) this.#report(`${causeText(cause)}\n  Next step: ${causeFix(cause, wanted.label)}`)
+    // The servers that need the package report the cause.
+    if (!isRetry) this.#report(`Could not install ${wanted.label}.`)
     this.#failed.add(wanted.key)
     return cause
   }

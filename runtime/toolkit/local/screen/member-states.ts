@@ -3,7 +3,7 @@
  *
  * A server that requires a login is not a failure: its tools are absent until the user signs in.
  */
-import { causeText } from '../../../observe/index.ts'
+import { causeFix, causeText } from '../../../observe/index.ts'
 import type { DevSession, WorkloadView } from '../session.ts'
 import { oneLine } from '../../terminal/plain-text.ts'
 import { clientAddressesOf, type ShownBackend } from './client-addresses.ts'
@@ -15,6 +15,8 @@ export interface MemberState {
   readonly phase: MemberPhase
   /** The reason for the phase `failed`. */
   readonly why: string | undefined
+  /** The next step in the phase `failed`. Undefined if it is unknown. */
+  readonly fix?: string | undefined
   /** True when the server's process ended, or cannot be started. */
   readonly hasEnded: boolean
   /** Set in the phase `sign in`: the address to open, with the key. */
@@ -42,24 +44,25 @@ export async function sessionStateOf(session: DevSession, names: readonly string
   }
 }
 
-function stateOf(
-  name: string,
-  { workloads }: DevSession,
-  backend: Pick<ShownBackend, 'health' | 'error' | 'signInUrl'> | undefined,
-): MemberState {
+function stateOf(name: string, { workloads }: DevSession, backend: ShownBackend | undefined): MemberState {
   const views = workloads.filter(({ parent }) => parent.metadata.name === name)
   const phase = phases[backend?.health ?? ''] ?? 'starting'
   const { signInUrl } = backend ?? {}
   if (signInUrl !== undefined) return { name, phase: 'sign in', why: undefined, hasEnded: false, signInUrl }
   if (phase === 'ready') return { name, phase, why: undefined, hasEnded: false }
   const ended = views.find((view) => view.phase === 'failed' || view.phase === 'not runnable')
-  if (ended) return { name, phase: 'failed', why: oneLine(endOf(ended)), hasEnded: true }
+  if (ended) {
+    const { cause } = ended
+    const fix = cause && causeFix(cause, name)
+    return { name, phase: 'failed', why: oneLine(endOf(ended)), fix, hasEnded: true }
+  }
   const refusal = views.find((view) => view.refusal !== undefined)?.refusal
   const why = refusal ?? backend?.error
   return {
     name,
     phase,
     why: phase === 'failed' ? oneLine(why ?? 'does not respond') : undefined,
+    fix: phase === 'failed' ? backend?.fix : undefined,
     hasEnded: false,
   }
 }

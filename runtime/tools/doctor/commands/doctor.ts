@@ -173,11 +173,12 @@ async function* gatewayTargets(address: string, common: CommonOptions): AsyncGen
   const { origin } = parseTarget(address, { withPath: true })
   const target = new URL(origin)
   const { timeoutMs = 10_000, ca, proxy, token } = common
+  const path = new URL(address).pathname
+  const endpoint = `${origin}${path === '/' ? '/mcp' : path}`
   const findings = await examineGateway({ target, timeoutMs, ca, proxy, token })
   yield { target: origin, findings }
   const isDown = findings.some(({ id, result }) => id === 'health' && result !== 'ok')
-  const path = new URL(address).pathname
-  if (!isDown) yield await remoteTarget(`${origin}${path === '/' ? '/mcp' : path}`, common)
+  if (!isDown) yield await remoteTarget(endpoint, common)
 }
 
 async function redisTarget(address: string, flags: DoctorFlags): Promise<Examined> {

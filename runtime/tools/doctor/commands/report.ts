@@ -112,7 +112,9 @@ function summarize(findings: readonly Finding[]): string {
 function detailLines(title: string, finding: Finding, paint: ReturnType<typeof painter>): readonly string[] {
   const { object, observed, expected, fix, proof, result } = finding
   const row = (name: string, text: string | undefined): string[] =>
-    text === undefined ? [] : [`  ${paint('dim', name.padEnd(8))}  ${text}`]
+    text === undefined
+      ? []
+      : [`  ${paint('dim', name.padEnd(8))}  ${text.replaceAll('\n', `\n${' '.repeat(12)}`)}`]
   return [
     paint(styles[result], title),
     ...row('at', object),

@@ -12,7 +12,7 @@ import { makeClean } from '../report/text.ts'
 import { type Check, walk } from '../report/walk.ts'
 import { joinList } from '../remote/facts.ts'
 import { headersFor } from '../../../toolkit/targets/running.ts'
-import { quantity } from '../../../toolkit/terminal/plain-text.ts'
+import { capitalized, oneLine, quantity } from '../../../toolkit/terminal/plain-text.ts'
 
 interface GatewayFacts {
   readonly target: URL
@@ -60,22 +60,23 @@ async function checkBackends(facts: GatewayFacts): Promise<CheckOutcome> {
     return warning('gateway.backend', joinList(slow.map(({ name }) => `${String(name)} is degraded`)))
   }
   const groups = listOf(status?.['down']).filter(isFields)
-  const lines = groups.map(
-    ({ backends: names, text }) => `${joinList(listOf(names).map(String))}: ${String(text)}`,
-  )
-  const fixes = groups.map(
-    ({ backends: names, fix }) => `${joinList(listOf(names).map(String))}: ${String(fix)}.`,
-  )
-  return failed('gateway.backend', `${summary}; ${lines.join('; ')}`, {
-    ...(fixes.length > 0 && { fix: fixes.join(' ') }),
+  const fixes = groups.map(({ backends: names, text, fix }) => {
+    const together = joinList(listOf(names).map(String))
+    return `${together}: ${oneLine(String(text))}\n  ${capitalized(oneLine(String(fix)))}.`
   })
+  return failed('gateway.backend', summary, { ...(fixes.length > 0 && { fix: fixes.join('\n') }) })
 }
 
 async function checkProblems(facts: GatewayFacts): Promise<CheckOutcome> {
-  const problems = (await statusOf(facts))?.['problems']
+  const problems = (await statusOf(facts))?.['problem_details']
   if (!Array.isArray(problems)) return skipped('the gateway has one target and is not a virtual server')
-  const texts = problems.filter((problem) => typeof problem === 'string')
-  return texts.length === 0 ? ok('none') : warning('gateway.problem', joinList(texts))
+  // The check of the backends reports their health.
+  const found = problems.filter(isFields).filter(({ type }) => type !== 'backend_health')
+  if (found.length === 0) return ok('none')
+  const fixes = found.map(({ fix }) => `${capitalized(oneLine(String(fix)))}.`)
+  return warning('gateway.problem', joinList(found.map(({ message }) => String(message))), {
+    fix: [...new Set(fixes)].join(' '),
+  })
 }
 
 async function statusOf(facts: GatewayFacts) {

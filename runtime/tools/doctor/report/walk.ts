@@ -6,6 +6,9 @@ import { codes } from './codes.ts'
 import { type Finding, type CheckOutcome, type Result, skipped } from './finding.ts'
 import type { Clean } from './text.ts'
 
+/** A fix has a line or two for each cause. */
+const maxFixLines = 50
+
 export interface Check<Facts> {
   readonly id: string
   readonly hop: string
@@ -89,7 +92,8 @@ function detailsOf<Facts>(outcome: CheckOutcome, { clean, providerFix }: WalkOpt
   if (code === undefined) return { observed: clean(observed) }
   const provider = providerFix?.(code)
   // Order: the fix for this response, then the provider's fix, then the general fix.
-  const general = clean(fix ?? codes[code].fix, 1000)
+  const lines = (fix ?? codes[code].fix).split('\n').slice(0, maxFixLines)
+  const general = lines.map((line) => clean(line, 1000)).join('\n')
   return {
     code,
     observed: clean(observed),

@@ -94,10 +94,10 @@ export async function approveInFile(where: SoughtLock, reviewed: Reviewed): Prom
     checkValid(applyChange(position.manifest, change))
     const next = editText(path, text, position, change)
     orNotWritten(() => refuseUnwritable(path, now))
-    if (!orNotWritten(() => readFileOnDisk(path)).bytes?.equals(bytes)) throw approvalStale()
-    await replaceFile(now, Buffer.from(next)).catch((error: unknown) => {
+    const isReplaced = await replaceFile(now, Buffer.from(next)).catch((error: unknown) => {
       throw notWritten(error instanceof GatehouseError ? error.message : systemReason(error))
     })
+    if (!isReplaced) throw approvalStale()
   })
   return path
 }

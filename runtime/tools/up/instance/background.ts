@@ -1,10 +1,11 @@
 /** Starts `gatehouse up` in a detached process, whose output goes to a log file, and waits until it has reported. */
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, existsSync, openSync, readFileSync, renameSync, statSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { exitCode, printError } from '../../../toolkit/terminal/output.ts'
 import { forTerminal } from '../../../toolkit/terminal/plain-text.ts'
 import { selfCommand } from '../../../toolkit/terminal/self.ts'
+import { stopSignal, stoppedExitCode } from '../../../toolkit/terminal/stop.ts'
 import { askInstance } from './control.ts'
 import { type Instance, isRunning, runningInstance } from './instance.ts'
 import type { UpReport } from '../report.ts'
@@ -13,38 +14,79 @@ import type { UpState } from '../state.ts'
 const pollMs = 100
 const maxLogBytes = 5 * 1024 * 1024
 const shownLines = 20
+const politeMs = 15_000
 
-/** Returns the exit code: that of `show`, or 1 when the process ended before it had reported. */
-export async function runInBackground(
-  state: UpState,
-  { show, whileRunning }: { readonly show: (report: UpReport) => number; readonly whileRunning: boolean },
-): Promise<number> {
+export interface BackgroundOptions {
+  /** Prints the report, and returns the exit code. */
+  readonly show: (report: UpReport) => number
+  /** Restores the clients' files after Ctrl-C. Called when the process has ended. */
+  readonly undo: () => Promise<unknown>
+  readonly whileRunning: boolean
+  readonly json: boolean
+}
+
+/**
+ * Returns the exit code: that of `show`, or 1 when the process ended before it had reported. Ctrl-C ends the process
+ * and undoes its changes. Until the process has reported, its log is printed as well.
+ */
+export async function runInBackground(state: UpState, options: BackgroundOptions): Promise<number> {
   const log = openLog(state.logFile)
-  const [program = '', ...args] = selfCommand()
-  const more = whileRunning ? ['--while-running'] : []
-  const child = spawn(program, [...args, 'up', '--resume', ...more], {
-    detached: true,
-    stdio: ['ignore', log, log],
-  })
+  let printed = statSync(state.logFile).size
+  const child = startDetached(log, options)
   closeSync(log)
-  const from = statSync(state.logFile).size
   const ended = new AbortController()
   child.once('exit', () => ended.abort())
   child.once('error', () => ended.abort())
-  while (!ended.signal.aborted) {
+  const stop = new AbortController()
+  void stopSignal(stop)
+  const wake = AbortSignal.any([ended.signal, stop.signal])
+  while (!wake.aborted) {
+    // The process writes its report to the log after it has published its address.
+    const lines = linesAfter(state.logFile, printed)
     const instance = runningInstance(state.folder)
     if (instance?.pid === child.pid && instance?.control) {
       const report = (await askInstance(instance, 'GET', 'status')) as UpReport
       child.unref()
-      const code = show(report)
+      const code = options.show(report)
       printError(`Runs in the background (process ${report.pid}). Log: ${state.logFile}`)
       return code
     }
-    await sleep(pollMs, undefined, { signal: ended.signal }).catch(() => undefined)
+    printed += lines.length
+    if (!options.json && lines.length > 0) printError(forTerminal(lines.toString('utf8').trimEnd()))
+    await sleep(pollMs, undefined, { signal: wake }).catch(() => undefined)
   }
-  const text = readFileSync(state.logFile).subarray(from).toString('utf8').trim()
-  for (const line of text.split('\n').slice(-shownLines)) printError(forTerminal(line))
+  if (stop.signal.aborted) {
+    printError('Stopping …')
+    await endProcess(child, ended.signal)
+    await options.undo()
+    return stoppedExitCode(stop.signal)
+  }
+  const rest = readFileSync(state.logFile).subarray(printed).toString('utf8').trim()
+  for (const line of rest.split('\n').slice(-shownLines)) printError(forTerminal(line))
   return exitCode.failed
+}
+
+function startDetached(log: number, { whileRunning }: BackgroundOptions): ChildProcess {
+  const [program = '', ...args] = selfCommand()
+  const more = whileRunning ? ['--while-running'] : []
+  return spawn(program, [...args, 'up', '--resume', ...more], {
+    detached: true,
+    stdio: ['ignore', log, log],
+  })
+}
+
+/** Returns the complete lines after the offset. */
+function linesAfter(path: string, offset: number): Buffer {
+  const rest = readFileSync(path).subarray(offset)
+  return rest.subarray(0, rest.lastIndexOf('\n') + 1)
+}
+
+async function endProcess(child: ChildProcess, ended: AbortSignal): Promise<void> {
+  child.kill('SIGTERM')
+  await sleep(politeMs, undefined, { signal: ended }).catch(() => undefined)
+  if (ended.aborted) return
+  child.kill('SIGKILL')
+  await sleep(politeMs, undefined, { signal: ended }).catch(() => undefined)
 }
 
 /** Opens the log for appending. A large log is moved away first. */

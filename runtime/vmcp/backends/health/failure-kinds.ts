@@ -1,7 +1,7 @@
 /** Classifies failed requests for a backend's health. */
 import { GatehouseError } from '../../../../schemas/index.ts'
 import { type Breaker, knownFailure, networkFailureText } from '../../../net/index.ts'
-import type { Cause } from '../../../observe/index.ts'
+import { type Cause, isSignInRequired, signInFix } from '../../../observe/index.ts'
 import { findAnswer, type AnswerKind } from '../transport/backend-answer.ts'
 
 /** True if the error is a response from the backend. */
@@ -68,11 +68,16 @@ export function categoryOf(error: unknown): string {
   return (error instanceof GatehouseError && categories[error.code]) || 'health_check_failed'
 }
 
-/** Returns the cause of a failed check, including the HTTP status and the backend's own explanation. */
-export function causeOf(error: unknown): Cause {
+/**
+ * Returns the cause of a failed check, including the HTTP status and the backend's own explanation. `server` is the
+ * name of this virtual server.
+ */
+export function causeOf(error: unknown, server: string): Cause {
   const answer = findAnswer(error)
+  const category = categoryOf(error)
   return {
-    category: categoryOf(error),
+    category,
+    ...(isSignInRequired({ category }) && { fix: signInFix(server) }),
     httpStatus: answer?.httpStatus,
     detail: answer?.text ?? networkDetail(error),
   }

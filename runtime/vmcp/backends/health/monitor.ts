@@ -14,7 +14,6 @@ import type { Cause, Events } from '../../../observe/index.ts'
 import type { Clock } from '../../model/time/clock.ts'
 import { pauseBeforeCheck } from './check-pause.ts'
 import {
-  categoryOf,
   causeOf,
   isRejection,
   isSameCause,
@@ -65,6 +64,8 @@ export interface MonitoredBackend {
 }
 
 export interface MonitorOptions {
+  /** Name of this virtual server. */
+  readonly server: string
   readonly settings: HealthSettings
   readonly clock: Clock
   readonly events: Events
@@ -281,8 +282,8 @@ export class HealthMonitor {
   /** Records and reports a failed client request, unless Gatehouse itself rejected it. */
   #recordFailedCall(watch: Watch, error: Error): void {
     if (error instanceof GatehouseError && error.code === 'BACKEND_UNAVAILABLE') return
-    const reason = categoryOf(error)
-    watch.lastError = { category: reason, at: this.#options.clock.now() }
+    const { category: reason, fix } = causeOf(error, this.#options.server)
+    watch.lastError = { category: reason, fix, at: this.#options.clock.now() }
     this.#options.events.emit('backend_call_failed', { backend: watch.subject.name, reason, err: error })
   }
 
@@ -324,7 +325,7 @@ export class HealthMonitor {
     }
     watch.failures++
     // A check is not sent on behalf of a caller, so everyone with access to the status may see its explanation.
-    const cause = this.#options.localCause?.(watch.subject.name) ?? causeOf(error)
+    const cause = this.#options.localCause?.(watch.subject.name) ?? causeOf(error, this.#options.server)
     const isNews = !isSameCause(watch.lastError, cause)
     watch.lastErrorCategory = cause.category
     watch.lastError = { ...cause, at: this.#options.clock.now() }

@@ -248,6 +248,7 @@ export class VmcpEngine {
   #makeMonitor(config: VmcpConfig): HealthMonitor {
     const { clock, events } = this.#options
     return new HealthMonitor({
+      server: config.name,
       settings: healthSettings(config),
       clock,
       events,

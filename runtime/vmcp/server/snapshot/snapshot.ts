@@ -5,7 +5,7 @@
  */
 import { prefixedName, reservedTools } from '../../../../schemas/index.ts'
 import type { VmcpConfig } from '../../../config/index.ts'
-import { causeText } from '../../../observe/index.ts'
+import { type Cause, causeFix, causeText, isSignInRequired } from '../../../observe/index.ts'
 import { type Action, hintsIn, externalPoint, methodOf, type Origin } from '../../../policy/index.ts'
 import type { BackendState } from '../engine/backend-state.ts'
 import { Catalog } from '../../catalog/catalog.ts'
@@ -46,7 +46,7 @@ export function snapshotOf({ config, catalog, states, listed, offline = false, u
       health: health.status,
       since:
         health.lastTransitionAt === undefined ? undefined : new Date(health.lastTransitionAt).toISOString(),
-      error: health.status === 'healthy' || !health.lastError ? undefined : causeText(health.lastError),
+      ...(health.status !== 'healthy' && health.lastError && explainedCause(health.lastError, name)),
       circuit: health.circuit?.state,
       authType,
       excluded,
@@ -69,6 +69,12 @@ export function snapshotOf({ config, catalog, states, listed, offline = false, u
       states.map(({ name }) => name),
     ),
   }
+}
+
+/** `error` is the cause, and `fix` is the next step. */
+function explainedCause(cause: Cause, backend: string) {
+  const fix = causeFix(cause, backend)
+  return { error: causeText(cause), fix, requiresSignIn: isSignInRequired(cause) }
 }
 
 function itemsOf(config: VmcpConfig, catalog: Catalog) {
