@@ -24,8 +24,8 @@ export function tlsSecretName(spec: unknown): string | undefined {
 }
 
 /**
- * Returns the field if it is in effect. `gatehouse dev` ignores it, because it serves on loopback addresses that no
- * certificate covers.
+ * Returns the field if it is in effect. `gatehouse dev` ignores the field, because no certificate covers its loopback
+ * addresses.
  */
 function tlsOf({ settings, spec }: Context): ServingTLS | undefined {
   return settings.allowLoopback ? undefined : spec.tls
@@ -37,8 +37,8 @@ export function servedUrl(context: Context, url: string): string {
 }
 
 /**
- * Returns the address for the status. While an error keeps the previous children running, they still serve the previous
- * scheme.
+ * Returns the address for the status. While an error keeps the previous children running, the children still serve the
+ * previous scheme.
  */
 export function statusUrl({ stored }: AnyContext, url: string, children: unknown): string {
   const before = filledTextOf(fieldsOf(stored['status'])['url'])
@@ -46,7 +46,9 @@ export function statusUrl({ stored }: AnyContext, url: string, children: unknown
   return changes && children === undefined ? before : url
 }
 
-/** Sets TLSReady, or leaves it absent when the field is not set. `url` is the address inside the cluster. */
+/**
+ * Sets TLSReady, or leaves the condition absent when `spec.tls` is not set. `url` is the address inside the cluster.
+ */
 export function checkTls(context: Context, url: string): SyncFailure | undefined {
   const tls = tlsOf(context)
   if (!tls) return undefined
@@ -108,7 +110,7 @@ export interface Serving {
   readonly annotations: StringMap
 }
 
-/** Returns no changes when the field is absent. */
+/** Returns no changes when `spec.tls` is absent. */
 export function serving(context: Context): Serving {
   if (!tlsOf(context)) return { secure: false, container: (container) => container, annotations: {} }
   return { secure: true, container: withTls, annotations: { 'prometheus.io/scheme': 'https' } }
