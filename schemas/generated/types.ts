@@ -3609,7 +3609,7 @@ export type XaaStrategy = {
   readonly subjectTokenType?: "urn:ietf:params:oauth:token-type:id_token"
 }
 
-/** Kind -> its document. */
+/** Maps each kind to its document. */
 export interface Kinds {
   readonly EmbeddingServer: EmbeddingServer
   readonly MCPAuthzConfig: MCPAuthzConfig
@@ -3627,7 +3627,7 @@ export interface Kinds {
   readonly VirtualMCPServer: VirtualMCPServer
 }
 
-/** Kind -> its status. */
+/** Maps each kind to its status. */
 export interface Statuses {
   readonly EmbeddingServer: EmbeddingServerStatus
   readonly MCPAuthzConfig: MCPAuthzConfigStatus
@@ -3645,7 +3645,7 @@ export interface Statuses {
   readonly VirtualMCPServer: VirtualMCPServerStatus
 }
 
-/** Runtime file -> its document. */
+/** Maps each runtime file to its document. */
 export interface RuntimeFiles {
   readonly authserver: AuthServerFile
   readonly proxy: ProxyFile
