@@ -10,7 +10,7 @@ import { yamlFile, yamlValue } from './yaml.ts'
 
 const home = 'https://github.com/gatehouse-dev/gatehouse'
 
-/** This is a subchart, because a value can disable it. Helm has no such option for a `crds/` folder. */
+/** The definitions are in a subchart, which a value can disable. Helm has no such option for a `crds/` folder. */
 const subchart = 'metacontroller-definitions'
 
 /** Contents, keyed by path relative to manifests/. */

@@ -229,7 +229,7 @@ await t.test('settings: values are checked one by one, and all errors are told a
     /--allowed-origins: must be a single origin.*found "https:\/\/a.example,https:\/\/b.example"; repeat the flag/,
     /--allowed-origins: .*wildcard.*found "https:\/\/\*.c.example"/,
     /--resource-url: .*absolute/,
-    /--remote-auth-timeout: must be longer than zero/,
+    /--remote-auth-timeout: must be greater than zero/,
     /--remote-auth-callback-port: .*1024/,
     /--remote-auth-resource: .*fragment/,
     /--remote-auth-scopes: /,
