@@ -93,7 +93,7 @@ export class SettingErrors {
       return undefined
     }
     if (milliseconds > 0 || options.zero) return milliseconds
-    this.about(key, 'must be longer than zero')
+    this.about(key, 'must be greater than zero')
     return undefined
   }
 

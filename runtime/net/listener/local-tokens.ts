@@ -1,6 +1,6 @@
 /**
- * Restricts a listener to local programs that know one of its tokens. Protects loopback ports, which every user of the
- * machine can reach. Applies before any other check, and compares digests in constant time.
+ * Restricts a listener to local programs that have one of its tokens. Protects loopback ports, which every user of the
+ * machine can reach. The restriction applies before any other check, and compares digests in constant time.
  */
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -18,7 +18,7 @@ export function tokenDigest(token: string): string {
 /** The tokens that a listener requires. */
 export interface LocalTokens {
   readonly digests: TokenDigests
-  /** Beginnings of paths that require no token, because their handlers check a key in the address. Default: none. */
+  /** Prefixes of paths that require no token, because their handlers check a key in the address. Default: none. */
   readonly openPaths?: readonly string[]
 }
 
@@ -48,7 +48,7 @@ export function requireToken<Rest extends unknown[]>(
 function isAccepted(accepted: readonly Buffer[], authorization: string | undefined): boolean {
   const token = /^bearer +(\S+)$/i.exec(authorization ?? '')?.[1] ?? ''
   const found = hash('sha256', token, 'buffer')
-  // Compare with every digest, so that the time does not depend on which one matches.
+  // Compares with every digest, so the time does not depend on the matching digest.
   return (
     accepted.filter((digest) => digest.length === found.length && timingSafeEqual(digest, found)).length > 0
   )
