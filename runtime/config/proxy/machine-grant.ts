@@ -2,7 +2,7 @@
  * The grant of a login without a user: client_credentials with a client secret or a private key, or jwt-bearer with a
  * token that the platform issued for the workload.
  *
- * Files are read again for each token request, so that a replaced secret, key or token takes effect without a restart.
+ * Each token request rereads the files, so a replaced secret, key or token takes effect without a restart.
  * Source: RFC 6749 section 4.4; RFC 7523 sections 2.1 and 2.2; MCP extensions "OAuth Client Credentials" (SEP-1046) and
  * "Workload Identity Federation" (SEP-1933).
  */
@@ -38,13 +38,13 @@ const machineOnly = [
 
 type GrantName = (typeof proxyFlags.remoteAuthGrant.values)[number]
 
-/** What a token request without a user presents. Without an assertion, the grant is client_credentials. */
+/** Credentials of a token request without a user. Without an assertion, the grant is client_credentials. */
 export type MachineGrant =
   | { readonly client: OAuthClient; readonly assertion?: undefined }
   | {
-      /** Undefined: the assertion alone identifies the workload. */
+      /** The client; undefined when the assertion alone identifies the workload. */
       readonly client: OAuthClient | undefined
-      /** A JWT, which is the grant (jwt-bearer). */
+      /** JWT that is the grant (jwt-bearer). */
       readonly assertion: string
     }
 
@@ -58,7 +58,10 @@ export interface MachineGrantRequest {
 /** Returns the current grant. Called for each token request. */
 export type MachineGrantSource = (request: MachineGrantRequest) => MachineGrant | Promise<MachineGrant>
 
-/** Returns undefined for an unknown grant. Reports it, and settings that the grant does not use. */
+/**
+ * Returns the grant; undefined for an unknown grant. Reports an unknown grant, and settings that the grant does not
+ * use.
+ */
 export function grantName(env: Environment, violations: SettingErrors): GrantName | undefined {
   const { values, default: byDefault } = proxyFlags.remoteAuthGrant
   const flag = violations.text('remoteAuthGrant')
@@ -81,7 +84,7 @@ export function isMachineGrant(grant: GrantName | undefined): boolean {
   return grant === 'client_credentials' || grant === 'jwt-bearer'
 }
 
-/** Returns undefined for a user's grant. Reports missing and conflicting settings. */
+/** Returns the grant without a user; undefined for a user's grant. Reports missing and conflicting settings. */
 export function machineGrant(
   grant: GrantName | undefined,
   violations: SettingErrors,
@@ -110,8 +113,8 @@ export function machineGrant(
 }
 
 /**
- * Returns a function that returns the client with its current credential, if any. Returns undefined without a client
- * id. Reports conflicting and unusable credentials.
+ * Returns a function that returns the client with its current credential. Returns undefined without a client id.
+ * Reports conflicting and unusable credentials.
  */
 function machineClient(
   violations: SettingErrors,
@@ -124,7 +127,7 @@ function machineClient(
   if (hasKey && clientSecret !== undefined) {
     violations.add(
       `${secretSource(violations)}, ${flagOf('remoteAuthPrivateKeyFile')}`,
-      'set only one of them',
+      'set only one of these settings',
     )
   }
   if (clientId === undefined) return undefined
@@ -171,7 +174,7 @@ function assertionOf(violations: SettingErrors): (() => string) | undefined {
 }
 
 /**
- * Returns a function that calls `read` and returns its value. While `read` throws INVALID_CONFIG, the last value
+ * Returns a function that calls `read` and returns the result. While `read` throws INVALID_CONFIG, the last value
  * (initially `first`) stays in use.
  */
 function rereading<T>(first: T, read: () => T): () => T {
