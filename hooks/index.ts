@@ -1,6 +1,6 @@
 /**
  * Public API of the hooks half for the command line, the manifest generator and tests. Excludes the server
- * (`hooks/server/`), so that programs that call hooks in their own process do not load Express.
+ * (`hooks/server/`), because programs that call hooks in their own process must not load Express.
  */
 export { validateResource, type AdmissionVerdict } from './admission/validate.ts'
 export { type AdmissionReview, allowDelete, reviewAdmission } from './admission/review.ts'
@@ -15,7 +15,7 @@ export { type HookEntry, type HookRegistry, makeHooks } from './registry/hook-re
 export { type DefaultRedis, defaultSettings, type HookSettings, hookSettings } from './base/settings.ts'
 export type { ClusterResponse, ResourcePath, ApiServer } from './base/api-server.ts'
 
-/** Loads the client for a kubeconfig's API server. Call it only if you need a cluster. */
+/** Loads the client for a kubeconfig's API server. Call this function only if you need a cluster. */
 export function loadApiServer(): Promise<typeof import('./base/api-server.ts')> {
   return import('./base/api-server.ts')
 }

@@ -2,14 +2,14 @@
  * Decides which network addresses a URL may point to. Admission applies the rules to the URL text; the connector
  * applies them to the address that it dials.
  *
- * No host names are resolved here. The address behind an accepted name is checked again when the connector dials it.
+ * This module resolves no host names. The connector checks the address behind an accepted name again when it dials.
  * Source: RFC 6890 special-purpose registries; RFC 6052 and RFC 3056 for embedded IPv4; metadata services of clouds.
  */
 import { BlockList, isIP, isIPv4 } from 'node:net'
 
 /**
  * `any` includes loopback and private networks. `private` excludes loopback. `public` excludes all special-purpose
- * ranges. These policies reject link-local, multicast, unspecified and metadata addresses.
+ * ranges. All three policies reject link-local, multicast, unspecified and metadata addresses.
  */
 export type AddressPolicy = 'any' | 'private' | 'public'
 
@@ -39,7 +39,7 @@ const metadataRanges = blockList(
   ],
 )
 
-/** Multicast, unspecified and reserved. */
+/** Multicast, unspecified and reserved ranges. */
 const neverRanges = blockList(
   [
     ['0.0.0.0', 8],
@@ -102,7 +102,7 @@ export function isRefusedAddress(address: string, policy: DialPolicy = 'public')
   return level === undefined || refusedBy[policy].includes(level)
 }
 
-/** Returns undefined when the text is not an IP address. */
+/** Returns the IP version, or undefined when the text is not an IP address. */
 function levelOf(address: string): Level | undefined {
   const bare = address.split('%', 1)[0] ?? ''
   const family = isIP(bare)
@@ -127,7 +127,7 @@ const metadataNames = [
   'metadata.azure.internal',
   'instance-data.ec2.internal',
 ] as const
-/** Names for the cluster's API server. An operator may use it as an issuer, but not as an MCP server. */
+/** Names of the cluster's API server. An operator may use the API server as an issuer, but not as an MCP server. */
 const apiServerNames = ['kubernetes', 'kubernetes.default'] as const
 const clusterSuffixes = ['.svc', '.cluster.local'] as const
 /** A Service under any cluster domain: `name.namespace.svc.example`. */
@@ -136,7 +136,7 @@ const localSuffixes = [...clusterSuffixes, '.local', '.localhost'] as const
 
 /**
  * True for names that only the local resolver can resolve: single labels, `localhost`, names below `.local`, and
- * cluster Services. Connections to them never use an HTTP proxy. False for IP addresses.
+ * cluster Services. Connections to such names never use an HTTP proxy. False for IP addresses.
  */
 export function isLocalName(hostname: string): boolean {
   const host = hostname.toLowerCase().replace(/\.$/, '')
@@ -150,7 +150,7 @@ export function addressViolation(url: string, policy: DialPolicy): string | unde
   if (!parsed) return 'is not a URL'
   const { protocol, hostname, username, password } = parsed
   if (!isHttp(protocol)) return 'must start with http:// or https://'
-  if (username !== '' || password !== '') return 'must not carry credentials'
+  if (username !== '' || password !== '') return 'must not contain credentials'
   return hostViolation(hostname, policy)
 }
 
@@ -166,9 +166,9 @@ function hostViolation(hostname: string, policy: DialPolicy): string | undefined
 }
 
 /**
- * Returns the reason why an operator's service (a token endpoint, a collector) may not be at this URL or `host:port`,
- * or undefined when it may. Rejects only metadata and link-local addresses, and malformed URLs (such as a port of
- * 99999).
+ * Returns the reason why an operator's service, such as a token endpoint or a collector, may not use this URL or
+ * `host:port`. Returns undefined when the address is allowed. Rejects only metadata addresses, link-local addresses and
+ * malformed URLs.
  */
 export function serviceViolation(endpoint: string): string | undefined {
   const url = /^[a-z][a-z0-9+.-]*:\/\//i.test(endpoint) ? endpoint : `https://${endpoint}`
@@ -179,15 +179,15 @@ export function serviceViolation(endpoint: string): string | undefined {
   return addressViolation(`https://${hostname}${port === '' ? '' : `:${port}`}`, 'operator')
 }
 
-const permit = 'set allowPrivateEndpoint to permit it'
+const permit = 'set allowPrivateEndpoint to allow private addresses'
 
 function levelViolation(level: Level, policy: DialPolicy): string | undefined {
   if (!refusedBy[policy].includes(level)) return undefined
   if (level === 'metadata' || level === 'never')
-    return 'names a link-local, multicast, unspecified or metadata address, which is never allowed'
-  if (level === 'loopback') return 'names a loopback address, which is never allowed'
-  // Documentation and test ranges are not routed, so there is no need to reject them before they are dialed.
-  return level === 'private' ? `names a private address; ${permit}` : undefined
+    return 'points to a link-local, multicast, unspecified or metadata address, which is never allowed'
+  if (level === 'loopback') return 'points to a loopback address, which is never allowed'
+  // Accepts documentation and test ranges, which are not routed. A connection to such a range fails on its own.
+  return level === 'private' ? `points to a private address; ${permit}` : undefined
 }
 
 function nameViolation(host: string, policy: DialPolicy): string | undefined {
@@ -195,11 +195,11 @@ function nameViolation(host: string, policy: DialPolicy): string | undefined {
   const isOneOf = (names: readonly string[]): boolean =>
     names.some((name) => bare === name || host === name || host.endsWith(`.${name}`))
   const never = policy === 'operator' ? metadataNames : [...metadataNames, ...apiServerNames]
-  if (isOneOf(never)) return 'names the Kubernetes API or a metadata service, which is never allowed'
+  if (isOneOf(never)) return 'points to the Kubernetes API or a metadata service, which is never allowed'
   if ((policy === 'private' || policy === 'public') && isOneOf(localNames))
-    return 'names the local host, which is never allowed'
+    return 'points to the local host, which is never allowed'
   if (policy === 'public' && clusterSuffixes.some((suffix) => host.endsWith(suffix))) {
-    return `names a service inside the cluster; ${permit}`
+    return `points to a service inside the cluster; ${permit}`
   }
   return undefined
 }
@@ -224,7 +224,7 @@ function embeddedIPv4(address: string): string | undefined {
   const isTranslated = words[4] === 0xffff && words[5] === 0
   if (isTranslated && words.slice(0, 4).every((word) => word === 0)) return tail
   if (first === 0 && zeros && words[5] === 0xffff) return tail
-  // IPv4-compatible (::a.b.c.d), obsolete; ::0 and ::1 are checked as IPv6.
+  // IPv4-compatible (::a.b.c.d), obsolete. The IPv6 checks cover ::0 and ::1.
   if (first === 0 && zeros && words[5] === 0 && (words[6] !== 0 || (words[7] ?? 0) > 1)) return tail
   return undefined
 }

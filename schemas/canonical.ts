@@ -1,5 +1,5 @@
 /**
- * Canonical JSON, independent of key order, and a hash of it for change detection. The hooks and the runtime must
+ * Writes canonical JSON, independent of key order, and hashes it for change detection. The hooks and the runtime must
  * produce the same text. Follows the key order of RFC 8785 (UTF-16 code units).
  */
 import { createHash } from 'node:crypto'

@@ -1,5 +1,5 @@
 /**
- * Splits the console settings into those that a running server reloads and those that require a restart. Hooks do not
+ * Separates the console settings that a running server reloads from the settings that require a restart. Hooks do not
  * restart pods when only reloadable settings change.
  */
 

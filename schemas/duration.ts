@@ -1,13 +1,13 @@
 /**
- * Durations in resources: groups of a decimal number and a unit, as in `30s` or `1h30m`. Signs, bare numbers and days
- * are invalid.
+ * Durations in resources: one or more pairs of a decimal number and a unit, such as `30s` or `1h30m`. Signs, bare
+ * numbers and days are invalid.
  * Source: docs/reference/specification/external-auth.md, "Resources and their fields".
  */
 import { GatehouseError } from './errors.ts'
 
 const group = /([0-9]+(?:\.[0-9]+)?)(ns|us|µs|ms|s|m|h)/gy
 
-/** Milliseconds per unit or, for small units, the number of units per millisecond (where division is exact). */
+/** Milliseconds per unit. For small units, units per millisecond, because dividing is exact. */
 const units: Readonly<Record<string, { readonly ms: number } | { readonly perMs: number }>> = {
   ns: { perMs: 1e6 },
   us: { perMs: 1e3 },
@@ -22,7 +22,8 @@ const units: Readonly<Record<string, { readonly ms: number } | { readonly perMs:
 const longestMs = 9_223_372_036_854
 
 /**
- * Returns milliseconds (fractional below 1 ms). Throws GatehouseError INVALID_CONFIG when the text is not a duration.
+ * Parses a duration to milliseconds (fractional below 1 ms). Throws GatehouseError INVALID_CONFIG when the text is not
+ * a duration.
  */
 export function parseDuration(text: string): number {
   let milliseconds = 0
@@ -40,12 +41,12 @@ export function parseDuration(text: string): number {
   return milliseconds
 }
 
-/** The longest delay that a timer supports. Node runs a timer with a longer delay after 1 ms. */
+/** Longest delay that a timer supports. With a longer delay, Node fires the timer after 1 ms. */
 const longestTimerMs = 2 ** 31 - 1
 
 /**
- * Returns a duration for a timer, in whole milliseconds. The result is at least 1 and at most about 24 days, so that
- * very short and very long durations do not fire immediately. Zero stays zero. Throws like parseDuration.
+ * Returns a duration for a timer, in whole milliseconds. The result is at least 1 and at most about 24 days, because a
+ * timer with a value outside this range fires immediately. Zero stays zero. Throws like parseDuration.
  */
 export function timerMs(text: string): number {
   const milliseconds = parseDuration(text)
@@ -61,7 +62,9 @@ function lengthOf(text: string): string {
   return text === '' ? 'an empty string' : `a string of ${text.length} characters`
 }
 
-/** Formats milliseconds as the shortest common notation, to the nanosecond. parseDuration returns the same number. */
+/**
+ * Formats milliseconds in the shortest common notation, to the nanosecond. parseDuration returns the original number.
+ */
 export function formatDuration(milliseconds: number): string {
   if (!Number.isFinite(milliseconds) || milliseconds < 0 || milliseconds > longestMs) {
     throw new RangeError('expected a duration in milliseconds, from 0 to about 292 years')

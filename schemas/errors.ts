@@ -1,9 +1,9 @@
 /**
  * The table of all errors that leave a module, and the class for them.
  *
- * A row defines the HTTP status, the JSON-RPC code (when the error can reach an MCP client), the OAuth error code (when
- * it can reach an OAuth client) and a default text that is safe for clients. The edges render the errors: runtime/net
- * (RFC 9457), runtime/mcp (JSON-RPC 2.0), runtime/oauth (RFC 6749).
+ * A row defines the HTTP status and a default text that is safe for clients. It also defines the JSON-RPC code if the
+ * error can reach an MCP client, and the OAuth error code if the error can reach an OAuth client. The edges render the
+ * errors: runtime/net (RFC 9457), runtime/mcp (JSON-RPC 2.0), runtime/oauth (RFC 6749).
  */
 interface ErrorRow {
   readonly status: number
@@ -44,7 +44,11 @@ export const errors = {
   AUTH_UNAVAILABLE: { status: 503, text: 'authentication service temporarily unavailable' },
   OAUTH_UNAVAILABLE: { status: 503, rpc: -32603, text: 'the authorization server could not be reached' },
   OAUTH_REFUSED: { status: 502, rpc: -32603, text: 'the authorization server refused the request' },
-  OAUTH_ABSENT: { status: 502, rpc: -32603, text: 'the authorization server does not offer this' },
+  OAUTH_ABSENT: {
+    status: 502,
+    rpc: -32603,
+    text: 'the authorization server does not support this operation',
+  },
   OAUTH_PROTOCOL: { status: 502, rpc: -32603, text: 'the authorization server sent an invalid response' },
   CREDENTIALS_MISSING: { status: 401, oauth: 'invalid_request', text: 'authorization header required' },
   CREDENTIALS_MALFORMED: {
@@ -146,9 +150,9 @@ export const errors = {
 export type ErrorCode = keyof typeof errors
 
 export interface ErrorOptions {
-  /** Replaces the row's text. It must be safe for clients. */
+  /** Replaces the row's text. The detail must be safe for clients. */
   readonly detail?: string
-  /** Structured data for JSON-RPC `error.data`. It must be safe for clients. */
+  /** Structured data for JSON-RPC `error.data`. The data must be safe for clients. */
   readonly data?: unknown
   /** Extra response headers, for example `retry-after`. */
   readonly headers?: Readonly<Record<string, string>>
@@ -182,14 +186,14 @@ export class GatehouseError extends Error {
   }
 }
 
-/** Returns the error for invalid configuration. `detail` names the field, the value's shape and the rule. */
+/** Returns the error for invalid configuration. `detail` states the field, the value's shape and the rule. */
 export function invalidConfig(detail: string, cause?: unknown): GatehouseError {
   return new GatehouseError('INVALID_CONFIG', { detail, cause })
 }
 
 /**
- * Base class of all other errors in this project. They must not leave their module: the caller catches them by class
- * and converts them to a GatehouseError, a violation or a result. At an edge, such an error becomes INTERNAL.
+ * Base class of all other errors in this project. Such an error must not leave its module: the caller catches it by
+ * class and converts it to a GatehouseError, a violation or a result. An edge reports such an error as INTERNAL.
  */
 export class ModuleError extends Error {
   constructor(message?: string, options?: { readonly cause?: unknown }) {

@@ -9,8 +9,8 @@
  */
 
 /**
- * Hop-by-hop headers. They are removed in both directions, with the headers that `Connection` names, except `te:
- * trailers`.
+ * Hop-by-hop headers. Gatehouse removes these headers in both directions, except `te: trailers`. It also removes the
+ * headers that `Connection` lists.
  */
 const connectionHeaders = [
   'Connection',
@@ -25,7 +25,7 @@ const connectionHeaders = [
   'Upgrade',
 ] as const
 
-/** Headers that proxies use to describe the client. Values from the client are never trusted. */
+/** Headers that proxies use to describe the client. Gatehouse never trusts values from the client. */
 const forwardingHeaders = ['Forwarded', 'X-Forwarded-For', 'X-Forwarded-Host', 'X-Forwarded-Proto'] as const
 
 /** Lowercase names of hop-by-hop headers. */
@@ -46,7 +46,8 @@ export type HeaderUse =
   | 'collector'
 
 /**
- * Names that frame, route or encode a message and can never be configured. A trailing `*` matches a family of names.
+ * Headers that frame, route or encode a message. Configuration can never set these headers. A trailing `*` matches a
+ * family of names.
  */
 const always = [
   ...connectionHeaders,
@@ -81,8 +82,8 @@ const restricted: Readonly<Record<HeaderUse, readonly string[]>> = {
 }
 
 /**
- * Returns the names that must not be set for this use, sorted. A trailing `*` matches a family, whose members are not
- * listed.
+ * Returns the names that must not be set for this use, sorted. A trailing `*` matches a family, so the list omits the
+ * members of the family.
  */
 export function restrictedHeaders(use: HeaderUse): readonly string[] {
   const names = restricted[use]
@@ -114,9 +115,9 @@ function lowerCase(names: readonly string[]): ReadonlySet<string> {
 export const maxHeaderNameLength = 255
 export const maxHeaderValueLength = 8192
 
-/** A token as defined by RFC 9110. */
+/** Matches a token as defined by RFC 9110. */
 export const headerNamePattern = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"
-/** Tab, printable ASCII and Latin-1, the characters that are sent unchanged. */
+/** Matches tab, printable ASCII and Latin-1: the characters that HTTP transfers unchanged. */
 export const headerValuePattern = '^[\\t\\x20-\\x7e\\x80-\\xff]*$'
 
 const headerName = new RegExp(headerNamePattern)
@@ -133,8 +134,8 @@ export function isHeaderValue(value: string): boolean {
 }
 
 /**
- * Returns the reason why a header with this name may not be set, as a sentence that quotes the name, or undefined when
- * it may be set.
+ * Returns the reason why configuration may not set a header with this name, as a sentence that quotes the name. Returns
+ * undefined for an allowed name.
  */
 export function headerNameViolation(name: string, use: HeaderUse): string | undefined {
   if (name === '') return 'is required'
@@ -147,8 +148,8 @@ export function headerNameViolation(name: string, use: HeaderUse): string | unde
 }
 
 /**
- * Returns the reason why a value cannot be sent, as the end of a sentence, or undefined when it can be sent. An empty
- * value is valid.
+ * Returns the reason why a value cannot be sent, as the end of a sentence. Returns undefined for a valid value. An
+ * empty value is valid.
  */
 export function headerValueViolation(value: string): string | undefined {
   if (!isHeaderValue(value)) return 'must not contain control characters or characters beyond Latin-1'

@@ -3,8 +3,8 @@
  * marks, zero-width and tag characters, fillers and variation selectors. In untrusted text they can hide content from a
  * user.
  *
- * All patterns are global: use them with replaceAll, matchAll and search. The file imports nothing, because the console
- * pages share it.
+ * All patterns are global: use them with replaceAll, matchAll and search. This file imports nothing, because the
+ * console pages share it.
  */
 
 const unseen = '\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}\\p{Variation_Selector}\\p{Default_Ignorable_Code_Point}'
@@ -12,31 +12,33 @@ const unseen = '\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}\\p{Variation_Selector}\\p{Default_I
 /**
  * Characters next to which a joiner has a visible effect: letters of scripts that use joiners, and emoji. Excludes
  * invisible characters such as fillers and selectors, although Unicode classifies them as letters and marks. Otherwise,
- * they would make hidden joiners acceptable.
+ * a hidden joiner next to an invisible character would be acceptable.
  */
 const joinable =
   '[[\\p{L}\\p{M}]--[\\p{Script=Latin}\\p{Script=Greek}\\p{Script=Cyrillic}\\p{Variation_Selector}\\p{Default_Ignorable_Code_Point}]]|[\\p{Extended_Pictographic}\\p{Emoji_Modifier}]'
 /**
  * Legitimate uses: the zero-width non-joiner in Persian and Indic scripts, the zero-width joiner in these scripts and
- * in composed emoji, and the emoji selector. Anywhere else, they would make two different texts look the same.
+ * in composed emoji, and the emoji selector. Anywhere else, these characters would make two different texts look the
+ * same.
  */
 const needed = `(?<=${joinable}|\\p{Extended_Pictographic}\\ufe0f)[\\u200c\\u200d](?=${joinable})|(?<=\\p{Emoji})\\ufe0f`
 
-/** For a single line, such as a name, where tabs and line breaks are hidden characters too. */
+/** Matches in a single line, such as a name, where tabs and line breaks also count as hidden characters. */
 export const hiddenInLine = new RegExp(`(?!${needed})[${unseen}]`, 'gv')
 
-/** For multi-line text. */
+/** Matches in multi-line text. */
 export const hiddenInText = new RegExp(`(?!${needed}|\\r\\n)[[${unseen}]--[\\t\\n]]`, 'gv')
 
 /**
- * Matches without exceptions, for comparing text. Includes lone surrogates, and unassigned and private-use characters.
+ * Matches hidden characters without exceptions, for comparing text. Also matches lone surrogates, and unassigned and
+ * private-use characters.
  */
 export const hiddenAnywhere = new RegExp(`[${unseen}\\p{Cs}\\p{Co}\\p{Cn}]`, 'gv')
 
 /** Matches everything except printable ASCII and JSON whitespace. Text without a match needs no escapes. */
 const mayHide = /[^\t\n\x20-\x7e]/
 
-/** Escapes hidden characters in valid JSON, where they occur only in strings. A lone carriage return becomes a space. */
+/** Escapes hidden characters in the strings of valid JSON. A lone carriage return becomes a space. */
 export function visibleJson(json: string): string {
   if (!mayHide.test(json)) return json
   return json.replaceAll(hiddenInText, (character) => (character === '\r' ? ' ' : unicodeEscape(character)))

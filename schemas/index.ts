@@ -43,9 +43,9 @@ export {
 } from './errors.ts'
 export { cloneJson, exactInteger, exactJson, isRawJson, roundedNumber } from './json/exact-json.ts'
 export { type Fields, fieldsOf, isFields, jsonFields, listOf, own } from './validation/fields.ts'
-/** Documents as users write them: fields with a default are optional. */
+/** Types of documents as users write them: fields with a default are optional. */
 export type * as input from './generated/input.ts'
-/** Documents after defaulting: fields with a default are required. */
+/** Types of documents after defaulting: fields with a default are required. */
 export type * from './generated/types.ts'
 export {
   forwarded,

@@ -12,7 +12,7 @@ export interface Kind extends KindInfo {
 /** All kinds in gatehouse.dev/v1beta1, sorted by name. */
 export const kinds: readonly Kind[] = bundle.kinds.filter(isKind)
 
-/** The types are generated from the same list. */
+/** The cast is safe, because the types are generated from the same list. */
 function isKind(_info: KindInfo): _info is Kind {
   return true
 }

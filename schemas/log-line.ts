@@ -10,7 +10,7 @@ export type LogFormat = (typeof logFormats)[number]
 export const logLevels = ['debug', 'info', 'warn', 'error'] as const
 export type LogLevelName = (typeof logLevels)[number]
 
-/** True when a line at `level` is written while the configured level is `least`. */
+/** True when the log writes lines at `level` while the configured level is `least`. */
 export function isLogged(level: LogLevelName, least: LogLevelName): boolean {
   return logLevels.indexOf(level) >= logLevels.indexOf(least)
 }
@@ -33,8 +33,8 @@ export function isColoured(stream: Stream, env: Readonly<Record<string, string |
 const levelColours: Readonly<Record<string, string>> = { debug: '2', info: '36', warn: '33', error: '31' }
 
 /**
- * Formats a JSON line as text: the time of day, the level and the message, then the other members as `name=value`. Any
- * other line is returned unchanged, except that control characters are escaped.
+ * Formats a JSON line as text: the time of day, the level and the message, then the other members as `name=value`.
+ * Returns any other line unchanged, except for escaped control characters.
  */
 export function textLine(line: string, { colour }: { readonly colour: boolean }): string {
   let read: unknown
@@ -60,7 +60,7 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
-/** Formats a value; omits the quotes when it is a single plain word. */
+/** Formats a value. Omits the quotes around a single plain word. */
 function shown(value: unknown): string {
   if (typeof value === 'string')
     return /^[\w./:@%+,-]+$/.test(value) ? value : printable(JSON.stringify(value))

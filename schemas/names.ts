@@ -21,8 +21,8 @@ export const excludedPrefix = 'Excluded: '
 
 /**
  * Converts `name` to a part of an environment variable's name: uppercase, with `_` in place of every character except
- * A-Z and 0-9. Different names can produce the same result (`a-b`, `a_b`); callers that combine several must check for
- * collisions.
+ * A-Z and 0-9. Different names, such as `a-b` and `a_b`, can produce the same result. Callers that combine several
+ * names must check for collisions.
  */
 export function envName(name: string): string {
   return name.toUpperCase().replaceAll(/[^A-Z0-9]/g, '_')
@@ -47,8 +47,7 @@ export function isDnsSubdomain(name: string): boolean {
 /**
  * Returns `base` when it has at most `max` characters, otherwise its beginning, a hyphen and 8 hex digits of its
  * SHA-256. The result is deterministic and never ends with a hyphen or dot. `max` is at least 10. 32 bits are enough,
- * because only the few names that belong to one owner can collide. Hooks also report two resources that claim the same
- * object.
+ * because only the names of one owner can collide. Hooks also report two resources that claim the same object.
  */
 export function shortName(base: string, max: number): string {
   if (base.length <= max) return base

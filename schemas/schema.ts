@@ -29,9 +29,9 @@ export interface Schema {
   readonly 'x-kubernetes-list-map-keys'?: readonly string[]
   readonly 'x-kubernetes-map-type'?: 'atomic' | 'granular'
   readonly 'x-kubernetes-preserve-unknown-fields'?: boolean
-  /** Describes the values that a pattern accepts; completes the sentence "expected …". */
+  /** Describes the values that a pattern accepts. Completes the sentence "expected …". */
   readonly 'x-expects'?: string
-  /** True for a service's address: metadata and link-local addresses are rejected (addresses.ts). */
+  /** True for a service's address. The validator rejects metadata and link-local addresses (addresses.ts). */
   readonly 'x-address'?: boolean
 }
 
@@ -63,7 +63,7 @@ export interface KindInfo {
   /** True when the kind has a scale subresource on spec.replicas. */
   readonly scale: boolean
   readonly columns: readonly PrinterColumn[]
-  /** Example specs by name, for the reference page and tests. They are not present in running programs. */
+  /** Example specs by name, for the reference page and tests. Running programs do not contain the examples. */
   readonly examples?: Readonly<Record<string, unknown>>
 }
 
@@ -79,7 +79,7 @@ export interface SchemaError {
 /** All definitions by name, with `$ref: '#/$defs/<name>'` between them, and the names of the documents. */
 export interface Bundle {
   readonly kinds: readonly KindInfo[]
-  /** Name of a runtime file -> its definition. */
+  /** Maps the name of a runtime file to its definition. */
   readonly runtime: Readonly<Record<string, string>>
   readonly defs: Readonly<Record<string, Schema>>
 }

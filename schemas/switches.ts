@@ -1,6 +1,6 @@
 /**
- * Parses environment variables that switch a feature on or off. All of them accept the same words and nothing else,
- * because a misread word could disable a protection that the operator meant to enable.
+ * Parses environment variables that switch a feature on or off. All switches accept the same words and nothing else,
+ * because a misread word could disable a protection that the operator wants to enable.
  */
 import { GatehouseError } from './errors.ts'
 

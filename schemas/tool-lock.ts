@@ -3,10 +3,10 @@ import { canonicalJson } from './canonical.ts'
 import type { RuntimeLockedItem, RuntimeToolLock } from './generated/input.ts'
 import type { ToolLockSpec } from './generated/types.ts'
 
-/** Scheme for computing digests. A lock with another scheme is rejected. */
+/** Scheme for computing digests. The schema rejects a lock with another scheme. */
 export const pinScheme = 'gatehouse.pin.v1'
 
-/** `name` is the name of the MCPToolLock, if any. */
+/** `name` is the name of the MCPToolLock. */
 export function runtimeToolLock(spec: ToolLockSpec, backend: string, name?: string): RuntimeToolLock {
   const { backendRef: _, server, tools, prompts, resourceTemplates, ...settings } = spec
   return {

@@ -23,7 +23,7 @@ export interface ReferenceFindings {
   readonly unchecked: readonly Unchecked[]
 }
 
-/** Maximum search depth. References are nested at most five levels deep. */
+/** Maximum depth of the search for references. References are nested at most five levels deep. */
 const maxDepth = 10
 
 /** Returns a function that checks one document against all given documents. */

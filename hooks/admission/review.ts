@@ -2,8 +2,8 @@
  * Handles AdmissionReview v1. Reports all errors in an object at once. Does not check references to other objects,
  * because an object may be created after the objects that refer to it.
  *
- * Accepts an update when the object is being deleted or its spec has not changed. Otherwise, finalizers could not be
- * removed from an object that newer rules would reject.
+ * Accepts an update when the object is being deleted or its spec has not changed. Otherwise, controllers could not
+ * remove finalizers from an object that newer rules reject.
  * Source: Kubernetes admission.k8s.io/v1.
  */
 import { formatViolations, GatehouseError, isKindName, type Violation } from '../../schemas/index.ts'

@@ -1,4 +1,4 @@
-/** Validates one resource. This is the code behind /validate, and it can be used without a server. */
+/** Validates one resource. The /validate route calls this code, which also works without a server. */
 import { canonicalJson, type Violation, withDefaults } from '../../schemas/index.ts'
 import { isFields, isTerminating, type KubeObject } from '../base/kube.ts'
 import { kindHooks } from '../registry/registry.ts'
@@ -8,7 +8,7 @@ import { resourceViolations } from '../registry/violations.ts'
 export interface AdmissionVerdict {
   /** Reasons for the rejection; empty when the resource is valid. */
   readonly violations: readonly Violation[]
-  /** kubectl displays at most 120 characters of each one. */
+  /** Warnings for the user. kubectl displays at most 120 characters of each warning. */
   readonly warnings: readonly string[]
 }
 
@@ -31,8 +31,8 @@ export function validateResource(
 }
 
 /**
- * Returns true when the object is being deleted or its spec has not changed. Its finalizers and labels can then still
- * be changed.
+ * Returns true when the object is being deleted or its spec has not changed. Users and controllers can then still
+ * change finalizers and labels.
  */
 function isLetThrough(doc: unknown, old: unknown): boolean {
   if (!isFields(doc) || !isFields(old) || !isFields(doc['metadata'])) return false

@@ -16,14 +16,17 @@ export { KubeConfig }
 
 export interface ClusterResponse {
   readonly status: number
-  /** The object, or a Status that explains its absence. Empty when the body is not a JSON object. */
+  /**
+   * The requested object, or a Status that explains why the object is missing. Empty when the body is not a JSON
+   * object.
+   */
   readonly body: Fields
 }
 
 export interface ClusterRequest {
-  /** Default GET. */
+  /** HTTP method. Defaults to GET. */
   readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH'
-  /** Includes the query. */
+  /** Path of the request, including the query. */
   readonly path: string
   readonly body?: unknown
   /** Media type of the body; application/json by default. A patch sets its patch type here. */
@@ -36,18 +39,18 @@ export interface ClusterRequest {
 export type ApiServer = (request: ClusterRequest) => Promise<ClusterResponse>
 
 export interface ResourcePath {
-  /** Empty for the core group. */
+  /** API group; empty for the core group. */
   readonly group: string
   readonly version: string
   readonly plural: string
-  /** Omit for cluster-scoped objects or for all namespaces. */
+  /** Namespace. Omit this field for cluster-scoped objects or for all namespaces. */
   readonly namespace?: string | undefined
-  /** Omit to address the whole list. */
+  /** Name of the object. Omit this field to address the whole list. */
   readonly name?: string | undefined
 }
 
 const timeoutMs = 60_000
-/** There is no fallback type. Source: Kubernetes API concepts, "Metadata-only fetches". */
+/** Asks for metadata only, without a fallback media type. Source: Kubernetes API concepts, "Metadata-only fetches". */
 const metadataType = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1'
 
 /** Connects to the current context's API server. Throws INVALID_CONFIG when the kubeconfig has no cluster. */
@@ -59,8 +62,8 @@ export function apiServer(config: KubeConfig): ApiServer {
     const headers: Record<string, string> = {}
     const options: RequestOptions = { method, headers, signal: AbortSignal.timeout(timeoutMs) }
     await config.applyToHTTPSOptions(options)
-    // The client pins its agent to the CA and certificate from the first request. Node's default agent uses those set
-    // on each request.
+    // The client's own agent keeps the CA and certificate of the first request. Node's default agent uses the CA and
+    // certificate that each request sets.
     if (!cluster.proxyUrl) delete options.agent
     const sent = body === undefined ? undefined : Buffer.from(JSON.stringify(body))
     headers['accept'] = only === 'metadata' ? metadataType : 'application/json'

@@ -1,8 +1,8 @@
 /**
- * Limits JSON as it arrives, before it is parsed: 60 MiB of `[],[],…` would become 1 GiB of arrays.
+ * Limits JSON while it arrives, before the parser runs, because 60 MiB of `[],[],…` would become 1 GiB of arrays.
  *
- * Counts the tokens that create values: commas, colons and opening brackets outside strings. Each costs at most 70
- * bytes after parsing. Also tracks the nesting depth. Does not check the syntax; the parser does that.
+ * Counts the tokens that create values: commas, colons and opening brackets outside strings. Each token costs at most
+ * 70 bytes after parsing. Also tracks the nesting depth. Does not check the syntax; the parser does that.
  */
 import { GatehouseError } from '../../schemas/index.ts'
 
@@ -56,7 +56,7 @@ export class JsonBounds {
     }
   }
 
-  /** Stops at the byte that exceeds the depth limit. The value limit is checked only at the end of a chunk. */
+  /** Stops at the byte that exceeds the depth limit. Checks the value limit only at the end of a chunk. */
   #scan(chunk: Uint8Array): void {
     let values = this.#values
     let depth = this.#depth
@@ -88,7 +88,7 @@ function tooLarge(detail: string): GatehouseError {
   return new GatehouseError('REQUEST_TOO_LARGE', { detail })
 }
 
-/** The maximum size of a ConfigMap. */
+/** Limits for embedded JSON. The byte limit is the maximum size of a ConfigMap. */
 const textLimits: JsonLimits = { bytes: 1024 * 1024, values: 200_000, depth: 128 }
 
 /**
@@ -102,7 +102,7 @@ export function parseEmbeddedJson(text: string): unknown {
       return JSON.parse(text)
     }
   } catch {
-    // The text is not JSON, or it is too large.
+    // The text is invalid JSON or exceeds a limit.
   }
   return undefined
 }

@@ -1,8 +1,8 @@
 import { imageReference } from '../../schemas/index.ts'
 
 /**
- * Settings for an installation, shared by all hooks. They are passed in and never read from the environment, so the
- * same hooks run in the server, in `gatehouse render` and in `gatehouse dev`.
+ * Settings for an installation, shared by all hooks. The caller passes the settings in, because the same hooks also run
+ * outside the server, in `gatehouse render` and in `gatehouse dev`.
  */
 export interface HookSettings {
   /** The image for virtual servers, proxies and the stdio bridge. */
@@ -14,15 +14,17 @@ export interface HookSettings {
    * reason EnterpriseRequired.
    */
   readonly enableObo: boolean
-  /** Session store for resources that do not configure one. An explicit `memory` in the resource takes precedence. */
+  /**
+   * Session store for resources that do not configure a store. An explicit `memory` in the resource takes precedence.
+   */
   readonly defaultRedis?: DefaultRedis
-  /** Added to every generated pod and service account, after the resource's own secrets. */
+  /** Pull secrets for every generated pod and service account, listed after the resource's own secrets. */
   readonly imagePullSecrets: readonly string[]
   /** Lets the platform assign numeric user IDs. */
   readonly openshift: boolean
   /** True when servers run local commands instead of images (`gatehouse dev`), so images are not inspected. */
   readonly localCommands: boolean
-  /** Allows an MCPServerEntry on the loopback interface (`gatehouse dev`), which a pod could never reach. */
+  /** Allows loopback addresses in an MCPServerEntry (`gatehouse dev`). A pod could never reach such an address. */
   readonly allowLoopback: boolean
   /** True when the Gateway API is installed and Metacontroller manages HTTPRoutes (GATEHOUSE_GATEWAY_API). */
   readonly gatewayApi: boolean
@@ -36,15 +38,15 @@ export interface HookSettings {
 export type CheckSettings = Pick<HookSettings, 'enableObo'> & Partial<Pick<HookSettings, 'allowLoopback'>>
 
 export interface DefaultRedis {
-  /** host:port. */
+  /** Address of the store, in the form host:port. */
   readonly address: string
-  /** Name of a Secret in each resource's namespace. Omit it for a store without a password. */
+  /** Name of a Secret in each resource's namespace. Omit this field for a store without a password. */
   readonly secretName?: string
-  /** Key in that Secret. */
+  /** Key of the password in the Secret. */
   readonly secretKey?: string
 }
 
-/** Applies the defaults. */
+/** Returns the settings with all defaults. */
 export function hookSettings(
   given: Pick<HookSettings, 'runtimeImage' | 'version'> & Partial<HookSettings>,
 ): HookSettings {

@@ -157,7 +157,7 @@ function webhookTarget(object: StoredObject): TrustTarget {
     read: async () =>
       (await webhooks()).map((webhook) => decoded(fieldsOf(webhook['clientConfig'])['caBundle'])),
     write: async (bundle) => {
-      // Webhooks are a list, so each change first tests the name at its index.
+      // Webhooks form a list, so each patch first tests the name at the webhook's index.
       const patch = (await webhooks()).flatMap((one, index) => [
         { op: 'test', path: `/webhooks/${index}/name`, value: one['name'] },
         { op: 'add', path: `/webhooks/${index}/clientConfig/caBundle`, value: encoded(bundle) },

@@ -4,7 +4,7 @@
  *   certificates issue    issues, distributes and rotates the hooks server's serving certificate
  *   certificates publish  distributes the authority of an externally managed certificate, such as cert-manager's
  *
- * Prints one line per step to standard output. Exits with code 1 if this run could not finish its work.
+ * Prints one line per step to standard output. Exits with code 1 if the run did not finish.
  */
 import type { Command } from 'commander'
 import { GatehouseError, parseDuration } from '../../schemas/index.ts'
@@ -57,7 +57,7 @@ export function addCertificatesCommand(program: Command, report: (line: string) 
       parseDuration,
       hours(1),
     )
-    .option('--force', 'rotate now even if not due', false)
+    .option('--force', 'rotate now, even if rotation is not due', false)
     .action(async (flags: IssueFlags) => {
       if (flags.renewBefore >= flags.lifetime) {
         throw new GatehouseError('INVALID_CONFIG', {

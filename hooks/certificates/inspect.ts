@@ -1,8 +1,8 @@
 /**
- * Inspects stored certificates: splits bundles, checks whether a pair is fit to serve, and finds the issuer.
+ * Inspects stored certificates: splits bundles, checks whether a server can present a pair, and finds the issuer.
  *
- * All input is untrusted: text that cannot be parsed is treated as absent and never causes an error. Accesses neither
- * the cluster nor the clock; `now` is passed in.
+ * All input is untrusted. Unparsable text counts as absent and never causes an error. Uses neither the cluster nor the
+ * clock: the caller passes `now`.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 

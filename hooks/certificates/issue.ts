@@ -9,11 +9,11 @@ import { randomBytes } from 'node:crypto'
 import { provideReflectMetadata } from './reflect.ts'
 
 export interface IssuedCertificate {
-  /** PEM, one certificate. */
+  /** Certificate of the authority, PEM. */
   readonly ca: string
-  /** A single PEM certificate, signed by `ca`. */
+  /** Leaf certificate, PEM, signed by `ca`. */
   readonly certificate: string
-  /** PEM, PKCS#8. */
+  /** Private key of the leaf, PEM, PKCS#8. */
   readonly key: string
 }
 
@@ -27,7 +27,7 @@ export interface IssueRequest {
 
 const keys = { name: 'ECDSA', namedCurve: 'P-256' } as const
 const signing = { name: 'ECDSA', hash: 'SHA-256' } as const
-/** Backdates certificates, because the clocks of a cluster's nodes differ slightly. */
+/** Certificates are backdated by this time, because the clocks of a cluster's nodes differ slightly. */
 const skewMs = 5 * 60_000
 /** Maximum length of a common name (RFC 5280, appendix A.1). */
 const commonNameMax = 64
@@ -45,8 +45,7 @@ export async function issueCertificate(request: IssueRequest): Promise<IssuedCer
     notAfter: new Date(request.now.getTime() + request.lifetimeMs),
     signingAlgorithm: signing,
   }
-  // Because the subjects are distinct, a client can trust the old and the new authority at the same time without
-  // confusing them.
+  // Distinct subjects let a client trust the old and the new authority at the same time.
   const authorityName = [{ CN: [`gatehouse-hooks-ca-${randomBytes(6).toString('hex')}`] }]
   const ca = await x509.X509CertificateGenerator.createSelfSigned({
     ...validity,

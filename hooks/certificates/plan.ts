@@ -1,9 +1,9 @@
 /**
- * Decides the next step in the serving certificate's lifecycle. This is a pure function: it takes the state and the
- * time, and returns one step.
+ * Decides the next step in the serving certificate's lifecycle. The pure function takes the state and the time, and
+ * returns one step.
  *
- * The order of the steps in a rotation matters. Every client trusts the new authority before any server presents its
- * leaf, and trusts the old authority until no server presents the old leaf.
+ * The order of the steps in a rotation matters. Every client trusts the new authority before any server presents the
+ * new leaf, and trusts the old authority until no server presents the old leaf.
  *
  *   steady --(renewal due)--> stage: next pair stored, old and new authority trusted
  *   staged --(settled, and trusted everywhere)--> promote: the next pair is served, both authorities still trusted
@@ -22,7 +22,7 @@ export interface Stored {
   readonly next: Pair
   /** The authorities that clients should trust: `ca.crt`. */
   readonly bundle: string
-  /** Time of the last step. If unknown, it is undefined and treated as long ago. */
+  /** Time of the last step. An undefined time counts as long ago. */
   readonly since: Date | undefined
 }
 
@@ -33,9 +33,9 @@ export interface PlanInput {
   readonly names: readonly string[]
   readonly now: Date
   readonly renewBeforeMs: number
-  /** How long clients and servers need to reload a change. */
+  /** Time that clients and servers need to reload a change. */
   readonly settleMs: number
-  /** Rotates even when renewal is not due. The caller clears it after a rotation has started. */
+  /** True to rotate even when renewal is not due. The caller clears the flag after a rotation has started. */
   readonly force: boolean
 }
 

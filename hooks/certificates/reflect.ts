@@ -1,8 +1,8 @@
 /**
  * Polyfills the three functions from the metadata reflection proposal that the X.509 library needs while it loads.
  *
- * The library's dependency container stores constructor metadata on `Reflect`. Property metadata is not implemented,
- * because nothing here uses it.
+ * The library's dependency container stores constructor metadata on `Reflect`. The polyfill omits property metadata,
+ * which the library does not use.
  */
 interface MetadataReflect {
   getMetadata?: (key: unknown, target: object) => unknown
@@ -10,10 +10,7 @@ interface MetadataReflect {
   defineMetadata?: (key: unknown, value: unknown, target: object) => void
 }
 
-/**
- * Adds the missing functions to the global `Reflect`. Does nothing if they already exist, so it is safe to call more
- * than once.
- */
+/** Adds the missing functions to the global `Reflect`. Does nothing if the functions already exist. */
 export function provideReflectMetadata(): void {
   const reflect: typeof Reflect & MetadataReflect = Reflect
   if (reflect.getMetadata) return

@@ -1,8 +1,9 @@
 /**
  * Executes rotation steps against a cluster until no steps are left.
  *
- * Concurrent runs are safe. The Secret is written with its resource version, and the losing run reads it again. Every
- * run ends by syncing the clients' configurations to the Secret. Requires permissions on named objects only.
+ * Concurrent runs are safe. Each run writes the Secret with its resource version, and a run that loses the race reads
+ * the Secret again. Every run ends by syncing the clients' configurations to the Secret. Requires permissions on named
+ * objects only.
  */
 import { GatehouseError } from '../../schemas/index.ts'
 import { currentCertificates, joinBundle, sameBundle } from './inspect.ts'
@@ -13,13 +14,13 @@ import { nextStep, type RotationStep, type Stored } from './plan.ts'
 export interface TrustTarget {
   /** Label used in messages, such as `compositecontroller/gatehouse-mcpservers`. */
   readonly name: string
-  /** PEM bundle of each client entry in the object; '' for an entry that has none. */
+  /** PEM bundle of each client entry in the object; '' for an entry without a bundle. */
   read(): Promise<readonly string[]>
   /** Sets the bundle in every client entry. */
   write(bundle: string): Promise<void>
 }
 
-/** The Secret as read, with the resource version that is required to write it back. */
+/** The Secret as read, with the resource version that a write requires. */
 export interface HeldCertificate {
   readonly stored: Stored
   readonly version: string
@@ -39,11 +40,11 @@ export interface RotateOptions {
   readonly settleMs: number
   readonly force: boolean
   readonly now: () => Date
-  /** Called for every step. */
+  /** Called with a line of text for every step. */
   readonly report: (line: string) => void
 }
 
-/** A healthy run takes at most these steps: issue or stage, promote, retire and wait, plus retries after lost races. */
+/** A healthy run needs at most these steps: issue or stage, promote, retire and wait, plus retries after lost races. */
 const stepsMax = 12
 
 /**

@@ -2,7 +2,7 @@
 import { apiGroup, apiVersion, GatehouseError } from '../../schemas/index.ts'
 import type { ApiServer, ClusterResponse } from '../base/api-server.ts'
 
-/** Both match the CRD schema; only the webhook detects the invalid policy. */
+/** Both policies match the CRD schema. Only the webhook detects the invalid policy. */
 const policies = { valid: 'permit(principal, action, resource);', invalid: 'permit(' } as const
 
 /** Throws when a valid object is rejected, or an invalid one is admitted or rejected for a different reason. */
@@ -13,7 +13,7 @@ export async function assertAdmission(api: ApiServer, namespace: string): Promis
   if (invalid.status === 201)
     throw failed('the API server admitted an invalid object; it does not call the webhook', invalid)
   if (!messageOf(invalid).includes(`validate.${apiGroup}`) || !messageOf(invalid).includes('policies'))
-    throw failed('the API server rejected an invalid object, but for another reason', invalid)
+    throw failed('the API server rejected an invalid object for an unexpected reason', invalid)
 }
 
 function createPolicy(api: ApiServer, namespace: string, policy: string): Promise<ClusterResponse> {

@@ -2,7 +2,7 @@
  * The hooks program's `check` command. `helm test` runs it in a pod to verify the installation.
  *
  *   1. The hooks server is ready behind its Service and presents the certificate from its Secret.
- *   2. The API server calls the webhook: it admits a valid object and rejects an invalid one. Both are dry runs.
+ * 2. The API server calls the webhook: it admits a valid object and rejects an invalid one. Both requests are dry runs.
  *
  * Prints one line per step. Exits with code 1 if a step does not succeed in time.
  */

@@ -1,6 +1,6 @@
 /**
- * Labels of generated objects. A label value has at most 63 characters, so longer resource names are truncated and get
- * a hash.
+ * Labels of generated objects. A label value has at most 63 characters, so the hooks truncate longer resource names and
+ * append a hash.
  */
 import { shortName } from '../../schemas/index.ts'
 
@@ -13,7 +13,7 @@ export function ownLabels(app: string, name: string, component?: string): Object
   return { ...selectorLabels(app, name, component), 'app.kubernetes.io/managed-by': 'gatehouse' }
 }
 
-/** Returns the subset that selects pods. A Deployment's selector is immutable, so never add a label here. */
+/** Returns the subset that selects pods. Never add a label here, because a Deployment's selector is immutable. */
 export function selectorLabels(app: string, name: string, component?: string): ObjectLabels {
   const instance = shortName(name, 63)
   return {

@@ -1,8 +1,8 @@
 /**
- * Escapes values that the hooks write into a pod, so that they arrive unchanged.
+ * Escapes values that the hooks write into a pod, because Kubernetes would expand variables in them.
  *
  * In environment values, commands and arguments, Kubernetes replaces `$(NAME)` with a variable and `$$` with `$`.
- * Values in a resource are literal: a `$` in a password must survive, and `$(NAME)` must not read another backend's
+ * Values in a resource are literal: a `$` in a password stays a `$`, and `$(NAME)` must not read another backend's
  * secret. A user's podTemplateSpec is not escaped, because pod rules apply to it.
  * Source: Kubernetes core/v1, EnvVar.value, Container.command and args.
  */
@@ -35,7 +35,7 @@ function literalVariable(variable: ContainerEnvVar): ContainerEnvVar {
   return variable.value === undefined ? variable : { ...variable, value: escapeVariables(variable.value) }
 }
 
-/** Escapes text for the kubelet and for other programs that expand variables in the same way. */
+/** Escapes text for the kubelet and for other programs with the same variable syntax. */
 export function escapeVariables(text: string): string {
   return text.replaceAll('$', '$$$$')
 }

@@ -1,7 +1,7 @@
 /**
  * Names of generated objects, unique across kinds and resources.
  *
- * A resource name may contain dots and be up to 253 characters long; a Service name has no dots and at most 63
+ * A resource name may contain dots and up to 253 characters. A Service name must not contain dots and has at most 63
  * characters. Names that do not fit get a hash of the full name. Each kind has its own prefix or suffix, so an
  * MCPServer, an MCPRemoteProxy and a VirtualMCPServer with the same name never claim the same object.
  */

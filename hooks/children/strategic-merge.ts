@@ -1,6 +1,6 @@
 /**
- * Merges a user's pod template into a generated one (strategic merge). Containers, environment variables, volumes,
- * mounts and ports are merged item by item with the merge keys that Kubernetes declares. All other lists are replaced.
+ * Merges a user's pod template into a generated one (strategic merge). Merges containers, environment variables,
+ * volumes, mounts and ports item by item, with the merge keys that Kubernetes declares. Replaces all other lists.
  *
  * Directives: `$patch: delete` removes a list item or an object. `$patch: replace` replaces the generated object, or
  * the list that contains the item, with the remaining fields or items. Null removes a field. The result contains no
@@ -10,7 +10,10 @@
 import { own } from '../../schemas/index.ts'
 import { type Fields, fieldsOf, isFields } from '../base/kube.ts'
 
-/** Merge keys for each list, by list name. Here, `ports` occurs only in containers, so other keys are not needed. */
+/**
+ * Merge keys for each list, by list name. In a pod template, `ports` occurs only in containers, so no other key is
+ * needed.
+ */
 const mergeKeys: Readonly<Record<string, readonly string[]>> = {
   containers: ['name'],
   initContainers: ['name'],

@@ -1,8 +1,8 @@
 /**
  * Builders for Deployments and StatefulSets, and the rule for their replica count.
  *
- * An unset replica count leaves scaling to an autoscaler. But if a field was applied once and is then omitted, the API
- * server removes it and defaults to 1. Therefore, once a count has been applied, the hooks return the observed count.
+ * An unset replica count leaves scaling to an autoscaler. But if a field was applied once and is later omitted, the API
+ * server resets it to 1. Therefore, once a count has been applied, the hooks return the observed count.
  */
 import { lastApplied } from '../sync/last-applied.ts'
 import { type Fields, fieldsOf, type KubeObject, type StringMap } from '../base/kube.ts'
@@ -13,7 +13,7 @@ import { childMeta } from './objects.ts'
 export interface WorkloadOptions {
   readonly selector: StringMap
   readonly template: Fields
-  /** Undefined omits the field. */
+  /** Number of replicas. When undefined, the object omits the field. */
   readonly replicas: number | undefined
 }
 

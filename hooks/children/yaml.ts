@@ -2,8 +2,8 @@
  * Writes JSON values as block YAML with sorted keys. The same value always produces the same bytes.
  *
  * Supports maps, lists and scalars only. A scalar is plain when it is unambiguous for every YAML reader, and
- * double-quoted otherwise. A general YAML writer takes fifty times as long for a group of five hundred backends, and
- * every sync writes one file.
+ * double-quoted otherwise. Every sync writes one file, and a general YAML writer takes fifty times as long for a group
+ * of five hundred backends.
  * Source: YAML 1.2; double-quoted scalars are a superset of JSON strings.
  */
 import { byText } from '../../schemas/index.ts'
@@ -56,9 +56,8 @@ function hasMembers(map: Readonly<Record<string, unknown>>): boolean {
 const plain = /^[A-Za-z/][A-Za-z0-9_./-]*$/
 const reserved = /^(y|n|yes|no|true|false|on|off|null)$/i
 const maxReserved = 5
-// Besides ASCII control characters: characters that YAML considers unprintable, and the additional line breaks that it
-// defines.
-// eslint-disable-next-line no-control-regex
+// ASCII control characters, characters that YAML considers unprintable, and the additional line breaks that YAML
+// defines. eslint-disable-next-line no-control-regex
 const special = /[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g
 
 function scalar(value: unknown): string {

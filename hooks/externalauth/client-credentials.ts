@@ -1,4 +1,4 @@
-/** Type `clientCredentials`: a token that the gateway obtains for itself. */
+/** Type `clientCredentials`: the gateway obtains a token for itself. */
 import type { ClientAuth, ClientCredentialsConfig } from '../../schemas/index.ts'
 import { definedFields } from '../base/kube.ts'
 import { clientAuthPart, secretPath } from '../runtime-config/client-auth.ts'
@@ -32,7 +32,7 @@ export const clientCredentials: ExternalAuthModule = {
   },
 }
 
-/** Returns undefined for a client with a secret, whose method depends on the server. */
+/** Returns undefined for a client with a secret, because the server determines the method. */
 function clientAuthOf({
   clientSecretRef,
   privateKeyRef,

@@ -89,7 +89,10 @@ export function authServerWarnings(config: EmbeddedAuthServerConfig, where: stri
   return [...found, ...replayWarnings(config, where)]
 }
 
-/** A pod presents the same token until the kubelet renews it. */
+/**
+ * Warns about replay protection for Kubernetes tokens, because a pod presents the same token until the kubelet renews
+ * the token.
+ */
 function replayWarnings(
   { trustedIssuers = [], inboundGrants }: EmbeddedAuthServerConfig,
   where: string,

@@ -1,8 +1,8 @@
 /**
  * The interface that each type of MCPExternalAuthConfig implements.
  *
- * `validate` checks the settings on their own. `toRuntime` builds one consumer's outgoing strategy. It requests secrets
- * from the pod and refers to them by the names of their variables.
+ * `validate` checks the settings on their own. `toRuntime` builds the outgoing strategy for one consumer, adds the
+ * required secrets to the pod, and refers to each secret by the name of its variable.
  */
 import type { input, MCPExternalAuthConfigSpec, Violation, SecretRef } from '../../schemas/index.ts'
 import type { CredentialFiles } from '../runtime-config/client-auth.ts'
@@ -13,7 +13,7 @@ import type { HookSettings } from '../base/settings.ts'
 export interface StrategyTarget {
   /** Name of the MCPExternalAuthConfig. */
   readonly name: string
-  /** Identifies the MCPExternalAuthConfig in variable names. */
+  /** Part of variable names that identifies the MCPExternalAuthConfig. */
   readonly variable: string
   readonly needs: PodNeeds
   /** The upstream names of the consumer's embedded authorization server, in order; undefined without such a server. */
@@ -31,7 +31,7 @@ export interface ExternalAuthModule {
   ) => readonly Violation[]
   /** Lists the Secrets that the settings refer to. */
   readonly secrets: (spec: MCPExternalAuthConfigSpec) => readonly SecretRef[]
-  /** Lists the Secrets that pods reread, so that rotating one does not replace the pods. Default: none. */
+  /** Lists the Secrets that pods reread. Rotating such a Secret does not replace the pods. Default: none. */
   readonly rereadSecrets?: (spec: MCPExternalAuthConfigSpec) => readonly SecretRef[]
   /** Builds the strategy; undefined when the type does not authenticate to backends. */
   readonly toRuntime: (
@@ -54,7 +54,7 @@ export function definedItems<T>(items: readonly (T | undefined)[]): readonly T[]
   return items.filter((item) => item !== undefined)
 }
 
-/** Message for a strategy that requires an ID token, when the embedded server has no upstreams. */
+/** Returns the message for a strategy that requires an ID token when the embedded server has no upstreams. */
 export function noIdToken(type: string): string {
   return `Type ${type} requires an ID token from an upstream provider, but the embedded authorization server has no upstreams`
 }

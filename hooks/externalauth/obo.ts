@@ -1,8 +1,8 @@
 /**
  * Type `obo`: on-behalf-of token exchange with a directory provider.
  *
- * Every field is optional in the schema, so the rules are enforced here. A build without the handler rejects the type
- * before any other check.
+ * This module enforces the rules, because the schema makes every field optional. A build without the handler rejects
+ * the type before any other check.
  * Source: docs/reference/specification/external-auth.md#obo, "spec.obo".
  */
 import { type OboConfig, parseDuration, type Violation } from '../../schemas/index.ts'

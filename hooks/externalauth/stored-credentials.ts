@@ -1,4 +1,4 @@
-/** The types of MCPExternalAuthConfig that send a stored credential as is. */
+/** The types of MCPExternalAuthConfig that send a stored credential unchanged. */
 import { definedFields } from '../base/kube.ts'
 import { type ExternalAuthModule, definedItems, subjectProvider } from './module.ts'
 

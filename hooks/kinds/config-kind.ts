@@ -3,7 +3,7 @@
  * list of referrers to the status. Configuration kinds have no children.
  *
  * The hash covers the resource versions of referenced objects, so rotating a Secret changes the hash and restarts every
- * consumer's pods. Secrets that pods reread are not covered. An invalid object keeps its previous hash.
+ * consumer's pods. The hash excludes Secrets that pods reread. An invalid object keeps its previous hash.
  */
 import {
   type CABundleSource,
@@ -26,13 +26,13 @@ import { reportProgress } from '../sync/progress.ts'
 interface ConfigKind<K extends KindName> extends Pick<KindHooks<K>, 'kind' | 'validate' | 'warnings'> {
   readonly validReason: string
   readonly invalidReason: string
-  /** Secrets that the object refers to. Called with a valid object. */
+  /** Lists the Secrets that the object refers to. Receives a valid object. */
   readonly secrets?: (parent: Kinds[K]) => readonly SecretRef[]
-  /** Secrets that pods reread. Rotating one of them does not change the hash. */
+  /** Lists the Secrets that pods reread. Rotating such a Secret does not change the hash. */
   readonly rereadSecrets?: (parent: Kinds[K]) => readonly SecretRef[]
-  /** ConfigMaps with trust anchors that the object refers to. Called with a valid object. */
+  /** Lists the ConfigMaps with trust anchors that the object refers to. Receives a valid object. */
   readonly caBundles?: (parent: Kinds[K]) => readonly CABundleSource[]
-  /** Errors and conditions beyond `validate`. Called with a valid object. */
+  /** Reports errors and conditions that `validate` does not cover. Receives a valid object. */
   readonly check?: (context: SyncContext<K>) => SyncFailure | undefined
 }
 
@@ -97,7 +97,7 @@ function currentHash<K extends KindName>(kind: ConfigKind<K>, context: SyncConte
   })
 }
 
-/** Removes each item of `reread` once: another field may refer to the same Secret and need new pods. */
+/** Removes each item of `reread` only once, because another field may refer to the same Secret and require new pods. */
 function without(all: readonly SecretRef[], reread: readonly SecretRef[]): readonly SecretRef[] {
   const left = [...reread]
   return all.filter(({ name, key }) => {

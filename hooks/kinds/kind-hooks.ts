@@ -18,10 +18,10 @@ export interface KindHooks<K extends KindName> {
   readonly relatedKinds: readonly RelatedKind[]
   /**
    * Returns violations that the schema cannot express, for one resource that matches its schema and has its defaults.
-   * Used by the webhook, the command line and the syncs; does not look at other objects.
+   * The webhook, the command line and the syncs call this function, which does not look at other objects.
    */
   readonly validate: ResourceCheck<K>
-  /** Returns warnings for a valid resource. kubectl displays at most 120 characters of each one. */
+  /** Returns warnings for a valid resource. kubectl displays at most 120 characters of each warning. */
   readonly warnings?: (resource: Kinds[K]) => readonly string[]
   readonly customize: (request: CustomizeRequest, settings: HookSettings) => CustomizeResponse
   readonly sync: (context: SyncContext<K>) => SyncResponse

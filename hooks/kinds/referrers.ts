@@ -19,7 +19,7 @@ const tables = {
   VirtualMCPServer: virtualServerReferences,
 } as const satisfies Partial<Record<KindName, ReferenceTable<never>>>
 
-/** The referenced kind, by the name of the reference field. */
+/** Maps each reference field to the kind that it refers to. */
 export const kindOfField: ReadonlyMap<string, KindName> = new Map(
   Object.values(tables)
     .flatMap((table: ReferenceTable<never>) => Object.values(table))

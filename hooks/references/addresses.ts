@@ -3,7 +3,7 @@ import { type AddressPolicy, addressViolation, endpointPolicy } from '../../sche
 
 export interface AllowedAddresses {
   readonly allowPrivateEndpoint: boolean
-  /** Allows servers on the local machine, which takes the place of the cluster in `gatehouse dev`. */
+  /** Allows servers on the local machine, which replaces the cluster in `gatehouse dev`. */
   readonly allowLoopback?: boolean | undefined
 }
 

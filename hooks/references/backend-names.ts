@@ -29,8 +29,8 @@ interface NamingSpec {
 export type FindDefinition = (name: string) => KubeObject | undefined
 
 /**
- * Returns a violation for each unknown name in the webhooks of an MCPWebhookConfig. These are separate from the spec's
- * violations, because the name may be valid for another server that shares the config.
+ * Returns a violation for each unknown name in the webhooks of an MCPWebhookConfig. Returns these violations
+ * separately, because the name may be valid for another server that shares the config.
  */
 export function unknownWebhookBackends(
   reference: unknown,
@@ -54,7 +54,7 @@ export function unknownBackendsOf(
   known: readonly string[],
   find: FindDefinition = () => undefined,
 ): readonly UnknownBackend[] {
-  // config.outgoingAuth is superseded and ignored.
+  // Skips config.outgoingAuth, which is superseded and ignored.
   const { aggregation, operational, compositeTools, compositeToolRefs, quotas, costs, guardrails } =
     config ?? {}
   const definitions = definitionsOf(compositeToolRefs, find)

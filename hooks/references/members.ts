@@ -1,7 +1,7 @@
 /**
  * Finds a group's members, which are the backends of a virtual server.
  *
- * A backend is named after its resource, so resources of different kinds can collide. The first one in the order of
+ * A backend is named after its resource, so resources of different kinds can collide. The first member in the order of
  * `memberKinds` is used. Members that are being deleted are skipped. Objects are read through type guards, because
  * members may have been admitted under older rules.
  */
@@ -13,7 +13,7 @@ export type MemberKind = (typeof memberKinds)[number]
 export interface GroupMember {
   readonly kind: MemberKind
   readonly name: string
-  /** Undefined while the member has no address, and for an invalid entry. */
+  /** URL of the member; undefined while the member has no address, and for an invalid entry. */
   readonly url: string | undefined
   readonly transport: 'sse' | 'streamable-http'
   readonly phase: string | undefined

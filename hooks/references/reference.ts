@@ -2,8 +2,8 @@
  * References as data. Each kind has one table of the fields that refer to other objects in its namespace. The table
  * declares the condition that reports each object, and the object's conversion to runtime configuration.
  *
- * `resolveReferences` reads the whole table before anything is built, so that all failures are reported at once. The
- * same table determines which objects `customize` requests and which resources refer to an object.
+ * `resolveReferences` reads the whole table before the build starts, so one sync reports all failures. The same table
+ * determines which objects `customize` requests and which resources refer to an object.
  */
 import type { KindName, Kinds } from '../../schemas/index.ts'
 import { fieldsOf, filledTextOf, type KubeObject, listOf, textOf } from '../base/kube.ts'
@@ -59,7 +59,7 @@ export function resolveReferences<Target extends ReferenceTarget, const Table ex
     hashes[reference.hash] =
       named === undefined ? undefined : configHashOf(target.context, reference.kind, named)
   }
-  // The loop adds an entry for each name in the table.
+  // The cast is safe, because the loop adds an entry for each name in the table.
   return { values, failures, hashes } as unknown as ResolvedReferences<Table>
 }
 
@@ -107,7 +107,7 @@ export function configReferences<Target extends ReferenceTarget>() {
         const config = configCalled(context, kind, textOf(fieldsOf(value)['name']) ?? '', condition)
         const part = config.failure
           ? config
-          : // The spec matches its schema, so the value has the type of its field.
+          : // The cast is safe, because the spec matches its schema.
             toConfig(config.value, value as FieldAt<Target['context'], Field>, target)
         const message = condition.message ?? `The ${kind} is valid`
         context.conditions.check(condition.type, part.failure, condition.valid, message)

@@ -1,8 +1,8 @@
 /**
  * Finds errors in references between resources in a namespace: the object is absent, invalid or not ready.
  *
- * A configuration is validated with the code that admission uses. The findings from its own sync (such as missing
- * Secrets) are added. A consumer therefore neither waits for the other object's status nor trusts an outdated one.
+ * Validates a configuration with the code that admission uses, and adds the findings of the configuration's own sync,
+ * such as missing Secrets. A consumer therefore neither waits for the other object's status nor trusts an outdated one.
  */
 import {
   byText,
@@ -164,7 +164,7 @@ function messagesOf(failures: readonly SyncFailure[]): string {
   return [...new Set(failures.map(({ message }) => message))].join('; ')
 }
 
-/** Neither part can contain a slash. */
+/** A slash separates the parts, because neither part can contain a slash. */
 function caBundleName(configMap: string, key: string | undefined): string {
   return `${configMap}/${caKey(key)}`
 }
@@ -175,8 +175,8 @@ function caBundleName(configMap: string, key: string | undefined): string {
  *
  * If the reason is CABundleRefAbsent but there is no list, all optional bundles are treated as absent. An
  * MCPServerEntry has only one bundle, so it needs no list. An older version wrote no list for a configuration, so pods
- * use the default trust anchors until its next sync. The alternative is worse: pods that mount a missing ConfigMap
- * cannot start.
+ * use the default trust anchors until the configuration's next sync. Otherwise, pods that mount a missing ConfigMap
+ * could not start.
  */
 export function hasCaBundle(object: KubeObject, source: unknown): boolean {
   const { name, key, optional } = fieldsOf(fieldsOf(source)['configMapRef'])

@@ -4,7 +4,7 @@
  */
 import { isFields, fieldsOf, filledTextOf } from '../base/kube.ts'
 
-/** Fields that refer to a Secret. Other references may have the same shape. */
+/** Fields that refer to a Secret. The shape alone is not enough, because other references have the same shape. */
 const refField = /(SecretRefs?|^secretKeyRef|^privateKeyRef|^passwordRef|^initialAccessTokenRef|_secret_ref)$/
 /** Secrets of type kubernetes.io/tls have fixed keys. */
 const pairField = /(CertificateSecretRef|_certificate_secret_ref)$/
@@ -17,7 +17,7 @@ export function secretNamesIn(value: unknown): string[] {
   return [...names].sort()
 }
 
-/** `member` is the name of the value or of the list that contains it. */
+/** `member` is the name of the value or of the list that contains the value. */
 function collect(value: unknown, member: string, names: Set<string>, depth: number): void {
   if (depth > maxDepth) return
   if (Array.isArray(value)) {

@@ -33,7 +33,7 @@ const registry: { readonly [K in KindName]: KindHooks<K> } = {
   VirtualMCPServer: virtualMcpServer,
 }
 
-/** Hooks for a kind that is only known at run time. Callers must pass a resource of that kind. */
+/** Hooks for a kind that is unknown at compile time. Callers must pass a resource of that kind. */
 export type AnyKindHooks = KindHooks<KindName>
 
 export function kindHooks(kind: KindName): AnyKindHooks {

@@ -15,7 +15,7 @@ export function resourceViolations(object: unknown, settings: CheckSettings): re
   return sorted(kindHooks(resource.kind).validate(resource, settings))
 }
 
-/** Sorts by path, because the order of fields in the manifest must not affect a status. */
+/** Sorts the violations by path, because the order of fields in the manifest must not affect a status. */
 function sorted(violations: readonly Violation[]): readonly Violation[] {
   return violations.toSorted((a, b) => byText(a.path, b.path) || byText(a.message, b.message))
 }

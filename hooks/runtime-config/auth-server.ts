@@ -2,8 +2,7 @@
  * Builds the file for an embedded authorization server from the resource's settings block. Paths and variable names
  * replace Secret references.
  *
- * Each Secret that contains keys is mounted as a directory, so that the kubelet updates it. Each server has its own
- * storage prefix.
+ * Each Secret with keys is mounted as a directory, which the kubelet updates. Each server has its own storage prefix.
  * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, "spec.embeddedAuthServer".
  */
 import {
@@ -113,7 +112,7 @@ function keyFiles(
 
 /**
  * Builds the declared clients. A secret's path depends only on its Secret and key: a running server rereads the list of
- * clients before its pod is replaced, and must not find another client's secret at that path.
+ * clients before its pod is replaced. It must not find another client's secret at that path.
  */
 function clientsPart(
   clients: readonly DeclaredClient[] | undefined,
@@ -194,7 +193,7 @@ export function upstreamPairFailure(
   return undefined
 }
 
-/** Mounts the whole ConfigMap, so that the kubelet updates the file. */
+/** Mounts the whole ConfigMap, because the kubelet updates only whole directories. */
 function bundlePath({ configMapRef }: CABundleSource, index: number, needs: PodNeeds): string {
   const path = `${directory}/upstream-ca/${index}`
   needs.configFiles(`authserver-upstream-ca-${index}`, path, configMapRef.name)
@@ -262,8 +261,8 @@ export function rereadSecrets(config: EmbeddedAuthServerConfig): readonly Secret
 }
 
 /**
- * Lists the Secrets that replace the pods when they change. The running server rereads the other Secrets, so rotating a
- * job's secret does not end any sessions.
+ * Lists the Secrets that require new pods when they change. The running server rereads the other Secrets, so rotating a
+ * job's secret ends no sessions.
  */
 export function restartSecrets(config: EmbeddedAuthServerConfig): readonly SecretRef[] {
   const redis = config.storage?.redis
@@ -302,8 +301,8 @@ export function resourceFailure(
 }
 
 /**
- * Returns an error when a server for machines would run several replicas that do not share used assertions, and removed
- * clients and bindings. `replicas` is the number that the resource declares.
+ * Returns an error when a server for machines would run several replicas without a shared store. Such replicas share
+ * neither used assertions nor the removal of clients and bindings. `replicas` is the number that the resource declares.
  */
 export function machineReplicaFailure(
   { clients = [], inboundGrants, storage }: EmbeddedAuthServerConfig,
@@ -315,8 +314,7 @@ export function machineReplicaFailure(
 }
 
 /**
- * Returns a warning when replicas would not share grants or keys; undefined when they share them or there is only one
- * replica.
+ * Returns a warning when replicas would not share grants or keys; undefined with shared storage or a single replica.
  */
 export function replicaFailure(
   { storage, signingKeySecretRefs, hmacSecretRefs }: EmbeddedAuthServerConfig,
@@ -338,7 +336,7 @@ export function replicaFailure(
   return { reason: 'EphemeralKeysWithReplicas', message: `${message}; set ${missing.join(' and ')}` }
 }
 
-/** Sets the warning condition; absent when there is no failure. */
+/** Sets the warning condition. Leaves the condition absent without a failure. */
 export function checkAuthServerReplicas(
   conditions: Conditions,
   server: EmbeddedAuthServerConfig,

@@ -1,6 +1,7 @@
 /**
- * The client certificate for a remote MCP server, a decision point or a webhook. For the first two, it is a Secret of type
- * kubernetes.io/tls, mounted as a directory. The runtime reloads the files, so a rotation does not replace the pods.
+ * The client certificate for a remote MCP server, a decision point or a webhook. Remote servers and decision points use
+ * a Secret of type kubernetes.io/tls, mounted as a directory. The runtime reloads the files, so a rotation does not
+ * replace the pods.
  */
 import { pairViolations } from '../../schemas/certificate/index.ts'
 import { formatViolations, type SecretRef } from '../../schemas/index.ts'

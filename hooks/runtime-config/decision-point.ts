@@ -155,7 +155,7 @@ export function readDecisionPoint(type: PointType, pdp: Fields): ReadDecisionPoi
   return { value, violations: [] }
 }
 
-/** Rejects camelCase fields, because if a field had two spellings, it would be unclear which one applies. */
+/** Rejects camelCase fields. If a field had two spellings, the effective value would be unclear. */
 function camelCaseKeys(value: unknown, path: string): Violation[] {
   return Object.entries(fieldsOf(value)).flatMap(([key, inner]) => [
     ...(/[A-Z]/.test(key)

@@ -49,8 +49,9 @@ function freeIdentifier(needs: PodNeeds, header: string, owner: string): string 
 }
 
 /**
- * Adds the variables for one of a virtual server's backends, whose variable name must be unique. Returns the name for
- * the file, because a pod reads a changed file before a pod with the new environment replaces it.
+ * Adds the variables for one of a virtual server's backends, whose variable name must be unique. Returns the variable
+ * name for the file. The name must be unique because a running pod reads a changed file before a pod with the new
+ * environment replaces it.
  */
 export function addHeaderForward(
   needs: PodNeeds,
@@ -66,7 +67,7 @@ export function addHeaderForward(
 
 /**
  * Returns the part of a variable name that identifies an object. Hyphens and dots both become `_`, so a name with a dot
- * gets a hash to keep `a-b` and `a.b` distinct.
+ * also gets a hash. `a-b` and `a.b` then stay distinct.
  */
 export function variablePart(name: string): string {
   return name.includes('.') ? `${envName(name)}_${hashOf(name).slice(0, 8).toUpperCase()}` : envName(name)

@@ -1,8 +1,8 @@
 /**
  * Handles `oidcConfigRefs`, the issuers whose tokens a server accepts.
  *
- * The first issuer is the server's own: it has the resource URL and the scopes, and its subjects stay unchanged. If
- * there is an embedded authorization server, it is the first issuer.
+ * The first issuer is the server's own issuer: it sets the resource URL and the scopes, and its subjects stay
+ * unchanged. An embedded authorization server is always the first issuer.
  */
 import {
   type IssuerReference,
@@ -25,8 +25,8 @@ export interface ResolvedIssuers {
 }
 
 /**
- * Builds the settings of all issuers and sets the condition, whose message lists every broken reference. The pods are
- * replaced when one of the configurations changes, because client secrets are environment variables.
+ * Builds the settings of all issuers and sets the condition, whose message lists every broken reference. A changed
+ * configuration replaces the pods, because client secrets are environment variables.
  */
 export function resolveIssuers(
   context: AnyContext,

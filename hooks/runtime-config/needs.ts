@@ -2,10 +2,10 @@
  * Collects what a runtime configuration needs from its pod: environment variables from Secrets, mounted Secrets and
  * ConfigMaps, and their revisions. Secrets are never written to the configuration file.
  *
- * Objects that only one of several backends needs are optional: if a Secret is missing, the pod still starts, and the
+ * Objects that only one of several backends needs are optional: without such a Secret, the pod still starts, and the
  * runtime excludes the backend. All other objects are required.
  *
- * Whole directories are mounted, never single files with subPath, because the kubelet does not update such files. The
+ * Pods mount whole directories, never single files with subPath, because the kubelet does not update such files. The
  * revisions are combined in one annotation of the pod template, so a rotated Secret restarts the pods.
  */
 import { hashOf, type SecretRef, shortName, byText } from '../../schemas/index.ts'
@@ -18,7 +18,7 @@ export class PodNeeds {
   #revisions = new Map<string, string>()
   #isOptional = false
 
-  /** Returns a view of the same needs whose Secrets and ConfigMaps may be missing when a pod starts. */
+  /** Returns a view of these needs. Secrets and ConfigMaps added through the view may be missing when a pod starts. */
   forBackends(): PodNeeds {
     const view = new PodNeeds()
     view.#env = this.#env
@@ -83,7 +83,7 @@ export class PodNeeds {
     this.#mounts.set(mountPath, { name, mountPath })
   }
 
-  /** Adds the revision of an object outside the pod template. The pods are replaced when it changes. */
+  /** Adds the revision of an object outside the pod template. A changed revision replaces the pods. */
   revision(what: string, revision: string | undefined): void {
     if (revision !== undefined) this.#revisions.set(what, revision)
   }
@@ -110,13 +110,13 @@ export class PodNeeds {
     return [...this.#mounts.values()].sort((a, b) => byText(a.mountPath, b.mountPath))
   }
 
-  /** A value that changes when any revision changes; undefined if there are none. */
+  /** Hash of all revisions; undefined without revisions. */
   get revisionHash(): string | undefined {
     return this.#revisions.size === 0 ? undefined : hashOf(Object.fromEntries(this.#revisions))
   }
 }
 
-/** Returns a DNS label. Names with a dot get a hash, so that `a.b` does not collide with `a-b`. */
+/** Returns a DNS label. Names with a dot get a hash, because `a.b` would otherwise collide with `a-b`. */
 function volumeName(text: string): string {
   return shortName(text.includes('.') ? `${text.replaceAll('.', '-')}-${hashOf(text).slice(0, 8)}` : text, 63)
 }

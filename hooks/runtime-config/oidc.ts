@@ -2,8 +2,8 @@
  * Configures the validation of incoming tokens, from an MCPOIDCConfig and the server's own values.
  *
  * Secrets become environment variables and CA bundles become mounted directories; the configuration contains only names
- * and paths. When the config specifies a service account, the token's subject is checked, so that not every pod in the
- * cluster is accepted.
+ * and paths. When the config specifies a service account, the runtime checks the token's subject. Otherwise, it would
+ * accept every pod in the cluster.
  * Source: docs/reference/specification/virtual-server.md#incomingAuth, "spec.incomingAuth".
  */
 import type {
@@ -46,7 +46,8 @@ export function oidcPart(
     scopes: reference.scopes && reference.scopes.length > 0 ? reference.scopes : ['openid'],
   }
   const own = ownPart(config, target)
-  // The runtime requires a client ID. The default is the audience, which identifies this server to the issuer.
+  // The runtime requires a client ID. The client ID defaults to the audience, which identifies this server to the
+  // issuer.
   return definedFields({ ...own, ...common, clientId: own.clientId ?? reference.audience })
 }
 
@@ -85,7 +86,7 @@ function inlinePart(inline: InlineOidc, { needs, clientSecretEnv }: OidcTarget) 
   }
 }
 
-/** Settings for an empty block. */
+/** Settings that replace an empty block. */
 const accountDefaults: KubernetesServiceAccountOidc = {
   issuer: 'https://kubernetes.default.svc',
   useClusterAuth: true,

@@ -59,14 +59,16 @@ function ownClusterPart(issuer: Omit<TrustedIssuer, 'caBundleRef'>, needs: PodNe
   }
 }
 
-/** Mounts the whole ConfigMap, so that the kubelet updates the file. */
+/** Mounts the whole ConfigMap, because the kubelet updates only whole directories. */
 function bundlePath(name: string, { configMapRef }: CABundleSource, needs: PodNeeds): string {
   const path = `${directory}/${name}/ca`
   needs.configFiles(`authserver-issuer-ca-${name}`, path, configMapRef.name)
   return `${path}/${caKey(configMapRef.key)}`
 }
 
-/** Returns the violations in the resources that the server's clients and bindings name. `served` is its only resource. */
+/**
+ * Returns violations for clients and bindings that refer to a resource other than `served`, the server's only resource.
+ */
 export function resourceViolations(
   { clients = [], inboundGrants }: EmbeddedAuthServerConfig,
   served: string | undefined,

@@ -26,7 +26,7 @@ export function webhooksPart({ spec }: MCPWebhookConfig, needs: PodNeeds): Runti
 }
 
 function runtimeWebhook({ tlsConfig, hmacSecretRef, ...rest }: Webhook, needs: PodNeeds): RuntimeWebhook {
-  /** Returns the path to the file. Each file has its own directory, because they may come from different Secrets. */
+  /** Returns the path to the file. Each file has its own directory, because different Secrets may contain the files. */
   function file(what: string, ref: SecretRef | undefined): string | undefined {
     if (!ref) return undefined
     const at = `${directory}/${rest.name}/${what}`

@@ -20,7 +20,7 @@ export type HookCall =
 export interface EvaluatedCall {
   /** Response body, JSON. */
   readonly text: string
-  /** The called or reviewed kind, for metrics; `unknown` for other kinds. */
+  /** Kind that the hook was called for or that admission reviewed, for metrics; `unknown` for other kinds. */
   readonly kind: string
   /** True when admission rejects the object. */
   readonly denied: boolean
@@ -53,7 +53,7 @@ export function evaluate(registry: HookRegistry, call: HookCall, text: string): 
   }
 }
 
-/** Replaces the parser's message, which would quote the body. */
+/** This message replaces the parser's message, which would quote the body. */
 function parse(text: string): unknown {
   try {
     return exactJson(text)

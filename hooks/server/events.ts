@@ -1,10 +1,10 @@
 /**
- * Writes the Kubernetes Events that result from a sync. A hook cannot return an Event, so the server writes it through
- * the API after the response. Writes are best effort and deduplicated.
+ * Writes the Kubernetes Events that result from a sync. A hook cannot return an Event, so the server writes the Event
+ * through the API after the response. Writes are best effort and deduplicated.
  *
- * The name is derived from the parent, reason, message and generation, so a replay gets "already exists", which is
- * treated as success. The API server deletes an Event after an hour. After that, a condition that persists or recurs
- * with the same text is written again.
+ * The name is derived from the parent, reason, message and generation. A replay gets "already exists", which counts as
+ * success. The API server deletes an Event after an hour. After that hour, the server writes the Event again if the
+ * condition persists or recurs with the same text.
  * Source: docs/reference/specification/virtual-server.md#events, "Events".
  */
 import { createHash } from 'node:crypto'
@@ -29,7 +29,10 @@ const maxRemembered = 10_000
  */
 const rememberedMs = 65 * 60_000
 
-/** Thousands of objects can need an Event at once, and an API server can be slow. */
+/**
+ * Limits on concurrent writes and waiting events. Thousands of objects can need an Event at once, and an API server can
+ * be slow.
+ */
 const maxWriting = 16
 const maxWaiting = 1_000
 
@@ -149,7 +152,7 @@ export async function clusterEventWriter(kubeconfig?: string): Promise<EventWrit
     const { namespace = 'default' } = event.metadata
     const path = apiPath({ group: '', version: 'v1', plural: 'events', namespace })
     const { status } = await api({ method: 'POST', path, body: event })
-    // 409: the event already exists.
+    // Status 409: the event already exists.
     if (status >= 300 && status !== 409)
       throw new GatehouseError('INTERNAL', { detail: `the API server answered ${status}` })
   }

@@ -6,8 +6,8 @@ export interface QueueRequester {
 }
 
 /**
- * A fair queue. Addresses take turns, and the users of an address take turns within it. An address delays another
- * address's first task by at most one task, regardless of how many tasks or users it has.
+ * A fair queue. Addresses take turns, and the users of an address take turns within it. However many tasks and users an
+ * address has, it delays another address's first task by at most one task.
  */
 export class FairQueue<T> {
   readonly #addresses = new Turns<Turns<T[]>>()
@@ -46,7 +46,7 @@ export class FairQueue<T> {
   }
 }
 
-/** Members in turn order. A member moves to the end after its turn. */
+/** Members in the order of their turns. A member moves to the end after its turn. */
 class Turns<M> {
   readonly #members = new Map<string, M>()
 

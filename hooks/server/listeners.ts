@@ -9,8 +9,8 @@ import { type CertificateFiles, ServedCertificate } from '../../schemas/certific
 import { shutdownOf } from './shutdown.ts'
 
 /**
- * Limits for receiving a request. No caller waits longer for the response, and a slow client must not occupy a slot for
- * minutes.
+ * Limits for receiving a request. No caller waits longer than this for a response, and a slow client must not occupy a
+ * slot for minutes.
  */
 const timeouts = { headersTimeout: 5_000, requestTimeout: 15_000, connectionsCheckingInterval: 2_000 }
 
@@ -21,7 +21,7 @@ const timeouts = { headersTimeout: 5_000, requestTimeout: 15_000, connectionsChe
 const keepAliveMs = 120_000
 
 export interface Port {
-  /** With 0, the system chooses a port. */
+  /** Port to listen on. With 0, the system chooses a port. */
   readonly port: number
   readonly app: RequestListener
 }
@@ -30,7 +30,7 @@ export interface HookPortsOptions {
   readonly host: string
   readonly ports: readonly Port[]
   readonly files?: CertificateFiles | undefined
-  /** Called when a new certificate is served. */
+  /** Called when the ports start serving a new certificate. */
   readonly onReloaded: () => void
   /** Called when a new certificate is invalid; the old certificate stays in use. */
   readonly onUnusable: (reason: string) => void
@@ -43,7 +43,7 @@ export interface HookPorts {
   close(graceMs: number): Promise<void>
 }
 
-/** Throws when a port is in use or the certificate is invalid. No port is left open in that case. */
+/** Throws, and closes all ports, when a port is in use or the certificate is invalid. */
 export async function listen({
   host,
   ports,
@@ -54,7 +54,7 @@ export async function listen({
   const certificate = files && new ServedCertificate(files, { onReloaded, onUnusable })
   const servers = ports.map(({ app }) => {
     if (!certificate) return createHttpServer(timeouts, app)
-    // The client certificate is enforced per route rather than in the TLS handshake, because probes do not present one.
+    // The routes require the client certificate, not the TLS handshake, because probes do not present a certificate.
     const asking = files.clientCaFile === undefined ? {} : { requestCert: true, rejectUnauthorized: false }
     const server = createHttpsServer({ ...certificate.options, ...asking, ...timeouts }, app)
     certificate.follow(server)

@@ -12,9 +12,9 @@ export type HookLog = (
 
 export interface HookLogOptions {
   readonly now: () => Date
-  /** Default info. */
+  /** Minimum level. Defaults to info. */
   readonly level?: LogLevelName | undefined
-  /** Default json. */
+  /** Format of the log. Defaults to json. */
   readonly format?: LogFormat | undefined
   readonly colour?: boolean | undefined
 }
@@ -31,7 +31,7 @@ export function makeLog(
   }
 }
 
-/** Returns the source location of an unexpected error. Omits its message, which could repeat request data. */
+/** Returns the source location of an unexpected error. Omits the error's message, which could repeat request data. */
 export function placeOf(error: unknown): string {
   const line =
     error instanceof Error ? error.stack?.split('\n').find((text) => /^\s+at /.test(text)) : undefined

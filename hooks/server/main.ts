@@ -2,8 +2,8 @@
 /**
  * The `gatehouse-hooks` command: reads the flags and the environment, and serves the hooks until a signal stops it.
  *
- * In the hooks half, only this file reads the environment. Exit codes: 0 stopped by a signal, 1 failed, 2 invalid usage
- * or settings.
+ * No other file under `hooks/` reads the environment. Exit codes: 0 stopped by a signal, 1 failed, 2 invalid usage or
+ * settings.
  */
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import { engineAnswers } from '../../schemas/cedar/index.ts'
@@ -113,7 +113,7 @@ const program = new Command('gatehouse-hooks')
 addCertificatesCommand(program)
 addCheckCommand(program)
 
-// Ignore EPIPE and similar errors, so that a closed output does not interrupt work such as a certificate rotation.
+// Ignores EPIPE and similar errors, because a closed output must not interrupt work such as a certificate rotation.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
 try {
   await program.parseAsync()
@@ -219,7 +219,7 @@ function portsOf({ port, hooksPort }: Flags): { port: number; serves: readonly H
   ]
 }
 
-/** Without the policy engine, every object with a policy would be rejected. */
+/** The server is not ready without the policy engine, because admission would reject every object with a policy. */
 function engineReason(): string | undefined {
   return engineAnswers() ? undefined : 'the policy engine is not responding'
 }
@@ -287,7 +287,7 @@ function certificateFiles({ tlsCertFile, tlsKeyFile, clientCaFile }: Flags): Cer
   return undefined
 }
 
-/** Outside a cluster, there is no API server to store events in. */
+/** Outside a cluster, there is no API server to write events to. */
 async function eventsOrNone(): Promise<EventSink | undefined> {
   if (process.env['KUBERNETES_SERVICE_HOST'] === undefined) return undefined
   try {

@@ -1,6 +1,6 @@
 /**
- * The hooks server's counters and latencies, in Prometheus text format. Label values come only from the registry and
- * from fixed words, so an unmanaged object cannot add series. Names come from the metrics table.
+ * The hooks server's counters and latencies, in Prometheus text format. All label values are registered kinds or fixed
+ * words, so an unmanaged object cannot add series. Names come from the metrics table.
  */
 import { engineFailures } from '../../schemas/cedar/index.ts'
 import {
@@ -55,7 +55,7 @@ export class HookMetrics {
     this.#durations.set(key, series)
   }
 
-  /** Records a call that was rejected before evaluation. Its duration is not recorded. */
+  /** Records a call that was rejected before evaluation, without its duration. */
   recordRejected(kind: string, hook: string, status: number): void {
     increment(this.#requests, { kind, hook, code: status })
   }

@@ -1,11 +1,11 @@
 /**
- * Logs rejected requests: too large, too many at once, unauthenticated, invalid JSON. Untrusted clients can cause them,
- * so each kind is logged at most once a minute with the number of suppressed entries.
+ * Logs rejected requests: too large, too many at once, unauthenticated, invalid JSON. Untrusted clients can cause
+ * rejections, so the log contains each kind at most once a minute, with the number of suppressed entries.
  */
 import type { GatehouseError } from '../../schemas/index.ts'
 import type { HookLog } from './log.ts'
 
-/** The called hook. Both values come from fixed sets, because they are used as labels. */
+/** The called hook. Both values come from fixed sets, because metrics use them as labels. */
 export interface CalledHook {
   readonly kind: string
   readonly hook: string
@@ -13,7 +13,7 @@ export interface CalledHook {
 
 export interface RejectionLogOptions {
   readonly log: HookLog
-  /** Seconds, monotonic. */
+  /** Returns the time in seconds from a monotonic clock. */
   readonly seconds: () => number
 }
 

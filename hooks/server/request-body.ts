@@ -2,11 +2,11 @@
  * Reads request bodies. Limits the bytes, values and depth of each body while it arrives, and the total bytes across
  * all requests.
  *
- * A request occupies one of its group's slots only after its body has arrived, so slow senders occupy none. However,
- * their received bytes count. When the memory budget is exhausted, the body that has been arriving the longest is
- * dropped. An oversized body is released immediately, but the response is sent only when the client can read it: up to
- * one more maximum-size body is discarded unread. Compressed bodies are rejected, because no legitimate caller sends
- * them.
+ * A request occupies one of its group's slots only after its body has arrived, so slow senders occupy no slot. The
+ * bytes that they have sent still count. When the memory budget is exhausted, the body that has been arriving the
+ * longest is dropped. An oversized body is released immediately. Before it responds, the server discards up to one more
+ * body of the maximum size, because many clients read the response only after they have sent everything. Compressed
+ * bodies are rejected, because no legitimate caller sends them.
  * Source: RFC 9110 sections 15.5.14 and 15.5.16, RFC 9112 section 9.6.
  */
 import type { NextFunction, Request, Response } from 'express'
@@ -70,7 +70,7 @@ interface Arrival {
 class Budget {
   readonly #limits: BodyLimits
   readonly #now: () => number
-  /** In start order. */
+  /** Arriving bodies, in the order of their start. */
   readonly #arriving = new Set<Arrival>()
   #bytes = 0
   #requests = 0
@@ -118,8 +118,8 @@ class Budget {
 }
 
 /**
- * Reads the whole body. Its memory and slot are released when the response closes. Rejects with the first exceeded
- * limit after the rest has been discarded.
+ * Reads the whole body. Releases the memory and the slot when the response closes. Rejects with the first exceeded
+ * limit after it has discarded the rest.
  */
 function collect(request: Request, response: Response, limits: BodyLimits, budget: Budget): Promise<Body> {
   const bounds = new JsonBounds(limits)
@@ -201,7 +201,7 @@ function collect(request: Request, response: Response, limits: BodyLimits, budge
   })
 }
 
-/** Frees the memory immediately, because buffers that wait for garbage collection would exceed the budget. */
+/** Frees the memory immediately. Buffers that wait for garbage collection would exceed the budget. */
 function free({ buffer }: Uint8Array<ArrayBuffer>): void {
   if (!buffer.detached) buffer.transfer(0)
 }
@@ -209,8 +209,8 @@ function free({ buffer }: Uint8Array<ArrayBuffer>): void {
 const firstBytes = 16 * 1024
 
 /**
- * Returns the size of a buffer for `needed` bytes. One large buffer is returned to the system when freed, unlike a
- * thousand chunks. Memory is not allocated for a declared length alone.
+ * Returns the size of a buffer for `needed` bytes. The system gets back the memory of one large buffer, but not that of
+ * a thousand chunks. A declared length alone allocates no memory.
  */
 function capacityFor(needed: number, present: number, declared: number, most: number): number {
   if (needed <= present) return present

@@ -5,9 +5,9 @@
  *   POST /validate                                         AdmissionReview v1, all kinds
  *   GET  /healthz, /readyz, /metrics
  *
- * Bodies contain Secrets, so they are never logged and never quoted in errors. Callers of /hooks present a bearer token
- * when one is configured; callers of /validate present a client certificate when a CA is configured. With two ports,
- * each serves one group of callers. A NetworkPolicy can then admit Metacontroller to one port; the API server, which no
+ * Bodies contain Secrets, so no log or error contains any part of a body. Callers of /hooks present a bearer token when
+ * one is configured; callers of /validate present a client certificate when a CA is configured. With two ports, each
+ * serves one group of callers. A NetworkPolicy can then admit Metacontroller to one port; the API server, which no
  * policy can select, uses the other port.
  * Source: Metacontroller hook HTTP contract; Kubernetes admission.k8s.io/v1; RFC 9457 for errors.
  */
@@ -33,21 +33,22 @@ export interface ServerOptions {
   readonly registry: HookRegistry
   readonly metrics: HookMetrics
   readonly log: HookLog
-  /** Seconds, monotonic. */
+  /** Returns the time in seconds from a monotonic clock. */
   readonly seconds: () => number
   /** Returns the reason why the server is not ready; undefined when it is. */
   readonly notReady: () => string | undefined
-  /** Groups that are served; both by default. */
+  /** Groups to serve. Defaults to both groups. */
   readonly serves?: readonly HookService[]
   /** Returns the bearer tokens that /hooks accepts. An empty list rejects every caller. */
   readonly tokens?: () => readonly string[]
-  /** On /validate, requires a client certificate that the listener's CA signed. */
+  /** True to require, on /validate, a client certificate that the listener's CA signed. */
   readonly clientCertificate?: boolean
   /**
-   * Workers that evaluate large bodies, one per group of callers. Without them, the main thread evaluates these bodies.
+   * Workers that evaluate large bodies, one per group of callers. Without workers, the main thread evaluates these
+   * bodies.
    */
   readonly workers?: { readonly hooks: EvaluationWorker; readonly reviews: EvaluationWorker }
-  /** Receives the events that result from a sync; never awaited. */
+  /** Receives the events that result from a sync. The server does not wait for it. */
   readonly events?: EventSink
 }
 
@@ -55,8 +56,8 @@ const mebibyte = 1024 * 1024
 
 /**
  * A Metacontroller request contains every related object in a namespace. A review contains an object before and after
- * the change, each of at most 3 MiB. The budgets are separate, so that untrusted clients, which can only cause reviews,
- * cannot block Metacontroller. The measured total stays below 512 MiB (test/security/hooks/memory.test.ts).
+ * the change, each of at most 3 MiB. The budgets are separate, because untrusted clients, which can only cause reviews,
+ * must not block Metacontroller. The measured total stays below 512 MiB (test/security/hooks/memory.test.ts).
  */
 const hookLimits: BodyLimits = {
   bytes: 24 * mebibyte,
@@ -102,7 +103,7 @@ export function hooksApp(options: ServerOptions): Express {
   return app
 }
 
-// Accepts any content type, because Metacontroller always sends JSON.
+// Accepts any content type as JSON, because Metacontroller always sends JSON.
 function serveHooks(app: Express, options: ServerOptions): void {
   const path = '/hooks/:plural/:hook'
   app.post(
@@ -223,7 +224,7 @@ async function evaluateCall(
   return worker.run({ call, body: bytes, size }, gone.signal, requester)
 }
 
-/** The API server writes the user before the objects. */
+/** Bytes to search for the user, which the API server writes before the objects. */
 const headBytes = 16 * 1024
 
 /**

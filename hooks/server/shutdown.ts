@@ -7,7 +7,7 @@ import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
 
 const pollMs = 50
-/** A request may be about to arrive. */
+/** A request may arrive on the connection at any time. */
 const unusedMs = 250
 
 /** Returns a function that closes the listener. Call it before the server listens. */
@@ -23,7 +23,7 @@ export function shutdownOf(server: Server): (graceMs: number) => Promise<void> {
   return async (graceMs) => {
     const closed = once(server, 'close')
     server.close()
-    // A connection whose response is sent after close() stays open, but it is idle.
+    // A connection that sends its response after close() stays open and becomes idle.
     const idle = setInterval(() => server.closeIdleConnections(), pollMs)
     // Node does not treat a connection without a request as idle.
     const closeUnused = setTimeout(() => {

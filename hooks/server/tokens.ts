@@ -1,6 +1,6 @@
 /**
- * The bearer tokens that Metacontroller may present. The file is read on each call, so a new token applies at once. The
- * file may contain two valid tokens, one per line, because Metacontroller may pick up a new token later than this file
+ * The bearer tokens that Metacontroller may present. Each call reads the file, so a new token applies at once. The file
+ * may contain two valid tokens, one per line, because Metacontroller may pick up a new token later than this file
  * changes.
  */
 import { readFileSync } from 'node:fs'
@@ -9,8 +9,8 @@ import { invalidConfig } from '../../schemas/index.ts'
 const maxTokens = 2
 
 /**
- * Throws INVALID_CONFIG when the file contains no token or more than two. If it later becomes unreadable or empty, all
- * callers are rejected, and `onLost` is called once each time.
+ * Throws INVALID_CONFIG when the file contains no token or more than two. If the file later becomes unreadable or
+ * empty, the function rejects all callers and calls `onLost` once.
  */
 export function tokenReader(file: string, onLost: () => void): () => readonly string[] {
   const first = tokensIn(file)

@@ -24,7 +24,7 @@ port?.on('message', (task: WorkerTask) => {
   port.postMessage({ ...outcome, engineFailures: failures - before } satisfies WorkerOutcome)
 })
 
-/** Frees the bytes early, because the text and the parsed values need the memory. */
+/** Frees the bytes early to leave room for the text and the parsed values. */
 function textOf({ body, size }: WorkerTask): string {
   const text = Buffer.from(body.buffer, 0, size).toString('utf8')
   body.buffer.transfer(0)

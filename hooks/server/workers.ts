@@ -24,7 +24,7 @@ export interface WorkerTask {
 /** Maximum number of waiting tasks per user and per address; further tasks are rejected. */
 const maxWaiting = { user: 16, address: 48 } as const
 
-/** Result of a task; one of the first three fields is set. */
+/** Result of a task. Exactly one of the first three fields is set. */
 export interface WorkerOutcome {
   readonly done?: EvaluatedCall
   readonly refused?: {
@@ -60,7 +60,7 @@ const anyRequester: QueueRequester = { address: '', user: '' }
 
 /** A task did not finish. */
 export class WorkerFailure extends ModuleError {
-  /** A source location or the event that ended the thread. */
+  /** Source location of the error, or the event that ended the thread. */
   readonly place: string
 
   constructor(name: string, place: string) {
@@ -106,7 +106,7 @@ export class EvaluationWorker {
     return user >= maxWaiting.user || address >= maxWaiting.address
   }
 
-  /** Ends the thread and fails all tasks. */
+  /** Stops the thread and fails all tasks. */
   async close(): Promise<void> {
     for (let waiting = this.#queue.shift(); waiting; waiting = this.#queue.shift())
       waiting.reject(new WorkerFailure('Closed', 'shutdown'))

@@ -5,7 +5,7 @@ export interface ChildKind {
   /** Plural resource name. */
   readonly resource: string
   readonly updateStrategy: 'InPlace' | 'OnDelete'
-  /** Optional cluster API; the kind is only managed when the installation enables it. */
+  /** Optional cluster API. Metacontroller manages the kind only when the installation enables the API. */
   readonly integration?: 'gatewayAPI'
 }
 

@@ -33,7 +33,7 @@ export class Conditions {
   readonly #observedTime: () => string
   readonly #current = new Map<string, StatusCondition>()
 
-  /** `observedTime` is called only when a condition changes, because it scans the whole request. */
+  /** Calls `observedTime` only when a condition changes, because `observedTime` scans the whole request. */
   constructor(parent: KubeObject, observedTime: () => string) {
     const previous = listOf(fieldsOf(parent['status'])['conditions']).filter(isFields)
     this.#previous = new Map(previous.map((condition) => [condition['type'], condition]))
@@ -105,7 +105,7 @@ export function failed(reason: string, message: string): { readonly failure: Syn
   return { failure: { reason, message } }
 }
 
-/** Truncates a message that is too long, but never within a character. */
+/** Truncates a long message, but never within a character. */
 function truncate(message: string): string {
   if (message.length <= maxMessage) return message
   // Half of a surrogate pair is not valid JSON for every parser.

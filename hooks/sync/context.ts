@@ -32,7 +32,7 @@ const coreGroups = {
   Ingress: 'Ingress.networking.k8s.io/v1',
 } as const
 
-/** Input for a sync in addition to its request. */
+/** Input of a sync in addition to the request. */
 export interface SyncOptions {
   readonly settings: HookSettings
   readonly violationsOf: (object: KubeObject) => readonly Violation[]
@@ -44,7 +44,7 @@ export class SyncContext<K extends KindName> {
   readonly conditions: Conditions
   /** The parent as stored. */
   readonly stored: KubeObject
-  /** Errors in the parent's own manifest. `parent` is trustworthy only if there are none. */
+  /** Errors in the parent's own manifest. `parent` is trustworthy only without such errors. */
   readonly violations: readonly Violation[]
   /** The parent with its defaults. */
   readonly parent: Kinds[K]
@@ -63,7 +63,7 @@ export class SyncContext<K extends KindName> {
     this.parent = filledCopy(request.parent, kind)
   }
 
-  /** The parent's spec with defaults. It is empty when the manifest has no spec, which is also a violation. */
+  /** The parent's spec with defaults. Empty when the manifest has no spec, which is also a violation. */
   get spec(): Kinds[K]['spec'] {
     const spec: Kinds[K]['spec'] | null | undefined = this.parent.spec
     return spec ?? {}
@@ -89,7 +89,7 @@ export class SyncContext<K extends KindName> {
     return findByName(this.request.related, `${kind}.${apiVersion}`, name)
   }
 
-  /** Returns a related resource with its defaults. Validate it before use. */
+  /** Returns a related resource with its defaults. Validate the resource before you use it. */
   filled<R extends KindName>(kind: R, name: string): Kinds[R] | undefined {
     const object = this.find(kind, name)
     return object && filledCopy(object, kind)
@@ -103,7 +103,7 @@ export class SyncContext<K extends KindName> {
     return findByName(this.request.related, coreGroups.Secret, name)
   }
 
-  /** Returns the decoded value of a Secret's key; empty if it does not exist. */
+  /** Returns the decoded value of a Secret's key; empty if the Secret or the key does not exist. */
   secretValue({ name, key }: SecretRef): string {
     const secret = this.secret(name)
     const plain = fieldsOf(secret?.['stringData'])[key]
@@ -132,8 +132,8 @@ export class SyncContext<K extends KindName> {
   }
 
   /**
-   * Returns a hash that changes whenever one of the Secrets is written. It is computed from resource versions instead
-   * of contents, because statuses are more widely readable than Secrets.
+   * Returns a hash that changes whenever one of the Secrets is written. The hash covers resource versions instead of
+   * contents, because more users can read statuses than Secrets.
    */
   secretRevision(refs: readonly SecretRef[]): string {
     return this.#revision(
@@ -152,7 +152,7 @@ export class SyncContext<K extends KindName> {
       const object = findByName(this.request.related, coreGroups[kind], name)
       return [name, object?.metadata.uid ?? '', object?.metadata.resourceVersion ?? '']
     })
-    // 64 bits are sufficient, because the hash is only compared with the previous revision.
+    // 64 bits are sufficient, because the hash is compared only with the previous revision.
     return hashOf(seen).slice(0, 16)
   }
 
@@ -162,7 +162,7 @@ export class SyncContext<K extends KindName> {
   }
 }
 
-/** A context for any kind, for functions that do not use the parent. */
+/** Context for functions that do not use the parent, with a parent of any kind. */
 export type AnyContext = Omit<SyncContext<KindName>, 'parent' | 'spec'>
 
 /** Returns `observedGeneration` and `conditions`. Metacontroller injects the same generation. */
@@ -180,7 +180,7 @@ function filledCopy<K extends KindName>(object: KubeObject, kind: K): Kinds[K] {
   return withDefaults(ofKind(rest, kind))
 }
 
-/** Narrows the object to its kind. Throws for any other kind, which would be a programming error. */
+/** Narrows the object to its kind. Throws for any other kind, because that is a programming error. */
 function ofKind<K extends KindName>(object: KubeObject, kind: K): KubeObject & { readonly kind: K } {
   if (isOfKind(object, kind)) return object
   throw new TypeError(`expected a ${kind}`)

@@ -1,10 +1,10 @@
 /**
  * Returns children as they were last applied, for a sync that cannot compute new ones.
  *
- * Metacontroller deletes any children that a response omits, so a broken reference must not result in an empty list.
- * The last-applied state is returned instead of the observed object, whose defaulted fields would become managed.
- * Sources, in order of preference: the last-applied annotation (dynamic apply), the fields that Metacontroller owns
- * (server-side apply), or just the name, which changes nothing in a three-way merge.
+ * Metacontroller deletes children that a response omits, so a broken reference must not result in an empty list.
+ * Returns the last-applied state instead of the observed object, because the defaulted fields of the observed object
+ * would become managed. Sources, in order of preference: the last-applied annotation (dynamic apply), the fields that
+ * Metacontroller owns (server-side apply), or just the name, which changes nothing in a three-way merge.
  */
 import { parseEmbeddedJson } from '../base/json-bounds.ts'
 import { fieldsOf, isFields, isTerminating, type KubeObject } from '../base/kube.ts'

@@ -2,7 +2,7 @@
  * Reconstructs what a field manager applied from the object and its `metadata.managedFields` (server-side apply).
  *
  * In the `fieldsV1` tree, `f:<name>` is an owned field, `k:<json of its keys>` is a list item, `v:<json>` is a set
- * member, and `.` is the item itself. The manager has Metacontroller's default name.
+ * member, and `.` is the item itself. The manager's name is Metacontroller's default.
  * Source: Kubernetes API conventions, "Field management".
  */
 import { parseEmbeddedJson } from '../base/json-bounds.ts'
@@ -44,13 +44,16 @@ function pick(value: unknown, tree: Readonly<Record<string, unknown>>): unknown 
   )
 }
 
-/** List items with the same key names: subtrees by key values, as JSON. */
+/** List items that share key names. The map contains their subtrees, keyed by the key values as JSON. */
 interface Keyed {
   readonly names: readonly string[]
   readonly subtrees: Map<string, unknown>
 }
 
-/** All items of a list use one set of keys. The API server never writes a tree with many sets. */
+/**
+ * Maximum number of key sets. All items of a list use one set of keys, and the API server never writes a tree with many
+ * sets.
+ */
 const maxKeySets = 8
 
 /** Looks up each item in maps, because a list and its tree may both be long. */

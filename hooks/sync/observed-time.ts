@@ -2,9 +2,9 @@
  * Determines the time that a hook may use: the newest time in its own request.
  *
  * A hook has no clock, because the same request must produce the same bytes. The API server records the time of every
- * write in `metadata.managedFields`. The newest timestamp is therefore the time of the change that caused the call, and
- * of any condition that changed as a result. If there are no timestamps (manifests rendered offline), the time is the
- * epoch.
+ * write in `metadata.managedFields`. The newest timestamp is therefore the time of the change that caused the call.
+ * Conditions that changed as a result get this time. If there are no timestamps (manifests rendered offline), the time
+ * is the epoch.
  */
 import { fieldsOf, isFields, type KubeObject, listOf } from '../base/kube.ts'
 import type { SyncRequest } from './protocol.ts'

@@ -1,7 +1,7 @@
 /**
- * Sets the conditions Reconciling and Stalled, each present only while it is True. Together with observedGeneration,
- * they show tools that wait for an object (kubectl, Flux) whether it is ready, in progress, or in need of manual
- * action.
+ * Sets the conditions Reconciling and Stalled, each present only while it is True. kubectl, Flux and other tools that
+ * wait for an object also read observedGeneration. They detect whether the object is ready, in progress, or in need of
+ * manual action.
  *
  * Stalled means that the resource will not recover on its own: the manifest or the cause of the stuck rollout must be
  * fixed. A resource that waits for other objects is Reconciling, because one apply may create a reference before its
@@ -17,7 +17,7 @@ import type { AnyContext } from './context.ts'
 
 const rolloutInProgress = 'RolloutInProgress'
 
-/** Reasons that the manifest causes even though its checks passed. */
+/** Reasons that a manifest causes although it passes all checks. */
 const ownReasons: ReadonlySet<string> = new Set([
   'AttachDisabled',
   'ConfigInvalid',
@@ -30,11 +30,11 @@ const ownReasons: ReadonlySet<string> = new Set([
 ])
 
 export interface SyncProgress {
-  /** Failures that prevent applying the children; empty when they are applied. */
+  /** Failures that prevent applying the children; empty when the children are applied. */
   readonly failures: readonly SyncFailure[]
   /** One entry for each of the resource's workloads; undefined while the workload does not exist. */
   readonly workloads?: readonly (WorkloadState | undefined)[]
-  /** A rollout failure that is not visible in the status of the workloads. */
+  /** A rollout failure that the status of the workloads does not show. */
   readonly broken?: SyncFailure | undefined
 }
 

@@ -34,21 +34,21 @@ interface RelatedResource {
 export interface NamespaceRule extends RelatedResource {
   readonly namespace: string
   /**
-   * Omit to select every object in the namespace. The list is never empty, because an empty list would select
-   * everything.
+   * Names of the objects. Omit this list to select every object in the namespace. An empty list would also select every
+   * object, so the list is never empty.
    */
   readonly names?: readonly string[]
   readonly labelSelector?: never
 }
 
-/** Objects from other namespaces are skipped when the request is read. */
+/** Selects by label in all namespaces. The request parser skips objects from other namespaces. */
 interface LabelRule extends RelatedResource {
   readonly labelSelector: { readonly matchLabels: Readonly<Record<string, string>> }
   readonly namespace?: never
   readonly names?: never
 }
 
-/** Metacontroller rejects a rule with both a selector and a namespace or names, which fails the whole sync. */
+/** A rule has either a selector or a namespace. Metacontroller rejects a rule with both, and the whole sync fails. */
 export type RelatedRule = NamespaceRule | LabelRule
 
 export interface CustomizeResponse {
@@ -101,10 +101,7 @@ export function findByName(groups: ObjectGroups, group: string, name: string): K
   return byName.get(name)
 }
 
-/**
- * A lazily created index of each group, by name. If several objects have the same name, the index contains the first
- * one.
- */
+/** A lazily created index of each group, by name. If several objects share a name, the index contains the first. */
 const indexes = new WeakMap<readonly KubeObject[], ReadonlyMap<string, KubeObject>>()
 
 /** Returns `Kind.group/version`, or `Kind.version` for core kinds. */

@@ -1,10 +1,11 @@
 /**
  * Builds `customize` responses: one related rule per kind, always with the parent's namespace.
  *
- * Metacontroller caches the response for each generation of the parent, so it may depend only on the name, namespace
- * and spec. Secrets and ConfigMaps are requested by name, because a rule without names would return every Secret in the
- * namespace. Children are requested by name as well, to detect unmanaged objects with those names. An optional kind is
- * requested only when a child of that kind exists, because a rule for an unknown kind stops every sync.
+ * Metacontroller caches the response for each generation of the parent, so the response depends only on the name,
+ * namespace and spec. Secrets and ConfigMaps are requested by name, because a rule without names would return every
+ * Secret in the namespace. Children are requested by name as well, to detect unmanaged objects with those names. An
+ * optional kind is requested only when a child of that kind exists, because a rule for an unknown kind stops every
+ * sync.
  */
 import { apiVersion, kinds, byText } from '../../schemas/index.ts'
 import type { KubeObject } from '../base/kube.ts'
@@ -17,9 +18,9 @@ export interface RelatedKind {
 }
 
 export interface WantedObjects {
-  /** Gatehouse kinds of which every object in the namespace is needed. */
+  /** Gatehouse kinds to request with all objects in the namespace. */
   readonly kinds?: readonly string[]
-  /** Names of the needed objects, for kinds of which only some objects are needed. */
+  /** Names of the objects to request, for kinds that need only some objects. */
   readonly named?: Readonly<Record<string, readonly string[]>>
   /** Names of Secrets. */
   readonly secrets?: Iterable<string | undefined>

@@ -5,17 +5,17 @@ import { appliedByAnnotation } from './last-applied.ts'
 
 /** The state of a workload, derived from its status and never from its pods. */
 export interface WorkloadState {
-  /** The desired count as observed; 1 when the workload does not set it. */
+  /** Observed desired replica count; 1 when the workload does not set a count. */
   readonly replicas: number
   readonly readyReplicas: number
   readonly availableReplicas: number
-  /** Set when Kubernetes reports for the current template that it cannot create pods or has given up. */
+  /** Failure that Kubernetes reports for the current template: it cannot create pods or has given up. */
   readonly failure: string | undefined
   /** True when the status is for the current template and every pod is available and up to date. */
   readonly isComplete: boolean
-  /** The manual action that is needed if this state persists. */
+  /** Manual action for the user if this state persists. */
   readonly hint: string | undefined
-  /** For a StatefulSet, the revision of its current template. */
+  /** Revision of the current template; set for a StatefulSet. */
   readonly revision: string | undefined
 }
 
@@ -49,9 +49,9 @@ export function workloadState(
 }
 
 /**
- * Detects a known StatefulSet limitation: the controller waits for an old pod to become ready before it replaces the
- * pod, even if that never happens (Kubernetes, StatefulSets, "Forced rollback"). A normal replacement briefly looks the
- * same.
+ * Detects a known StatefulSet limitation: the controller waits until an old pod becomes ready before it replaces the
+ * pod, even if the pod never becomes ready (Kubernetes, StatefulSets, "Forced rollback"). A normal replacement briefly
+ * looks the same.
  */
 function hintOf({ metadata, status }: KubeObject, replicas: number): string | undefined {
   const state = fieldsOf(status)
@@ -87,7 +87,7 @@ function isObserved({ metadata, status }: KubeObject): boolean {
   return metadata.generation === undefined || seen >= metadata.generation
 }
 
-/** True when the template to apply is the one that was applied last, or when the last applied template is unknown. */
+/** True when the template to apply equals the last applied template, or when the last applied template is unknown. */
 function isApplied(object: KubeObject, desired: KubeObject): boolean {
   const applied = appliedByAnnotation(object)
   return !applied || canonicalJson(templateOf(applied)) === canonicalJson(templateOf(desired))

@@ -1,5 +1,5 @@
 // The first script of the single executable: writes the program that is inside to the user's cache folder, once, and
-// runs it from there. Actual files are needed, because worker threads and the policy engine are loaded from files.
+// runs it from there. Node loads worker threads and the policy engine only from actual files.
 const { mkdirSync, mkdtempSync, renameSync, rmSync, statSync, writeFileSync } = require('node:fs')
 const { createRequire } = require('node:module')
 const { homedir, tmpdir } = require('node:os')
@@ -8,7 +8,7 @@ const { getAsset } = require('node:sea')
 
 const index = JSON.parse(getAsset('index.json', 'utf8'))
 
-/** A folder that only the user can write to, because write access there determines what runs. */
+/** Folder for the program. Only the user may write to it, because write access determines what runs. */
 function folder() {
   const { LOCALAPPDATA: local, XDG_CACHE_HOME: xdg } = process.env
   const cache = xdg || (process.platform === 'win32' ? local : homedir() && join(homedir(), '.cache'))
@@ -16,7 +16,7 @@ function folder() {
   try {
     mkdirSync(path, { recursive: true, mode: 0o700 })
     const { uid, mode } = statSync(path)
-    if (process.getuid && (uid !== process.getuid() || (mode & 0o022) !== 0)) throw new Error('not the user’s own')
+    if (process.getuid && (uid !== process.getuid() || (mode & 0o022) !== 0)) throw new Error('another user can write to the folder')
     return path
   } catch {
     const own = mkdtempSync(join(tmpdir(), 'gatehouse-'))
@@ -25,9 +25,7 @@ function folder() {
   }
 }
 
-/**
- * Writes what is missing. Each file appears complete, so that two simultaneous starts do not interfere with each other.
- */
+/** Writes missing files. Each file appears complete, so two simultaneous starts do not interfere with each other. */
 function unpack(to) {
   for (const { name, size } of index.files) {
     const path = join(to, name)
@@ -42,7 +40,7 @@ function unpack(to) {
 const home = folder()
 unpack(home)
 const program = join(home, 'gatehouse.js')
-// Child processes and cluster workers are started with the script's path, as with Node; users do not pass one.
+// Child processes and cluster workers start with the script's path, as in Node. Users pass no script path.
 const args = process.argv.slice(2)
 process.argv = [process.execPath, program, ...(args[0] === program ? args.slice(1) : args)]
 createRequire(program)('./start.cjs')

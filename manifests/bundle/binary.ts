@@ -3,7 +3,7 @@
  * after the build.
  *
  * The executable is Node with the program embedded (single executable application), for the current platform and
- * architecture. For another platform, run the command there or pass that platform's Node in --node.
+ * architecture. For another platform, run the command on that platform, or pass that platform's Node in --node.
  * Source: Node 24, single executable applications.
  */
 import { spawnSync } from 'node:child_process'
@@ -24,7 +24,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join, relative, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 
-/** Marks where the program is inserted in Node; it is the same for all versions of Node. */
+/** Marks the position of the program in Node. All versions of Node have the same marker. */
 const fuse = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2'
 
 const root = resolve(import.meta.dirname, '../..')
@@ -59,7 +59,7 @@ try {
   rmSync(work, { recursive: true, force: true })
 }
 
-/** Files that the launcher needs next to it, including the licenses. Paths are relative to dist. */
+/** Files that must be next to the launcher, including the licenses. Paths are relative to dist. */
 function programFiles(): string[] {
   const parts = ['gatehouse.js', 'package.json', 'gatehouse.NOTICES.txt']
   for (const folder of ['runtime', 'cedar', 'console']) {
@@ -70,7 +70,7 @@ function programFiles(): string[] {
 
 /** Returns the path to the prepared program. */
 function blobOf(files: readonly string[]): string {
-  // The main script of an executable is CommonJS and cannot import files, but it can require one.
+  // The main script of an executable is CommonJS. It cannot import files, but can require a file.
   const start = join(work, 'start.cjs')
   writeFileSync(start, "import('./gatehouse.js')\n")
   const assets: Record<string, string> = { 'start.cjs': start }

@@ -8,11 +8,11 @@ import { basename, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 
-/** Bytes after gzip. */
+/** Budgets in bytes after gzip. */
 const budgets = { entry: 30 * 1024, scripts: 60 * 1024, styles: 8 * 1024, page: 2 * 1024 }
 
 export interface ConsoleSizes {
-  /** The files that are loaded before the first page is shown. */
+  /** Files that a browser loads before it shows the first page. */
   readonly entry: number
   readonly scripts: number
   readonly styles: number

@@ -16,7 +16,7 @@ export const errorNames: Plugin = {
         errorClass,
         "$1 static { Object.defineProperty(this, 'name', { value: '$2' }) }",
       )
-      // The bundler itself reads files that contain no error classes.
+      // Leaves files without error classes to the bundler.
       return contents === text ? undefined : { contents, loader: 'ts' }
     })
   },

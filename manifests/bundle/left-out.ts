@@ -1,6 +1,6 @@
 /**
- * Parts of large packages that no program uses but that the bundler cannot detect: 3 MB in each of the two programs. If
- * a part is needed after all, the build ("No matching export") or the bundle tests fail.
+ * Removes unused parts of large packages that the bundler cannot detect: 3 MB in each of the two programs. If a program
+ * needs a removed part, the build ("No matching export") or the bundle tests fail.
  */
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
@@ -20,7 +20,7 @@ const standIns: Readonly<Record<string, string>> = {
   undici: `export { Agent } from ${JSON.stringify(undiciParts)}
     export const fetch = undefined
     export const ProxyAgent = undefined`,
-  // A second YAML library, from which the Kubernetes client uses only one function, to read kubeconfig files.
+  // Replaces a second YAML library. The Kubernetes client uses only one of its functions, to read kubeconfig files.
   'js-yaml': `export { parse as load } from 'yaml'`,
 }
 
@@ -33,12 +33,12 @@ const noHttp2 = `module.exports = () => { throw new Error('HTTP/2 is not in this
  */
 const noForms = `exports.webidl = { is: { FormData: () => false } }`
 
-/** pino's transports write from another thread; `runtime/observe/log.ts` writes from this one. */
+/** pino's transports write from another thread; `runtime/observe/log.ts` writes from the main thread. */
 const noTransport = `module.exports = () => { throw new Error('transports of pino are not in this program') }`
 
 /**
- * The commands, out of four hundred (0.25 MB), that the Redis client itself calls by name;
- * `runtime/store/redis-clients.ts` sends raw commands. Its iterators and constant tables are then unused.
+ * Keeps only the commands, out of four hundred (0.25 MB), that the Redis client itself calls by name.
+ * `runtime/store/redis-clients.ts` sends raw commands, so the client's iterators and constant tables are unused.
  */
 const redisCommands = `
   exports.__esModule = true
@@ -50,8 +50,7 @@ const redisCommands = `
   }`
 
 /**
- * The commands that `runtime/store` sends. The client has a 70 KB table that states where a cluster executes each
- * command.
+ * The commands that `runtime/store` sends. The client's full table, which maps commands to cluster nodes, takes 70 KB.
  */
 export const redisWords: readonly string[] =
   'DEL EVAL EVALSHA EXPIRE GET GETDEL INFO PEXPIRE PING SCAN SET TIME XADD XRANGE'.split(' ')
@@ -64,7 +63,9 @@ function redisMetadata(path: string): string {
 
 const namespace = 'stand-in'
 
-/** undici's parser for the few processors without SIMD. It makes up a quarter of the parser's 72 KB of text. */
+/**
+ * Compresses undici's parser for the few processors without SIMD, which takes a quarter of the parser's 72 KB of text.
+ */
 function packedParser(path: string): string {
   const wasm = createRequire(path)(path) as Buffer
   const packed = brotliCompressSync(wasm).toString('base64')
@@ -82,7 +83,7 @@ export const leftOut: Plugin = {
     build.onLoad({ filter: /\/undici\/lib\/web\/(?:fetch\/(?:body|formdata)|webidl\/index)\.js$/ }, () => ({
       contents: noForms,
     }))
-    // Only the WebSocket client is used (`runtime/kube/attachment.ts`).
+    // Keeps only the WebSocket client, which `runtime/kube/attachment.ts` uses.
     build.onLoad({ filter: /\/ws\/lib\/(?:stream|websocket-server)\.js$/ }, () => ({ contents: '' }))
     build.onLoad({ filter: /\/pino\/lib\/transport\.js$/ }, () => ({ contents: noTransport }))
     build.onLoad({ filter: /./, namespace }, ({ path }) => ({
@@ -93,7 +94,8 @@ export const leftOut: Plugin = {
       contents: packedParser(path),
       loader: 'js',
     }))
-    // Each of the client's thousand types is a class with a static block, which the bundler keeps even when unused.
+    // Each of the client's thousand types is a class with a static block, which the bundler keeps even when the class
+    // is unused.
     build.onResolve({ filter: /^\./ }, ({ path, importer }) =>
       importer.includes('/node_modules/@kubernetes/client-node/dist/')
         ? { path: resolve(dirname(importer), path), sideEffects: false }
@@ -110,8 +112,8 @@ export const leftOut: Plugin = {
         loader: 'js',
       }),
     )
-    // Generated validators do not need readable stack traces. The copies in the repository keep their names, so that
-    // diffs are readable.
+    // Generated validators do not need readable stack traces. The copies in the repository keep their names for
+    // readable diffs.
     build.onLoad({ filter: /\/schemas\/generated\/[a-z-]+\.js$/ }, async ({ path }) => {
       const { code } = await transform(await readFile(path, 'utf8'), { minify: true, legalComments: 'none' })
       return { contents: code }

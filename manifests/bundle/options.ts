@@ -12,14 +12,14 @@ export const bundleOptions = {
   // Short names make the loaded code a quarter smaller. `manifests/bundle/trace.ts` restores the names in a stack
   // trace.
   minify: true,
-  // Licenses are shipped in a single file instead.
+  // Omits license comments, because a separate file contains all licenses.
   legalComments: 'none',
   // The policy engine reads its WebAssembly from its own folder; package.json contains the path.
   external: ['#cedar'],
   alias: {
-    // Its main file is UMD, and bundlers do not follow its inner `require`.
+    // Selects the package's ES module, because its main file is UMD and bundlers do not follow the inner `require`.
     'jsonc-parser': 'jsonc-parser/lib/esm/main.js',
-    // CommonJS packages and their dependencies cannot be tree-shaken, which costs 0.2 MB.
+    // Selects ES modules, because the bundler cannot tree-shake CommonJS packages, which costs 0.2 MB.
     '@smithy/signature-v4': '@smithy/signature-v4/dist-es/index.js',
   },
   plugins: [leftOut, builtins, errorNames],
@@ -28,8 +28,7 @@ export const bundleOptions = {
 } as const satisfies BuildOptions
 
 /**
- * Files that are placed next to every program that validates documents, with the names that `schemas/parts/load.ts`
- * expects.
+ * Files to place next to every program that validates documents, with the names that `schemas/parts/load.ts` expects.
  */
 export const bundleParts = {
   'cel-library': 'schemas/parts/cel-library.ts',

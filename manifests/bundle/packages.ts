@@ -1,5 +1,5 @@
 /**
- * Lists the npm packages in a bundle with their licenses. The list is derived from esbuild's inputs, so it contains
+ * Lists the npm packages in a bundle with their licenses. Derives the list from esbuild's inputs, so it contains
  * exactly the shipped packages.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
@@ -8,7 +8,7 @@ import { join } from 'node:path'
 export interface ShippedPackage {
   readonly name: string
   readonly version: string
-  /** SPDX expression from package.json. */
+  /** License of the package: the SPDX expression from package.json. */
   readonly license: string
   /** Contents of the package's license and notice files. */
   readonly texts: readonly string[]
@@ -22,7 +22,7 @@ export function packagesOf(root: string, inputs: readonly string[]): readonly Sh
   return [...unique.keys()].sort().map((key) => unique.get(key) as ShippedPackage)
 }
 
-/** `node_modules/a/node_modules/@b/c/lib/x.js` -> `node_modules/a/node_modules/@b/c`. */
+/** Converts `node_modules/a/node_modules/@b/c/lib/x.js` to `node_modules/a/node_modules/@b/c`. */
 function packageFolder(path: string): string | undefined {
   return /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0]
 }
@@ -57,7 +57,9 @@ export function noticesOf(program: string, packages: readonly ShippedPackage[]):
   return `${program} contains the following third-party packages.\n\n${parts.join('\n')}`
 }
 
-/** Returns a CycloneDX 1.6 list of the packages. Omits the date, so that the same inputs produce the same bytes. */
+/**
+ * Returns a CycloneDX 1.6 list of the packages. Omits the date, because the same inputs must produce the same bytes.
+ */
 export function sbomOf(program: string, programVersion: string, packages: readonly ShippedPackage[]): string {
   const components = packages.map(({ name, version, license }) => ({
     type: 'library',

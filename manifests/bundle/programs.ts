@@ -4,13 +4,13 @@ import { bundleOptions, bundleParts } from './options.ts'
 
 export interface BuiltProgram {
   readonly name: string
-  /** Folder for its chunks. */
+  /** Folder for the program's chunks. */
   readonly folder: string
   /** Sources, keyed by file name without extension: entries for the launchers, worker threads and parts. */
   readonly entries: Readonly<Record<string, string>>
   /** The entry that each launcher loads, keyed by launcher file name. */
   readonly launchers: Readonly<Record<string, string>>
-  /** True when the program serves the console's pages, in which case their packages are listed too. */
+  /** True when the program serves the console's pages. The list then includes the packages of the pages. */
   readonly servesConsole?: true
 }
 

@@ -1,7 +1,6 @@
 /**
  * Restores the sources and names in a stack trace of a built program: `node manifests/bundle/trace.ts < trace.txt`,
- * after a build of the same commit, which produces the same files. Built programs use short names and are shipped
- * without source maps.
+ * after a build of the same commit. Built programs use short names and are shipped without source maps.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { SourceMap } from 'node:module'

@@ -1,9 +1,9 @@
 /**
  * The ValidatingWebhookConfiguration: the requests that the API server sends to the hooks server.
  *
- * Each of the two webhooks has its own conditions. Status writes never match, because subresources are not listed. The
- * conditions skip requests that the webhook would always admit. As a result, finalizers and labels can be edited,
- * objects deleted, and namespaces emptied while no hooks server is running.
+ * Each of the two webhooks has its own conditions. Status writes never match, because the rules list no subresources.
+ * The conditions skip requests that the webhook would always admit. As a result, users and controllers can edit
+ * finalizers and labels, delete objects, and empty namespaces while no hooks server is running.
  * Source: Kubernetes admissionregistration.k8s.io/v1; the certificate job sets `caBundle`.
  */
 import { apiGroup } from '../../schemas/index.ts'
@@ -11,7 +11,10 @@ import { type ManifestKind } from './kinds.ts'
 import { labels, type GeneratedManifest, names, servicePorts } from './objects.ts'
 import type { Defaults } from './defaults.ts'
 
-/** The webhook's own override annotation. It is also respected here in case no hooks server is running. */
+/**
+ * The annotation that overrides the webhook. The condition also checks the annotation, in case no hooks server is
+ * running.
+ */
 const allowDelete = "'gatehouse.dev/allow-delete'"
 
 export function admission(kinds: readonly ManifestKind[], defaults: Defaults): readonly GeneratedManifest[] {

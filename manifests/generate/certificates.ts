@@ -1,9 +1,9 @@
 /**
  * The source of the serving certificate: either a Job (self-signed) or cert-manager.
  *
- * Self-signed: the manifests contain an empty Secret, so the Job creates nothing and its permissions can be limited to
- * names. cert-manager: it injects its CA into the webhook configuration. In `publish` mode, the same Job sets the CA in
- * the CompositeControllers.
+ * Self-signed: the manifests contain an empty Secret, so the Job creates nothing and its permissions are limited to
+ * names. cert-manager: cert-manager injects its CA into the webhook configuration. In `publish` mode, the same Job sets
+ * the CA in the CompositeControllers.
  */
 import type { HookedKind } from './kinds.ts'
 import {
@@ -95,7 +95,7 @@ function controllerArgs(kinds: readonly HookedKind[]): readonly string[] {
   return ['--composite-controller', ...kinds.map((kind) => controllerName(kind.plural))]
 }
 
-/** Limited to named objects: the Secret, the webhook configuration, the CompositeControllers. */
+/** Permissions of the Job for named objects: the Secret, the webhook configuration, the CompositeControllers. */
 function rights(
   kinds: readonly HookedKind[],
   defaults: Defaults,
@@ -151,8 +151,8 @@ function rights(
 }
 
 /**
- * Returns a Job for installation and a CronJob for rotation. A Job is immutable, so its name contains a revision; a
- * finished Job is deleted automatically.
+ * Returns a Job for installation and a CronJob for rotation. A Job is immutable, so its name contains a revision.
+ * Kubernetes deletes a finished Job.
  */
 function jobs(defaults: Defaults, args: readonly string[]): readonly GeneratedManifest[] {
   const spec = {

@@ -9,7 +9,7 @@ import { metacontrollerDefinitions } from './metacontroller-definitions.ts'
 import { metacontrollerRules } from './rbac.ts'
 import { yamlFile, yamlValue } from './yaml.ts'
 
-/** This is a subchart, because a value can disable it. Helm has no such option for a `crds/` folder. */
+/** The definitions are in a subchart, which a value can disable. Helm has no such option for a `crds/` folder. */
 const subchart = 'metacontroller-definitions'
 
 /** Contents, keyed by path relative to manifests/. */

@@ -1,8 +1,8 @@
 /**
  * One CompositeController per kind: the objects that its hooks create, and how Metacontroller calls them.
  *
- * With `?rev=<version>`, each new version changes the spec, after which Metacontroller calls every hook again.
- * `caBundle` is omitted because the certificate job sets it, and applying the manifests again preserves it.
+ * With `?rev=<version>`, each new version changes the spec, after which Metacontroller calls every hook again. The
+ * manifests omit `caBundle`, because the certificate job sets it. Applying the manifests again preserves the value.
  * Source: Metacontroller CompositeController API.
  */
 import { apiVersion } from '../../schemas/index.ts'
@@ -45,7 +45,7 @@ export function controllers(kinds: readonly HookedKind[], defaults: Defaults): r
   }))
 }
 
-/** Without an update method, an existing child would never change. */
+/** Sets an update method. Otherwise, an existing child would never change. */
 export function childResource({ apiVersion, resource, updateStrategy }: Child) {
   return { apiVersion, resource, updateStrategy: { method: updateStrategy } }
 }

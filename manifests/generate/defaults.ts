@@ -8,11 +8,11 @@ const valuesFile = resolve(import.meta.dirname, '../chart/values.yaml')
 export interface Defaults {
   readonly namespace: string
   readonly version: string
-  /** Suffix for the name of the certificate Job. A Job is immutable, so each version creates a new one. */
+  /** Suffix for the name of the certificate Job. A Job is immutable, so each version creates a new Job. */
   readonly revision: string
-  /** The value at a path such as `hooks.replicas`. Throws for an unknown path. */
+  /** Returns the value at a path such as `hooks.replicas`. Throws for an unknown path. */
   value(path: string): unknown
-  /** Like `value`, as text. */
+  /** Returns the value at a path as text. */
   text(path: string): string
 }
 

@@ -1,8 +1,9 @@
 /**
  * The data about each kind that the manifests need: its plural and the objects that its hooks create or read.
  *
- * Derived from the schemas and the hooks' registry, so that a new kind automatically gets its controller, admission
- * rule and permissions. Converts hook kinds to resources (plurals), which the API server and Metacontroller use.
+ * The module derives the data from the schemas and the hooks' registry, so a new kind automatically gets its
+ * controller, admission rule and permissions. Converts hook kinds to resources (plurals), which the API server and
+ * Metacontroller use.
  */
 
 /** One resource, as named in RBAC and Metacontroller. */
@@ -15,7 +16,7 @@ export interface WatchedResource {
 
 export interface Child extends WatchedResource {
   readonly updateStrategy: 'InPlace' | 'OnDelete'
-  /** The setting below `integrations` that enables it. A controller fails if the cluster does not have the kind. */
+  /** Setting below `integrations` that enables the kind. A controller fails if the cluster does not have the kind. */
   readonly integration?: string
 }
 
@@ -25,8 +26,8 @@ export interface ManifestKind {
   readonly plural: string
   readonly description: string
   /**
-   * True when its status counts referrers. Admission reviews its deletion: it rejects or warns when the object is in
-   * use.
+   * True when the status of the kind counts referrers. Admission then reviews deletions, and rejects or warns when the
+   * object is in use.
    */
   readonly isDeletionReviewed: boolean
 }

@@ -1,8 +1,9 @@
 /**
  * The definitions (CRDs) of Metacontroller's kinds, written by us, for clusters that do not have them.
  *
- * They describe the fields that our CompositeControllers use and preserve all others, so that other controllers and
- * later Metacontroller versions lose no fields. Metacontroller's own definitions are not replaced if they exist.
+ * The definitions describe the fields that our CompositeControllers use. They preserve all other fields, which other
+ * controllers and later Metacontroller versions may use. Metacontroller's own definitions are not replaced if they
+ * exist.
  * Source: Metacontroller's API reference, CompositeController.
  */
 const open = { 'x-kubernetes-preserve-unknown-fields': true } as const
@@ -51,7 +52,7 @@ const compositeSpec = object(
   ['parentResource'],
 )
 
-/** In the order in which they are written. Metacontroller waits for all three; we use only the first. */
+/** Kinds in output order. Metacontroller waits for all three kinds; Gatehouse uses only the first. */
 export const metacontrollerDefinitions = [
   definition('CompositeController', 'Cluster', {
     type: 'object',

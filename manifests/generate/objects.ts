@@ -33,8 +33,8 @@ export const names = {
 
 /**
  * The hooks server's ports: one for the API server, which no NetworkPolicy can select, and one for Metacontroller. The
- * Service listens on the first port in each pair. The API server uses the older port, so that an upgrade causes no gap
- * in admission; Metacontroller retries automatically.
+ * Service listens on the first port in each pair. The API server uses the older port, so an upgrade causes no gap in
+ * admission. Metacontroller retries automatically.
  */
 export const servicePorts = {
   admission: { name: 'https', port: 443, containerPort: 8743 },
@@ -52,7 +52,7 @@ export function labels(defaults: Defaults, component: Component): Record<string,
   }
 }
 
-/** Does not mount a token; a pod that needs one mounts it itself. */
+/** Does not mount a token. A pod that needs a token mounts the token itself. */
 export function serviceAccount(
   defaults: Defaults,
   component: Component,
@@ -74,7 +74,10 @@ export function controllerName(plural: string): string {
   return `${plural}.${apiGroup}`
 }
 
-/** The restricted Pod Security Standard. Omits the user ID: the image has one, and OpenShift assigns its own. */
+/**
+ * Follows the restricted Pod Security Standard. Omits the user ID, because the image sets a user ID and OpenShift
+ * assigns its own.
+ */
 export const podSecurity = { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } } as const
 export const containerSecurity = {
   allowPrivilegeEscalation: false,

@@ -13,7 +13,7 @@ import {
 import { metacontrollerRbac } from './rbac.ts'
 import type { Defaults } from './defaults.ts'
 
-/** For the Prometheus operator. Scrapes over TLS and trusts the CA in the certificate's Secret. */
+/** ServiceMonitor for the Prometheus operator. Scrapes over TLS and trusts the CA in the certificate's Secret. */
 export function monitoring(defaults: Defaults): readonly GeneratedManifest[] {
   return [
     {
@@ -41,8 +41,8 @@ export function monitoring(defaults: Defaults): readonly GeneratedManifest[] {
 }
 
 /**
- * A private Metacontroller that runs only our CompositeControllers. Its CRDs come from Metacontroller's release. It has
- * one pod, because without leader election two pods would conflict.
+ * A private Metacontroller that runs only our CompositeControllers. Its CRDs come from Metacontroller's release. The
+ * private Metacontroller has one pod, because two pods would conflict without leader election.
  */
 export function metacontroller(
   kinds: readonly HookedKind[],
@@ -82,8 +82,8 @@ export function metacontroller(
                 args: [
                   `--target-label-selector=${key}=${value}`,
                   '--zap-log-level=info',
-                  // One request budget for all children and statuses. The defaults (5 and 10) suit only a handful of
-                  // objects.
+                  // Request budget for all children and statuses. The defaults (5 and 10) are enough for only a handful
+                  // of objects.
                   '--client-go-qps=50',
                   '--client-go-burst=100',
                 ],

@@ -2,8 +2,8 @@
  * Permissions: almost none for the hooks server and, for a private Metacontroller, exactly those that the hooks
  * registry requires.
  *
- * The Metacontroller role is derived from each kind's children and related objects. It has neither `escalate` nor
- * `bind`, so these rules must already contain everything that a generated Role grants, such as attaching to a pod.
+ * The Metacontroller role is derived from each kind's children and related objects. The role has neither `escalate` nor
+ * `bind`, so its rules must contain every permission that a generated Role grants, such as attaching to a pod.
  * Source: Metacontroller's needs per parent, child and related kind; Kubernetes RBAC.
  */
 import { apiVersion, apiGroup } from '../../schemas/index.ts'
@@ -49,7 +49,8 @@ export function metacontrollerRules(kinds: readonly HookedKind[]): readonly unkn
   return [
     ...rules(parents, [...read, 'update']),
     ...rules(parents, ['get', 'update'], '/status'),
-    // Its owner references block the owner's deletion, which some clusters protect with this permission.
+    // Metacontroller sets owner references that block the owner's deletion. Some clusters require this permission for
+    // such references.
     ...rules(parents, ['update'], '/finalizers'),
     ...rules(children, own),
     ...rules(related, read),

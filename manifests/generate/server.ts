@@ -1,9 +1,9 @@
 /**
  * The hooks server: its namespace, ServiceAccount, Deployment, Service, disruption budget and network policy.
  *
- * The two pods run on different nodes, so that admission survives the loss of a node. The serving certificate is
- * mounted from a Secret with explicit keys, so a pod waits for the certificate Job instead of starting without a
- * certificate. Rotation does not require a restart.
+ * The two pods run on different nodes, so admission survives the loss of a node. The pods mount explicit keys of the
+ * certificate's Secret. A pod therefore waits for the certificate Job instead of starting without a certificate.
+ * Rotation does not require a restart.
  */
 import { hooksRbac } from './rbac.ts'
 import {
@@ -20,7 +20,7 @@ import type { Defaults } from './defaults.ts'
 
 const tlsFolder = '/etc/gatehouse-hooks/tls'
 
-/** Only the plain manifests create a namespace; a chart is installed into an existing one. */
+/** Only the plain manifests create a namespace. A chart is installed into an existing namespace. */
 export function namespace(defaults: Defaults): readonly GeneratedManifest[] {
   return [
     {
@@ -51,7 +51,7 @@ export function hooksServer(defaults: Defaults): readonly GeneratedManifest[] {
         replicas: defaults.value('hooks.replicas'),
         revisionHistoryLimit: 3,
         selector: { matchLabels: selector('hooks') },
-        // A new pod must be ready before an old one ends, so that admission has no gap.
+        // A new pod must be ready before an old pod ends, which avoids a gap in admission.
         strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
         template: { metadata: { labels: labels(defaults, 'hooks') }, spec: pod(defaults) },
       },
@@ -88,7 +88,7 @@ export function hooksServer(defaults: Defaults): readonly GeneratedManifest[] {
   ]
 }
 
-/** Peers that may call /hooks: a private Metacontroller, and any pod in the namespace of a shared one. */
+/** Peers that may call /hooks: a private Metacontroller, and any pod in the namespace of a shared Metacontroller. */
 function metacontrollers(defaults: Defaults): readonly object[] {
   const namespace = defaults.text('metacontroller.namespace')
   return [
@@ -141,7 +141,7 @@ function pod(defaults: Defaults): object {
         startupProbe: probe('/healthz', { periodSeconds: 2, failureThreshold: 30 }),
         livenessProbe: probe('/healthz', { periodSeconds: 20, failureThreshold: 3 }),
         readinessProbe: probe('/readyz', { periodSeconds: 5, failureThreshold: 2 }),
-        // Calls keep arriving until every node has removed this pod from its endpoints.
+        // Delays the shutdown, because calls keep arriving until every node has removed this pod from its endpoints.
         lifecycle: { preStop: { sleep: { seconds: 5 } } },
         resources: defaults.value('hooks.resources'),
         securityContext: containerSecurity,
@@ -158,15 +158,14 @@ function pod(defaults: Defaults): object {
 }
 
 /**
- * Ports of DNS pods and API servers in common distributions. Policies are checked after the Service's address
- * translation.
+ * Ports of DNS pods and API servers in common distributions. Policies apply after the Service's address translation.
  */
 const dnsPorts = [53, 5353]
 const apiPorts = [443, 6443, 8443, 16443]
 
 /**
- * Allows the given ingress (none when empty), and egress only to DNS and the API server. The API server is not a pod,
- * so policies can only match its ports. Kubelets can always reach the pods on their node.
+ * Allows the given ingress, and egress only to DNS and the API server. An empty list allows no ingress. The API server
+ * is not a pod, so policies can only match its ports. Kubelets can always reach the pods on their node.
  */
 export function networkPolicy(
   defaults: Defaults,
@@ -186,7 +185,7 @@ export function networkPolicy(
     spec: {
       podSelector: { matchLabels: selector(component) },
       policyTypes: ['Ingress', 'Egress'],
-      // Omitted when empty, as the API server does. Together with the policy type, this blocks all ingress.
+      // Omits an empty list, as the API server does. With this policy type, a missing list blocks all ingress.
       ...(ingress.length > 0 && { ingress }),
       egress: [{ ports: dns }, { ports: api }],
     },

@@ -30,7 +30,7 @@ export function mismatches(tag: string, versions: Versions): readonly string[] {
   return [
     ...Object.entries(named)
       .filter(([, value]) => value !== version)
-      .map(([what, value]) => `${what} is ${value}, and the tag is ${tag}`),
+      .map(([what, value]) => `${what} is ${value}, but the tag is ${tag}`),
     ...(notesOf(versions.changelog, version) === undefined
       ? [`CHANGELOG.md has no section "## ${version}", or the section is empty`]
       : []),
@@ -102,7 +102,7 @@ function read(path: string): string {
 
 function versionsHere(): Versions {
   const { version }: { version: string } = JSON.parse(read('package.json'))
-  // Uses no packages, because it runs before they are installed.
+  // This script imports no packages, because it runs before packages are installed.
   const chart = read('manifests/chart/Chart.yaml')
   const lineOf = (key: string) => new RegExp(`^${key}: (.*)$`, 'm').exec(chart)?.[1] ?? 'absent'
   return {

@@ -1,9 +1,9 @@
 /**
  * Attaches to the standard streams of a running container over a WebSocket through the API server.
  *
- * The first byte of each binary message is the channel number. Standard input is never half-closed, because that would
- * cut the output on some runtimes. Nothing is replayed: output from before the attachment, or between attachments, is
- * lost. The caller must reconnect.
+ * The first byte of each binary message is the channel number. Standard input is never half-closed, because a
+ * half-close cuts the output on some runtimes. Output from before the attachment, or between attachments, is lost. The
+ * caller must reconnect.
  * Source: Kubernetes, PodAttachOptions; the v4 and v5 remote command protocols.
  */
 import { WebSocket } from 'ws'
@@ -25,19 +25,19 @@ export interface AttachHandlers {
 export interface Attachment {
   /** Writes to standard input, in order. Returns false when the peer is too slow. */
   write(data: Buffer): boolean
-  /** Bytes that are written but not yet sent. */
+  /** Number of written bytes that are not yet sent. */
   readonly unsent: number
-  /** Stops reading until `resume` is called. */
+  /** Pauses reading until `resume` is called. */
   pause(): void
   resume(): void
-  /** The reason why the streams ended; resolves once. */
+  /** Resolves once with the reason why the streams ended. */
   readonly ended: Promise<string>
   close(): void
 }
 
-/** The attachment failed. The message is safe to show to users. */
+/** Thrown when the attachment failed. The message is safe to show to users. */
 export class AttachRefused extends ModuleError {
-  /** Reason for a condition, in CamelCase. */
+  /** Reason for a condition, in Reason in CamelCase. */
   readonly reason: string
 
   constructor(reason: string, message: string, options?: { readonly cause?: unknown }) {
@@ -46,20 +46,22 @@ export class AttachRefused extends ModuleError {
   }
 }
 
-/** The API server translates v5, and the node handles v4. Both use the same channels. */
+/** Protocol versions. The API server translates v5, and the node handles v4. Both versions use the same channels. */
 const protocols = ['v5.channel.k8s.io', 'v4.channel.k8s.io'] as const
 const channel = { stdin: 0, stdout: 1, stderr: 2, status: 3 } as const
 const handshakeMs = 15_000
 const pingMs = 5_000
 const deadMs = 30_000
-/** Runtimes copy in chunks of this size, so a smaller write is not mixed with other writers' output. */
+/**
+ * Size of a write. Runtimes copy in chunks of this size, so a smaller write is not mixed with other writers' output.
+ */
 const pieceBytes = 32 * 1024
 const maxUnsent = 1024 * 1024
-/** Limit for a message from the peer; real chunks are much smaller. */
+/** Maximum size of a message from the peer. Real chunks are much smaller. */
 const maxPayload = 32 * 1024 * 1024
 const maxRefusalBytes = 64 * 1024
 
-/** Attaches. Rejects with AttachRefused. */
+/** Attaches to the container. Rejects with AttachRefused. */
 export function attach(
   api: ClusterApi,
   target: ContainerName,
@@ -82,7 +84,7 @@ export function attach(
       followRedirects: false,
     })
     socket.binaryType = 'nodebuffer'
-    // Registered before the upgrade completes, because data may follow it immediately.
+    // Registers the listener before the upgrade completes, because data may follow immediately.
     const stream = new Stream(socket, handlers)
     socket.once('open', () => resolve(stream))
     socket.once('unexpected-response', (_request, response) => {
@@ -133,7 +135,7 @@ class Stream implements Attachment {
   readonly #socket: WebSocket
   #heardAt = performance.now()
   #paused = false
-  /** The peer's reason for closing. */
+  /** Reason that the peer gives for closing. */
   #status: string | undefined
 
   constructor(socket: WebSocket, { onStdout, onStderr }: AttachHandlers) {
@@ -164,7 +166,7 @@ class Stream implements Attachment {
     })
   }
 
-  /** A connection without any data, not even a pong, is dead. Paused connections are exempt. */
+  /** Ends a connection that receives no data, not even a pong. Paused connections are exempt. */
   #check(): void {
     if (this.#paused) return
     if (performance.now() - this.#heardAt > deadMs) {
@@ -180,7 +182,7 @@ class Stream implements Attachment {
   write(data: Buffer): boolean {
     for (let at = 0; at < data.length; at += pieceBytes) {
       const piece = data.subarray(at, at + pieceBytes)
-      // A failure ends the stream; `ended` contains the reason.
+      // Ignores the error, because a failure ends the stream and `ended` contains the reason.
       this.#socket.send(Buffer.concat([stdinByte, piece]), () => undefined)
     }
     return this.#socket.bufferedAmount < maxUnsent
@@ -208,7 +210,7 @@ class Stream implements Attachment {
 
 const stdinByte = Buffer.from([channel.stdin])
 
-/** Channel 3 carries a Status. The exit of the container's process counts as success. */
+/** Channel 3 contains a Status. The exit of the container's process counts as success. */
 function statusText(bytes: Buffer): string | undefined {
   try {
     const { status, message }: { status?: unknown; message?: unknown } = JSON.parse(bytes.toString('utf8'))

@@ -14,9 +14,9 @@ type Environment = Readonly<Record<string, string | undefined>>
 /** Access to the API server from within a pod. */
 export interface ClusterApi {
   readonly baseUrl: string
-  /** The server's trust anchors in PEM; if undefined, the system roots are used. */
+  /** Trust anchors for the server, PEM. Defaults to the system roots. */
   readonly ca?: string | undefined
-  /** Read for each request, because the token rotates. */
+  /** Returns the token. Called for each request, because the token rotates. */
   readonly token: () => string
   readonly fetch: Fetch & { close(): Promise<void> }
 }
@@ -25,8 +25,8 @@ const serviceAccount = '/var/run/secrets/kubernetes.io/serviceaccount'
 const timeoutMs = 10_000
 
 /**
- * `account` is the folder with the certificate and the token. Returns undefined outside a cluster. Throws
- * INVALID_CONFIG when the account is not mounted.
+ * Returns access to the API server; undefined outside a cluster. `account` is the folder with the certificate and the
+ * token. Throws INVALID_CONFIG when the account is not mounted.
  */
 export function clusterApi(env: Environment, account = serviceAccount): ClusterApi | undefined {
   const host = env['KUBERNETES_SERVICE_HOST']
@@ -55,7 +55,7 @@ function mounted(account: string, name: string): string {
 
 export interface ApiAnswer {
   readonly status: number
-  /** The object, or the error Status. Empty when the body is not a JSON object. */
+  /** The object or the error Status; empty when the body is not a JSON object. */
   readonly body: Fields
 }
 

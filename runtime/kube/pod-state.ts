@@ -15,7 +15,7 @@ export interface ContainerRun {
 
 /** The reason and message of a condition that explains why the proxy cannot attach. */
 export interface NotRunning {
-  /** CamelCase. */
+  /** Reason in CamelCase. */
   readonly reason: string
   readonly message: string
   /** Revision of the pod's template; undefined if there is no pod. */
@@ -47,7 +47,7 @@ export function refusalReason(status: number): string {
   return status === 401 || status === 403 ? 'AccessRefused' : 'ApiServerError'
 }
 
-/** Returns the API server's error, with the next step if it is known. */
+/** Returns the API server's error, with a next step for known errors. */
 export function refusalMessage(status: number, verb: string, what: string, body: Fields): string {
   const said = textOf(body['message']) || `status ${status}`
   if (status === 403)
@@ -78,7 +78,7 @@ function podState(pod: Fields, container: string): PodState {
   const restarts = typeof found['restartCount'] === 'number' ? found['restartCount'] : 0
   if (isFields(running)) {
     const id = textOf(found['containerID'])
-    // Some nodes report no id; runs are then distinguished by the restart count.
+    // Falls back to the restart count, because some nodes report no id.
     return { run: { podUid: textOf(metadata['uid']), containerId: id || `#${restarts}`, restarts } }
   }
   return not(
@@ -121,7 +121,7 @@ function crashing(name: string, container: Fields): string {
   )
 }
 
-/** Returns ` (exit code 1, Error)`, or '' when nothing is known. */
+/** Returns text such as ` (exit code 1, Error)`; '' without details. */
 function exitOf(terminated: unknown): string {
   const { exitCode, reason } = fieldsOf(terminated)
   return typeof exitCode === 'number' ? ` (exit code ${exitCode}, ${textOf(reason)})` : ''

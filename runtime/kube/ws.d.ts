@@ -1,4 +1,4 @@
-/** Types for the parts of the ws package that are used here; the package ships no types. */
+/** Types for the used parts of the ws package, which ships no types. */
 declare module 'ws' {
   import type { IncomingMessage } from 'node:http'
   import type { EventEmitter } from 'node:events'
@@ -18,7 +18,7 @@ declare module 'ws' {
     constructor(url: string | URL, protocols: readonly string[], options?: WebSocketOptions)
     readonly readyState: number
     readonly protocol: string
-    /** Bytes passed to `send` that the operating system has not accepted yet. */
+    /** Number of bytes passed to `send` that the operating system has not accepted yet. */
     readonly bufferedAmount: number
     binaryType: 'nodebuffer' | 'arraybuffer' | 'fragments'
     send(data: Buffer, sent?: (error?: Error) => void): void

@@ -38,14 +38,14 @@ export class Breaker {
     return this.#failures
   }
 
-  /** True if a request may be sent now. The half-open state allows one request at a time. */
+  /** Returns true if the peer may receive a request now. The half-open state allows one request at a time. */
   allows(): boolean {
     if (this.#state === 'closed') return true
     if (this.#state === 'open') return this.#options.now() >= this.#changedAt + this.#options.timeoutMs
     return !this.#trial
   }
 
-  /** Records that a request is being sent. Call only after `allows()` has returned true. */
+  /** Records a request that is about to be sent. Call this method only after `allows()` has returned true. */
   start(): void {
     if (this.#state === 'closed') return
     if (this.#state === 'open') this.#become('half-open')
@@ -53,7 +53,8 @@ export class Breaker {
   }
 
   success(): void {
-    // Ignore a request that was sent before the circuit opened: its success says nothing about the current state.
+    // Ignores a request that was sent before the circuit opened, because its success does not describe the current
+    // state.
     if (this.#state === 'open') return
     this.#failures = 0
     this.#trial = false
@@ -68,9 +69,7 @@ export class Breaker {
       this.#become('open')
   }
 
-  /**
-   * Ends a trial that proved nothing about the peer, because the client cancelled the request. Allows the next trial.
-   */
+  /** Ends a trial without a result, because the client cancelled the request. Allows the next trial. */
   release(): void {
     this.#trial = false
   }

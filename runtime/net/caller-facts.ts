@@ -30,7 +30,7 @@ export function callerFacts(claims: Claims, origin?: TokenOrigin): CallerFacts {
   return {
     kind: isMachine ? 'machine' : 'user',
     clientId,
-    // Any other issuer could let its users choose this claim.
+    // Ignores the claim in tokens of other issuers, which could let their users choose it.
     authMethod: origin === 'external' ? undefined : textOf(claims, 'auth_method'),
     ...actorFact(claims, origin),
     // A user of another issuer has no session here, even when a client acts for the user with a token from here.
@@ -39,8 +39,9 @@ export function callerFacts(claims: Claims, origin?: TokenOrigin): CallerFacts {
 }
 
 /**
- * Returns the outermost actor only: earlier actors are informational. An actor without a usable subject is still an
- * actor. Any other issuer could choose the subject of a declared client, so its actors include the issuer.
+ * Returns only the outermost actor, because earlier actors are informational. An actor without a usable subject is
+ * still an actor. For other issuers, the actor includes the issuer, because such an issuer could choose the subject of
+ * a declared client.
  */
 function actorFact(claims: Claims, origin: TokenOrigin | undefined): { readonly actor?: string } {
   const { act } = claims
@@ -80,8 +81,8 @@ function textOf(claims: Claims, name: string): string | undefined {
 }
 
 /**
- * Returns a client id for logs and pages. The id of a client with a metadata document is a URL, which is shortened to
- * its host.
+ * Returns a client id for logs and pages. The id of a client with a metadata document is a URL, which this function
+ * shortens to the host.
  */
 export function shortClientId(clientId: string): string {
   return clientId.includes('://') && URL.canParse(clientId) ? new URL(clientId).host : clientId.slice(0, 64)

@@ -1,15 +1,15 @@
 /**
  * The authenticated client that sent a request, as every module below `incoming/` sees it.
  *
- * `incoming/` creates it (JWT, introspection, anonymous, local). `token` is the presented credential. It is never
+ * `incoming/` creates it (JWT, introspection, anonymous, local). `token` is the presented credential, which is never
  * logged or serialized.
  *
- * A caller has two keys. `key` identifies the user: client sessions are bound to it and therefore survive a token
- * refresh. `identityOf` also covers the caller's permissions: every backend resource that callers share is keyed by it.
+ * A caller has two keys. `key` identifies the user: client sessions are bound to `key` and therefore survive a token
+ * refresh. `identityOf` also covers the caller's permissions, and keys every backend resource that callers share.
  */
 import { hash } from 'node:crypto'
 
-/** Issuer for unverified identities. A real issuer cannot claim it, because real issuers are URLs. */
+/** Issuer for unverified identities. A real issuer cannot have this value, because real issuers are URLs. */
 export const localIssuer = 'gatehouse-local'
 
 /** Facts about a caller's token that policies can read in addition to its claims. */
@@ -41,7 +41,7 @@ export interface Caller {
   readonly token?: string | undefined
   /** Identifies the user, and the actor if there is one, for session binding: issuer, NUL, subject, NUL, actor. */
   readonly key: string
-  /** Undefined for callers without a token. */
+  /** Facts about the token; undefined for callers without a token. */
   readonly facts?: CallerFacts | undefined
 }
 
@@ -94,8 +94,8 @@ const listClaims: ReadonlySet<string> = new Set(['scope', 'scp'])
 const identities = new WeakMap<Caller, string>()
 
 /**
- * Returns a digest of the caller and its permissions. It covers the issuer, the subject, and all claims that are the
- * same in every token from one login. Tokens from one login have the same identity; tokens of the same user with
+ * Returns a digest of the caller and its permissions. The digest covers the issuer, the subject, and all claims that
+ * every token from one login shares. Tokens from one login have the same identity; tokens of the same user with
  * different scopes, roles or clients do not. The digest does not contain the token, and is computed once per caller.
  */
 export function identityOf(caller: Caller): string {

@@ -1,7 +1,7 @@
 /**
  * Limits for the listener and for outgoing connections. Times are in milliseconds, and sizes are in bytes. Streams have
- * no time limit: quiet responses and upstream bodies stay open. A client is disconnected only if it does not read its
- * response.
+ * no time limit: quiet responses and upstream bodies stay open. The listener disconnects a client only if the client
+ * does not read its response.
  */
 export interface ListenerLimits {
   /** Time to receive the header block. */

@@ -1,9 +1,9 @@
 /**
- * The interface of the log that every module writes to. The implementation (pino, redaction) is runtime/observe;
- * modules below it use this interface, so that they do not depend on it.
+ * The interface of the log that every module writes to. runtime/observe contains the implementation (pino, redaction).
+ * Modules below runtime/observe use this interface instead.
  *
- * Rule for callers: fields that hold credentials are redacted by name, but the message is printed as is, so use a fixed
- * string. Put variable data in fields.
+ * Rule for callers: the log redacts credential fields by name, but prints the message unchanged, so use a fixed string.
+ * Put variable data in fields.
  */
 export type LogFields = Readonly<Record<string, unknown>>
 

@@ -1,14 +1,14 @@
 /**
- * Collects bytes that arrive in chunks. Uses about as much memory as there are bytes. The sender controls chunk sizes
- * and the underlying buffers, so small chunks and large buffers must add no overhead.
+ * Collects bytes that arrive in chunks. Memory use is close to the number of bytes. The sender controls chunk sizes and
+ * the underlying buffers, so small chunks and large buffers must add no overhead.
  */
 import type { ServerResponse } from 'node:http'
 
-/** Shorter chunks are copied into a block, so that they do not become separate objects. */
+/** Length below which a chunk is copied into a block instead of becoming a separate object. */
 const minPieceBytes = 4 * 1024
 const minBlockBytes = 1024
 const maxBlockBytes = 64 * 1024
-/** Up to this length, a loop copies faster than a function call. */
+/** Length up to which a loop copies faster than a function call. */
 const fewBytes = 32
 
 export class Pieces {

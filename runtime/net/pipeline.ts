@@ -64,8 +64,8 @@ export class Exchange {
   }
 
   /**
-   * Aborts when the client disconnects before the response is finished. Created on first use, because most requests do
-   * not need it.
+   * Aborts when the client disconnects before the response is finished. The signal is created on first use, because
+   * most requests do not need a signal.
    */
   get signal(): AbortSignal {
     if (!this.#signal) {
@@ -83,8 +83,8 @@ export type Stage<X extends Exchange> = (exchange: X) => void | Promise<void>
 
 export interface Stages<X extends Exchange> {
   /**
-   * Serves built-in paths (health, well-known documents) without an origin check or authentication. Undefined for other
-   * paths.
+   * Serves built-in paths (health, well-known documents) without an origin check or authentication. Returns undefined
+   * for other paths.
    */
   readonly route?: (exchange: X) => Stage<X> | undefined
   /** Rejects requests during overload, before any other work. Built-in paths are exempt. */
@@ -96,7 +96,7 @@ export interface Stages<X extends Exchange> {
   readonly authenticate?: Stage<X>
   /** Reads the body once and parses the parts that later stages need. */
   readonly parse?: Stage<X>
-  /** Waits for the caller's turn. Runs after `parse`, so that a slow body does not occupy a turn. */
+  /** Waits for the caller's turn. Runs after `parse`, because a slow body must not occupy a turn. */
   readonly turn?: Stage<X>
   /** Runs after `parse`, because the decision depends on the message. */
   readonly authorize?: Stage<X>
@@ -108,8 +108,8 @@ export interface Stages<X extends Exchange> {
 }
 
 /**
- * Builds the request listener. `ExchangeOf` is the class that holds the feature's state. `more` holds additional
- * listener arguments, such as the socket for an upgrade.
+ * Builds the request listener. `ExchangeOf` is the class with the feature's state. `more` contains additional listener
+ * arguments, such as the socket for an upgrade.
  */
 export function pipeline<X extends Exchange, More extends unknown[] = []>(
   stages: Stages<X>,
@@ -141,7 +141,7 @@ export function pipeline<X extends Exchange, More extends unknown[] = []>(
       try {
         stages.recover(exchange, error)
       } catch {
-        // No response can be sent. Close the connection instead of leaving the client waiting.
+        // Closes the connection, because no response can be sent and the client would wait.
         res.destroy()
       }
     } finally {

@@ -1,6 +1,6 @@
 /**
- * Random bytes for ids, secrets and nonces. They are generated in batches, because a system call costs ten times as
- * much as everything else in creating an id. Each byte is used once and then erased.
+ * Random bytes for ids, secrets and nonces. The bytes are generated in batches, because a system call costs ten times
+ * as much as the rest of creating an id. Each byte is used once and then erased.
  */
 import { randomBytes, randomFillSync } from 'node:crypto'
 

@@ -5,7 +5,7 @@ import { GatehouseError } from '../../schemas/index.ts'
 export function abortable<T>(promise: Promise<T>, signal: AnySignal | undefined): Promise<T> {
   if (!signal) return promise
   if (signal.aborted) {
-    // The result is no longer needed, so avoid an unhandled rejection.
+    // Ignores the result, which is no longer needed, to avoid an unhandled rejection.
     promise.catch(() => {})
     return Promise.reject(reasonOf(signal))
   }
@@ -61,9 +61,8 @@ export function reasonOf({ reason }: AnySignal): Error {
 }
 
 /**
- * A cheap stand-in for an AbortSignal that is rarely needed. Creates a real one on the first use of `signal`. Its
- * listeners are entries in a list, whereas a real AbortSignal and its controller would add a few microseconds to each
- * tool call.
+ * A cheap replacement for an AbortSignal. Creates a real AbortSignal on the first use of `signal`. Its listeners are
+ * entries in a list, because a real AbortSignal and its controller would add a few microseconds to each tool call.
  */
 export class LazySignal {
   aborted = false
@@ -93,7 +92,7 @@ export class LazySignal {
     for (const listener of this.#listeners.splice(0)) listener()
   }
 
-  /** Adds a listener that is called at most once. It is not called if the signal has already aborted. */
+  /** Adds a listener that is called at most once, and not at all if the signal has already aborted. */
   addEventListener(_type: 'abort', listener: () => void, _options?: { readonly once: true }): void {
     if (!this.aborted) this.#listeners.push(listener)
   }
@@ -152,7 +151,7 @@ export class Deadline extends LazySignal {
     }
   }
 
-  /** Releases the timer and the listener. Call it once the request has ended. */
+  /** Releases the timer and the listener. Call this method when the request has ended. */
   end(): void {
     clearTimeout(this.#timer)
     this.#paused = Number.POSITIVE_INFINITY

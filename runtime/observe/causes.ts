@@ -1,5 +1,5 @@
 /**
- * Why a backend is down: the one definition for the terminal, the console, `doctor`, `tools list`, `/status` and the
+ * Defines the reasons why a backend is down, for the terminal, the console, `doctor`, `tools list`, `/status` and the
  * cluster report. Each category has a text, a short label for summaries, and a next step.
  *
  * Texts contain no addresses. The backend's own explanation (`detail`) is short and contains no credentials.
@@ -21,7 +21,7 @@ export interface Cause {
 
 interface CauseWords {
   readonly text: string
-  /** Completes "3 …" in a summary. */
+  /** Short label, which completes "3 …" in a summary. */
   readonly label: string
   readonly fix: (backend: string) => string
 }
@@ -122,7 +122,7 @@ const causeTable: Readonly<Record<string, CauseWords>> = {
     fix: (backend) =>
       `correct the settings of ${backend}; the file and the files that it references are reloaded automatically`,
   },
-  // Servers that run on this machine.
+  // Causes for servers that run on this machine.
   program_not_found: {
     text: 'The command was not found',
     label: 'not found',
@@ -204,12 +204,14 @@ export function causeFix(cause: Cause, backend: string): string {
   return cause.fix ?? wordsOf(cause).fix(backend)
 }
 
-/** Appends the backend's own explanation, if any. */
+/** Appends the backend's own explanation, if there is one. */
 export function withDetail(text: string, detail: string | undefined): string {
   return detail === undefined ? text : `${text}: ${detail}`
 }
 
-/** Lines that explain nothing: blank lines, stack frames, source excerpts, and the notices of package managers. */
+/**
+ * Matches lines that explain nothing: blank lines, stack frames, source excerpts, and the notices of package managers.
+ */
 const noise =
   /^\s*$|^\s+at\s|^\s*[\^~]+\s*$|^\s+File "|^npm (?:notice|warn)\b|^npm error (?:A complete log|code |errno |syscall |\d{3}\s*$)|^Node\.js v\d|^\s*[{}[\]()]+,?\s*$|^node:internal|^\s+throw\b|^Traceback/
 const namedError = /^(?:Uncaught )?[\w.]*(?:Error|Exception|Exit|Interrupt)\b.*\S/
@@ -218,8 +220,8 @@ const errorWord =
 const maxDetail = 300
 
 /**
- * Returns the line of a program's output that most likely explains its exit, without credentials. Undefined if there is
- * none.
+ * Returns the line of a program's output that most likely explains its exit, without credentials. Returns undefined
+ * without such a line.
  */
 export function decisiveLine(output: readonly string[]): string | undefined {
   const lines = tellingLines(output)
@@ -240,7 +242,7 @@ export interface ObservedBackend {
   readonly name: string
   /** `healthy`, `degraded`, `unhealthy`, `unauthenticated` or `unknown`. */
   readonly health: string
-  /** Undefined when no failure is known. */
+  /** Cause of the failure; undefined for an unknown cause. */
   readonly cause?: Cause | undefined
 }
 
@@ -273,11 +275,11 @@ export interface CauseGroup {
 export interface BackendSummary {
   /** `8 of 10 backends are down: 3 unreachable, 2 not found, 3 installing`; undefined when no backend is down. */
   readonly text: string | undefined
-  /** The largest group first. */
+  /** Groups, from largest to smallest. */
   readonly groups: readonly CauseGroup[]
 }
 
-/** True when a backend serves no requests. A backend that has not been checked is not down, unless a cause is known. */
+/** True when a backend serves no requests. An unchecked backend is down only if a cause is known. */
 function isDown({ health, cause }: ObservedBackend): boolean {
   return health === 'unknown' ? cause !== undefined : health !== 'healthy' && health !== 'degraded'
 }
@@ -286,7 +288,7 @@ function isDown({ health, cause }: ObservedBackend): boolean {
 export function summarizeBackends(backends: readonly ObservedBackend[]): BackendSummary {
   const down = backends.filter(isDown)
   if (down.length === 0) return { text: undefined, groups: [] }
-  // Backends with the same label can need different next steps.
+  // Groups by label and next step, because backends with the same label can need different next steps.
   const byStep = Map.groupBy(down, ({ cause = unknown }) => `${wordsOf(cause).label}\n${cause.fix ?? ''}`)
   const groups = [...byStep.values()].map(groupOf).sort((a, b) => b.backends.length - a.backends.length)
   const counts = [...Map.groupBy(groups, ({ label }) => label)]

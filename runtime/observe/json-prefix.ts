@@ -1,7 +1,7 @@
 /**
  * Skips over JSON text that may be truncated anywhere.
  *
- * Tolerates invalid JSON; the result affects only what is recorded. Functions return the index after the skipped part,
+ * Tolerates invalid JSON, because the result affects only records. Functions return the index after the skipped part,
  * or -1 when the text ends first.
  */
 export function skipSpace(text: string, at: number): number {
@@ -10,7 +10,7 @@ export function skipSpace(text: string, at: number): number {
   return i
 }
 
-/** `at` is the opening quote. */
+/** Skips a string; `at` is the index of the opening quote. */
 export function skipString(text: string, at: number): number {
   for (let i = at + 1; i < text.length; i++) {
     const c = text.charCodeAt(i)
@@ -46,7 +46,7 @@ export function skipValue(text: string, at: number): number {
   return -1
 }
 
-/** Decodes a complete string token; undefined when it is invalid. */
+/** Decodes a complete string token. Returns undefined for an invalid token. */
 export function decodeString(token: string): string | undefined {
   if (!token.includes('\\')) return token.slice(1, -1)
   try {

@@ -1,9 +1,9 @@
 /**
  * Writes log lines to a file descriptor, many lines per write.
  *
- * A single line is written in the same turn of the event loop. Under load, lines wait a few milliseconds, because a
- * system call costs more than a line. Remaining lines are written at process exit. A full pipe is retried later; if it
- * stays full, the oldest lines are dropped and counted.
+ * The writer writes a single line in the same turn of the event loop. Under load, lines wait a few milliseconds,
+ * because a system call costs more than a line. At process exit, the writer writes all remaining lines. It retries a
+ * full pipe later. If the pipe stays full, it drops and counts the oldest lines.
  */
 import { closeSync, writeSync } from 'node:fs'
 import { isMainThread } from 'node:worker_threads'
@@ -24,14 +24,14 @@ export interface LineFile {
 
 /** Called when lines are lost because of a slow reader, a full disk or a closed pipe. */
 export interface LineWatch {
-  /** Called with the number of lost lines and the system error, if any. */
+  /** Called with the number of lost lines and the system error; undefined without an error. */
   readonly onLoss?: (lines: number, error?: unknown) => void
   /** Called for the first successful write after a loss. */
   readonly onWritten?: () => void
 }
 
 export interface LineFileOptions extends LineWatch {
-  /** Replaces fs.writeSync (tests). Returns the number of bytes written. */
+  /** Replaces fs.writeSync in tests. Returns the number of bytes written. */
   readonly writeSync?: (fd: number, bytes: Buffer) => number
 }
 
@@ -88,7 +88,7 @@ export function makeLineFile(fd: number, options: LineFileOptions = {}): LineFil
       try {
         bytes = bytes.subarray(put(fd, bytes))
       } catch (error) {
-        // Only a full pipe can be handled here; other errors, such as a closed pipe or a full disk, cannot.
+        // Retries only after a full pipe. Other errors, such as a closed pipe or a full disk, lose the lines.
         if (!(error instanceof Error && 'code' in error && error.code === 'EAGAIN')) {
           lost(linesIn(bytes), error)
           return
@@ -116,13 +116,13 @@ export function makeLineFile(fd: number, options: LineFileOptions = {}): LineFil
 
 let standardError: LineFile | undefined
 
-/** Returns the shared writer for standard error; two writers could cut into each other's lines. */
+/** Returns the shared writer for standard error, because two writers could interrupt each other's lines. */
 export function standardErrorLines(): LineFile {
   standardError ??= makeLineFile(2)
   return standardError
 }
 
-/** In a worker thread, descriptors belong to the whole process; the thread's output is a stream. */
+/** A worker thread writes to its stream, because descriptors belong to the whole process. */
 function writeStream(fd: number, bytes: Buffer): number {
   const stream = fd === 1 ? process.stdout : process.stderr
   stream.write(bytes)

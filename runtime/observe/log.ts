@@ -1,10 +1,10 @@
 /**
- * The log: one JSON object per line on stderr, or text for a terminal, with RFC 3339 time, redacted (redact.ts) before
- * it is written.
+ * The log: one JSON object per line on stderr, or text for a terminal, with RFC 3339 time. redact.ts redacts each line
+ * before it is written.
  *
- * The message must be fixed text; variable parts go into fields. Stack traces appear only at debug level. Lines have no
- * duplicate keys: the fields of a child logger and of the call are merged before writing, and the later value is used.
- * A field must not have the name of a standard member.
+ * The message must be fixed text, and fields contain the variable parts. Stack traces appear only at debug level. Lines
+ * have no duplicate keys: the fields of a child logger and of the call are merged before writing, and the later value
+ * is used. A field must not have the name of a standard member.
  */
 import { openSync } from 'node:fs'
 import { pino } from 'pino'
@@ -16,13 +16,13 @@ import { redactFields, redactText } from './redact.ts'
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 
 export interface LogOptions {
-  /** Default info. */
+  /** Minimum level. Defaults to info. */
   readonly level?: LogLevel | undefined
-  /** File path, file descriptor, or a stream. Default: stderr. */
+  /** Destination: a file path, a file descriptor, or a stream. Defaults to stderr. */
   readonly destination?: string | number | LineStream | undefined
   /** Name of the program or component; the `name` field of every line. */
   readonly name?: string | undefined
-  /** Default json. */
+  /** Format of the log. Defaults to json. */
   readonly format?: LogFormat | undefined
   /** True to color the text. Default: not colored. */
   readonly colour?: boolean | undefined
@@ -35,7 +35,7 @@ export interface LineStream {
 }
 
 export interface RootLog extends Log {
-  /** Writes buffered lines; call before the process ends. */
+  /** Writes buffered lines. Call this method before the process ends. */
   flush(): void
 }
 
@@ -50,7 +50,7 @@ export function makeLog(options: LogOptions = {}): RootLog {
       base: options.name === undefined ? {} : { name: options.name },
       messageKey: 'message',
       timestamp: makeTimestamp(),
-      // Errors are already redacted here; pino's own serializer would add stacks.
+      // Replaces pino's serializer, which would add stacks. Errors are already redacted.
       serializers: { err: (value: unknown) => value },
       formatters: { level: (label) => ({ level: label }) },
     },
@@ -74,7 +74,7 @@ function withFormat(lines: LineStream, form: (line: string) => string): LineStre
   }
 }
 
-/** RFC 3339 time; formatted at most once per millisecond. */
+/** Returns the RFC 3339 time, formatted at most once per millisecond. */
 function makeTimestamp(): () => string {
   let at = 0
   let text = ''
@@ -101,7 +101,7 @@ function wrap(logger: pino.Logger, bound: Safe): Log {
   const debugEnabled = logger.isLevelEnabled('debug')
 
   function write(method: Method): (message: string, fields?: LogFields) => void {
-    // A disabled level costs only one empty call, without redaction.
+    // Makes a disabled level cost only an empty call, without redaction.
     if (!logger.isLevelEnabled(method)) return () => {}
     return (message, fields) => {
       if (fields === undefined) logger[method](bound, message)

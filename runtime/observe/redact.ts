@@ -12,17 +12,17 @@ const censored = '[redacted]'
 const maxDepth = 5
 const maxItems = 100
 const maxText = 4096
-/** No known service uses shorter keys. */
+/** Minimum length of a key. No known service uses shorter keys. */
 const minKeyLength = 19
 
 /**
- * Names of fields that hold a credential. Fields such as `tokenType`, `secretName` and `tokenUrl` only refer to a
- * credential.
+ * Matches names of fields that contain a credential. Fields such as `tokenType`, `secretName` and `tokenUrl` only refer
+ * to a credential.
  */
 const secretName =
   /(?:authorization|cookie|password|passwd|passphrase|secret|token|assertion|verifier|credential|api[-_]?key|private[-_]?key|session[-_]?id|mcp-session-id|^dpop$|^session$|^code$|^state$|^nonce$|^sid$)s?$/i
 
-/** True when a field of this name must not be printed. */
+/** Returns true when a field of this name must not be printed. */
 export function isSecretName(name: string): boolean {
   return secretName.test(name)
 }
@@ -33,18 +33,17 @@ const jwt = /\beyJ[\w-]{5,}\.[\w-]+\.[\w-]*/g
 const knownKey =
   /\b(?:gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|(?:sk|rk|pk)[-_](?:live|test|proj|ant)?[-_]?|AKIA|ASIA|AIza|ya29\.)[\w\-.]{16,}/g
 const privateKey = /-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----[^-]*(?:-----END [A-Z ]{0,30}PRIVATE KEY-----)?/g
-/** A credential with its name: `name=value` in forms and queries, or a JSON member embedded in text. */
+/** Matches a credential with its name: `name=value` in forms and queries, or a JSON member embedded in text. */
 const secretNames =
   '(?:access|refresh|id)_?token|client_?secret|client_?assertion|code_?verifier|subject_?token|password|passwd|api[-_]?key|secret|token'
 const named = new RegExp(
   `(\\\\?"(?:${secretNames})\\\\?"\\s{0,4}:\\s{0,4}\\\\?")(?:[^"\\\\]|\\\\[^"])+|(\\b(?:${secretNames})=)[^"'\\\\\\s&;,]+`,
   'gi',
 )
-// The scheme is bounded and unanchored: a long run of scheme characters must not be rescanned from each of its
-// characters.
+// Bounds the scheme, because the search must not rescan a long run of scheme characters from each character.
 const urlQuery = /([a-z][a-z0-9+.-]{0,30}:\/\/)(?:[^\s/?#@"']*@)?([^\s?#"']*)([?#][^\s"']*)?/gi
 
-/** Text shorter than any key, without a character that the other patterns need, cannot match. */
+/** Skips text that cannot match: text shorter than any key, without a character that the other patterns require. */
 const plain = /^[\w/-]{0,18}$/
 
 /** Returns the text without bearer values, JWTs, and the userinfo, query and fragment of URLs. */
@@ -109,7 +108,7 @@ function redactError(error: Error, depth: number): Record<string, unknown> {
 
 /** Returns the longest prefix of `text` with at most `maxBytes` in UTF-8. */
 export function cutBytes(text: string, maxBytes: number): string {
-  // A UTF-16 unit never needs more than three bytes.
+  // Skips the encoding of short text, because a UTF-16 unit never needs more than three bytes.
   if (text.length * 3 <= maxBytes) return text
   const bytes = Buffer.from(text.slice(0, maxBytes))
   if (bytes.length <= maxBytes && text.length <= maxBytes) return text

@@ -1,6 +1,6 @@
 /**
  * A string that must not be printed. Every conversion to text yields `[secret]`; only `reveal()` returns the value.
- * Wrap the value when it is read (runtime/config), and reveal it when it is used.
+ * Wrap the value when you read it (runtime/config), and reveal it when you use it.
  */
 import { inspect } from 'node:util'
 

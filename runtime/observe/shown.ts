@@ -1,18 +1,18 @@
 /**
- * Data about a running server, for the console. The virtual server provides it. Contains no credentials and no session
+ * Data about a running server, which the virtual server provides to the console. Contains no credentials and no session
  * ids. Times are milliseconds since the epoch.
  */
 
 /** One tool in the catalog. */
 export interface ShownTool {
-  /** The name in policies and settings, which clients also use unless there is an alias. */
+  /** Name in policies and settings. Clients also use this name unless there is an alias. */
   readonly name: string
-  /** The name that clients use when the full name is too long for them. */
+  /** Alias that clients use instead of a long name. */
   readonly alias?: string | undefined
-  /** Empty for one of the server's own tools, such as a workflow. */
+  /** Backend of the tool; empty for one of the server's own tools, such as a workflow. */
   readonly backend: string
   readonly original: string
-  /** The definition that clients see. */
+  /** Definition that clients see. */
   readonly json: Buffer
   /** The rule that hides the tool from clients; undefined when the tool is visible. */
   readonly hidden: string | undefined
@@ -24,10 +24,10 @@ export interface ShownTool {
 
 const pinRefusals: Readonly<Record<string, string>> = {
   tool_changed:
-    'its definition differs from the approved one; review the difference, then approve it or ask its maintainer',
-  tool_new: 'it is new, and new tools are blocked until they are approved',
-  lock_invalid: 'the lock for its backend cannot be used',
-  no_lock: 'its backend has no lock, and backends without one are blocked',
+    'the definition differs from the approved definition; review the difference, then approve it or ask the maintainer',
+  tool_new: 'the tool is new, and new tools are blocked until they are approved',
+  lock_invalid: 'the lock for the backend cannot be used',
+  no_lock: 'the backend has no lock, and backends without a lock are blocked',
 }
 
 /** Returns the reason why pinning hides an item from clients. */

@@ -12,7 +12,7 @@ export interface Level {
   readonly atMs: number
 }
 
-/** Returns the tokens in the bucket now. A clock that was set back adds nothing. */
+/** Returns the tokens in the bucket now. A clock that was set back adds no tokens. */
 export function levelAt(bucket: Bucket, last: Level | undefined, nowMs: number): number {
   if (!last) return bucket.capacity
   const gained = (Math.max(0, nowMs - last.atMs) * bucket.capacity) / bucket.refillMs
@@ -21,7 +21,7 @@ export function levelAt(bucket: Bucket, last: Level | undefined, nowMs: number):
 
 /** Returns the milliseconds until `cost` tokens are available. */
 function waitMs(bucket: Bucket, tokens: number, cost: number): number {
-  // The small term keeps rounding noise from adding a whole millisecond.
+  // The small term prevents rounding noise from adding a whole millisecond.
   return Math.ceil(((cost - tokens) * bucket.refillMs) / bucket.capacity - 1e-6)
 }
 

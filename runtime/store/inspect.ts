@@ -1,24 +1,24 @@
 /**
- * Reads facts about a Redis server that matter before sessions are stored in it. Writes nothing. Omits facts that the
- * user has no permission to read.
+ * Reads facts about a Redis server that matter before sessions are stored in it. Writes nothing. Omits facts that
+ * require a missing permission.
  */
 import { checkRedisConfig, type RedisConfig } from './redis-config.ts'
 import { RedisLink } from './redis-link.ts'
 
 export interface RedisFacts {
-  /** From INFO, for example `7.2.4`. */
+  /** Version from INFO, for example `7.2.4`. */
   readonly version: string | undefined
   readonly role: string | undefined
-  /** From CONFIG GET or INFO. */
+  /** Eviction policy from CONFIG GET or INFO. */
   readonly policy: string | undefined
   readonly usedBytes: number | undefined
-  /** 0: no limit. */
+  /** Memory limit; 0 means no limit. */
   readonly maxBytes: number | undefined
   /** The server's clock in Unix milliseconds, and our clock halfway through the request. */
   readonly clock: { readonly theirs: number; readonly ours: number } | undefined
 }
 
-/** The reason why connecting or logging in failed. */
+/** Reason why the connection or the login failed. */
 export interface RedisFailure {
   readonly reason: unknown
 }

@@ -2,8 +2,8 @@
  * A lock across replicas, for work that must not run twice at the same time (refreshing an upstream token, registering
  * with an upstream).
  *
- * A lock may expire while a slow holder is still working, so it only avoids duplicate work. Correctness comes from
- * `Store.swap`: the result is written only if the value read under the lock is unchanged.
+ * A lock may expire while a slow owner is still working, so it only avoids duplicate work. `Store.swap` ensures
+ * correctness: it writes the result only if the value read under the lock is unchanged.
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -11,18 +11,16 @@ import { GatehouseError } from '../../schemas/index.ts'
 import type { Store } from './store.ts'
 
 export interface LockOptions {
-  /** Milliseconds after which the lock is free again, even if its holder died. */
+  /** Milliseconds after which the lock expires, even if its owner has died. */
   readonly ttlMs: number
-  /** Milliseconds to wait for another holder to release the lock before `STORE_DOWN` is thrown. */
+  /** Milliseconds to wait for another owner to release the lock. After that, the call throws `STORE_DOWN`. */
   readonly waitMs: number
   /** Milliseconds between two attempts. Default: 25. */
   readonly retryMs?: number
   readonly signal?: AbortSignal
 }
 
-/**
- * Runs `work` while holding the lock. Rethrows errors from `work`, and throws `STORE_DOWN` when the lock stays taken.
- */
+/** Runs `work` under the lock. Rethrows errors from `work`, and throws `STORE_DOWN` when the lock stays unavailable. */
 export async function withLock<T>(
   store: Store,
   name: string,
@@ -41,7 +39,7 @@ export async function withLock<T>(
   try {
     return await work()
   } finally {
-    // Only the holder's lock is released. A failure is harmless, because the lock expires.
+    // Releases only this owner's lock. A failure is harmless, because the lock expires.
     const entry = await store.read(key).catch(() => undefined)
     if (entry?.value === token) await store.swap(key, entry, undefined).catch(() => false)
   }

@@ -2,8 +2,8 @@
  * The store in this process, for a single replica, development and tests.
  *
  * Its size is bounded: when `maxEntries` or `maxBytes` is reached, the store sweeps expired entries and then rejects
- * writes of new or longer values with `STORE_FULL`. It uses no timers, so it does not keep the process alive: expired
- * entries are detected on every read and swept as the map grows.
+ * writes of new or longer values with `STORE_FULL`. The store uses no timers, so it does not keep the process alive.
+ * Reads detect expired entries, and the store sweeps them as the map grows.
  */
 import { GatehouseError } from '../../schemas/index.ts'
 import { decideBuckets, type Level, levelAt } from './bucket.ts'
@@ -24,9 +24,9 @@ import {
 export interface MemoryStoreOptions {
   /** The clock, in milliseconds since the epoch. Default: Date.now. */
   readonly now?: () => number
-  /** Default 200 000. */
+  /** Maximum number of entries. Defaults to 200 000. */
   readonly maxEntries?: number
-  /** Combined size of keys and values, in UTF-16 units. Default 256 Mi. */
+  /** Maximum combined size of keys and values, in UTF-16 units. Defaults to 256 Mi. */
   readonly maxBytes?: number
 }
 
@@ -64,7 +64,7 @@ class Memory {
     return undefined
   }
 
-  /** Changes only the expiry, so that a value read earlier can still be swapped. */
+  /** Changes only the expiry, so a value that was read earlier can still be swapped. */
   prolong(key: string, slot: Slot, expiresAtMs: number): void {
     this.#slots.set(key, { ...slot, expiresAtMs })
   }
@@ -78,7 +78,7 @@ class Memory {
     this.#bytes += grows
   }
 
-  /** Throws STORE_FULL when this much cannot be added. */
+  /** Throws STORE_FULL when the entry does not fit. */
   requireSpace(entries: number, bytes: number, yields: boolean): void {
     if (!this.#fits(entries, bytes, yields ? 0.75 : 1)) throw new GatehouseError('STORE_FULL')
   }
@@ -114,12 +114,12 @@ class Memory {
     this.#bytes = 0
   }
 
-  /** `share` is the fraction of each cap that may be used. */
+  /** `share` is the usable fraction of each cap. */
   #fits(entries: number, bytes: number, share: number): boolean {
     const space = (): boolean =>
       this.#slots.size + entries <= this.#maxEntries * share &&
       (bytes <= 0 || this.#bytes + bytes <= this.#maxBytes * share)
-    // Sweeping each time the size doubles costs constant amortized time per write. A full store is swept once more
+    // Sweeps each time the size doubles, which costs constant amortized time per write. Sweeps a full store once more
     // before it rejects a write.
     if (this.#slots.size >= this.#evictAt || !space()) this.#evict()
     return space()
@@ -166,7 +166,7 @@ function view(memory: Memory, prefix: string): Store {
     const sums = slots.map((slot) => Number(slot?.value ?? 0))
     const next = counters.map((counter, i) => addToSum(counter, sums[i] ?? 0))
     if (next.includes(undefined)) return { ok: false, sums }
-    // Add all counters or none.
+    // Changes all counters or none.
     const fresh = counters.filter((_counter, i) => !slots[i])
     const bytes = fresh.reduce((sum, { key }) => sum + prefix.length + key.length + maxDigits, 0)
     memory.requireSpace(

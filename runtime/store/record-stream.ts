@@ -6,19 +6,19 @@
 import { checkRedisConfig, type RedisConfig } from './redis-config.ts'
 import { RedisLink } from './redis-link.ts'
 
-/** Approximate number of stored records; the oldest are dropped first. */
+/** Approximate number of stored records. The oldest records are dropped first. */
 const maxRecords = 20_000
-/** Seconds for which records are kept after the last write. */
+/** Seconds to keep records after the last write. */
 const lifeSec = 24 * 60 * 60
 
 export interface StreamRecord {
-  /** Greater than all previous ids. */
+  /** Id of the record, greater than all previous ids. */
   readonly id: string
   readonly value: string
 }
 
 export interface RecordStream {
-  /** Rejects with STORE_DOWN when not all records were stored. */
+  /** Appends records. Rejects with STORE_DOWN when not all records were stored. */
   append(values: readonly string[]): Promise<void>
   /** Returns the records after an id; '0-0' starts at the first record. Rejects with STORE_DOWN. */
   after(id: string, count: number): Promise<readonly StreamRecord[]>

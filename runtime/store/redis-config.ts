@@ -2,31 +2,31 @@
 import { GatehouseError } from '../../schemas/index.ts'
 
 export interface RedisTlsConfig {
-  /** CA certificates, PEM. If absent, the system's roots are used. */
+  /** CA certificates, PEM. Defaults to the system's roots. */
   readonly ca?: string
   readonly insecureSkipVerify?: boolean
 }
 
 export interface RedisConfig {
-  /** host:port; exactly one of `addr` and `sentinel` is set. IPv6 hosts in brackets. */
+  /** Address as host:port, with IPv6 hosts in brackets. Exactly one of `addr` and `sentinel` is set. */
   readonly addr?: string
   /** Uses the cluster protocol; requires `addr`. */
   readonly clusterMode?: boolean
   readonly sentinel?: { readonly masterName: string; readonly addrs: readonly string[] }
-  /** Database number; not in cluster mode. Default 0. */
+  /** Database number; not in cluster mode. Defaults to 0. */
   readonly db?: number
-  /** Absent: password-only AUTH, or no authentication without a password. */
+  /** User name. Without a user name, the client uses password-only AUTH, or no authentication without a password. */
   readonly username?: string
   readonly password?: string
   /** Enables TLS for connections to the master and cluster nodes. */
   readonly tls?: RedisTlsConfig
   /** Enables TLS for connections to the Sentinels. */
   readonly sentinelTls?: RedisTlsConfig
-  /** Default 5000. */
+  /** Connection timeout in milliseconds. Defaults to 5000. */
   readonly dialTimeoutMs?: number
-  /** Default 3000. */
+  /** Read timeout in milliseconds. Defaults to 3000. */
   readonly readTimeoutMs?: number
-  /** Default 3000. */
+  /** Write timeout in milliseconds. Defaults to 3000. */
   readonly writeTimeoutMs?: number
 }
 

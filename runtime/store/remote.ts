@@ -1,7 +1,7 @@
 /**
  * A store in another process on this machine, for the worker processes of a server without Redis. One side serves its
- * store; the other side accesses it through calls. A lost call or a dead process causes STORE_DOWN, like an unreachable
- * server.
+ * store; the other side accesses it through calls. A lost call or a dead process causes STORE_DOWN, as an unreachable
+ * server does.
  */
 import { GatehouseError } from '../../schemas/index.ts'
 import {
@@ -35,7 +35,7 @@ interface Operations {
   ): Promise<boolean>
   takeTokens(buckets: readonly Bucket[], cost: number): Promise<BucketResult>
   count(counters: readonly Counter[]): Promise<CountResult>
-  /** Returns the next page of a scan; without an id, starts a new scan. Undefined keys mark the end. */
+  /** Returns the next page of a scan; without an id, starts a new scan. Undefined keys mark the end of the scan. */
   page(prefix: string, scan: number | undefined): Promise<ScanPage>
   ping(): Promise<void>
 }
@@ -60,7 +60,7 @@ export function serveStore(store: Store): (call: StoreCall) => Promise<unknown> 
     const scan = known ?? next++
     const pages =
       known === undefined ? store.namespace(prefix).scan()[Symbol.asyncIterator]() : scans.get(known)
-    // A scan that was ended to make room has not returned every key.
+    // Rejects, because a scan that was ended to make room has not returned every key.
     if (!pages) throw new GatehouseError('STORE_DOWN')
     scans.delete(scan)
     const { done, value } = await pages.next()

@@ -1,6 +1,6 @@
 /**
- * Lua scripts for the operations that Redis must execute atomically. All times come from the server, so that all of its
- * clients agree.
+ * Lua scripts for the operations that Redis must execute atomically. All times come from the server, so all clients
+ * agree.
  *
  * Scripts access only their own keys (as clusters require), and need the command categories read, write, keyspace,
  * scripting and connection.

@@ -3,11 +3,12 @@
  *
  * Uses AES-256-GCM with a random nonce per write. The full key name is authenticated too, so a value that was moved to
  * another key cannot be read. Encryption keys are derived by HKDF-SHA-256 from a set of secrets. The first secret seals
- * values, and any secret can open them (rotation). When a value under an older secret is read, it is sealed again under
- * the first secret and keeps its ttl. `swap` treats both forms as the same value. A value that no secret opens is
- * treated as absent, and reported.
+ * values, and any secret can open them (rotation). Reading a value under an older secret seals the value again under
+ * the first secret, without changing its ttl. `swap` treats both forms as one value. A value that no secret opens
+ * counts as absent and is reported.
  *
- * Does not hide key names (callers hash secrets in them), sizes or lifetimes. Buckets and counters are not encrypted.
+ * Key names, sizes and lifetimes stay visible, so callers hash secrets in key names. Buckets and counters are not
+ * encrypted.
  * Source: NIST SP 800-38D; RFC 5869.
  */
 import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto'
@@ -26,7 +27,7 @@ export interface SealedStore extends Store {
 /** A value and the secret that seals it now. */
 export interface Sealing {
   readonly value: string
-  /** See `sealId`. */
+  /** Id of the secret; see `sealId`. */
   readonly sealedBy: string
   /** True when this call sealed the value again. */
   readonly resealed: boolean
@@ -37,18 +38,21 @@ type Unreadable = 'unknown-key' | 'tampered'
 export interface SealOptions {
   /** Called when a value cannot be opened: its secret was removed, or the value was modified. */
   readonly onUnreadable?: (key: string, reason: Unreadable) => void
-  /** False while other processes may not have the first secret yet. Values are then not sealed again on read. */
+  /** False while other processes may not have the first secret yet. Reads then do not seal values again. */
   readonly mayReseal?: () => boolean
 }
 
 interface SealKey {
   readonly id: string
-  /** Not a Buffer: wrapping it on every use would cost several times as much as the encryption. */
+  /**
+   * A key object instead of a Buffer, because wrapping a Buffer on every use would cost several times as much as the
+   * encryption.
+   */
   readonly key: KeyObject
 }
 
 /**
- * Returns the secrets, with the current one first. This is a function, so that rotated secrets take effect without a
+ * Returns the secrets, with the current one first. Because this is a function, rotated secrets take effect without a
  * restart.
  */
 export type Secrets = () => readonly Uint8Array[]
@@ -61,7 +65,7 @@ function derive(secret: Uint8Array): SealKey {
   return { id: bytes('id', 6).toString('base64url'), key: createSecretKey(bytes('key', 32)) }
 }
 
-/** Derived keys, by secret object; dropped together with the secret. */
+/** Derived keys, keyed by secret object and dropped together with the secret. */
 const sealKeys = new WeakMap<Uint8Array, SealKey>()
 
 function keyOf(secret: Uint8Array): SealKey {
@@ -77,7 +81,10 @@ export function sealId(secret: Uint8Array): string {
   return keyOf(secret).id
 }
 
-/** Resealing may change a value between a read and its swap; more frequent changes have another cause. */
+/**
+ * Maximum number of retries. Resealing may change a value between a read and its swap; more frequent changes have
+ * another cause.
+ */
 const maxTries = 4
 
 interface Opened {
@@ -99,7 +106,7 @@ function sealed(inner: Store, prefix: string, secrets: Secrets, options: SealOpt
     const cipher = createCipheriv('aes-256-gcm', using.key, nonce)
     cipher.setAAD(Buffer.from(prefix + key))
     const text = cipher.update(value, 'utf8')
-    // In GCM, `final` returns no data; it completes the tag.
+    // In GCM, `final` returns no data and completes the tag.
     cipher.final()
     return `${version}.${using.id}.${Buffer.concat([nonce, text, cipher.getAuthTag()]).toString('base64url')}`
   }
@@ -124,7 +131,7 @@ function sealed(inner: Store, prefix: string, secrets: Secrets, options: SealOpt
     decipher.setAuthTag(bytes.subarray(-16))
     try {
       const text = decipher.update(bytes.subarray(12, -16))
-      // Throws when the value was modified. The text must not be used before this check.
+      // Checks the tag. Throws when the value was modified, so use the text only after this check.
       decipher.final()
       return { value: text.toString('utf8'), sealedBy: id }
     } catch {
@@ -167,7 +174,7 @@ function sealed(inner: Store, prefix: string, secrets: Secrets, options: SealOpt
 
   async function reseal(key: string): Promise<Sealing | undefined> {
     const entry = await inner.read(key)
-    // Skip buckets and locks, which are not sealed.
+    // Skips buckets and locks, which are not sealed.
     if (!entry?.value.startsWith(`${version}.`)) return undefined
     const opened = tryOpen(key, entry.value)
     if (typeof opened === 'string') return undefined

@@ -2,10 +2,10 @@
  * The interface of all state that outlives a request: sessions, authorization codes, refresh families, upstream tokens,
  * rate-limit buckets.
  *
- * Keys and values are strings. Every method either returns a definite result or throws a GatehouseError. The error is
- * `STORE_DOWN` when the server is unreachable or did not respond in time (a write may or may not have taken effect). It
- * is `STORE_FULL` when a cap was reached (nothing was written). The store never evicts entries to make space, because
- * losing a "used" marker would be a security hole. Every read treats expired entries as absent.
+ * Keys and values are strings. Every method either returns a definite result or throws a GatehouseError. The error
+ * `STORE_DOWN` means that the server is unreachable or did not respond in time; a write may or may not have taken
+ * effect. The error `STORE_FULL` means that a cap was reached and nothing was written. The store never evicts entries
+ * to make space, because losing a "used" marker would be a security hole. Every read treats expired entries as absent.
  *
  * Encryption is in sealed.ts, and locks are in lock.ts.
  * Source: docs/reference/specification/external-auth.md#storage, storage;
@@ -15,14 +15,14 @@
 /** A value with its version, for `swap`. */
 export interface StoreEntry {
   readonly value: string
-  /** Opaque. An equal version means that the value is unchanged. */
+  /** Opaque version. An equal version means that the value is unchanged. */
   readonly version: string
 }
 
 export interface SetOptions {
-  /** Lifetime of the entry in milliseconds, at least 1. Absent: the entry stays until it is deleted. */
+  /** Lifetime of the entry in milliseconds, at least 1. Without a lifetime, the entry stays until it is deleted. */
   readonly ttlMs?: number
-  /** Write only when the key is absent, or only when it is present. */
+  /** Writes only when the key is absent, or only when the key is present. */
   readonly onlyIf?: 'absent' | 'present'
   /**
    * True for writes that untrusted clients can cause. If the store has a cap, such writes cannot use its last quarter.
@@ -49,28 +49,31 @@ export interface BucketResult {
 /** A sum that grows until its key expires. */
 export interface Counter {
   readonly key: string
-  /** Whole number. A negative number subtracts: the sum stops at 0, and an expired sum is not recreated. */
+  /**
+   * Amount to add, a whole number. A negative amount subtracts: the sum stops at 0, and an expired sum is not
+   * recreated.
+   */
   readonly add: number
-  /** The sum must not exceed this limit; a sum at the limit accepts nothing. Undefined: no limit. */
+  /** Limit that the sum must not exceed. A sum at the limit accepts nothing. Undefined means no limit. */
   readonly limit?: number | undefined
   /** New lifetime of the sum in milliseconds. */
   readonly ttlMs: number
-  /** Like `SetOptions.yields`. */
+  /** True for writes that untrusted clients can cause; see `SetOptions.yields`. */
   readonly yields?: boolean | undefined
 }
 
 export interface CountResult {
-  /** False: a sum would have exceeded its limit, and no counter was changed. */
+  /** False when a sum would have exceeded its limit. No counter was changed in that case. */
   readonly ok: boolean
   /** The sums in the order of the counters: after the addition, or the current sums when rejected. */
   readonly sums: readonly number[]
 }
 
 export interface Store {
-  /** `redis` is shared by replicas and survives restarts; `memory` is neither shared nor persistent. */
+  /** Replicas share `redis`, which survives restarts; `memory` is neither shared nor persistent. */
   readonly kind: 'memory' | 'redis'
   get(key: string): Promise<string | undefined>
-  /** Like `get`, with the version for a later `swap`. */
+  /** Reads a value with the version for a later `swap`. */
   read(key: string): Promise<StoreEntry | undefined>
   /** Returns false when `onlyIf` did not hold and nothing was written. */
   set(key: string, value: string, options?: SetOptions): Promise<boolean>
@@ -86,10 +89,11 @@ export interface Store {
    * the entry.
    */
   swap(key: string, seen: StoreEntry | undefined, next: string | undefined, ttlMs?: number): Promise<boolean>
-  /** Takes `cost` (default 1) tokens from every bucket, or from no bucket when one has too few. */
+  /** Takes `cost` (default 1) tokens from every bucket, or from no bucket when a bucket has too few tokens. */
   takeTokens(buckets: readonly Bucket[], cost?: number): Promise<BucketResult>
   /**
-   * Adds to every counter, or to no counter when one would exceed its limit. Sums are capped at 9e15. Keys must differ.
+   * Adds to every counter, or to no counter when a counter would exceed its limit. Sums are capped at 9e15. Keys must
+   * differ.
    */
   count(counters: readonly Counter[]): Promise<CountResult>
   /**
@@ -100,7 +104,7 @@ export interface Store {
   scan(): AsyncIterable<readonly string[]>
   /** Returns a view of the store that prefixes every key. Closing a view has no effect; close the root. */
   namespace(prefix: string): Store
-  /** Resolves when the store responds; throws `STORE_DOWN` otherwise. For readiness probes. */
+  /** Resolves when the store responds; otherwise throws `STORE_DOWN`. Readiness probes call this method. */
   ping(): Promise<void>
   close(): Promise<void>
 }
@@ -130,10 +134,10 @@ export function checkCounters(counters: readonly Counter[]): void {
   }
 }
 
-/** Far enough below 2^53 to allow for the Redis client's rounding error when it reads a number. */
+/** Largest sum, far enough below 2^53 to allow for the Redis client's rounding error when it reads a number. */
 const largestSum = 9e15
 
-/** Returns the new sum, or undefined when it would exceed the limit. */
+/** Returns the new sum; undefined when the sum would exceed the limit. */
 export function addToSum({ add, limit }: Counter, sum: number): number | undefined {
   if (limit !== undefined && add >= 0 && (sum + add > limit || sum >= limit)) return undefined
   return Math.min(largestSum, Math.max(0, sum + add))

@@ -40,7 +40,10 @@ export function hasPrivateMembers(key: Jwk): boolean {
   return privateMembers.some((member) => Object.hasOwn(key, member))
 }
 
-/** Returns the reasons why the key at `path` cannot verify assertions that are signed with `alg`; empty if it can. */
+/**
+ * Returns the reasons why the key at `path` cannot verify assertions that are signed with `alg`; empty for a suitable
+ * key.
+ */
 export function clientKeyViolations(key: Jwk, alg: Alg, path: string): readonly Violation[] {
   const secret = privateMembers.filter((member) => Object.hasOwn(key, member))
   if (secret.length > 0) {

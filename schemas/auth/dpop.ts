@@ -3,7 +3,10 @@ import type { Dpop } from '../generated/types.ts'
 
 type Mode = Pick<Dpop, 'mode'>
 
-/** Returns the error in the server's own `dpop.mode`; undefined if it fits the authorization server's. */
+/**
+ * Returns the error in the server's own `dpop.mode`; undefined if the mode is compatible with the authorization
+ * server's mode.
+ */
 export function dpopModeViolation(issued: Mode | undefined, own: Mode | undefined): string | undefined {
   const [issues = 'off', accepts = 'off'] = [issued?.mode, own?.mode]
   if (issues !== 'off' && accepts === 'off')

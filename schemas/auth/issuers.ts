@@ -1,6 +1,6 @@
 /**
- * Rules for the issuers that a server accepts. Hooks check them before they write a file; the runtime checks them when
- * it starts.
+ * Rules for the issuers that a server accepts. Hooks check the rules before they write a file. The runtime checks the
+ * rules when it starts.
  * Source: docs/guides/oidc.md, "Several issuers".
  */
 
@@ -13,7 +13,7 @@ export interface IssuerSettings {
 }
 
 export interface IssuerViolation {
-  /** Index of the issuer; 0 is the one with unchanged subjects. */
+  /** Index of the issuer. The subjects of issuer 0 stay unchanged. */
   readonly index: number
   readonly field: keyof IssuerSettings
   readonly message: string
@@ -29,14 +29,17 @@ export function subjectPrefixOf({ issuer, subjectPrefix }: IssuerSettings): stri
   return subjectPrefix ?? issuerPrefix(issuer)
 }
 
-/** Returns the prefix of an issuer's groups and roles. If empty, they are the same groups as the first issuer's. */
+/**
+ * Returns the prefix of an issuer's groups and roles. With an empty prefix, the issuer shares its groups with the first
+ * issuer.
+ */
 export function groupPrefixOf({ issuer, groupPrefix }: IssuerSettings): string {
   return groupPrefix ?? issuerPrefix(issuer)
 }
 
 /**
- * Returns the conflicts between several issuers; empty for a single issuer. No prefix may be the beginning of another,
- * so that users of different issuers never have equal subjects.
+ * Returns the conflicts between several issuers; empty for a single issuer. No prefix may be the beginning of another
+ * prefix. Otherwise, users of different issuers could have equal subjects.
  */
 export function issuerViolations(issuers: readonly IssuerSettings[]): readonly IssuerViolation[] {
   if (issuers.length < 2) return []
@@ -56,7 +59,8 @@ export function issuerViolations(issuers: readonly IssuerSettings[]): readonly I
             {
               index,
               field: 'introspectionUrl' as const,
-              message: 'only one issuer can have it, because opaque tokens do not name their issuer',
+              message:
+                'only one issuer can have this setting, because opaque tokens do not identify their issuer',
             },
           ]
         : []),
@@ -75,8 +79,8 @@ function prefixesOf(issuer: IssuerSettings): Prefixes {
 }
 
 /**
- * Returns the conflicts between an issuer's prefixes and those of `others`. Neither may include the first issuer, which
- * has no prefixes. An undefined prefix does not conflict.
+ * Returns the conflicts between an issuer's prefixes and those of `others`. Neither list may include the first issuer,
+ * which has no prefixes. An undefined prefix does not conflict.
  */
 export function prefixConflicts(
   own: Prefixes,
@@ -93,7 +97,7 @@ export function prefixConflicts(
 
 function doConflict(field: keyof Prefixes, a: string | undefined, b: string | undefined): boolean {
   if (a === undefined || b === undefined) return false
-  // Two issuers can deliberately share their groups, with equal prefixes or without prefixes.
+  // Issuers with equal prefixes, or without prefixes, share their groups deliberately.
   if (field === 'groupPrefix' && (a === b || a === '' || b === '')) return false
   return a.startsWith(b) || b.startsWith(a)
 }

@@ -33,7 +33,7 @@ interface TrustSettings {
 
 const serviceAccount = /^system:serviceaccount:[a-z0-9-]{1,63}:[a-z0-9.-]{1,253}$/
 
-/** Claims that identify a project even after its name was given to another project. */
+/** Claims that still identify a project after its name was reassigned to another project. */
 const lastingClaims: Readonly<Partial<Record<Preset, readonly string[]>>> = {
   github: ['repository_id', 'repository_owner_id'],
   gitlab: ['project_id', 'namespace_id'],
@@ -156,7 +156,7 @@ function bindingViolations(
 ): readonly Violation[] {
   const lasting = preset === undefined ? undefined : lastingClaims[preset]
   const ofProject =
-    lasting && `must compare ${lasting.join(' or ')}, because names can be given to another project`
+    lasting && `must compare ${lasting.join(' or ')}, because the name of a project can be reassigned`
   if (subject !== undefined) {
     if (ofProject !== undefined)
       return [{ path: 'subject', message: `is not allowed for ${preset}; a matcher ${ofProject}` }]

@@ -5,8 +5,8 @@ import { boundsMessage, readPolicies } from './policies.ts'
 
 /**
  * Returns problems with the policies first (with paths such as `policies[3]`), then with the shadow policies, then with
- * the entities (with the path `entitiesJson`). Shadow policies that do not replace the policies are evaluated together
- * with them, so the limits apply to both lists combined.
+ * the entities (with the path `entitiesJson`). Without `shadowReplaces`, shadow policies are evaluated together with
+ * the policies, so the limits apply to both lists combined.
  */
 export function cedarViolations(
   policies: readonly string[],

@@ -1,10 +1,10 @@
 /**
- * Wraps the Cedar engine. No other file imports its package.
+ * Wraps the Cedar engine. No other file imports the engine's package.
  *
- * The engine is WebAssembly. When it throws (a trap, stack exhaustion, invalid data), its stack stays as it was at that
- * moment, and every later call may fail. Therefore, an instance that has thrown is dropped, and the next call loads a
- * new one. The first call loads the engine, because loading costs 30 ms and about 20 MB, which a process without
- * policies does not need to spend.
+ * The engine is WebAssembly. When the engine throws (a trap, stack exhaustion, invalid data), its stack is left in an
+ * undefined state, and every later call may fail. Therefore, the wrapper drops an instance that has thrown, and the
+ * next call loads a new instance. The first call loads the engine, which costs 30 ms and about 20 MB. A process without
+ * policies does not pay for the engine.
  */
 import { ModuleError } from '../errors.ts'
 import { createRequire } from 'node:module'
@@ -29,9 +29,9 @@ export type EngineError = Cedar.DetailedError
 export type AuthorizationCall = Omit<Cedar.StatefulAuthorizationCall, 'preparsedPolicySetId'>
 export type AuthorizationAnswer = Cedar.AuthorizationAnswer
 
-/** The engine failed and was replaced, or could not be loaded. `cause` is for the log only. */
+/** Thrown when the engine failed and was replaced, or could not be loaded. `cause` is for the log only. */
 export class EngineFailure extends ModuleError {
-  /** Message about the current input, to be appended to its name. */
+  /** Message about the current input. Callers append it to the input's name. */
   readonly verdict: string
 
   constructor(cause: unknown, { loaded = true }: { readonly loaded?: boolean } = {}) {
@@ -63,12 +63,12 @@ export function callEngine<T>(use: (engine: CedarEngine) => T): T {
   }
 }
 
-/** Returns how often the engine has failed in this process. */
+/** Returns the number of engine failures in this process. */
 export function engineFailures(): number {
   return failures
 }
 
-/** False when even a new instance cannot answer a simple query. For readiness checks. */
+/** Returns false when even a new instance cannot answer a simple query. Readiness checks call this function. */
 export function engineAnswers(): boolean {
   for (let attempt = 0; attempt < 2; attempt++) {
     try {
@@ -81,7 +81,7 @@ export function engineAnswers(): boolean {
   return false
 }
 
-/** Alias from package.json. In a build, it resolves to a different file in dist/. */
+/** Alias from package.json. In a build, the alias resolves to a different file in dist/. */
 const packageName = '#cedar'
 
 /** Loads the package, which creates an engine instance when its module is evaluated. */
@@ -102,13 +102,13 @@ function drop(): void {
   present = undefined
 }
 
-/** The engine never frees a prepared set, so the engine is replaced after this many sets. */
+/** Number of prepared sets after which the engine is replaced, because the engine never frees a prepared set. */
 const maxPrepared = 100
 const prepared = new WeakMap<CedarEngine, Set<string>>()
 
 /**
- * Prepares a set of policies in the current engine, unless it is already prepared. Returns the engine's error, if any.
- * Throws EngineFailure.
+ * Prepares a set of policies in the current engine, unless it is already prepared. Returns the engine's errors. Throws
+ * EngineFailure.
  */
 export function prepare(
   engine: CedarEngine,

@@ -31,12 +31,12 @@ export const originTypes: ReadonlySet<string> = new Set([
 ])
 
 export interface EntitiesRead {
-  /** Undefined when there is a message. */
+  /** The parsed entities; undefined when there is a message. */
   readonly entities?: readonly Fields[]
   readonly message?: string
 }
 
-/** Never throws. */
+/** Returns the entities or a message. Never throws. */
 export function readEntities(text: string): EntitiesRead {
   if (text.length > maxText) return { message: `is longer than ${maxText} characters` }
   let document: unknown
@@ -49,7 +49,7 @@ export function readEntities(text: string): EntitiesRead {
   const violation = valueViolation(document) ?? hierarchyViolation(document) ?? originViolation(document)
   if (violation !== undefined) return { message: violation }
   try {
-    // The engine validates the shape, so the cast is safe.
+    // The cast is safe, because the engine validates the shape.
     const call = { entities: document as never, schema: null }
     const response = callEngine((engine) => engine.checkParseEntities(call))
     if (response.type === 'success') return { entities: document }
@@ -69,9 +69,9 @@ function valueViolation(document: readonly Fields[]): string | undefined {
   let values = 0
   for (let depth = 0; level.length > 0; depth++) {
     values += level.length
-    if (values > maxValues) return `hold more than ${maxValues} values`
+    if (values > maxValues) return `contain more than ${maxValues} values`
     if (depth > maxDepth) return `are nested more than ${maxDepth} levels deep`
-    if (!level.every(isWellFormed)) return 'hold half a character (an unpaired surrogate)'
+    if (!level.every(isWellFormed)) return 'contain an unpaired surrogate (half a character)'
     level = level.flatMap((value) =>
       typeof value === 'object' && value !== null && !isRawJson(value) ? Object.values(value) : [],
     )
@@ -79,7 +79,7 @@ function valueViolation(document: readonly Fields[]): string | undefined {
   return undefined
 }
 
-/** The engine fails on an unpaired surrogate in a value or a name. */
+/** Rejects an unpaired surrogate in a value or a name, because the engine fails on it. */
 function isWellFormed(value: unknown): boolean {
   if (typeof value === 'string') return value.isWellFormed()
   return !isFields(value) || Object.keys(value).every((name) => name.isWellFormed())
@@ -106,7 +106,7 @@ function hierarchyViolation(document: readonly Fields[]): string | undefined {
   return undefined
 }
 
-/** Otherwise, an entity could claim a false backend as its origin. */
+/** Rejects entities below the origin types. Otherwise, an entity could claim a false backend as its origin. */
 function originViolation(document: readonly Fields[]): string | undefined {
   for (const { uid, parents } of document) {
     for (const parent of Array.isArray(parents) ? parents : []) {

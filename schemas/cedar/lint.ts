@@ -48,13 +48,13 @@ export interface PolicyTexts {
   readonly shadowPolicies?: readonly string[] | undefined
   readonly entitiesJson?: string | undefined
   readonly groupEntityType?: string | undefined
-  /** Name of the server whose console the policies apply to. By default, the policies apply to client requests. */
+  /** Name of the server, for policies of its console. By default, the policies apply to client requests. */
   readonly consoleOf?: string | undefined
 }
 
 /**
- * Returns one line for each unknown name, with the path to the policy. Never throws; skips policies that cannot be
- * parsed, because they are reported elsewhere.
+ * Returns one line for each unknown name, with the path to the policy. Never throws. Skips policies that cannot be
+ * parsed, because other checks report them.
  */
 export function cedarWarnings(texts: PolicyTexts): readonly string[] {
   const { entitiesJson = '[]', groupEntityType = 'ServiceGroup', consoleOf } = texts
@@ -106,27 +106,31 @@ function warningsOf(texts: readonly string[], member: string, known: Known): str
     return [
       ...missing(found.types, known.types).map(
         (type) =>
-          `${path} names entities of type ${type}, which does not exist; groups of callers are of type ${known.groupType}`,
+          `${path} refers to entities of the unknown type ${type}; groups of callers are of type ${known.groupType}`,
       ),
       ...missing(found.actions, known.actions).map(
-        (id) => `${path} names Action::${JSON.stringify(id)}; known are ${known.offered}`,
+        (id) =>
+          `${path} refers to the unknown action Action::${JSON.stringify(id)}; known actions: ${known.offered}`,
       ),
       ...missing(found.attributes, known.attributes)
         .filter((name) => !prefixes.test(name))
         .map(
           (name) =>
-            `${path} reads the attribute ${name}, which does not exist; claims are read as claim_<name>, arguments as arg_<name>`,
+            `${path} reads the unknown attribute ${name}; use claim_<name> for claims and arg_<name> for arguments`,
         ),
       ...elsewhere(path, found.consoles, known),
     ]
   })
 }
 
-/** Several servers may share policies, so a policy that also names this console is fine. */
+/**
+ * Warns about policies for other consoles. A policy that also refers to this console is fine, because several servers
+ * may share policies.
+ */
 function elsewhere(path: string, found: ReadonlySet<string>, { consoles, consoleOf }: Known): string[] {
   if (consoleOf === undefined || found.size === 0 || !found.isDisjointFrom(consoles)) return []
   const named = JSON.stringify([...found][0]).slice(0, 100)
-  return [`${path} is about Console::${named} only; this one is Console::${JSON.stringify(consoleOf)}`]
+  return [`${path} applies only to Console::${named}; this console is Console::${JSON.stringify(consoleOf)}`]
 }
 
 function missing(found: ReadonlySet<string>, known: ReadonlySet<string>): string[] {
@@ -182,7 +186,7 @@ function configuredNames(entitiesJson: string): Names {
   return {
     types: new Set(known.map(({ type }) => type)),
     actions: new Set(known.filter(({ type }) => type === 'Action').map(({ id }) => id)),
-    // A policy can name any ancestor of a console instead of the console itself.
+    // A policy can refer to any ancestor of a console instead of the console itself.
     consoles: new Set(known.filter(({ type }) => type === 'Console').map(({ id }) => id)),
     attributes: new Set(entities.flatMap(({ attrs }) => (isFields(attrs) ? Object.keys(attrs) : []))),
   }

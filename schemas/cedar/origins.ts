@@ -1,5 +1,5 @@
 /**
- * Finds the backends and tools that policies name: `Backend::"b"`, `BackendTool::"b/t"` and similar types, and
+ * Finds the backends and tools that policies refer to: `Backend::"b"`, `BackendTool::"b/t"` and similar types, and
  * `resource.backend == "b"`. A misspelled name never matches, so a `forbid` policy that uses it has no effect.
  */
 import { isFields } from '../validation/fields.ts'
@@ -13,7 +13,9 @@ export interface NamedOrigin {
   /** Location of the policy, such as `policies[3]` or `entitiesJson`. */
   readonly path: string
   readonly name: string
-  /** Original name of the tool; undefined when the policy names the whole backend, or an item that is not a tool. */
+  /**
+   * Original name of the tool; undefined when the policy refers to the whole backend, or to an item that is not a tool.
+   */
   readonly tool?: string
 }
 
@@ -23,7 +25,7 @@ interface Texts {
   readonly entitiesJson?: string | undefined
 }
 
-/** Returns each name once per location. Never throws; policies that cannot be parsed are skipped. */
+/** Returns each name once per location. Never throws, and skips policies that cannot be parsed. */
 export function namedOrigins(texts: Texts, parent = ''): readonly NamedOrigin[] {
   const { policies = [], shadowPolicies = [], entitiesJson } = texts
   return [

@@ -20,11 +20,12 @@ const maxTexts = 1000
 /** Maximum total length of all texts, in characters. */
 const maxTotal = 256 * 1024
 /**
- * The engine is slow on invalid text. After this many characters of invalid text, the remaining texts are not parsed.
+ * Number of invalid characters after which the remaining texts are not parsed, because the engine is slow on invalid
+ * text.
  */
 const maxWrong = 16 * 1024
 
-/** Never throws. */
+/** Parses all texts. Never throws. */
 export function readPolicies(texts: readonly string[]): PoliciesRead {
   const beyond = boundsMessage(texts)
   if (beyond !== undefined) return { policies: [], violations: [{ path: 'policies', message: beyond }] }
@@ -37,7 +38,7 @@ export function readPolicies(texts: readonly string[]): PoliciesRead {
       violations.push({
         path,
         message:
-          'was not checked, nor were the later texts, because the texts before it contain too many errors',
+          'was not checked, because the texts before it contain too many errors; later texts were not checked either',
       })
       break
     }
@@ -51,9 +52,9 @@ export function readPolicies(texts: readonly string[]): PoliciesRead {
 
 /** Returns the limit that a list of texts exceeds, or undefined. */
 export function boundsMessage(texts: readonly string[]): string | undefined {
-  if (texts.length > maxTexts) return `holds more than ${maxTexts} texts`
+  if (texts.length > maxTexts) return `contains more than ${maxTexts} texts`
   const total = texts.reduce((sum, text) => sum + text.length, 0)
-  return total > maxTotal ? `holds more than ${maxTotal} characters in all` : undefined
+  return total > maxTotal ? `contains more than ${maxTotal} characters in total` : undefined
 }
 
 interface TextRead {
@@ -63,7 +64,7 @@ interface TextRead {
   readonly wrong?: number
 }
 
-/** Every sync and every reload parses the same texts again. */
+/** Caches results, because every sync and every reload parses the same texts again. */
 function makeCache<V extends object>(megabytes: number): LRUCache<string, V> {
   return new LRUCache({
     maxSize: megabytes * 1024 * 1024,
@@ -90,13 +91,13 @@ function readText(text: string): TextRead {
 }
 
 function readBounded(text: string): TextRead {
-  if (!text.isWellFormed()) return { parts: [], message: 'holds half a character (an unpaired surrogate)' }
+  if (!text.isWellFormed()) return { parts: [], message: 'contains an unpaired surrogate (half a character)' }
   const response = callEngine((engine) => engine.policySetTextToParts(text))
   if (response.type === 'failure')
     return { parts: [], wrong: text.length, message: `${notCedar}: ${errorText(response.errors)}` }
   if (response.policy_templates.length > 0) {
     const message =
-      'is a template, which is not supported: name principals and resources instead of ?principal and ?resource'
+      'is a template, which is not supported: write principals and resources instead of ?principal and ?resource'
     return { parts: [], message }
   }
   return response.policies.length === 0

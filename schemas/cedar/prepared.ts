@@ -16,7 +16,7 @@ export class PreparedPolicies {
   readonly #id: string
   readonly #places: ReadonlyMap<string, number>
 
-  /** `policies` by id. */
+  /** Policies, keyed by id. */
   constructor(policies: Readonly<Record<string, string>>) {
     this.#policies = policies
     this.#places = new Map(Object.keys(policies).map((id, place) => [id, place]))
@@ -46,7 +46,7 @@ export class PreparedPolicies {
     throw new EngineFailure(new Error(errorText(errors)))
   }
 
-  /** The engine returns them in a different order each time. */
+  /** Sorts the policies, because the engine returns them in a different order each time. */
   #inOrder(answer: AuthorizationAnswer): AuthorizationAnswer {
     if (answer.type === 'failure') return answer
     const place = (id: string): number => this.#places.get(id) ?? -1

@@ -6,8 +6,8 @@
  * brackets, 100 levels of operators). Each invalid token costs the engine about ten microseconds, so the number of
  * tokens is limited.
  *
- * The depth of an expression is estimated from precedence; the estimate is never too low. Nothing else is checked, so a
- * text that passes may still be invalid.
+ * The scan estimates the depth of an expression from precedence; the estimate is never too low. The scan checks nothing
+ * else, so a text that passes may still be invalid.
  * Source: Cedar policy grammar.
  */
 
@@ -21,7 +21,9 @@ const maxDepth = 64
 /** Maximum pattern length for `like`, in characters; matching takes time proportional to pattern × text. */
 const maxPattern = 256
 
-/** Matches comments, strings and tokens in a text. As in the engine, either line break ends a comment. */
+/**
+ * Matches comments, strings and tokens in a text. As in the engine, a carriage return or a line feed ends a comment.
+ */
 const lexemes = /\/\/[^\n\r]*|"(?:\\[^\n]|[^"\\])*("?)|[A-Za-z_0-9]+|\|\||&&|\S/g
 
 export const notCedar = 'is not a Cedar policy'
@@ -46,7 +48,7 @@ class Expression {
   readonly #products = new Run()
   readonly #accessors = new Run()
   #comparison = 0
-  /** The engine accepts at most four consecutive signs. */
+  /** Levels for signs. One level is enough, because the engine accepts at most four consecutive signs. */
   #sign = 0
   /** Depth of the deepest brackets inside the expression. */
   inner = 0
@@ -64,7 +66,7 @@ class Expression {
       case '||':
         this.#ors += 1
         break
-      // A policy's conditions are joined like operands of &&.
+      // The engine joins a policy's conditions like operands of &&.
       case 'when':
       case 'unless':
       case '&&':
@@ -91,7 +93,7 @@ class Expression {
     this.#accessors.restart()
   }
 
-  /** `.name`, `[…]` or `(…)` after an operand. */
+  /** Counts `.name`, `[…]` or `(…)` after an operand. */
   accessor(): void {
     this.#accessors.more()
   }
@@ -146,7 +148,7 @@ class Scan {
   /** Reads the next lexeme; `quote` is the closing quote of a string. Returns an error message, or undefined. */
   take(lexeme: string, quote: string | undefined): string | undefined {
     if (lexeme.startsWith('//')) return undefined
-    if (++this.#tokens > maxTokens) return `holds more than ${maxTokens} tokens; divide it into several texts`
+    if (++this.#tokens > maxTokens) return `contains more than ${maxTokens} tokens; divide the text`
     const previous = this.#previous
     this.#previous = lexeme
     if (lexeme.startsWith('"')) {

@@ -5,7 +5,7 @@ export interface Uid {
   readonly id: string
 }
 
-/** Returns the same key for equal entities. Types contain no NUL, so keys of different entities differ. */
+/** Returns the same key for equal entities. Keys of different entities differ, because types contain no NUL. */
 export function keyOf({ type, id }: Uid): string {
   return `${type}\0${id}`
 }

@@ -18,18 +18,18 @@ export interface PemPair {
 export interface PairNames {
   readonly cert: string
   readonly key: string
-  /** Who presents the certificate. Default: a server. A client's certificate may have any extended key usage. */
+  /** Peer that presents the certificate. Default: a server. A client's certificate may have any extended key usage. */
   readonly owner?: 'server' | 'client'
 }
 
 const forServers = '1.3.6.1.5.5.7.3.1'
 const anyUsage = '2.5.29.37.0'
-/** Minimum at OpenSSL's default security level. */
+/** Minimum key size at OpenSSL's default security level. */
 const minRsaBits = 2048
 const certificateForm = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g
 
 /**
- * Returns all reasons why the pair cannot be used; empty when it is valid. Messages never contain any part of the key.
+ * Returns all reasons why the pair cannot be used; empty for a valid pair. Messages never contain any part of the key.
  */
 export function pairViolations({ cert, key }: PemPair, names: PairNames): readonly Violation[] {
   const chain = certificatesIn(cert)
@@ -85,7 +85,7 @@ function togetherViolations(
     return [{ path: names.key, message }]
   }
   if (names.owner === 'client') return []
-  // Node calls the extended key usage `keyUsage`. A certificate without this extension is valid for every use.
+  // Node's `keyUsage` contains the extended key usage. A certificate without this extension is valid for every use.
   const usage = first.keyUsage as readonly string[] | undefined
   if (usage === undefined || usage.includes(forServers) || usage.includes(anyUsage)) return []
   return [

@@ -1,6 +1,6 @@
 /**
- * Serves a certificate from two files and reloads it when they change, without a restart and without closing
- * connections. An unusable pair is reported, and the previous one stays in use.
+ * Serves a certificate from two files and reloads the files when they change, without a restart and without closing
+ * connections. If the new pair is unusable, the observer gets the reason and the previous pair stays in use.
  */
 import { X509Certificate } from 'node:crypto'
 import { type FSWatcher, readFileSync, watch } from 'node:fs'
@@ -22,7 +22,7 @@ export interface CertificateObserver {
   readonly onReloaded?: (certificate: ServedCertificate) => void
   /** Called once for each new content of the files that cannot be used. */
   readonly onUnusable?: (reason: string) => void
-  /** Called once a minute. */
+  /** Called once a minute, after the files have been checked. */
   readonly onPoll?: (certificate: ServedCertificate) => void
 }
 
@@ -37,11 +37,11 @@ interface Pair {
   readonly endsAt: number
 }
 
-/** Some mounts send no change notifications. */
+/** Polling interval, because some mounts send no change notifications. */
 const pollMs = 60_000
-/** Delay before the files are read, so that two files that are written one after the other are read together. */
+/** Delay before reading the files. Two files that are written one after the other are then read together. */
 const settleMs = 200
-/** Stands in for the content when a file is missing. */
+/** Replaces the content when a file is missing. */
 const missing = 'missing'
 
 export class ServedCertificate {
@@ -111,14 +111,14 @@ export class ServedCertificate {
   }
 
   /**
-   * Runs once a minute. Files that are still missing by now are not part of an update. The observer may also check the
-   * expiry.
+   * Runs once a minute. A file that is still missing by then is lost, not part of an update. The observer may also
+   * check the expiry.
    */
   checkFiles(): void {
     if (contentOf(this.#files) !== undefined) this.reload()
     else if (this.#content !== missing) {
       this.#content = missing
-      this.#observer.onUnusable?.('the files are gone')
+      this.#observer.onUnusable?.('the files are missing')
     }
     this.#observer.onPoll?.(this)
   }
@@ -136,7 +136,7 @@ export class ServedCertificate {
       this.#settle = setTimeout(() => this.reload(), settleMs)
       this.#settle.unref()
     })
-    // The folder no longer exists; polling continues.
+    // The folder is gone. Polling continues.
     watcher.on('error', () => watcher.close())
     return watcher
   }

@@ -1,8 +1,8 @@
 /**
  * Writes a kind's CustomResourceDefinition: a structural schema, without `$ref`.
  *
- * Omits what the API server does not support: titles, message wording, and closed objects (the API server always prunes
- * or rejects unknown fields). The API server validates object metadata itself.
+ * Omits the parts that the API server does not support: titles, message wording, and closed objects (the API server
+ * always prunes or rejects unknown fields). The API server validates object metadata itself.
  * Source: Kubernetes, "Extend the API with CustomResourceDefinitions" (structural schemas, validation rules).
  */
 import { apiGroup, type Bundle, category, type KindInfo, type Schema } from '../schema.ts'
@@ -61,8 +61,8 @@ function subresources(kind: KindInfo): Record<string, unknown> {
 }
 
 /**
- * The status of an object that the hooks have not processed yet: `observedGeneration` is -1. Without a status, kstatus
- * treats the object as ready, so Flux would proceed before the first status is written.
+ * Initial status of an object, with `observedGeneration` -1. Without a status, kstatus treats the object as ready, so
+ * Flux would proceed before the hooks write the first status.
  */
 const unseen = { default: { observedGeneration: -1 } }
 
@@ -76,7 +76,7 @@ function rootSchema(kind: KindInfo, bundle: Bundle): Record<string, unknown> {
     properties: {
       apiVersion: { description: 'API group and version of the object.', type: 'string' },
       kind: { description: 'Kind of the object.', type: 'string' },
-      // The API server rejects a description here.
+      // The API server rejects a description of metadata.
       metadata: { type: 'object' },
       spec: structural(spec ?? {}, bundle),
       status: { ...structural(status ?? {}, bundle), ...unseen },
@@ -94,10 +94,10 @@ const dropped = new Set([
   'items',
 ])
 
-/** Keywords that come first in the output, in this order. */
+/** Keywords in their output order. Other keywords follow. */
 const first = ['description', 'type', 'default', 'enum', 'required']
 
-/** The API server evaluates rules against the default as written, so a default object is written out in full. */
+/** Writes a default object out in full, because the API server evaluates rules against the default as written. */
 function wholeDefault(schema: Schema, bundle: Bundle): { default?: unknown } {
   const { default: value, properties } = schema
   if (typeof value !== 'object' || value === null || Array.isArray(value) || !properties) return {}

@@ -38,7 +38,7 @@ export function editorSchemas(bundle: Bundle): Map<string, string> {
   )
 }
 
-/** Documents from other API groups, such as Secrets, are accepted in the same file. */
+/** Accepts documents from other API groups, such as Secrets, in the same file. */
 function anyKind(kinds: readonly string[]): Json {
   return {
     type: 'object',

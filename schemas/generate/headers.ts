@@ -3,7 +3,7 @@
  * `%{header-name}` and `%{header-value}`. In CEL rules: the same placeholders, as quoted regular expressions, and
  * `%{restricted:<use>}`. In messages: `%{restricted:<use>}`, as words.
  *
- * Throws for an unknown placeholder, so that no rule keeps one.
+ * Throws for an unknown placeholder, because no rule may contain one.
  */
 import {
   headerNamePattern,

@@ -1,6 +1,6 @@
 /**
- * Compiles the JSON Schema 2020-12 meta-schema, which validates schemas, into a module. Compiling it in a running
- * server would block all clients for a tenth of a second.
+ * Compiles the JSON Schema 2020-12 meta-schema, which validates schemas, into a module. Compiling the meta-schema in a
+ * running server would block all clients for a tenth of a second.
  */
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import standaloneCode from 'ajv/dist/standalone/index.js'

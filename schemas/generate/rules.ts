@@ -1,17 +1,17 @@
 /**
- * Compiles the CEL rules of the schemas (`x-kubernetes-validations`) to TypeScript, so that no program parses them at
- * startup or loads the CEL library for them.
+ * Compiles the CEL rules of the schemas (`x-kubernetes-validations`) to TypeScript, so programs neither parse the rules
+ * nor load the CEL library at startup.
  *
  * The library parses a rule; each node of its tree becomes a call into `schemas/validation/rule-functions.ts`.
- * Unsupported CEL features cause generation to fail. Regular expressions use RE2 syntax: constructs with a different
- * meaning in JavaScript are rewritten, and patterns that could exceed linear time are rejected.
+ * Generation fails on unsupported CEL features. Regular expressions use RE2 syntax. The compiler rewrites constructs
+ * with a different meaning in JavaScript, and rejects patterns that could exceed linear time.
  */
 import { parse } from '@bufbuild/cel'
 import type { Bundle } from '../schema.ts'
 
 type Expr = NonNullable<ReturnType<typeof parse>['expr']>
 
-/** CEL function or operator -> function in rule-functions.ts. */
+/** Maps each CEL function or operator to a function in rule-functions.ts. */
 const functions: Readonly<Record<string, string>> = {
   '!_': 'not',
   '_==_': 'equal',

@@ -1,6 +1,6 @@
 /**
- * Writes TypeScript types from the bundle. Uses aliases instead of interfaces, so that a document is assignable to a
- * record of JSON values.
+ * Writes TypeScript types from the bundle. Writes aliases instead of interfaces, because only an alias is assignable to
+ * a record of JSON values.
  *
  * `filled`: fields with a default are required, as after defaulting. `input`: fields with a default are optional.
  */
@@ -76,7 +76,7 @@ function inputDeclaration(
   bundle: Bundle,
   changed: ReadonlySet<string>,
 ): string {
-  // Omit would drop every named property of a type that has an index signature.
+  // Avoids Omit, which would drop every named property of a type with an index signature.
   if (schema['x-kubernetes-preserve-unknown-fields'] || !schema.properties) {
     return `export type ${name} = ${schema.$ref ? refName(schema.$ref) : body(schema, bundle, 'input', '')}`
   }
@@ -92,13 +92,13 @@ function indexes(bundle: Bundle): string[] {
   const statuses = bundle.kinds.map(({ kind }) => `  readonly ${kind}: ${kind}Status`)
   const files = Object.entries(bundle.runtime).map(([name, type]) => `  readonly ${name}: ${type}`)
   return [
-    `/** Kind -> its document. */\nexport interface Kinds {\n${kinds.join('\n')}\n}`,
-    `/** Kind -> its status. */\nexport interface Statuses {\n${statuses.join('\n')}\n}`,
-    `/** Runtime file -> its document. */\nexport interface RuntimeFiles {\n${files.join('\n')}\n}`,
+    `/** Maps each kind to its document. */\nexport interface Kinds {\n${kinds.join('\n')}\n}`,
+    `/** Maps each kind to its status. */\nexport interface Statuses {\n${statuses.join('\n')}\n}`,
+    `/** Maps each runtime file to its document. */\nexport interface RuntimeFiles {\n${files.join('\n')}\n}`,
   ]
 }
 
-/** True for schemas that get a named type: objects, enums, and aliases of these. */
+/** True for schemas that get a named type: objects, enums, and aliases of objects and enums. */
 function isNamed(schema: Schema): boolean {
   return schema.$ref !== undefined || schema.properties !== undefined || schema.enum !== undefined
 }

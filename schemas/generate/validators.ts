@@ -19,7 +19,7 @@ export async function validatorFiles(bundle: Bundle): Promise<readonly [path: st
   const kinds = bundle.kinds.map(({ kind }) => kind)
   return [
     ...(await moduleOf('validators', [...kinds, ...Object.values(bundle.runtime)], bundle)),
-    // This is a separate module, because programs do not validate the status. Only tests validate the status that hooks
+    // The validators for the status are in a separate module, because only tests validate the status that hooks
     // produce.
     ...(await moduleOf(
       'status-validators',
@@ -38,7 +38,7 @@ async function moduleOf(
     allErrors: true,
     messages: false,
     strict: false,
-    // Rejects unknown keywords, such as those from another draft, instead of skipping them.
+    // Rejects unknown keywords, such as keywords from another draft, instead of skipping them.
     strictSchema: true,
     inlineRefs: false,
     code: { source: true, esm: true, lines: true, optimize: 2 },
@@ -101,7 +101,7 @@ function stableNames(source: string, functions: ReadonlyMap<string, string>): st
 }
 
 /**
- * Puts each definition on one line, so that a change to one definition changes one line. Validator functions contain no
+ * Puts each definition on one line, so a change to one definition changes one line. Validator functions contain no
  * nested functions.
  */
 function oneDefinitionPerLine(text: string): string {

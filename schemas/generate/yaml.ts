@@ -1,7 +1,6 @@
 /**
- * Writes a CRD as compact YAML, because indentation makes up half the file in a deep schema. Flat values are written on
- * one line where they fit, and lists are not indented below their keys, as in Kubernetes' own files. The content is
- * unchanged.
+ * Writes a CRD as compact YAML, because indentation makes up half the file in a deep schema. Writes a flat value on one
+ * line if it fits. Does not indent lists below their keys, as in Kubernetes' own files. The content is unchanged.
  */
 import { Document, isScalar, isSeq, visit } from 'yaml'
 import { quotedForKubectl } from '../yaml/index.ts'

@@ -1067,7 +1067,7 @@ export type XaaStrategy = Omit<filled.XaaStrategy, "insecureTargetTokenUrl"> & {
   readonly insecureTargetTokenUrl?: boolean
 }
 
-/** Kind -> its document. */
+/** Maps each kind to its document. */
 export interface Kinds {
   readonly EmbeddingServer: EmbeddingServer
   readonly MCPAuthzConfig: MCPAuthzConfig
@@ -1085,7 +1085,7 @@ export interface Kinds {
   readonly VirtualMCPServer: VirtualMCPServer
 }
 
-/** Kind -> its status. */
+/** Maps each kind to its status. */
 export interface Statuses {
   readonly EmbeddingServer: EmbeddingServerStatus
   readonly MCPAuthzConfig: MCPAuthzConfigStatus
@@ -1103,7 +1103,7 @@ export interface Statuses {
   readonly VirtualMCPServer: VirtualMCPServerStatus
 }
 
-/** Runtime file -> its document. */
+/** Maps each runtime file to its document. */
 export interface RuntimeFiles {
   readonly authserver: AuthServerFile
   readonly proxy: ProxyFile

@@ -80,7 +80,7 @@ export type AuthServerFile = {
   readonly scopesSupported: readonly string[]
   /** Registers clients that request a secret as confidential clients. Otherwise they become public clients. When unset, the environment variable GATEHOUSE_AUTH_SERVER_CONFIDENTIAL_CLIENTS applies. */
   readonly allowConfidentialClientRegistration?: boolean
-  /** Scopes added to every registered client and every client resolved through a metadata document. Each must be a supported scope. Keep the list short, typically openid and offline_access. */
+  /** Scopes added to every registered client and every client resolved through a metadata document. Each scope must be a supported scope. Keep the list short, typically openid and offline_access. */
   readonly baselineClientScopes?: readonly string[]
   /** Clients that are identified by the URL of a client-id metadata document. */
   readonly cimd?: CimdConfig
@@ -102,13 +102,13 @@ export type AuthServerFile = {
   readonly storage: AuthServerStorageFile
   /** Clients that get tokens for themselves, without a browser or a user (client_credentials grant). */
   readonly clients?: readonly DeclaredClientFile[]
-  /** Issuers whose tokens this server accepts in place of a client secret or a login. Each must be referred to by another field. */
+  /** Issuers whose tokens this server accepts instead of a client secret or a login. Another field must refer to each issuer. */
   readonly trustedIssuers?: readonly TrustedIssuerFile[]
   /** Grants for callers that already have a token. */
   readonly inboundGrants?: InboundGrants
   /** Identity providers to which login is delegated. At least one is required unless clients or inboundGrants.jwtBearer is set. */
   readonly upstreamProviders: readonly UpstreamProviderFile[]
-  /** Upstream providers that a user signs in to, by group. Without it, every user signs in to all. */
+  /** Upstream providers that a user signs in to, by group. Without a filter, every user signs in to all providers. */
   readonly upstreamFilter?: UpstreamFilter
 }
 
@@ -142,9 +142,9 @@ export type AuthServerRedisFile = {
   readonly clusterMode: boolean
   /** Sentinel settings. */
   readonly sentinelConfig?: RedisSentinelFile
-  /** Environment variable that holds the user name; when unset, legacy password-only AUTH is used. */
+  /** Environment variable that contains the user name; when unset, legacy password-only AUTH is used. */
   readonly usernameEnv?: string
-  /** Environment variable that holds the password. */
+  /** Environment variable that contains the password. */
   readonly passwordEnv: string
   /** Prefix of every key; derived from the issuer when unset. With Redis Cluster, a hash tag is appended if the prefix has none. */
   readonly keyPrefix?: string
@@ -196,9 +196,9 @@ export type AuthzConfig = {
   readonly httpv1?: DecisionPoint
   /** Used when type is authzenv1. */
   readonly authzenv1?: AuthzenPoint
-  /** Claim that holds group membership. Overrides group_claim_name in the referenced ConfigMap; takes precedence over the well-known claims groups, roles and cognito:groups. */
+  /** Claim that contains group membership. Overrides group_claim_name in the referenced ConfigMap; takes precedence over the well-known claims groups, roles and cognito:groups. */
   readonly groupClaimName?: string
-  /** Claim that holds roles; extracted separately and mapped to the group entity type. */
+  /** Claim that contains roles; extracted separately and mapped to the group entity type. */
   readonly roleClaimName?: string
   /** Entity type of the principal's parents, which are created from group and role claims; must match the type used in the static entities. Namespaced names are not supported. */
   readonly groupEntityType: string
@@ -208,7 +208,7 @@ export type AuthzConfig = {
 export type AuthzConfigMap = {
   /** Name of the ConfigMap. */
   readonly name: string
-  /** Key that holds the configuration. */
+  /** Key that contains the configuration. */
   readonly key: string
 }
 
@@ -218,7 +218,7 @@ export type AuthzInline = {
   readonly policies: readonly string[]
   /** Cedar policies that are evaluated and recorded alongside the enforced policies, without affecting decisions. */
   readonly shadowPolicies?: readonly string[]
-  /** true: shadowPolicies are evaluated instead of policies. false: in addition to them. */
+  /** true: shadowPolicies are evaluated instead of policies. false: shadowPolicies are evaluated in addition to policies. */
   readonly shadowReplaces?: boolean
   /** Cedar entities as a JSON document. */
   readonly entitiesJson: string
@@ -271,9 +271,9 @@ export type BackendAuth = {
 export type BasicAuthConfig = {
   /** User name; mutually exclusive with usernameSecretRef. */
   readonly username?: string
-  /** Secret that holds the user name; mutually exclusive with username. */
+  /** Secret that contains the user name; mutually exclusive with username. */
   readonly usernameSecretRef?: SecretRef
-  /** Secret that holds the password. */
+  /** Secret that contains the password. */
   readonly passwordSecretRef: SecretRef
 }
 
@@ -281,17 +281,17 @@ export type BasicAuthConfig = {
 export type BasicAuthStrategy = {
   /** Literal user name. */
   readonly username?: string
-  /** Environment variable that holds the user name. */
+  /** Environment variable that contains the user name. */
   readonly usernameEnv?: string
   /** Literal password. */
   readonly password?: string
-  /** Environment variable that holds the password. */
+  /** Environment variable that contains the password. */
   readonly passwordEnv?: string
 }
 
 /** A fixed bearer token. */
 export type BearerTokenConfig = {
-  /** Secret that holds the token. */
+  /** Secret that contains the token. */
   readonly tokenSecretRef: SecretRef
 }
 
@@ -299,7 +299,7 @@ export type BearerTokenConfig = {
 export type BearerTokenStrategy = {
   /** Literal token. */
   readonly token?: string
-  /** Environment variable that holds the token. */
+  /** Environment variable that contains the token. */
   readonly tokenEnv?: string
 }
 
@@ -307,7 +307,7 @@ export type BearerTokenStrategy = {
 export type CABundleConfigStatus = {
   /** Latest observations of the state, one condition per type. */
   readonly conditions?: readonly Condition[]
-  /** Latest generation observed. */
+  /** Latest observed generation. */
   readonly observedGeneration?: number
   /** Hash of the current configuration, for change detection. */
   readonly configHash?: string
@@ -321,7 +321,7 @@ export type CABundleConfigStatus = {
 
 /** Trust anchors in a ConfigMap. */
 export type CABundleSource = {
-  /** ConfigMap that holds the certificates in PEM form. */
+  /** ConfigMap that contains the certificates in PEM form. */
   readonly configMapRef: ConfigMapKeyRef
 }
 
@@ -329,7 +329,7 @@ export type CABundleSource = {
 export type CimdConfig = {
   /** Accepts client ids that are URLs of metadata documents. When false, only dynamically registered clients are accepted. */
   readonly enabled: boolean
-  /** How long a document is cached; Cache-Control is ignored. */
+  /** Time that a document stays cached. Cache-Control is ignored. */
   readonly cacheFallbackTtl: string
   /** Maximum number of cached documents. */
   readonly cacheMaxSize: number
@@ -353,7 +353,7 @@ export type ClientAuth = {
   readonly privateKeyRef?: SecretRef
   /** Token to send; required for method federated. */
   readonly serviceAccountToken?: ServiceAccountToken
-  /** Signing algorithm for the assertions. Default: the one that matches the key; RS256 for an RSA key. */
+  /** Signing algorithm for the assertions. Default: the algorithm that matches the key; RS256 for an RSA key. */
   readonly signingAlg?: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
   /** Audience of the assertions. Default: the issuer, or the token endpoint if no issuer is configured. */
   readonly assertionAudience?: string
@@ -373,7 +373,7 @@ export type ClientCredentialsConfig = {
   readonly privateKeyRef?: SecretRef
   /** Sends a token for the pod's ServiceAccount as the client's assertion. */
   readonly serviceAccountToken?: ServiceAccountToken
-  /** Signing algorithm for the assertions. Default: the one that matches the key; RS256 for an RSA key. */
+  /** Signing algorithm for the assertions. Default: the algorithm that matches the key; RS256 for an RSA key. */
   readonly signingAlg?: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
   /** Audience of the assertions. Default: the issuer, or the token endpoint if no issuer is configured. */
   readonly assertionAudience?: string
@@ -393,7 +393,7 @@ export type ClientCredentialsStrategy = {
   readonly tokenUrl?: string
   /** Client id at the authorization server. */
   readonly clientId: string
-  /** Environment variable that holds the client secret. */
+  /** Environment variable that contains the client secret. */
   readonly clientSecretEnv?: string
   /** File with the client secret; reloaded when it changes. */
   readonly clientSecretPath?: string
@@ -490,13 +490,13 @@ export type Condition = {
   readonly observedGeneration?: number
 }
 
-/** ConfigMap that holds the certificates in PEM form. */
+/** ConfigMap that contains the certificates in PEM form. */
 export type ConfigMapKeyRef = {
   /** Name of the ConfigMap. */
   readonly name: string
-  /** Key that holds PEM certificates. */
+  /** Key that contains PEM certificates. */
   readonly key: string
-  /** When true, the ConfigMap or its key may be missing. */
+  /** When true, the ConfigMap or the key may be missing. */
   readonly optional?: boolean
 }
 
@@ -504,7 +504,7 @@ export type ConfigMapKeyRef = {
 export type ConfigStatus = {
   /** Latest observations of the state, one condition per type. */
   readonly conditions?: readonly Condition[]
-  /** Latest generation observed. */
+  /** Latest observed generation. */
   readonly observedGeneration?: number
   /** Hash of the current configuration, for change detection. */
   readonly configHash?: string
@@ -562,7 +562,7 @@ export type Console = {
   readonly payloads: "none" | "failures" | "all"
   /** Separate Cedar policies for access to the console; policies in incomingAuth do not apply. The principal is Client::"<sub>" with its groups as parents, and the resource is Console::"<name of the server>". Actions: console:view grants viewer, console:operate operator, console:audit auditor. An action that no policy permits, or that a policy forbids, is not granted. */
   readonly authz?: ConsoleAuthz
-  /** Grants roles based on ID token claims; mutually exclusive with authz. A user gets all matching roles. A user without a role sees only their own data. */
+  /** Grants roles based on ID token claims; mutually exclusive with authz. A user gets all matching roles. Users without a role see only their own data. */
   readonly roles?: readonly ConsoleRole[]
 }
 
@@ -586,9 +586,9 @@ export type ConsoleAuthz = {
   readonly policies: readonly string[]
   /** Cedar entities as a JSON document. */
   readonly entitiesJson: string
-  /** Claim that holds group membership; takes precedence over the well-known claims groups, roles and cognito:groups. */
+  /** Claim that contains group membership; takes precedence over the well-known claims groups, roles and cognito:groups. */
   readonly groupClaimName?: string
-  /** Claim that holds roles; extracted separately and mapped to the group entity type. */
+  /** Claim that contains roles; extracted separately and mapped to the group entity type. */
   readonly roleClaimName?: string
   /** Entity type of the principal's parents, which are created from group and role claims; must match the type used in the static entities. Namespaced names are not supported. */
   readonly groupEntityType: string
@@ -628,15 +628,15 @@ export type DcrFile = {
   readonly softwareId?: string
   /** Signed JWT, stored in plaintext; not confidential. */
   readonly softwareStatement?: string
-  /** Environment variable that holds the initial access token. */
+  /** Environment variable that contains the initial access token. */
   readonly initialAccessTokenEnv?: string
-  /** File that holds the initial access token; overrides initialAccessTokenEnv. */
+  /** File that contains the initial access token; overrides initialAccessTokenEnv. */
   readonly initialAccessTokenFile?: string
 }
 
 /** Reuses decisions for identical queries. When unset, every request queries the decision point. */
 export type DecisionCache = {
-  /** How long a decision is cached, 1s to 5m. */
+  /** Time that a decision stays cached, 1s to 5m. */
   readonly ttl: string
   /** Maximum number of cached decisions. */
   readonly maxEntries: number
@@ -679,7 +679,7 @@ export type DecisionPoint = {
 export type DecisionPointCaRef = {
   /** Name of the ConfigMap. */
   readonly name: string
-  /** Key that holds PEM certificates. */
+  /** Key that contains PEM certificates. */
   readonly key: string
 }
 
@@ -703,13 +703,13 @@ export type DecisionPointHttp = {
 export type DeclaredClient = {
   /** Unique client id. The subject of the client's tokens is this id after "client:". */
   readonly clientId: string
-  /** Public keys that verify the client's assertions (private_key_jwt). Without a kid in the assertion, only the first four are tried. */
+  /** Public keys that verify the client's assertions (private_key_jwt). Without a kid in the assertion, only the first four keys are tried. */
   readonly jwks?: ClientKeySet
   /** URL of the public keys that verify the client's assertions (private_key_jwt). Without a kid in the assertion, only the first four matching keys are tried. */
   readonly jwksUri?: string
   /** Algorithm that the client's assertions must use. */
   readonly signingAlg: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
-  /** Scopes that the client may request; without a scope parameter, it gets all of them. */
+  /** Scopes that the client may request. Without a scope parameter, the client gets all of these scopes. */
   readonly scopes: readonly string[]
   /** Resources for which the client may request tokens; default: all of the server's resources. */
   readonly resources?: readonly string[]
@@ -729,13 +729,13 @@ export type DeclaredClient = {
 export type DeclaredClientFile = {
   /** Unique client id. The subject of the client's tokens is this id after "client:". */
   readonly clientId: string
-  /** Public keys that verify the client's assertions (private_key_jwt). Without a kid in the assertion, only the first four are tried. */
+  /** Public keys that verify the client's assertions (private_key_jwt). Without a kid in the assertion, only the first four keys are tried. */
   readonly jwks?: ClientKeySet
   /** URL of the public keys that verify the client's assertions (private_key_jwt). Without a kid in the assertion, only the first four matching keys are tried. */
   readonly jwksUri?: string
   /** Algorithm that the client's assertions must use. */
   readonly signingAlg: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
-  /** Scopes that the client may request; without a scope parameter, it gets all of them. */
+  /** Scopes that the client may request. Without a scope parameter, the client gets all of these scopes. */
   readonly scopes: readonly string[]
   /** Resources for which the client may request tokens; default: all of the server's resources. */
   readonly resources?: readonly string[]
@@ -799,13 +799,13 @@ export type EmbeddedAuthServerConfig = {
   readonly authorizationEndpointBaseUrl?: string
   /** Registers clients that request a secret as confidential clients. Otherwise they become public clients. When unset, the environment variable GATEHOUSE_AUTH_SERVER_CONFIDENTIAL_CLIENTS applies. */
   readonly allowConfidentialClientRegistration?: boolean
-  /** Scopes added to every registered client and every client resolved through a metadata document. Each must be a supported scope. Keep the list short, typically openid and offline_access. */
+  /** Scopes added to every registered client and every client resolved through a metadata document. Each scope must be a supported scope. Keep the list short, typically openid and offline_access. */
   readonly baselineClientScopes?: readonly string[]
   /** Clients that are identified by the URL of a client-id metadata document. */
   readonly cimd?: CimdConfig
   /** Clients that get tokens for themselves, without a browser or a user (client_credentials grant). */
   readonly clients?: readonly DeclaredClient[]
-  /** Issuers whose tokens this server accepts in place of a client secret or a login. Each must be referred to by another field. */
+  /** Issuers whose tokens this server accepts instead of a client secret or a login. Another field must refer to each issuer. */
   readonly trustedIssuers?: readonly TrustedIssuer[]
   /** Grants for callers that already have a token. */
   readonly inboundGrants?: InboundGrants
@@ -889,7 +889,7 @@ export type EmbeddingServerStatus = {
   readonly url?: string
   /** Number of pods that have loaded the model. */
   readonly readyReplicas?: number
-  /** Latest generation observed. */
+  /** Latest observed generation. */
   readonly observedGeneration?: number
   /** Latest observations of the state, one condition per type. */
   readonly conditions?: readonly Condition[]
@@ -941,9 +941,9 @@ export type FailureHandling = {
   readonly healthCheckTimeout: string
   /** Consecutive failures before a backend is unhealthy. */
   readonly unhealthyThreshold: number
-  /** fail: a request fails when any backend that it needs is unavailable; best_effort: it continues with the available backends. */
+  /** fail: a request fails when any backend that it needs is unavailable; best_effort: the request continues with the available backends. */
   readonly partialFailureMode: "fail" | "best_effort"
-  /** How often health and phase are reported. */
+  /** Interval between reports of health and phase. */
   readonly statusReportingInterval: string
   /** Stops calls to a backend that keeps failing, and retries after a pause. */
   readonly circuitBreaker: CircuitBreaker
@@ -996,7 +996,7 @@ export type HeaderForwardConfig = {
 export type HeaderFromSecret = {
   /** Header to set. */
   readonly headerName: string
-  /** Secret that holds the value. */
+  /** Secret that contains the value. */
   readonly valueSecretRef: SecretRef
 }
 
@@ -1004,7 +1004,7 @@ export type HeaderFromSecret = {
 export type HeaderInjectionConfig = {
   /** Header to inject. */
   readonly headerName: string
-  /** Secret that holds the value. */
+  /** Secret that contains the value. */
   readonly valueSecretRef: SecretRef
 }
 
@@ -1014,7 +1014,7 @@ export type HeaderInjectionStrategy = {
   readonly headerName: string
   /** Literal value. */
   readonly headerValue?: string
-  /** Environment variable that holds the value. */
+  /** Environment variable that contains the value. */
   readonly headerValueEnv?: string
 }
 
@@ -1028,7 +1028,7 @@ export type IdentityFromToken = {
   readonly emailPath?: string
 }
 
-/** Name of an identity provider that needs non-standard settings: parameters, the scope for refresh tokens, the parameter that carries scopes, and authentication at the token endpoint. additionalAuthorizationParams takes precedence. */
+/** Name of an identity provider that needs non-standard settings: parameters, the scope for refresh tokens, the parameter for scopes, and authentication at the token endpoint. additionalAuthorizationParams takes precedence. */
 export type IdentityProvider = "entra" | "okta" | "auth0" | "google" | "github" | "atlassian" | "slack" | "salesforce" | "snowflake" | "cognito"
 
 /** Grants for callers that already have a token. */
@@ -1045,7 +1045,7 @@ export type IncomingAuth = {
   readonly type: "anonymous" | "oidc"
   /** Reference to a shared MCPOIDCConfig, with the values that are specific to this server. */
   readonly oidcConfigRef?: MCPOIDCConfigReference
-  /** References to the MCPOIDCConfigs of all accepted issuers; mutually exclusive with oidcConfigRef. The iss claim of a token selects the issuer. Only the first entry can set resourceUrl and scopes; only the others can set prefixes, because subjects from the first issuer stay unchanged. */
+  /** References to the MCPOIDCConfigs of all accepted issuers; mutually exclusive with oidcConfigRef. The iss claim of a token selects the issuer. Only the first entry can set resourceUrl and scopes. Only later entries can set prefixes, because subjects from the first issuer stay unchanged. */
   readonly oidcConfigRefs?: readonly IssuerReference[]
   /** Access tokens that are bound to a key of the client (DPoP, RFC 9449). When unset, bound tokens are rejected. */
   readonly dpop?: Dpop
@@ -1115,7 +1115,7 @@ export type InnerStep = {
 export type IssuerReference = {
   /** Name of the MCPOIDCConfig. */
   readonly name: string
-  /** Expected token audience; unique per server, so that a token for one server cannot be replayed at another. */
+  /** Expected token audience; unique per server, because a token for one server must not be valid at another. */
   readonly audience: string
   /** Public URL advertised in the protected-resource metadata (RFC 9728). Default: the internal Service URL. */
   readonly resourceUrl?: string
@@ -1123,7 +1123,7 @@ export type IssuerReference = {
   readonly scopes?: readonly string[]
   /** Prefix for this issuer's subjects in policies, sessions, quotas and the audit log. Default: the issuer followed by #. */
   readonly subjectPrefix?: string
-  /** Prefix for this issuer's groups and roles. Default: the issuer followed by #. With an empty prefix, they are the same as those from the first issuer. */
+  /** Prefix for this issuer's groups and roles. Default: the issuer followed by #. With an empty prefix, the issuer shares its groups and roles with the first issuer. */
   readonly groupPrefix?: string
   /** Whether the protected-resource metadata lists the issuer. Default: true for the first entry, false for the others. The embedded authorization server is always listed. */
   readonly advertise?: boolean
@@ -1141,9 +1141,9 @@ export type JwtBearerIssuerPolicy = {
   readonly issuerRef: string
   /** Longest accepted lifetime of an assertion (exp minus iat), from 1m to 24h. Default: 5m, or 1h for the preset kubernetes. */
   readonly maxAssertionAge?: string
-  /** once: each assertion is accepted once. untilExpiry: an assertion can be used until it expires, as a pod needs it whose token file changes rarely. */
+  /** once: each assertion is accepted once. untilExpiry: an assertion can be used until it expires, for pods that reuse a token file. */
   readonly replay: "once" | "untilExpiry"
-  /** Values of the aud claim that are accepted; an assertion must have exactly one. None may be a resource of this server. Default: the issuer and the token endpoint of this server. */
+  /** Values of the aud claim that are accepted; an assertion must have exactly one. A resource of this server is not allowed. Default: the issuer and the token endpoint of this server. */
   readonly acceptedAudiences?: readonly string[]
   /** Subjects that get tokens. The first binding that matches applies. */
   readonly subjectBindings: readonly SubjectBinding[]
@@ -1238,7 +1238,7 @@ export type MCPExternalAuthConfig = {
 
 /** One way to authenticate to a backend: the type, and the object with the same name. Referenced by the externalAuthConfigRef of servers, proxies, entries and virtual servers. */
 export type MCPExternalAuthConfigSpec = {
-  /** Kind of external authentication. The object with the same name holds its settings; unauthenticated has none. */
+  /** Kind of external authentication. The object with the same name contains its settings; type unauthenticated has no settings. */
   readonly type: "tokenExchange" | "headerInjection" | "bearerToken" | "unauthenticated" | "embeddedAuthServer" | "cloudSts" | "upstreamInject" | "obo" | "xaa" | "basicAuth" | "clientCredentials"
   /** For type cloudSts: signs requests with a role's temporary cloud credentials (SigV4). Requires a role that trusts your issuer. */
   readonly cloudSts?: CloudStsConfig
@@ -1246,7 +1246,7 @@ export type MCPExternalAuthConfigSpec = {
   readonly basicAuth?: BasicAuthConfig
   /** For type bearerToken: sends Authorization: Bearer with a fixed token from a Secret. */
   readonly bearerToken?: BearerTokenConfig
-  /** For type clientCredentials: sends a token that Gatehouse gets for itself with a client secret, a private key or a ServiceAccount token. All callers share it. */
+  /** For type clientCredentials: sends a token that Gatehouse gets for itself with a client secret, a private key or a ServiceAccount token. All callers share the token. */
   readonly clientCredentials?: ClientCredentialsConfig
   /** For type embeddedAuthServer: not a strategy for backends, but the authorization server that runs inside the server that references it. */
   readonly embeddedAuthServer?: EmbeddedAuthServerConfig
@@ -1270,13 +1270,13 @@ export type MCPGroup = {
   readonly kind: "MCPGroup"
   /** Object metadata. */
   readonly metadata: ObjectMeta
-  /** A group does not list its members: each member names its group in spec.groupRef. */
+  /** A group does not list its members: each member refers to its group in spec.groupRef. */
   readonly spec: MCPGroupSpec
   /** Observed state. */
   readonly status?: MCPGroupStatus
 }
 
-/** A group does not list its members: each member names its group in spec.groupRef. */
+/** A group does not list its members: each member refers to its group in spec.groupRef. */
 export type MCPGroupSpec = {
   /** Purpose of the group. */
   readonly description?: string
@@ -1284,7 +1284,7 @@ export type MCPGroupSpec = {
 
 /** Observed state. */
 export type MCPGroupStatus = {
-  /** Ready after the members have been listed, even when there are none. */
+  /** Ready after the members have been listed, even if the group is empty. */
   readonly phase: "Ready" | "Pending" | "Failed"
   /** Names of the member MCPServers, sorted. */
   readonly servers?: readonly string[]
@@ -1298,13 +1298,13 @@ export type MCPGroupStatus = {
   readonly entries?: readonly string[]
   /** Number of member MCPServerEntries. */
   readonly entryCount?: number
-  /** Latest generation observed. */
+  /** Latest observed generation. */
   readonly observedGeneration?: number
   /** Latest observations of the state, one condition per type. */
   readonly conditions?: readonly Condition[]
 }
 
-/** How incoming tokens are validated. Audience, scopes and resource URL differ per server, so they are part of the reference. */
+/** How incoming tokens are validated. Audience, scopes and resource URL differ per server, so the reference sets them. */
 export type MCPOIDCConfig = {
   readonly apiVersion: "gatehouse.dev/v1beta1"
   readonly kind: "MCPOIDCConfig"
@@ -1320,7 +1320,7 @@ export type MCPOIDCConfig = {
 export type MCPOIDCConfigReference = {
   /** Name of the MCPOIDCConfig. */
   readonly name: string
-  /** Expected token audience; unique per server, so that a token for one server cannot be replayed at another. */
+  /** Expected token audience; unique per server, because a token for one server must not be valid at another. */
   readonly audience: string
   /** Public URL advertised in the protected-resource metadata (RFC 9728). Default: the internal Service URL. */
   readonly resourceUrl?: string
@@ -1364,7 +1364,7 @@ export type MCPRemoteProxySpec = {
   readonly proxyPort: number
   /** How clients are authenticated. When unset, the proxy does not authenticate clients. */
   readonly oidcConfigRef?: MCPOIDCConfigReference
-  /** References to the MCPOIDCConfigs of all accepted issuers; mutually exclusive with oidcConfigRef. The iss claim of a token selects the issuer. Only the first entry can set resourceUrl and scopes; only the others can set prefixes, because subjects from the first issuer stay unchanged. */
+  /** References to the MCPOIDCConfigs of all accepted issuers; mutually exclusive with oidcConfigRef. The iss claim of a token selects the issuer. Only the first entry can set resourceUrl and scopes. Only later entries can set prefixes, because subjects from the first issuer stay unchanged. */
   readonly oidcConfigRefs?: readonly IssuerReference[]
   /** Access tokens that are bound to a key of the client (DPoP, RFC 9449). When unset, bound tokens are rejected. */
   readonly dpop?: Dpop
@@ -1444,7 +1444,7 @@ export type MCPRemoteProxyStatus = {
   readonly authzConfigHash?: string
   /** Hash of the referenced configuration; set only while the reference is set. */
   readonly oidcConfigHash?: string
-  /** Latest generation observed. */
+  /** Latest observed generation. */
   readonly observedGeneration?: number
   /** Latest observations of the state, one condition per type. */
   readonly conditions?: readonly Condition[]
@@ -1498,7 +1498,7 @@ export type MCPServerEntrySpec = {
 export type MCPServerEntryStatus = {
   /** Valid, Pending or Failed. See the conditions for the reason. */
   readonly phase: "Valid" | "Pending" | "Failed"
-  /** Latest generation observed. */
+  /** Latest observed generation. */
   readonly observedGeneration?: number
   /** Latest observations of the state, one condition per type. */
   readonly conditions?: readonly Condition[]
@@ -1525,7 +1525,7 @@ export type MCPServerSpec = {
   readonly proxyPort: number
   /** Port of the server container, for the transports sse and streamable-http; 8080 when unset. */
   readonly mcpPort?: number
-  /** Arguments for the server, taken literally: `$(NAME)` is not expanded. They replace the image's CMD and are appended to its ENTRYPOINT. */
+  /** Arguments for the server, taken literally: `$(NAME)` is not expanded. The arguments replace the image's CMD and are appended to its ENTRYPOINT. */
   readonly args?: readonly string[]
   /** Literal environment variables for the server container. */
   readonly env?: readonly EnvVar[]
@@ -1545,7 +1545,7 @@ export type MCPServerSpec = {
   readonly resourceOverrides?: ResourceOverrides
   /** How clients are authenticated. When unset, the proxy does not authenticate clients. */
   readonly oidcConfigRef?: MCPOIDCConfigReference
-  /** References to the MCPOIDCConfigs of all accepted issuers; mutually exclusive with oidcConfigRef. The iss claim of a token selects the issuer. Only the first entry can set resourceUrl and scopes; only the others can set prefixes, because subjects from the first issuer stay unchanged. */
+  /** References to the MCPOIDCConfigs of all accepted issuers; mutually exclusive with oidcConfigRef. The iss claim of a token selects the issuer. Only the first entry can set resourceUrl and scopes. Only later entries can set prefixes, because subjects from the first issuer stay unchanged. */
   readonly oidcConfigRefs?: readonly IssuerReference[]
   /** Access tokens that are bound to a key of the client (DPoP, RFC 9449). When unset, bound tokens are rejected. */
   readonly dpop?: Dpop
@@ -1619,7 +1619,7 @@ export type MCPServerStatus = {
   readonly telemetryConfigHash?: string
   /** Hash of the referenced configuration; set only while the reference is set. */
   readonly webhookConfigHash?: string
-  /** Latest generation observed. */
+  /** Latest observed generation. */
   readonly observedGeneration?: number
   /** Latest observations of the state, one condition per type. */
   readonly conditions?: readonly Condition[]
@@ -1693,7 +1693,7 @@ export type MCPToolLockSpec = ToolLockSpec
 
 /** Comparison of the backend's definitions with the lock, as reported by running virtual servers. */
 export type MCPToolLockStatus = {
-  /** Latest generation observed. */
+  /** Latest observed generation. */
   readonly observedGeneration?: number
   /** Latest observations of the state, one condition per type. */
   readonly conditions?: readonly Condition[]
@@ -1709,17 +1709,17 @@ export type MCPWebhookConfig = {
   readonly kind: "MCPWebhookConfig"
   /** Object metadata. */
   readonly metadata: ObjectMeta
-  /** Webhooks, shared through the webhookConfigRef of servers. They run in list order; mutating webhooks run first. */
+  /** Webhooks, shared through the webhookConfigRef of servers. Webhooks run in list order; mutating webhooks run first. */
   readonly spec: MCPWebhookConfigSpec
   /** Observed state. */
   readonly status?: MCPWebhookConfigStatus
 }
 
-/** Webhooks, shared through the webhookConfigRef of servers. They run in list order; mutating webhooks run first. */
+/** Webhooks, shared through the webhookConfigRef of servers. Webhooks run in list order; mutating webhooks run first. */
 export type MCPWebhookConfigSpec = {
-  /** Webhooks that may change arguments and results. Each receives the output of the previous one. */
+  /** Webhooks that may change arguments and results. Each webhook receives the output of the previous webhook. */
   readonly mutating?: readonly Webhook[]
-  /** Webhooks that may reject a call. They receive the output of the mutating webhooks. */
+  /** Webhooks that may reject a call. Validating webhooks receive the output of the mutating webhooks. */
   readonly validating?: readonly Webhook[]
 }
 
@@ -1731,7 +1731,7 @@ export type MarkRule = {
   readonly name: string
   /** Control sequences, bidirectional marks, zero-width and tag characters in results, list items and server instructions. observe: count; mark: make visible, as \u{200b}; strip: remove; refuse: reject the result, or omit the item from the list. */
   readonly hiddenCharacters?: "observe" | "mark" | "strip" | "refuse"
-  /** Encloses text from tools in delimiters that name the backend and the tool. Lookalike delimiters within the text are escaped. */
+  /** Encloses text from tools in delimiters that contain the names of the backend and the tool. Lookalike delimiters within the text are escaped. */
   readonly delimiters?: boolean
   /** Where the rule applies; default: everywhere. */
   readonly match?: GuardrailMatch
@@ -1771,7 +1771,7 @@ export type OAuth2UpstreamConfig = {
   readonly redirectUri?: string
   /** Scopes to request from the upstream. */
   readonly scopes?: readonly string[]
-  /** Name of an identity provider that needs non-standard settings: parameters, the scope for refresh tokens, the parameter that carries scopes, and authentication at the token endpoint. additionalAuthorizationParams takes precedence. */
+  /** Name of an identity provider that needs non-standard settings: parameters, the scope for refresh tokens, the parameter for scopes, and authentication at the token endpoint. additionalAuthorizationParams takes precedence. */
   readonly provider?: IdentityProvider
   /** Extra query parameters for the authorization request. */
   readonly additionalAuthorizationParams?: { readonly [name: string]: string }
@@ -1779,11 +1779,11 @@ export type OAuth2UpstreamConfig = {
   readonly tokenResponseMapping?: TokenResponseMapping
   /** Reads the identity from the token response and skips the userinfo request. */
   readonly identityFromToken?: IdentityFromToken
-  /** Userinfo request. Without it and without identityFromToken, the subject is derived from the access token. */
+  /** Userinfo request. Without userInfo and identityFromToken, the subject is derived from the access token. */
   readonly userInfo?: UserInfoConfig
   /** Client secret; optional for public PKCE clients. */
   readonly clientSecretRef?: SecretRef
-  /** Authentication at the token endpoint. Default: the client secret, if there is one. */
+  /** Authentication at the token endpoint. Default: the client secret, if one is set. */
   readonly clientAuth?: ClientAuth
   /** Dynamic client registration at runtime; mutually exclusive with clientId. */
   readonly dcrConfig?: DcrConfig
@@ -1801,7 +1801,7 @@ export type OAuth2UpstreamFile = {
   readonly redirectUri?: string
   /** Scopes to request from the upstream. */
   readonly scopes?: readonly string[]
-  /** Name of an identity provider that needs non-standard settings: parameters, the scope for refresh tokens, the parameter that carries scopes, and authentication at the token endpoint. additionalAuthorizationParams takes precedence. */
+  /** Name of an identity provider that needs non-standard settings: parameters, the scope for refresh tokens, the parameter for scopes, and authentication at the token endpoint. additionalAuthorizationParams takes precedence. */
   readonly provider?: IdentityProvider
   /** Extra query parameters for the authorization request. */
   readonly additionalAuthorizationParams?: { readonly [name: string]: string }
@@ -1809,13 +1809,13 @@ export type OAuth2UpstreamFile = {
   readonly tokenResponseMapping?: TokenResponseMapping
   /** Reads the identity from the token response and skips the userinfo request. */
   readonly identityFromToken?: IdentityFromToken
-  /** Userinfo request. Without it and without identityFromToken, the subject is derived from the access token. */
+  /** Userinfo request. Without userInfo and identityFromToken, the subject is derived from the access token. */
   readonly userInfo?: UserInfoConfig
-  /** Environment variable that holds the client secret. */
+  /** Environment variable that contains the client secret. */
   readonly clientSecretEnv?: string
-  /** File that holds the client secret; overrides clientSecretEnv. */
+  /** File that contains the client secret; overrides clientSecretEnv. */
   readonly clientSecretFile?: string
-  /** Authentication at the token endpoint. Default: the client secret, if there is one. */
+  /** Authentication at the token endpoint. Default: the client secret, if one is set. */
   readonly clientAuth?: RuntimeClientAuth
   /** Dynamic client registration at runtime; mutually exclusive with clientId. */
   readonly dcrConfig?: DcrFile
@@ -1823,7 +1823,7 @@ export type OAuth2UpstreamFile = {
 
 /** An OpenID Connect provider. */
 export type OIDCUpstreamConfig = {
-  /** Issuer; its endpoints are discovered. */
+  /** Issuer. Gatehouse discovers its endpoints. */
   readonly issuerUrl: string
   /** Client id for the upstream. */
   readonly clientId: string
@@ -1831,7 +1831,7 @@ export type OIDCUpstreamConfig = {
   readonly redirectUri?: string
   /** Scopes to request; set them explicitly when a provider-specific parameter requests offline access. */
   readonly scopes: readonly string[]
-  /** Name of an identity provider that needs non-standard settings: parameters, the scope for refresh tokens, the parameter that carries scopes, and authentication at the token endpoint. additionalAuthorizationParams takes precedence. */
+  /** Name of an identity provider that needs non-standard settings: parameters, the scope for refresh tokens, the parameter for scopes, and authentication at the token endpoint. additionalAuthorizationParams takes precedence. */
   readonly provider?: IdentityProvider
   /** Extra query parameters for the authorization request. */
   readonly additionalAuthorizationParams?: { readonly [name: string]: string }
@@ -1841,13 +1841,13 @@ export type OIDCUpstreamConfig = {
   readonly userInfoOverride?: UserInfoConfig
   /** Client secret; optional for public PKCE clients. */
   readonly clientSecretRef?: SecretRef
-  /** Authentication at the token endpoint. Default: the client secret, if there is one. */
+  /** Authentication at the token endpoint. Default: the client secret, if one is set. */
   readonly clientAuth?: ClientAuth
 }
 
 /** An OpenID Connect provider. */
 export type OIDCUpstreamFile = {
-  /** Issuer; its endpoints are discovered. */
+  /** Issuer. Gatehouse discovers its endpoints. */
   readonly issuerUrl: string
   /** Client id for the upstream. */
   readonly clientId: string
@@ -1855,7 +1855,7 @@ export type OIDCUpstreamFile = {
   readonly redirectUri?: string
   /** Scopes to request; set them explicitly when a provider-specific parameter requests offline access. */
   readonly scopes: readonly string[]
-  /** Name of an identity provider that needs non-standard settings: parameters, the scope for refresh tokens, the parameter that carries scopes, and authentication at the token endpoint. additionalAuthorizationParams takes precedence. */
+  /** Name of an identity provider that needs non-standard settings: parameters, the scope for refresh tokens, the parameter for scopes, and authentication at the token endpoint. additionalAuthorizationParams takes precedence. */
   readonly provider?: IdentityProvider
   /** Extra query parameters for the authorization request. */
   readonly additionalAuthorizationParams?: { readonly [name: string]: string }
@@ -1863,11 +1863,11 @@ export type OIDCUpstreamFile = {
   readonly subjectClaim?: string
   /** Overrides the discovered userinfo endpoint, its method or its field names. */
   readonly userInfoOverride?: UserInfoConfig
-  /** Environment variable that holds the client secret. */
+  /** Environment variable that contains the client secret. */
   readonly clientSecretEnv?: string
-  /** File that holds the client secret; overrides clientSecretEnv. */
+  /** File that contains the client secret; overrides clientSecretEnv. */
   readonly clientSecretFile?: string
-  /** Authentication at the token endpoint. Default: the client secret, if there is one. */
+  /** Authentication at the token endpoint. Default: the client secret, if one is set. */
   readonly clientAuth?: RuntimeClientAuth
 }
 
@@ -1906,7 +1906,7 @@ export type OboConfig = {
   readonly tenantId?: string
   /** Application id of the confidential client. */
   readonly clientId?: string
-  /** Secret key that holds the client secret. */
+  /** Secret key that contains the client secret. */
   readonly clientSecretRef?: SecretRef
   /** How the client authenticates at the token endpoint. Default: with the client secret. */
   readonly clientAuth?: ClientAuth
@@ -1924,7 +1924,7 @@ export type OboStrategy = {
   readonly clientId?: string
   /** Literal secret; prefer clientSecretEnv. */
   readonly clientSecret?: string
-  /** Environment variable that holds the client secret. */
+  /** Environment variable that contains the client secret. */
   readonly clientSecretEnv?: string
   /** How the client authenticates. Default: with the client secret. */
   readonly clientAuth?: RuntimeClientAuth
@@ -2079,7 +2079,7 @@ export type PermissionProfileRef = {
   readonly type: "builtin" | "configmap"
   /** For type builtin: none or network. For type configmap: the name of a ConfigMap. */
   readonly name: string
-  /** ConfigMap key that holds the profile. */
+  /** ConfigMap key that contains the profile. */
   readonly key?: string
 }
 
@@ -2125,15 +2125,15 @@ export type ProxyFile = {
   readonly targetUri?: string
   /** The target is a program that uses MCP on its standard streams; mutually exclusive with targetUri. */
   readonly stdio?: StdioTarget
-  /** The target is a container that uses MCP on its standard streams. The proxy attaches to them through the Kubernetes API; only in a pod. Mutually exclusive with targetUri and stdio. */
+  /** The target is a container that uses MCP on its standard streams. The proxy attaches to the streams through the Kubernetes API; only in a pod. Mutually exclusive with targetUri and stdio. */
   readonly attach?: AttachTarget
   /** Transport of the target. */
   readonly transport: "streamable-http" | "sse"
   /** Transport that clients use; may differ from transport only for a stdio target. */
   readonly proxyMode: "streamable-http" | "sse"
-  /** Sends a digest of the caller to the target in X-Gatehouse-Caller. The bridge of a stdio server uses it to run a separate process for each caller. */
+  /** Sends a digest of the caller to the target in X-Gatehouse-Caller. The bridge of a stdio server uses the digest to run a separate process for each caller. */
   readonly identifyCallers: boolean
-  /** Allowed addresses of the target. any: all; private: no loopback addresses; public: no private addresses either. Link-local and metadata addresses are always rejected. Checked against the address that is dialed. */
+  /** Allowed addresses of the target. any: all; private: no loopback addresses; public: no private addresses either. Link-local and metadata addresses are always rejected. The rule applies to the dialed address. */
   readonly targetAddresses: "any" | "private" | "public"
   /** PEM file with trust anchors for the target. */
   readonly targetCaBundlePath?: string
@@ -2197,7 +2197,7 @@ export type ProxyIssuer = {
   readonly audience: string
   /** This server's client id at the issuer, sent with the secret to the introspection endpoint. */
   readonly clientId?: string
-  /** Environment variable that holds the client secret, for introspection. */
+  /** Environment variable that contains the client secret, for introspection. */
   readonly clientSecretEnv?: string
   /** Permits an http issuer; development only. */
   readonly insecureAllowHttp: boolean
@@ -2217,11 +2217,11 @@ export type ProxyIssuer = {
   readonly subject?: string
   /** Prefix for this issuer's subjects in policies, sessions, quotas and the audit log. Default: the issuer followed by #. */
   readonly subjectPrefix?: string
-  /** Prefix for this issuer's groups and roles. Default: the issuer followed by #. With an empty prefix, they are the same as those from the first issuer. */
+  /** Prefix for this issuer's groups and roles. Default: the issuer followed by #. With an empty prefix, the issuer shares its groups and roles with the first issuer. */
   readonly groupPrefix?: string
   /** Whether the protected-resource metadata lists the issuer; default: false. */
   readonly advertise?: boolean
-  /** File that holds the client secret; overrides clientSecretEnv. */
+  /** File that contains the client secret; overrides clientSecretEnv. */
   readonly clientSecretFile?: string
 }
 
@@ -2233,7 +2233,7 @@ export type ProxyOidc = {
   readonly audience?: string
   /** This server's client id at the issuer, sent with the secret to the introspection endpoint. */
   readonly clientId?: string
-  /** Environment variable that holds the client secret, for introspection. */
+  /** Environment variable that contains the client secret, for introspection. */
   readonly clientSecretEnv?: string
   /** Permits an http issuer; development only. */
   readonly insecureAllowHttp: boolean
@@ -2257,7 +2257,7 @@ export type ProxyOidc = {
   readonly scopes?: readonly string[]
   /** Whether the protected-resource metadata lists the issuer; default: true. */
   readonly advertise?: boolean
-  /** File that holds the client secret; overrides clientSecretEnv. */
+  /** File that contains the client secret; overrides clientSecretEnv. */
   readonly clientSecretFile?: string
 }
 
@@ -2343,7 +2343,7 @@ export type RedactRule = {
 
 /** Credentials of the Redis user. */
 export type RedisAclUserConfig = {
-  /** Secret key that holds the password. */
+  /** Secret key that contains the password. */
   readonly passwordSecretRef: SecretRef
   /** User name. When unset, legacy password-only AUTH is used. */
   readonly usernameSecretRef?: SecretRef
@@ -2409,15 +2409,15 @@ export type RemoteAuth = {
   readonly tokenUrl?: string
   /** Client id; registered dynamically when unset. */
   readonly clientId?: string
-  /** Environment variable that holds the client secret. */
+  /** Environment variable that contains the client secret. */
   readonly clientSecretEnv?: string
-  /** File that holds the client secret; overrides clientSecretEnv. */
+  /** File that contains the client secret; overrides clientSecretEnv. */
   readonly clientSecretFile?: string
   /** authorization_code: a user logs in with a browser. client_credentials: the client gets a token for itself. jwt-bearer: the token in assertionFile is the credential. id-jag: the ID token in idTokenFile is exchanged at the identity provider. Default: the variable GATEHOUSE_REMOTE_AUTH_GRANT, otherwise authorization_code. */
   readonly grant?: "authorization_code" | "client_credentials" | "jwt-bearer" | "id-jag"
   /** File with the client's private key (PEM or JWK), used instead of a secret for a login without a user. */
   readonly privateKeyFile?: string
-  /** Signing algorithm for the private key. Default: the one that matches the key; RS256 for an RSA key. */
+  /** Signing algorithm for the private key. Default: the algorithm that matches the key; RS256 for an RSA key. */
   readonly signingAlg?: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
   /** File with the JWT for the jwt-bearer grant, with the authorization server's issuer as audience; reread for each token request. */
   readonly assertionFile?: string
@@ -2435,7 +2435,7 @@ export type RemoteAuth = {
   readonly dpop?: "auto" | "off" | "required"
   /** Environment variable that holds a bearer token; an alternative to the login. */
   readonly bearerTokenEnv?: string
-  /** File that holds a bearer token; an alternative to the login. */
+  /** File that contains a bearer token; an alternative to the login. */
   readonly bearerTokenFile?: string
   /** Port of the local callback server. */
   readonly callbackPort: number
@@ -2443,7 +2443,7 @@ export type RemoteAuth = {
   readonly resource?: string
   /** Scopes to request; default with OIDC: openid, profile and email. */
   readonly scopes?: readonly string[]
-  /** Query parameter that carries the scopes. */
+  /** Query parameter for the scopes. */
   readonly scopeParamName?: string
   /** Does not open a browser. */
   readonly skipBrowser: boolean
@@ -2482,7 +2482,7 @@ export type RoleMapping = {
   readonly claim?: string
   /** CEL expression over the claims map; mutually exclusive with claim. */
   readonly matcher?: string
-  /** Evaluation order, lowest first. A mapping without a priority comes last; ties keep their order. */
+  /** Evaluation order, lowest first. Mappings without a priority are evaluated last. Mappings with equal priorities keep their order. */
   readonly priority?: number
 }
 
@@ -2498,13 +2498,13 @@ export type RuntimeAuthz = {
   readonly policies?: readonly string[]
   /** Cedar policies that are evaluated and recorded alongside the enforced policies, without affecting decisions. */
   readonly shadowPolicies?: readonly string[]
-  /** true: shadowPolicies are evaluated instead of policies. false: in addition to them. */
+  /** true: shadowPolicies are evaluated instead of policies. false: shadowPolicies are evaluated in addition to policies. */
   readonly shadowReplaces?: boolean
   /** Cedar entities as a JSON document. Without it, transitive "in" checks on absent entities are false. */
   readonly entitiesJson: string
-  /** Claim that holds group membership; takes precedence over the well-known claims groups, roles and cognito:groups. */
+  /** Claim that contains group membership; takes precedence over the well-known claims groups, roles and cognito:groups. */
   readonly groupClaimName?: string
-  /** Claim that holds roles; extracted separately and mapped to the group entity type. */
+  /** Claim that contains roles; extracted separately and mapped to the group entity type. */
   readonly roleClaimName?: string
   /** Entity type of the principal's parents, which are created from group and role claims; must match the type used in the static entities. Namespaced names are not supported. */
   readonly groupEntityType: string
@@ -2544,7 +2544,7 @@ export type RuntimeBackend = {
   readonly clientKeyPath?: string
   /** Metadata; the server sets the group key. */
   readonly metadata?: { readonly [name: string]: string }
-  /** Allowed addresses of the backend. any: all; private: no loopback addresses; public: no private addresses either. Link-local and metadata addresses are always rejected. Checked against the address that is dialed. */
+  /** Allowed addresses of the backend. any: all; private: no loopback addresses; public: no private addresses either. Link-local and metadata addresses are always rejected. The rule applies to the dialed address. */
   readonly addresses: "any" | "private" | "public"
   /** Environment variable with extra headers for requests to this backend, as JSON. The backend is excluded while the variable is unset. */
   readonly headersEnv?: string
@@ -2558,7 +2558,7 @@ export type RuntimeClientAuth = {
   readonly privateKeyPath?: string
   /** Token file for federated; reloaded when it changes. */
   readonly assertionPath?: string
-  /** Signing algorithm for assertions. Default: the one that matches the key. */
+  /** Signing algorithm for assertions. Default: the algorithm that matches the key. */
   readonly signingAlg?: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
   /** Audience of the assertions. Default: the issuer, or the token endpoint if no issuer is configured. */
   readonly assertionAudience?: string
@@ -2614,7 +2614,7 @@ export type RuntimeIssuer = {
   readonly audience: string
   /** This server's client id at the issuer, sent with the secret to the introspection endpoint. */
   readonly clientId?: string
-  /** Environment variable that holds the client secret, for introspection. */
+  /** Environment variable that contains the client secret, for introspection. */
   readonly clientSecretEnv?: string
   /** Permits an http issuer; development only. */
   readonly insecureAllowHttp: boolean
@@ -2634,7 +2634,7 @@ export type RuntimeIssuer = {
   readonly subject?: string
   /** Prefix for this issuer's subjects in policies, sessions, quotas and the audit log. Default: the issuer followed by #. */
   readonly subjectPrefix?: string
-  /** Prefix for this issuer's groups and roles. Default: the issuer followed by #. With an empty prefix, they are the same as those from the first issuer. */
+  /** Prefix for this issuer's groups and roles. Default: the issuer followed by #. With an empty prefix, the issuer shares its groups and roles with the first issuer. */
   readonly groupPrefix?: string
   /** Whether the protected-resource metadata lists the issuer; default: false. */
   readonly advertise?: boolean
@@ -2658,7 +2658,7 @@ export type RuntimeOidc = {
   readonly audience: string
   /** This server's client id at the issuer, sent with the secret to the introspection endpoint. */
   readonly clientId: string
-  /** Environment variable that holds the client secret, for introspection. */
+  /** Environment variable that contains the client secret, for introspection. */
   readonly clientSecretEnv?: string
   /** Permits an http issuer; development only. */
   readonly insecureAllowHttp: boolean
@@ -2748,7 +2748,7 @@ export type RuntimeWebhook = {
   readonly failurePolicy: "fail" | "ignore"
   /** request: called before the call is authorized; response: called with the result or error before the client receives it. */
   readonly phase: "request" | "response"
-  /** audit: call the webhook and report its decisions, without enforcing them. */
+  /** audit: call the webhook and report its decisions without enforcing the decisions. */
   readonly mode: "enforce" | "audit"
   /** The calls that the webhook receives; default: all calls that webhooks support. */
   readonly match?: WebhookMatch
@@ -2764,15 +2764,15 @@ export type RuntimeWebhook = {
   readonly clientKeyPath?: string
   /** File with the secret that signs requests: HMAC-SHA256 of '<unix time>.<body>'. */
   readonly hmacSecretPath?: string
-  /** Environment variable that holds the secret; alternative to hmacSecretPath. */
+  /** Environment variable that contains the secret; alternative to hmacSecretPath. */
   readonly hmacSecretEnv?: string
 }
 
 /** Webhooks that receive calls and their results, in list order; mutating webhooks run first. */
 export type RuntimeWebhooks = {
-  /** Webhooks that may change arguments and results. Each receives the output of the previous one. */
+  /** Webhooks that may change arguments and results. Each webhook receives the output of the previous webhook. */
   readonly mutating?: readonly RuntimeWebhook[]
-  /** Webhooks that may reject a call. They receive the output of the mutating webhooks. */
+  /** Webhooks that may reject a call. Validating webhooks receive the output of the mutating webhooks. */
   readonly validating?: readonly RuntimeWebhook[]
 }
 
@@ -2787,7 +2787,7 @@ export type SecretRef = {
 export type SensitiveHeader = {
   /** Header to send. */
   readonly name: string
-  /** Secret that holds the value. */
+  /** Secret that contains the value. */
   readonly secretKeyRef: SecretRef
 }
 
@@ -2803,7 +2803,7 @@ export type ServerAutoscaling = {
   readonly targetSessions?: number
 }
 
-/** A token for the pod's ServiceAccount. The kubelet renews it. */
+/** A token for the pod's ServiceAccount, which the kubelet renews. */
 export type ServiceAccountToken = {
   /** Audience of the token, as configured at the authorization server. Default: the issuer, or the token endpoint if no issuer is configured. */
   readonly audience?: string
@@ -2832,7 +2832,7 @@ export type SessionStorageConfig = {
   readonly db: number
   /** Prefix of every key, for a Redis server that is shared with other applications. */
   readonly keyPrefix?: string
-  /** Secret that holds the Redis password. */
+  /** Secret that contains the Redis password. */
   readonly passwordRef?: SecretRef
 }
 
@@ -2876,7 +2876,7 @@ export type SubjectBinding = {
   readonly matcher?: string
   /** Resources for which the subject may request tokens; default: all of the server's resources. */
   readonly allowedResources?: readonly string[]
-  /** Scopes that the subject may request; without a scope parameter, it gets all of them. */
+  /** Scopes that the subject may request. Without a scope parameter, the subject gets all of these scopes. */
   readonly scopes: readonly string[]
 }
 
@@ -2940,7 +2940,7 @@ export type TokenExchangeConfig = {
   readonly clientAuth?: ClientAuth
   /** Scopes to request. */
   readonly scopes?: readonly string[]
-  /** Header that carries the exchanged token. When empty, the token replaces the Authorization header. */
+  /** Header for the exchanged token. When empty, the token replaces the Authorization header. */
   readonly externalTokenHeaderName?: string
   /** Upstream provider whose token is the subject token; default: the caller's own token, or the first upstream of a virtual server with an embedded authorization server. */
   readonly subjectProviderName?: string
@@ -2982,17 +2982,17 @@ export type TokenExchangeStrategy = {
   readonly tokenUrl: string
   /** Target audience. */
   readonly audience?: string
-  /** Client id for the token endpoint. Without it, requests carry no client authentication. */
+  /** Client id for the token endpoint. Without a client id, requests contain no client authentication. */
   readonly clientId?: string
   /** Literal secret; prefer clientSecretEnv. */
   readonly clientSecret?: string
-  /** Environment variable that holds the client secret. */
+  /** Environment variable that contains the client secret. */
   readonly clientSecretEnv?: string
   /** How the client authenticates. Default: with the client secret. */
   readonly clientAuth?: RuntimeClientAuth
   /** Scopes to request. */
   readonly scopes?: readonly string[]
-  /** Header that carries the exchanged token. When unset, the token replaces the Authorization header. */
+  /** Header for the exchanged token. When unset, the token replaces the Authorization header. */
   readonly externalTokenHeaderName?: string
   /** Upstream whose token is the subject token; default: the first upstream when an embedded server is configured. */
   readonly subjectProviderName?: string
@@ -3006,7 +3006,7 @@ export type TokenLifespans = {
   readonly accessTokenLifespan: string
   /** Lifetime of refresh tokens, from 1h to 720h. */
   readonly refreshTokenLifespan: string
-  /** How long a rotated refresh token still returns the same successor, as long as the successor is unused. At most 10m; 0s means no grace period. Later reuse revokes the login. */
+  /** Time that a rotated refresh token still returns its successor, while the successor is unused. At most 10m; 0s means no grace period. Later reuse revokes the login. */
   readonly refreshTokenGracePeriod: string
   /** Lifetime of authorization codes, from 30s to 10m. */
   readonly authCodeLifespan: string
@@ -3024,7 +3024,7 @@ export type TokenResponseMapping = {
   readonly scopePath: string
 }
 
-/** Annotation overrides; each one that is set replaces the backend's annotation. */
+/** Annotation overrides. An override replaces the backend's annotation. */
 export type ToolAnnotations = {
   /** Display title. */
   readonly title?: string | null
@@ -3104,7 +3104,7 @@ export type ToolOverride = {
   readonly name?: string
   /** Description shown to clients. */
   readonly description?: string
-  /** Annotation overrides; each one that is set replaces the backend's annotation. */
+  /** Annotation overrides. An override replaces the backend's annotation. */
   readonly annotations?: ToolAnnotations
 }
 
@@ -3148,7 +3148,7 @@ export type UpstreamFilter = {
   readonly claim: string
   /** A user gets the providers of every rule that lists one of the user's groups. */
   readonly rules: readonly UpstreamFilterRule[]
-  /** Providers for users whose groups match no rule. Default: only the first, which every user signs in to. */
+  /** Providers for users whose groups match no rule. Default: only the first provider, which every user signs in to. */
   readonly defaultUpstreams?: readonly string[]
 }
 
@@ -3220,11 +3220,11 @@ export type UserInfoConfig = {
 
 /** Field names; the first non-empty value is used. */
 export type UserInfoFieldMapping = {
-  /** Fields that may hold the subject. */
+  /** Fields that may contain the subject. */
   readonly subjectFields: readonly string[]
-  /** Fields that may hold the name. */
+  /** Fields that may contain the name. */
   readonly nameFields: readonly string[]
-  /** Fields that may hold the email address. */
+  /** Fields that may contain the email address. */
   readonly emailFields: readonly string[]
 }
 
@@ -3240,7 +3240,7 @@ export type VirtualMCPCompositeToolDefinition = {
   readonly status?: VirtualMCPCompositeToolDefinitionStatus
 }
 
-/** One workflow, offered as a tool by every virtual server that names it in compositeToolRefs. */
+/** One workflow, offered as a tool by every virtual server that lists the workflow in compositeToolRefs. */
 export type VirtualMCPCompositeToolDefinitionSpec = CompositeTool
 
 /** Observed state. */
@@ -3253,7 +3253,7 @@ export type VirtualMCPCompositeToolDefinitionStatus = {
   readonly referencingVirtualServers?: readonly string[]
   /** Number of virtual servers that use the workflow. */
   readonly referenceCount?: number
-  /** Latest generation observed. */
+  /** Latest observed generation. */
   readonly observedGeneration?: number
   /** Latest observations of the state, one condition per type. */
   readonly conditions?: readonly Condition[]
@@ -3291,13 +3291,13 @@ export type VirtualMCPConfig = {
   readonly operational?: Operational
   /** Tool discovery: clients see only find_tool and call_tool. */
   readonly optimizer?: Optimizer
-  /** Incoming request headers to forward unchanged to every backend. Clients control them unless a trusted proxy in front of the server sets them. */
+  /** Incoming request headers to forward unchanged to every backend. Clients control these headers unless a trusted proxy in front of the server sets them. */
   readonly passthroughHeaders?: readonly string[]
   /** Compares backend definitions with MCPToolLocks. Off when unset. A lock may override onChanged, onNew and onRemoved for its backend. */
   readonly pinning?: Pinning
   /** Limits on tool use per hour, day or month. Off when unset. */
   readonly quotas?: readonly Quota[]
-  /** Cost of a call in micro-units, keyed by backend/tool, or by backend for all its other tools; 0 when unset. A backend can override it with gatehouse.dev/cost in the result's _meta. */
+  /** Cost of a call in micro-units, keyed by backend/tool, or by backend for all its other tools; 0 when unset. A backend can override the cost with gatehouse.dev/cost in the result's _meta. */
   readonly costs?: { readonly [name: string]: number }
   /** Rate limits for tool calls. Requires Redis session storage. */
   readonly rateLimiting?: RateLimitConfig
@@ -3327,9 +3327,9 @@ export type VirtualMCPServerSpec = {
   readonly incomingAuth: IncomingAuth
   /** How the server authenticates to backends. */
   readonly outgoingAuth?: OutgoingAuth
-  /** Embedded authorization server. It becomes the incoming OIDC provider; its issuer must match the issuer of the OIDC config. */
+  /** Embedded authorization server, which becomes the incoming OIDC provider. Its issuer must match the issuer of the OIDC config. */
   readonly authServerConfig?: EmbeddedAuthServerConfig
-  /** Upstream providers of authServerConfig that a user signs in to, by group. Without it, every user signs in to all. */
+  /** Upstream providers of authServerConfig that a user signs in to, by group. Without a filter, every user signs in to all providers. */
   readonly authServerUpstreamFilter?: UpstreamFilter
   /** Behavior of the virtual server: the tools that it shows and their names, workflows, limits, health checks and audit log. */
   readonly config?: VirtualMCPConfig
@@ -3337,7 +3337,7 @@ export type VirtualMCPServerSpec = {
   readonly embeddingServerRef?: ObjectRef
   /** Pull secrets for the pod and the generated service account. */
   readonly imagePullSecrets?: readonly LocalObjectRef[]
-  /** Incoming request headers to forward unchanged to every backend. Clients control them unless a trusted proxy in front of the server sets them. */
+  /** Incoming request headers to forward unchanged to every backend. Clients control these headers unless a trusted proxy in front of the server sets them. */
   readonly passthroughHeaders?: readonly string[]
   /** Strategic merge patch for the pod, whose container is named vmcp. Checked by the webhook, not by the schema. */
   readonly podTemplateSpec?: { readonly [name: string]: unknown }
@@ -3383,7 +3383,7 @@ export type VirtualMCPServerStatus = {
   readonly conditions?: readonly Condition[]
   /** The group's backends, as last observed by the running server. */
   readonly discoveredBackends?: readonly DiscoveredBackend[]
-  /** Latest generation observed. */
+  /** Latest observed generation. */
   readonly observedGeneration?: number
   /** Hash of the referenced configuration; set only while the reference is set. */
   readonly authzConfigHash?: string
@@ -3427,13 +3427,13 @@ export type VmcpFile = {
   readonly operational: Operational
   /** Tool discovery: clients see only find_tool and call_tool. */
   readonly optimizer?: Optimizer
-  /** Incoming request headers to forward unchanged to every backend. Clients control them unless a trusted proxy in front of the server sets them. */
+  /** Incoming request headers to forward unchanged to every backend. Clients control these headers unless a trusted proxy in front of the server sets them. */
   readonly passthroughHeaders?: readonly string[]
   /** Compares backend definitions with MCPToolLocks. Off when unset. A lock may override onChanged, onNew and onRemoved for its backend. */
   readonly pinning?: Pinning
   /** Limits on tool use per hour, day or month. Off when unset. */
   readonly quotas?: readonly Quota[]
-  /** Cost of a call in micro-units, keyed by backend/tool, or by backend for all its other tools; 0 when unset. A backend can override it with gatehouse.dev/cost in the result's _meta. */
+  /** Cost of a call in micro-units, keyed by backend/tool, or by backend for all its other tools; 0 when unset. A backend can override the cost with gatehouse.dev/cost in the result's _meta. */
   readonly costs?: { readonly [name: string]: number }
   /** Rate limits for tool calls. Requires Redis session storage. */
   readonly rateLimiting?: RateLimitConfig
@@ -3443,7 +3443,7 @@ export type VmcpFile = {
   readonly telemetry?: Telemetry
   /** Webhooks that receive calls and their results, in list order; mutating webhooks run first. */
   readonly webhooks?: RuntimeWebhooks
-  /** Approved definitions of the backends; multiple locks for one backend are merged. Ignored without pinning. */
+  /** Approved definitions of the backends; several locks for one backend are merged. Ignored without pinning. */
   readonly toolLocks?: readonly RuntimeToolLock[]
 }
 
@@ -3471,7 +3471,7 @@ export type Webhook = {
   readonly failurePolicy: "fail" | "ignore"
   /** request: called before the call is authorized; response: called with the result or error before the client receives it. */
   readonly phase: "request" | "response"
-  /** audit: call the webhook and report its decisions, without enforcing them. */
+  /** audit: call the webhook and report its decisions without enforcing the decisions. */
   readonly mode: "enforce" | "audit"
   /** The calls that the webhook receives; default: all calls that webhooks support. */
   readonly match?: WebhookMatch
@@ -3485,9 +3485,9 @@ export type Webhook = {
 
 /** Webhooks of a proxy. */
 export type WebhookFile = {
-  /** Webhooks that may change arguments and results. Each receives the output of the previous one. */
+  /** Webhooks that may change arguments and results. Each webhook receives the output of the previous webhook. */
   readonly mutating?: readonly RuntimeWebhook[]
-  /** Webhooks that may reject a call. They receive the output of the mutating webhooks. */
+  /** Webhooks that may reject a call. Validating webhooks receive the output of the mutating webhooks. */
   readonly validating?: readonly RuntimeWebhook[]
 }
 
@@ -3495,7 +3495,7 @@ export type WebhookFile = {
 export type WebhookMatch = {
   /** MCP methods; default: all four. */
   readonly methods?: readonly ("tools/call" | "prompts/get" | "resources/read" | "completion/complete")[]
-  /** Backends of the calls. The gateway's own tools and workflows have no backend; workflow steps have one. */
+  /** Backends of the calls. The gateway's own tools and workflows have no backend; workflow steps have a backend. */
   readonly backends?: readonly string[]
   /** Original tool names on the backends. When set, the webhook receives only calls to these tools. */
   readonly tools?: readonly string[]
@@ -3507,7 +3507,7 @@ export type WebhookTls = {
   readonly caSecretRef?: SecretRef
   /** PEM client certificate for mutual TLS. */
   readonly clientCertSecretRef?: SecretRef
-  /** Secret key that holds the PEM private key of the client certificate. */
+  /** Secret key that contains the PEM private key of the client certificate. */
   readonly clientKeySecretRef?: SecretRef
   /** Accepts any certificate from the webhook, and allows plain http. An attacker who intercepts the connection can then decide every call, so use this for tests only. */
   readonly insecureSkipVerify: boolean
@@ -3523,7 +3523,7 @@ export type WorkflowOutput = {
 
 /** One step. */
 export type WorkflowStep = {
-  /** Id of the step, unique within the workflow. Templates refer to its output by this id. */
+  /** Id of the step, unique within the workflow. Templates refer to the step's output by this id. */
   readonly id: string
   /** Action of the step: call a tool, ask the user, or repeat a step for each item of a list. */
   readonly type: "tool" | "elicitation" | "forEach"
@@ -3623,7 +3623,7 @@ export type XaaStrategy = {
   readonly idpClientId?: string
   /** Literal secret; prefer idpClientSecretEnv. */
   readonly idpClientSecret?: string
-  /** Environment variable that holds the client secret for the identity provider. */
+  /** Environment variable that contains the client secret for the identity provider. */
   readonly idpClientSecretEnv?: string
   /** How the client authenticates. Default: with the client secret. */
   readonly idpClientAuth?: RuntimeClientAuth
@@ -3635,7 +3635,7 @@ export type XaaStrategy = {
   readonly targetClientId?: string
   /** Literal secret; prefer targetClientSecretEnv. */
   readonly targetClientSecret?: string
-  /** Environment variable that holds the client secret for the target. */
+  /** Environment variable that contains the client secret for the target. */
   readonly targetClientSecretEnv?: string
   /** How the client authenticates. Default: with the client secret. */
   readonly targetClientAuth?: RuntimeClientAuth
@@ -3651,7 +3651,7 @@ export type XaaStrategy = {
   readonly subjectTokenType?: "urn:ietf:params:oauth:token-type:id_token"
 }
 
-/** Kind -> its document. */
+/** Maps each kind to its document. */
 export interface Kinds {
   readonly EmbeddingServer: EmbeddingServer
   readonly MCPAuthzConfig: MCPAuthzConfig
@@ -3669,7 +3669,7 @@ export interface Kinds {
   readonly VirtualMCPServer: VirtualMCPServer
 }
 
-/** Kind -> its status. */
+/** Maps each kind to its status. */
 export interface Statuses {
   readonly EmbeddingServer: EmbeddingServerStatus
   readonly MCPAuthzConfig: MCPAuthzConfigStatus
@@ -3687,7 +3687,7 @@ export interface Statuses {
   readonly VirtualMCPServer: VirtualMCPServerStatus
 }
 
-/** Runtime file -> its document. */
+/** Maps each runtime file to its document. */
 export interface RuntimeFiles {
   readonly authserver: AuthServerFile
   readonly proxy: ProxyFile

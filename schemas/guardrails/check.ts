@@ -6,8 +6,8 @@ import { below, type Violation } from '../validation/violations.ts'
 import { LinearExpression } from './expression.ts'
 
 /**
- * Maximum total number of instructions in all expressions. Each instruction takes time to check and compile, and again
- * for each character of the text.
+ * Maximum total number of instructions in all expressions. Each instruction costs time to check, to compile, and to run
+ * on each character of the text.
  */
 const maxTotalSize = 5_000
 
@@ -43,7 +43,7 @@ function namesTwice(guardrails: unknown, path: string): readonly Violation[] {
     const other = known.get(rule['name'])
     known.set(rule['name'], other ?? list)
     if (other === undefined || other === list) return []
-    return [{ path: below(at, 'name'), message: `duplicate name: a rule in ${other} has it too` }]
+    return [{ path: below(at, 'name'), message: `duplicate name: a rule in ${other} has the same name` }]
   })
 }
 
@@ -58,8 +58,8 @@ function checkOf(source: string): number | string {
 }
 
 /**
- * Warns about valid settings that have no effect: limits that no result can reach, and exceptions that exclude nothing
- * because the rule does not apply there. `maxResultBytes` is the limit from `operational` in the same configuration.
+ * Warns about valid settings that have no effect: limits that no result can reach, and exceptions to which the rule
+ * does not apply anyway. `maxResultBytes` is the limit from `operational` in the same configuration.
  */
 export function guardrailWarnings(
   guardrails: unknown,
@@ -90,7 +90,7 @@ function idleExceptions(guardrails: unknown, path: string): readonly Violation[]
           .filter((member) => isApart(match[member], exception[member]))
           .map((member) => ({
             path: below(place, member),
-            message: `none of them is in match.${member}: the exception has no effect`,
+            message: `none of these names is in match.${member}: the exception has no effect`,
           })),
         ...listOf(exception['pointers']).flatMap((pointer, k) =>
           isElsewhere(String(pointer), direction)

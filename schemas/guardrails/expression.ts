@@ -3,12 +3,12 @@
  * search can stop after any character and continue later; it looks ahead by only one character.
  *
  * The result is the union of all matches, and lazy quantifiers are treated as greedy. For redaction, a match that is
- * too long is better than one that is too short. Each character is read once.
+ * too long is better than a match that is too short. The search reads each character once.
  * Source: R. Cox, "Regular Expression Matching: the Virtual Machine Approach" (the simulation).
  */
 import { compileProgram, PatternError, type PatternProgram } from '../workflow/pattern.ts'
 
-/** Maximum number of instructions in one expression. Each may be active at each character. */
+/** Maximum number of instructions in one expression. Every instruction may be active at every character. */
 const maxInstructions = 500
 
 /** The engine's instruction codes. */
@@ -24,10 +24,10 @@ export class LinearExpression {
   readonly kinds: Uint8Array
   readonly outs: Uint16Array
   readonly args: Uint16Array
-  /** 1 for each ASCII character that can start a match. */
+  /** Contains 1 for each ASCII character that can start a match. */
   readonly firsts: Uint8Array = new Uint8Array(asciiSize)
   readonly #program: PatternProgram
-  /** For each instruction, 1 for the ASCII characters that it accepts. */
+  /** Contains 1 for each ASCII character that an instruction accepts. */
   readonly #ascii: Uint8Array
 
   /** Throws PatternError. With `checksOnly`, the expression cannot be used for searches. */
@@ -46,7 +46,7 @@ export class LinearExpression {
         for (let c = 0; c < asciiSize; c++) if (one.matchRune(c)) this.#ascii[pc * asciiSize + c] = 1
     const begin = new States(this)
     begin.add(this.start, 0, anyContext)
-    if (begin.matched >= 0) throw new PatternError('it matches the empty string')
+    if (begin.matched >= 0) throw new PatternError('matches the empty string')
     for (let k = 0; k < begin.count; k++)
       for (let c = 0; c < asciiSize; c++) if (this.takes(begin.pcs[k] ?? 0, c)) this.firsts[c] = 1
   }
@@ -62,10 +62,10 @@ export class LinearExpression {
 class States {
   readonly #expression: LinearExpression
   readonly pcs: Int32Array
-  /** Stored as doubles, because texts may be long. */
+  /** Starts of the matches, as doubles, because texts may be long. */
   readonly starts: Float64Array
   count = 0
-  /** Start of the longest match that ends here, or -1. */
+  /** Start of the longest match that ends at the current position, or -1. */
   matched = -1
   readonly #seen: Uint32Array
   readonly #stack: number[] = []
@@ -90,8 +90,8 @@ class States {
   }
 
   /**
-   * Adds all states that are reachable without consuming a character. Starts must be ascending; the first start is
-   * kept.
+   * Adds all states that are reachable without consuming a character. Starts must be ascending. A state keeps its first
+   * start.
    */
   add(from: number, start: number, context: number): void {
     const stack = this.#stack
@@ -147,7 +147,7 @@ export class ExpressionSearch {
     this.spans.length = 0
   }
 
-  /** Adds the next piece. The previous piece must have been searched. */
+  /** Adds the next piece. Search the previous piece completely before this call. */
   push(piece: string, isLast: boolean): void {
     this.#base += this.#at
     this.#text = this.#at < this.#text.length ? this.#text.slice(this.#at) + piece : piece
@@ -156,13 +156,14 @@ export class ExpressionSearch {
   }
 
   /**
-   * Continues for about this many steps and returns the number of steps taken. A smaller number means that the current
-   * piece has been searched completely.
+   * Continues for about this many steps and returns the number of steps taken. A smaller number means that the search
+   * of the current piece is complete.
    */
   advance(steps: number): number {
     const { start, firsts } = this.#expression
     const text = this.#text
-    // A surrogate pair and the character after it must be complete.
+    // The last four code units wait for the next piece, because a surrogate pair and the character after it must be
+    // complete.
     const end = this.#isLast ? text.length : text.length - 4
     let taken = 0
     while (this.#at < end && taken < steps) {

@@ -8,20 +8,20 @@ import { type Fields, fieldsOf, isFields, listOf, own } from '../validation/fiel
 const schemaTypes = ['string', 'integer', 'number', 'boolean', 'object', 'array', 'null'] as const
 export type SchemaType = (typeof schemaTypes)[number]
 
-/** Member names and list indexes. */
+/** Path of member names and list indexes. */
 export type ValuePath = readonly (string | number)[]
 
-/** The schema comes from a server and may refer to itself. */
+/** Maximum number of schemas that one search visits. The schema comes from a server and may refer to itself. */
 const maxVisited = 1_000
 /**
  * The maximum number of list items and reference characters that one search reads. A cycle may visit the same long list
- * again and again.
+ * repeatedly.
  */
 const maxRead = 100_000
 
 /**
- * Returns the types that `root` accepts at `path`. Returns an empty list when the schema does not restrict the type
- * there. Also returns an empty list when the search visits more than 1,000 schemas, or reads more than 100,000 list
+ * Returns the types that `root` accepts at `path`. Returns an empty list when the schema does not restrict the type at
+ * `path`. Also returns an empty list when the search visits more than 1,000 schemas, or reads more than 100,000 list
  * items and reference characters.
  */
 export function acceptedTypes(root: unknown, path: ValuePath = []): readonly SchemaType[] {
@@ -71,7 +71,7 @@ function decoded(text: string): string {
 
 const listingKeywords = ['$ref', 'type', 'enum', 'allOf', 'anyOf', 'oneOf'] as const
 
-/** Undefined when every type is accepted. */
+/** Accepted types; undefined when the schema accepts every type. */
 type Types = readonly SchemaType[] | undefined
 
 class TypeSearch {
@@ -124,7 +124,7 @@ class TypeSearch {
   }
 }
 
-/** Counts what a visit to `schema` reads apart from its subschemas. */
+/** Counts the list items and reference characters that a visit to `schema` reads, without its subschemas. */
 function readLength(schema: Fields): number {
   return listingKeywords.reduce((sum, keyword) => {
     const value = schema[keyword]
@@ -159,7 +159,7 @@ function itemSchema({ prefixItems, items, additionalItems }: Fields, index: numb
   return byPosition[index] ?? (Array.isArray(items) ? additionalItems : items)
 }
 
-/** Every integer is a number. */
+/** The type `number` includes integers. */
 function intersection(a: Types, b: Types): Types {
   if (!a || !b) return a ?? b
   const accepts = (types: readonly SchemaType[], type: SchemaType): boolean =>

@@ -41,7 +41,7 @@ export function isRawJson(value: unknown): value is RawJson {
   return json.isRawJSON(value)
 }
 
-/** Returns a deep copy of a JSON value. Unlike `structuredClone`, which throws for them, it accepts raw JSON values. */
+/** Returns a deep copy of a JSON value. Accepts raw JSON values, for which `structuredClone` throws. */
 export function cloneJson<T>(value: T): T {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a copy has the type of the original
   return copy(value) as T
@@ -53,7 +53,7 @@ function copy(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, copy(member)]))
 }
 
-/** Error message for a number that a double would round; it states how to write the number instead. */
+/** Returns the error message for a number that a double would round, with a way to write the number instead. */
 export function roundedNumber(source: string): string {
   const shown = source.length > 40 ? `${source.slice(0, 39)}…` : source
   return `the number ${shown} would lose digits; numbers are exact up to ${Number.MAX_SAFE_INTEGER}. Write it in quotes if text is accepted here`

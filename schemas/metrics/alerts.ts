@@ -11,10 +11,10 @@ import { serverMetrics } from './server.ts'
 export interface Alert {
   readonly name: string
   readonly expr: string
-  /** How long the expression must be true before the alert fires. */
+  /** Time that the expression must be true before the alert fires. */
   readonly for: string
   readonly severity: 'critical' | 'warning' | 'info'
-  /** May contain Prometheus label templates. */
+  /** Summary of the alert. May contain Prometheus label templates. */
   readonly summary: string
   /** Impact on users. */
   readonly meaning: string
@@ -36,8 +36,8 @@ const attachUp = prometheusName(attachMetrics.attachUp)
 const proxied = prometheusName(proxyMetrics.proxyRequests)
 
 /**
- * Errors caused by a client or a tool do not use up the error budget: rejections, limits, invalid parameters, results
- * with isError.
+ * Errors that do not use up the error budget, because a client or a tool causes them: rejections, limits, invalid
+ * parameters, results with isError.
  */
 const ours = 'error_type!="",error_type!~"tool_error|401|403|404|429|-32600|-32601|-32602"'
 const burn = (window: string): string =>
@@ -54,8 +54,8 @@ export const alertRules: readonly Alert[] = [
     meaning: "Clients do not see this backend's tools, or calls to them fail.",
     steps: [
       'Read `problem_details` in `/status`: it contains the cause, the start time and the next step.',
-      'For the error, search the log for `event` `backend_health` and this `backend`.',
-      "If the status is `unauthenticated`, check the backend's settings in `outgoingAuth` and its secret.",
+      'To find the error, search the log for `event` `backend_health` and this `backend`.',
+      "If the status is `unauthenticated`, check the backend's settings in `outgoingAuth` and the backend's secret.",
     ],
   },
   {
@@ -69,7 +69,7 @@ export const alertRules: readonly Alert[] = [
     steps: [
       'To find the operations, see the panel "Failed operations" in the dashboard, by `error_type`.',
       'To find the backend, see `gatehouse_vmcp_backend_errors_total` by `target_workload_name`, and `calls_failed` in `/status`.',
-      'If only one backend has errors, see GatehouseBackendDown. If all have errors, check Redis, the policy engine and the log at level error.',
+      'If only one backend has errors, see GatehouseBackendDown. If all backends have errors, check Redis, the policy engine and the log at level error.',
     ],
   },
   {
@@ -82,7 +82,7 @@ export const alertRules: readonly Alert[] = [
       'Calls to this backend are rejected immediately, so that it can recover. After `circuitBreaker.timeout`, Gatehouse tries one call.',
     steps: [
       "Find out why calls failed: see the backend's `last_error` in `/status`, and `event` `backend_call_failed` in the log.",
-      'When the backend recovers, you need not do anything: the circuit closes after the first successful trial call.',
+      'When the backend recovers, no action is needed: the circuit closes after the first successful trial call.',
     ],
   },
   {
@@ -94,7 +94,7 @@ export const alertRules: readonly Alert[] = [
     meaning: 'Users cannot sign in with this identity provider, so new clients get no token.',
     steps: [
       "Search the log for `event` `authorization_server` with `action` `login_failed`: `reason` contains the provider's response.",
-      'Check the client secret and the redirect URI at the provider, and that the pod can reach it.',
+      'Check the client secret and the redirect URI at the provider, and check that the pod can reach the provider.',
     ],
   },
   {
@@ -107,7 +107,7 @@ export const alertRules: readonly Alert[] = [
     summary: 'Gatehouse cannot obtain credentials for backends with strategy {{ $labels.strategy }}',
     meaning: 'Calls to backends with this strategy fail before they are sent.',
     steps: [
-      'Search the log for `event` `token_failed`: `reason` distinguishes a rejection from an unreachable endpoint.',
+      'Search the log for `event` `token_failed`. The `reason` distinguishes a rejection from an unreachable endpoint.',
       'If the reason is `upstream_token_missing` or `upstream_not_connected`, users have to sign in again.',
       'Otherwise, check the token endpoint, the client and its secret in `outgoingAuth`.',
     ],
@@ -121,8 +121,8 @@ export const alertRules: readonly Alert[] = [
     meaning: 'When the certificate expires, connections that depend on it fail.',
     steps: [
       '`serving` is the certificate of the hooks server. With cert-manager, check the Certificate; otherwise run `gatehouse-hooks certificates issue` again.',
-      '`caBundle of …` is the bundle for a backend: add the renewed certificate authority to it.',
-      'Gatehouse reloads both without a restart.',
+      '`caBundle of …` is the bundle for a backend: add the renewed certificate authority to this bundle.',
+      'Gatehouse reloads certificates and bundles without a restart.',
     ],
   },
   {
@@ -145,7 +145,7 @@ export const alertRules: readonly Alert[] = [
     summary: 'a changed configuration is invalid; the previous one stays in use',
     meaning: 'The change has no effect. A restart of the pod would fail.',
     steps: [
-      'Run `gatehouse vmcp validate --config` on the file: it lists every error.',
+      'To list every error, run `gatehouse vmcp validate --config` on the file.',
       'On Kubernetes, check the conditions on the resource and on the objects that it refers to.',
     ],
   },
@@ -166,7 +166,7 @@ export const alertRules: readonly Alert[] = [
     summary: 'session storage is unreachable',
     meaning: 'Clients cannot open or continue sessions.',
     steps: [
-      'Check that Redis is running, and check its address and password.',
+      'Check that Redis is running, and check the configured address and password.',
       'Check the network policies between the pod and Redis.',
     ],
   },

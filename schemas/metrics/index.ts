@@ -1,6 +1,6 @@
 /**
- * The table of all programs' metrics. Documentation, alert rules and dashboards are generated from it, and each program
- * takes its metric names from it.
+ * The table of all programs' metrics. The generators derive documentation, alert rules and dashboards from this table,
+ * and each program takes its metric names from it.
  */
 import { attachMetrics } from './attach.ts'
 import { hooksMetrics, processMetrics, proxyMetrics } from './programs.ts'

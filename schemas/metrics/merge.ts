@@ -1,7 +1,7 @@
 /**
  * Merges the metrics from several processes of one server into one page. Counters and histograms are summed, including
  * the last values of exited processes, because a counter must not decrease. Gauges that measure an amount are summed.
- * Other gauges use the maximum, except for times, which use the minimum.
+ * For other gauges, the page shows the maximum, or the minimum for times.
  * Source: Prometheus exposition format 0.0.4.
  */
 import { processMetrics } from './programs.ts'
@@ -15,7 +15,7 @@ interface Family {
   readonly isCounted: boolean
   /** The lines before the first value. */
   readonly head: string
-  /** Values, keyed by name and labels, in order of appearance. */
+  /** Values, keyed by name and labels, in the order of the page. */
   readonly series: Map<string, number>
 }
 
@@ -39,8 +39,8 @@ export class MergedPages {
   readonly #gone: Page = new Map()
 
   /**
-   * Returns the merged page. `texts` contains the pages, keyed by process. A process keeps its key across calls, and
-   * keys are never reused.
+   * Returns the merged page. `texts` contains the pages, keyed by process. A process keeps its key across calls.
+   * Callers never reuse keys.
    */
   render(texts: ReadonlyMap<string, string>): string {
     const pages = new Map([...texts].map(([id, text]) => [id, read(text)]))

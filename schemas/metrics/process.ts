@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs'
 import { processMetrics } from './programs.ts'
 import { metricText, type MetricSample } from './text.ts'
 
-/** Start time of this process in Unix seconds, which is constant across scrapes. */
+/** Start time of this process in Unix seconds, constant across scrapes. */
 const startedAt = Math.round(performance.timeOrigin) / 1_000
 
 export type ProcessSamples = { readonly [M in keyof typeof processMetrics]: readonly MetricSample[] }

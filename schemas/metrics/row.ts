@@ -3,14 +3,14 @@ export interface MetricRow {
   /** Name for OTLP. See prometheusName for the name in a scrape. */
   readonly name: string
   readonly kind: 'counter' | 'up_down_counter' | 'gauge' | 'histogram'
-  /** `s` for seconds. */
+  /** Unit of the value; `s` for seconds. */
   readonly unit?: string
   readonly help: string
   readonly labels: readonly string[]
   readonly legacy?: readonly string[]
   /** The buckets' upper bounds. */
   readonly bounds?: readonly number[]
-  /** True when the value is read from its owner at each scrape, instead of being updated by events. */
+  /** True when each scrape reads the value from its owner. Otherwise, events update the value. */
   readonly observed?: boolean
 }
 

@@ -2,16 +2,16 @@
  * Metrics for a virtual server and its embedded authorization server. docs/reference/metrics.md is generated from this
  * table.
  *
- * Each label has only a few possible values. A value that a client can choose freely is never a label, so client
- * addresses and resource URIs are recorded only on spans. Labels in `legacy` repeat other labels under older names,
- * while useLegacyAttributes is on.
+ * Each label has only a few possible values. A value that a client can choose freely is never a label, so only spans
+ * contain client addresses and resource URIs. Labels in `legacy` repeat other labels under older names, while
+ * useLegacyAttributes is on.
  * Source: docs/reference/specification/virtual-server.md#telemetry, config.telemetry; OpenTelemetry semantic
  * conventions for MCP and generative AI.
  */
 import { guardrailMetrics, quotaMetrics } from './features.ts'
 import type { MetricRow } from './row.ts'
 
-/** Seconds. */
+/** Upper bounds, in seconds. */
 export const durationBounds: readonly number[] = [
   0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300,
 ]
@@ -132,7 +132,7 @@ export const serverMetrics = {
     name: 'gatehouse_vmcp_backend_circuit',
     kind: 'gauge',
     observed: true,
-    help: 'Circuit breaker of each backend that has one: 1 for the current state, 0 for all others',
+    help: 'State of each configured circuit breaker: 1 for the current state, 0 for all others',
     labels: ['target.workload_name', 'state'],
   },
   pinnedItems: {

@@ -10,7 +10,7 @@ export type LabelValues = Readonly<Record<string, string | number>>
 
 export interface HistogramSample {
   readonly labels: LabelValues
-  /** The number of values up to each of the row's bounds. */
+  /** Number of values up to each bound of the row. */
   readonly counts: readonly number[]
   readonly sum: number
   readonly count: number

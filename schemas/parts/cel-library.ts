@@ -1,5 +1,5 @@
 /**
- * The subset of the CEL library in use. This program part is loaded when the first expression is used
+ * The used subset of the CEL library. Programs load this part when they use the first expression
  * (`schemas/validation/cel.ts`).
  */
 export { celEnv, isCelError, isCelList, isCelMap, isCelUint, parse, plan } from '@bufbuild/cel'

@@ -1,5 +1,5 @@
 /**
- * The regular expression engine. This program part is loaded when the first pattern is used
+ * The regular expression engine. Programs load this part when they use the first pattern
  * (`schemas/workflow/pattern.ts`).
  */
 export { RE2JS } from '@bufbuild/re2'

@@ -1,5 +1,5 @@
 /**
- * The JSON Schema compiler. This program part is loaded when the first schema is used
+ * The JSON Schema compiler. Programs load this part when they use the first schema
  * (`schemas/workflow/schema-check.ts`).
  */
 import addFormats from 'ajv-formats'

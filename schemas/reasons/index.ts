@@ -1,6 +1,6 @@
 /**
  * The table of condition and pod reasons, with their meaning and the next step. The troubleshooting page is generated
- * from it, and `gatehouse cluster why` reads it.
+ * from this table, and `gatehouse cluster why` reads it.
  */
 import { ownReasons } from './own.ts'
 import { podReasons } from './pods.ts'

@@ -6,7 +6,7 @@ export const ownReasons: readonly ReasonRow[] = [
     reasons: ['AmbiguousName'],
     means:
       "two backends' names differ only in punctuation (`a-b`, `a.b`), and one of them has `headerForward`, which requires a unique name",
-    step: 'rename one of them',
+    step: 'rename one of the backends',
   },
   {
     reasons: ['ChildConflict'],
@@ -41,7 +41,7 @@ export const ownReasons: readonly ReasonRow[] = [
   {
     reasons: ['NoOutgoingStrategy'],
     means: 'a backend refers to a configuration of type `embeddedAuthServer`',
-    step: 'use another type: this one does not authenticate to backends, so the backend is called without credentials',
+    step: 'use another type: `embeddedAuthServer` does not authenticate to backends, so Gatehouse calls the backend without credentials',
   },
   {
     reasons: ['DeploymentFailed', 'DeploymentNotReady'],
@@ -56,13 +56,13 @@ export const ownReasons: readonly ReasonRow[] = [
   {
     reasons: ['DuplicateMemberName'],
     means: 'group members of different kinds have the same name',
-    step: 'rename all but one: only the first of MCPServer, MCPRemoteProxy, MCPServerEntry is used',
+    step: 'rename all but one of the members: only the first of MCPServer, MCPRemoteProxy, MCPServerEntry is used',
   },
   {
     reasons: ['EmbeddingServiceOverridden'],
     means: '`embeddingServerRef` takes precedence, so `config.optimizer.embeddingService` is ignored',
     isWarning: true,
-    step: 'remove one',
+    step: 'remove one of the two settings',
   },
   {
     reasons: ['EphemeralKeysWithReplicas'],
@@ -90,12 +90,12 @@ export const ownReasons: readonly ReasonRow[] = [
     reasons: ['PartlyEnforced'],
     means: 'a permission profile contains hosts or paths, which a NetworkPolicy cannot enforce',
     isWarning: true,
-    step: 'check that this is acceptable: the message lists what is not enforced',
+    step: 'check that this limitation is acceptable: the message lists the rules that are not enforced',
   },
   {
     reasons: ['PermissionProfileInvalid'],
     means: 'the permission profile is missing or not valid JSON',
-    step: 'create or fix it: the message contains the ConfigMap and key',
+    step: 'create or fix the profile: the message contains the ConfigMap and key',
   },
   {
     reasons: ['ProblemsReported'],
@@ -153,16 +153,16 @@ export const ownReasons: readonly ReasonRow[] = [
   {
     reasons: ['GatewayAPINotEnabled'],
     means: '`spec.exposure.gateway` is set, but the installation does not create HTTPRoutes',
-    step: 'enable them as described in [exposure.md](exposure.md), or use `spec.exposure.ingress`',
+    step: 'enable HTTPRoutes as described in [exposure.md](exposure.md), or use `spec.exposure.ingress`',
   },
   {
     reasons: ['HostnameClaimed'],
     means: 'an older server in the namespace has the same `spec.exposure.hostname`',
-    step: 'use another host name, or remove it from the other server',
+    step: 'use another host name, or remove the host name from the other server',
   },
   {
     reasons: ['PublicURLMismatch'],
     means: 'the host in `resourceUrl` differs from `spec.exposure.hostname`',
-    step: 'remove `resourceUrl`, or use `spec.exposure.hostname` in it and in the issuer URLs',
+    step: 'remove `resourceUrl`, or use `spec.exposure.hostname` in `resourceUrl` and in the issuer URLs',
   },
 ]

@@ -4,7 +4,7 @@ import type { ReasonRow } from './row.ts'
 export const podReasons: readonly ReasonRow[] = [
   {
     reasons: ['ImagePullBackOff', 'ErrImagePull', 'ErrImageNeverPull', 'ImageInspectError'],
-    means: 'the image cannot be fetched',
+    means: 'the node cannot pull the image',
     step: 'check the image name and `imagePullSecrets`',
   },
   { reasons: ['InvalidImageName'], means: 'the image name is invalid', step: 'check `spec.image`' },

@@ -10,7 +10,7 @@ export const referenceReasons: readonly ReasonRow[] = [
   {
     reasons: ['AuthConfigNotFound', 'ExternalAuthConfigNotFound'],
     means: 'the MCPExternalAuthConfig does not exist',
-    step: 'create it in the same namespace, or fix the name',
+    step: 'create the MCPExternalAuthConfig in the same namespace, or fix the name',
   },
   {
     reasons: ['AuthInvalid'],
@@ -24,13 +24,13 @@ export const referenceReasons: readonly ReasonRow[] = [
   },
   {
     reasons: ['AuthServerRefNotFound'],
-    means: '`authServerRef` names a configuration that does not exist',
+    means: '`authServerRef` refers to a configuration that does not exist',
     step: 'create the MCPExternalAuthConfig in the same namespace, or fix the name',
   },
   {
     reasons: ['AuthServerRefInvalidType', 'AuthServerRefInvalidConfig'],
     means:
-      '`authServerRef` names a configuration that is not an embedded authorization server, or that this kind does not support',
+      '`authServerRef` refers to a configuration that is not an embedded authorization server, or that this kind does not support',
     step: 'fix the reference or the configuration: the message contains the missing parts',
   },
   {
@@ -46,7 +46,7 @@ export const referenceReasons: readonly ReasonRow[] = [
   {
     reasons: ['AuthzConfigRefNotFound', 'AuthzConfigRefNotValid'],
     means: 'the MCPAuthzConfig is missing, invalid, or (for a VirtualMCPServer) not `cedarv1`',
-    step: 'create or fix it: its `Valid` condition gives the reason; for a VirtualMCPServer, configure a decision point in `authzConfig`, type `httpv1` or `authzenv1`',
+    step: 'create or fix the MCPAuthzConfig: its `Valid` condition gives the reason; for a VirtualMCPServer, configure a decision point in `authzConfig`, type `httpv1` or `authzenv1`',
   },
   {
     reasons: ['AuthzPrimaryProviderRequiresAuthServer', 'AuthzUpstreamUnknown'],
@@ -96,7 +96,7 @@ export const referenceReasons: readonly ReasonRow[] = [
   {
     reasons: ['CompositeToolRefNotFound', 'CompositeToolRefInvalid'],
     means: 'a workflow definition is missing or invalid',
-    step: 'create it, or fix the errors in its `status.validationErrors`',
+    step: 'create the definition, or fix the errors in its `status.validationErrors`',
   },
   {
     reasons: ['ConversionFailed'],
@@ -106,12 +106,12 @@ export const referenceReasons: readonly ReasonRow[] = [
   {
     reasons: ['EmbeddingServerNotFound', 'EmbeddingServerNotReady'],
     means: "the optimizer's embedding service does not exist, or is still loading",
-    step: 'wait, or check the EmbeddingServer',
+    step: 'wait until the service is loaded, or check the EmbeddingServer',
   },
   {
     reasons: ['GroupRefNotFound', 'GroupRefNotReady'],
     means: 'the MCPGroup is missing or has an error',
-    step: 'create it in the same namespace',
+    step: 'create the MCPGroup in the same namespace',
   },
   {
     reasons: ['HeaderSecretNotFound'],
@@ -167,7 +167,7 @@ export const referenceReasons: readonly ReasonRow[] = [
     reasons: ['TLSSecretNotFound'],
     means:
       'the Secret named in `spec.tls.secretName` (condition `TLSReady`) or in `spec.exposure.ingress.tlsSecretName` (`ExposureReady`), or one of its keys, is missing',
-    step: 'create it, or let cert-manager create it',
+    step: 'create the Secret, or let cert-manager create it',
   },
   {
     reasons: ['TLSSecretInvalid'],

@@ -5,6 +5,6 @@ export interface ReasonRow {
   readonly means: string
   /** The next step, in Markdown; empty when no action is needed. */
   readonly step: string
-  /** True when nothing is broken, but a setting has no effect or may have a surprising one. */
+  /** True when nothing is broken, but a setting has no effect or a surprising effect. */
   readonly isWarning?: boolean
 }

@@ -1,6 +1,6 @@
 /**
- * Finds backend names in a virtual server's settings that match no backend. A misspelled name leaves a backend without
- * its credentials, timeout or filter, and causes no other error. Also checks upstream filters.
+ * Finds backend names in a virtual server's settings that match no backend. A misspelled name causes no other error,
+ * but leaves a backend without its credentials, timeout or filter. Also checks upstream filters.
  */
 import type { UpstreamFilter } from '../generated/types.ts'
 import { prefixedName } from './reserved-tools.ts'
@@ -25,14 +25,14 @@ export interface NamingSettings {
   readonly webhookConfig?: WebhookDefinition | undefined
 }
 
-/** Webhooks from another document. Problems are reported at the reference to that document. */
+/** Webhooks from another document. The violations point to the reference to that document. */
 export interface WebhookDefinition {
   readonly path: string
   readonly title: string
   readonly webhooks: unknown
 }
 
-/** A workflow from another document. Problems in its steps are reported at the reference to that document. */
+/** A workflow from another document. Violations in its steps point to the reference to that document. */
 export interface WorkflowDefinition {
   /** Path to the reference. */
   readonly path: string
@@ -46,7 +46,7 @@ export interface UnknownBackend extends Violation {
   readonly similar?: string
 }
 
-/** Limits the time spent searching for similar names. */
+/** Limits the time for finding similar names. */
 const maxSuggestions = 3
 const maxCompared = 100
 /** Limits the length of the result; the last line reports the number of omitted violations. */
@@ -66,7 +66,7 @@ export function unknownBackends(
   const suggest = suggestions([...names].slice(0, maxCompared))
   const violations = unknown.slice(0, maxViolations).map(({ path, name, within }): UnknownBackend => {
     const where = within === undefined ? '' : `${within}: `
-    // Here, only a step's tool can equal the name of a backend.
+    // Among unknown names, only a step's tool can equal the name of a backend.
     if (names.has(name))
       return { path, message: `${where}"${name}" is a backend, not a tool: write "${name}.TOOL"` }
     const message = `${where}unknown backend ${JSON.stringify(name)}`
@@ -95,7 +95,7 @@ export interface NamedPlace {
 }
 
 interface Named extends NamedPlace {
-  /** Its location in another document. */
+  /** Location of the name in another document. */
   readonly within?: string
 }
 
@@ -204,7 +204,7 @@ function named(name: unknown, path: string): readonly Named[] {
   return typeof name === 'string' ? [{ name, path }] : []
 }
 
-/** An upstream provider, as far as an upstream filter is concerned. */
+/** The fields of an upstream provider that an upstream filter depends on. */
 interface FilteredUpstream {
   readonly name: string
   /** False for type oauth2 without `userInfo` and `identityFromToken`. */

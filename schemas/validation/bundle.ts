@@ -17,7 +17,10 @@ export function definition(name: string): Schema {
 /** Cache of resolved references, keyed by the schema with the `$ref`. Contains only schemas from the bundle. */
 const followed = new WeakMap<Schema, Schema>()
 
-/** Follows references. Annotations next to a `$ref` (default, x-expects) take precedence over the definition's. */
+/**
+ * Follows references. Annotations next to a `$ref` (default, x-expects) take precedence over annotations in the
+ * definition.
+ */
 export function resolved(schema: Schema): Schema {
   if (schema.$ref === undefined) return schema
   let target = followed.get(schema)

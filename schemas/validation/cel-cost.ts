@@ -2,7 +2,7 @@
  * Estimates the cost of evaluating an expression from its syntax tree. CEL has no endless loops, but loops can be
  * nested.
  *
- * A list literal counts with its actual length; any other list is assumed to have a thousand items.
+ * The estimate uses the actual length of a list literal, and a thousand items for any other list.
  */
 const unknownLength = 1000
 

@@ -1,5 +1,5 @@
 /**
- * Compiles CEL expressions and evaluates them on plain values. The only module that uses the CEL library.
+ * Compiles CEL expressions and evaluates them on plain values. No other module uses the CEL library.
  *
  * Numbers: a JavaScript number is a CEL double, a bigint is a CEL int. Supports `duration`, `matches` (RE2, linear
  * time) and the standard macros, but no extension functions. A rule therefore has the same meaning in the Kubernetes
@@ -20,7 +20,7 @@ type Library = typeof import('../parts/cel-library.ts')
 
 let loaded: { readonly library: Library; readonly environment: ReturnType<Library['celEnv']> } | undefined
 
-/** The library is 0.5 MB of script, so it is loaded on first use. */
+/** Loads the library on first use, because it is 0.5 MB of script. */
 function cel() {
   if (!loaded) {
     const library = loadPart('cel-library') as Library
@@ -37,7 +37,9 @@ export function compileCel(expression: string): CelProgram {
   return programOf(parsed(expression))
 }
 
-/** This is far more than a search through a caller's groups takes, and corresponds to at most a tenth of a second. */
+/**
+ * Maximum cost of one evaluation: far more than a search through a caller's groups, and at most a tenth of a second.
+ */
 const maxCost = 200_000
 
 /**
@@ -48,7 +50,8 @@ export function compileBoundedCel(expression: string): CelProgram {
   const tree = parsed(expression)
   if (costOf(tree.expr) <= maxCost) return programOf(tree)
   throw new GatehouseError('INVALID_CONFIG', {
-    detail: 'too expensive: loops over claims cannot be nested; replace one of the lists with a literal',
+    detail:
+      'too expensive: nested loops over claims are not supported; replace one of the lists with a literal',
   })
 }
 
@@ -72,7 +75,7 @@ function inputs(variables: Readonly<Record<string, unknown>>): Record<string, Ce
   return Object.fromEntries(Object.entries(variables).map(([name, value]) => [name, toInput(value)]))
 }
 
-/** Converts JSON values and bigint; a Map is kept as is. Throws GatehouseError INVALID_CONFIG for anything else. */
+/** Converts JSON values and bigint. Keeps a Map unchanged. Throws GatehouseError INVALID_CONFIG for anything else. */
 function toInput(value: unknown): CelInput {
   switch (typeof value) {
     case 'string':

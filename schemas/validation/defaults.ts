@@ -12,7 +12,7 @@ export function filled(schema: Schema, value: unknown): unknown {
 
 const leadsToDefaults = leadsTo((schema) => defaultsOf(schema).length > 0)
 
-/** `reference` is undefined when the schema of the value is unknown. */
+/** An undefined `reference` means that the schema of the value is unknown. */
 function copied(value: unknown, reference: Schema | undefined): unknown {
   if (typeof value !== 'object' || value === null) return value
   const schema = reference && leadsToDefaults(reference) ? resolved(reference) : undefined
@@ -24,7 +24,7 @@ function copied(value: unknown, reference: Schema | undefined): unknown {
   return copy
 }
 
-/** Sets a member whose name may be anything, including `__proto__`. */
+/** Sets a member with any name, including `__proto__`. */
 function put(object: Record<string, unknown>, name: string, value: unknown): void {
   if (name !== '__proto__') object[name] = value
   else Object.defineProperty(object, name, { value, configurable: true, enumerable: true, writable: true })

@@ -1,18 +1,18 @@
 /**
  * Excludes invalid backends, with all settings for them, from a virtual server's file, and keeps the rest. The hooks
- * use this module before they write the file; the runtime uses it when it reads one. One invalid setting excludes the
- * whole backend, because a backend without its credentials, filter or timeout would not behave as configured.
+ * use this module before they write a file, and the runtime uses it when it reads a file. One invalid setting excludes
+ * the whole backend, because a backend without its credentials, filter or timeout would not behave as configured.
  */
 import { type Fields, fieldsOf, isFields } from './fields.ts'
 import { below, type Violation } from './violations.ts'
 
-/** A backend that is not served, and the reasons. */
+/** An excluded backend, with the reasons. */
 export interface ExcludedBackend {
-  /** Name in the file, or `backends[0]` when it has no usable name. */
+  /** Name in the file, or `backends[0]` for a backend without a usable name. */
   readonly name: string
-  /** `field: rule` lines, without values that could be secrets. */
+  /** Lines in the form `field: rule`, without values that could be secrets. */
   readonly problems: readonly string[]
-  /** True when the document contains settings for this backend but does not declare it. */
+  /** True when the document contains settings for this backend but does not declare the backend. */
   readonly isUnknown?: true
 }
 

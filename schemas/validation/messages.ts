@@ -1,5 +1,5 @@
 /**
- * Converts errors from the compiled validators to violations that a user can act on. There is one violation per error,
+ * Converts errors from the compiled validators to violations with messages for users. There is one violation per error,
  * with the path, the shape of the value and the allowed values. Values are quoted only in fields that cannot contain a
  * secret.
  */
@@ -23,13 +23,13 @@ export function violationsOf(root: Schema, document: unknown, errors: readonly S
   const reportedPaths = new Set<string>()
   for (const error of [...errors].sort((a, b) => rank(a) - rank(b))) {
     if (violations.length >= most) {
-      violations.push({ path: '', message: `has more than ${most} errors; the others are not shown` })
+      violations.push({ path: '', message: `has more than ${most} errors; further errors are not shown` })
       break
     }
     const place = placeOf(root, document, error.instancePath)
     const violation = say(error, place)
-    // Report one error per path: a value of the wrong type also violates the enum, and an empty string also violates
-    // the pattern.
+    // Reports one error per path, because a value of the wrong type also violates the enum, and an empty string also
+    // violates the pattern.
     if (reportedPaths.has(violation.path)) continue
     reportedPaths.add(violation.path)
     violations.push(violation)
@@ -173,7 +173,10 @@ function range({ minimum, maximum, format }: Schema): string {
 
 const secretField = /secret|password|token|key|credential|header|value|env|param|claim|statement|polic/i
 
-/** Returns the quoted value when it is short, plain and in a field that cannot hold a secret; otherwise its shape. */
+/**
+ * Returns the quoted value when the value is short, plain and in a field that cannot contain a secret. Otherwise,
+ * returns the shape of the value.
+ */
 function found(value: unknown, path: string): string {
   if (typeof value !== 'string' || value === '' || secretField.test(path)) return shapeOf(value)
   const plain = /^[A-Za-z0-9][A-Za-z0-9 _./:-]{0,47}$/.test(value)

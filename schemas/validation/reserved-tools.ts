@@ -1,6 +1,6 @@
 /**
- * Names of the server's own tools, which are reserved while their feature is on. A backend's tool with such a name
- * would either hide the feature or never be reachable.
+ * Reserves the names of the server's own tools while their feature is on. A backend's tool with such a name would
+ * either hide the feature or be unreachable.
  */
 import { serverTools } from '../names.ts'
 import { fieldsOf } from './fields.ts'

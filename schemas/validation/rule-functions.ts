@@ -2,8 +2,8 @@
  * Runtime functions of the compiled CEL rules (`schemas/generated/rules.ts`): the CEL operators and functions that the
  * rules use, on plain values.
  *
- * A number is a CEL double, a bigint is an int, a Map is a map, and an array is a list. CEL errors are thrown. As in
- * CEL, `&&`, `||`, `all` and `exists` can return a result despite an error in an operand.
+ * A number is a CEL double, a bigint is an int, a Map is a map, and an array is a list. The functions throw CEL errors.
+ * As in CEL, `&&`, `||`, `all` and `exists` can return a result despite an error in an operand.
  * Source: cel-spec, "Evaluation"; test/property/compiled-rules compares them with the CEL library.
  */
 import { parseDuration } from '../duration.ts'
@@ -22,7 +22,7 @@ export function and(...operands: readonly Operand[]): boolean {
   return !or(...operands.map((operand) => () => not(operand())))
 }
 
-/** Throws when no operand is true, and an operand is not a bool or throws. */
+/** Returns true if any operand is true. Otherwise, throws if an operand throws or is not a bool. */
 export function or(...operands: readonly Operand[]): boolean {
   let failure: unknown
   let failed = false
@@ -54,18 +54,18 @@ export function all(range: unknown, predicate: (item: unknown) => unknown): bool
   return and(...itemsOf(range).map((item) => () => predicate(item)))
 }
 
-/** `map.field`; throws when the field is missing. */
+/** Implements `map.field`. Throws when the field is missing. */
 export function select(map: unknown, field: string): unknown {
   if (!(map instanceof Map) || !map.has(field)) throw new TypeError(`no such field: ${field}`)
   return map.get(field)
 }
 
-/** `has(map.field)` */
+/** Implements `has(map.field)`. */
 export function has(map: unknown, field: string): boolean {
   return map instanceof Map && map.has(field)
 }
 
-/** Numbers are compared across types; other values of different types are not equal. */
+/** Compares numbers across types. Other values of different types are not equal. */
 export function equal(a: unknown, b: unknown): boolean {
   if (isNumber(a) && isNumber(b)) return compareNumbers(a, b) === 0
   if (a instanceof Duration && b instanceof Duration) return a.ms === b.ms
@@ -97,7 +97,7 @@ export function greaterOrEqual(a: unknown, b: unknown): boolean {
   return order(a, b) >= 0
 }
 
-/** `item in range` */
+/** Implements `item in range`. */
 export function isIn(item: unknown, range: unknown): boolean {
   if (range instanceof Map) {
     if (typeof item === 'object') throw new TypeError('expected a scalar as key')

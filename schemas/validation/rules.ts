@@ -10,8 +10,8 @@ import { below, type Violation } from './violations.ts'
 import type { CelRule, Schema } from '../schema.ts'
 
 /**
- * Returns the violations of `value` at `path`. `known` are the violations from the schema. A rule about a field that is
- * already invalid is not evaluated, because it would only repeat the problem.
+ * Returns the violations of `value` at `path`. `known` are the violations from the schema. Skips rules about a field
+ * that is already invalid, because such a rule would only repeat the problem.
  */
 export function checkRules(
   schema: Schema,
@@ -39,7 +39,7 @@ function visit(reference: Schema, value: unknown, path: string, checking: Checki
   if (value === null || value === undefined) return
   const { known, violations, converted } = checking
   const schema = resolved(reference)
-  // Too many entries are already an error, and evaluating rules for each of them is slow.
+  // Skips a list with too many entries, which is already an error, because evaluating rules for each entry is slow.
   if (hasTooMany(schema, value)) return
   const own = schema['x-kubernetes-validations']
   if (own && isRuled(schema, value)) {
@@ -84,13 +84,13 @@ function check(
   try {
     return rules[rule.rule]?.(self) === true ? undefined : problem
   } catch {
-    // Fails closed: a rule that cannot be evaluated counts as violated. Reported only when the value has no other
-    // problem.
+    // Fails closed: a rule that cannot be evaluated counts as violated. Reports such a rule only when the value has no
+    // other problem.
     return known.length > 0 ? undefined : problem
   }
 }
 
-/** True when a known problem is at the value itself or at a field that the rule reads. */
+/** True when a known problem concerns the value itself or a field that the rule reads. */
 function concerns(rule: CelRule, path: string, problem: string): boolean {
   if (problem === path) return true
   if (!problem.startsWith(path)) return false
@@ -124,7 +124,7 @@ function toCel(reference: Schema, value: unknown, converted: Converted): unknown
   if (!isFields(value)) return value
   const map = new Map<string, unknown>()
   converted.set(value, map)
-  // Rules cannot read free-form objects, just as in the API server.
+  // As in the API server, rules cannot read free-form objects.
   if (schema['x-kubernetes-preserve-unknown-fields']) return map
   for (const [key, item] of Object.entries(value)) {
     if (item === null || item === undefined) continue
@@ -171,7 +171,7 @@ function duplicates(schema: Schema, items: readonly unknown[], path: string): Vi
       const what = kind === 'set' ? 'value' : keys.join(' and ')
       violations.push({
         path: below(path, index),
-        message: `repeats the ${what} of item ${first}; each must be unique`,
+        message: `repeats the ${what} of item ${first}; every ${what} must be unique`,
       })
     }
   }

@@ -1,6 +1,6 @@
 /**
  * Limits the size of documents before validation, because validators visit every value and report every error. Rejects
- * numbers that would be rounded.
+ * numbers that a double would round.
  *
  * The limits are far above the size of real documents (a rendered configuration is 240 KiB) and far below sizes that
  * take too long or overflow the stack.
@@ -20,7 +20,7 @@ export interface SizeLimits {
 
 /** The API server stores at most 1.5 MiB per object. */
 export const manifestSize: SizeLimits = { values: 20_000, members: 2_000, characters: 1_500_000 }
-/** Files are trusted, because hooks or the operator write them. */
+/** Limits for files, which are trusted because hooks or the operator write them. */
 export const runtimeSize: SizeLimits = { values: 100_000, members: 5_000, characters: 8_000_000 }
 
 const maxDepth = 200
@@ -28,7 +28,8 @@ const maxDepth = 200
 const maxRounded = 20
 
 /**
- * Returns a violation for the first part that is too large, otherwise for the first 20 numbers that would be rounded.
+ * Returns a violation for the first part that is too large. Otherwise, returns violations for the first 20 numbers that
+ * a double would round.
  */
 export function boundsViolations(document: unknown, limits: SizeLimits): readonly Violation[] {
   const rounded: Violation[] = []
@@ -36,14 +37,17 @@ export function boundsViolations(document: unknown, limits: SizeLimits): readonl
   let characters = 0
   const path: (string | number)[] = []
 
-  /** Returns the violation, if any. If it concerns a single value, `path` then points to that value. */
+  /**
+   * Returns the first violation or undefined. If the violation concerns a single value, `path` then points to that
+   * value.
+   */
   function visit(value: unknown): Violation | undefined {
     values += 1
-    if (values > limits.values) return { path: '', message: `holds more than ${limits.values} values` }
+    if (values > limits.values) return { path: '', message: `contains more than ${limits.values} values` }
     if (path.length > maxDepth) return { path: '', message: `is nested more than ${maxDepth} levels deep` }
     if (typeof value === 'string') characters += value.length
     if (characters > limits.characters)
-      return { path: '', message: `holds more than ${limits.characters} characters` }
+      return { path: '', message: `contains more than ${limits.characters} characters` }
     if (Array.isArray(value)) return tooMany(value.length, 'items') ?? visitAll(value.entries())
     if (!isFields(value)) return undefined
     if (isRawJson(value)) {

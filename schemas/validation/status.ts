@@ -1,4 +1,4 @@
-/** Validates the status that hooks produce. Used only by tests. */
+/** Validates the status that hooks produce. Only tests use this module. */
 import type { KindName } from '../kinds.ts'
 import * as compiled from '../generated/status-validators.js'
 import { definition } from './bundle.ts'

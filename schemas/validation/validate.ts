@@ -1,8 +1,8 @@
 /**
  * Validates documents: manifests of every kind, and the files that the runtime reads.
  *
- * The order is the same as in the API server: defaults, then the schema, then rules. Returns all errors at once. The
- * admission webhook, the command line and the tests share this code. Does no I/O and does not look at other objects.
+ * As in the API server, defaults come first, then the schema, then rules. Returns all errors at once. The admission
+ * webhook, the command line and the tests share this code. Does no I/O and does not look at other objects.
  */
 import { isFields } from './fields.ts'
 import { bundle, definition } from './bundle.ts'
@@ -87,7 +87,7 @@ export function validateRuntime<N extends RuntimeName>(name: N, doc: unknown): R
   return isWithout(violations, name, config) ? { config, violations: [] } : { violations }
 }
 
-/** A document without violations has the type of its schema. */
+/** The cast is safe, because a document without violations has the type of its schema. */
 function isWithout<N extends RuntimeName>(
   violations: readonly Violation[],
   _name: N,
@@ -96,7 +96,7 @@ function isWithout<N extends RuntimeName>(
   return violations.length === 0
 }
 
-/** Assumes the type: an invalid document may lack required fields. */
+/** Assumes the type of the schema, although an invalid document may lack required fields. */
 function isOfKind(document: unknown): document is Kinds[KindName] {
   return isFields(document) && isKindName(document.kind)
 }

@@ -3,10 +3,10 @@
  * values. The message never contains a value that could be a secret.
  */
 export interface Violation {
-  /** As in `spec.upstreamProviders[0].oidcConfig.issuerUrl`; '' for the document itself. */
+  /** Path such as `spec.upstreamProviders[0].oidcConfig.issuerUrl`; '' for the document itself. */
   readonly path: string
   readonly message: string
-  /** The violated rule, which determines the reason in a workflow's condition. It is never part of any output. */
+  /** The violated rule, which determines the reason in a workflow's condition. No output contains the rule. */
   readonly rule?: 'cycle' | 'template' | 'schema'
 }
 
@@ -44,7 +44,7 @@ export function count(n: number, noun: string): string {
   return `${n} ${noun}${n === 1 ? '' : 's'}`
 }
 
-/** `a, b or c` */
+/** Formats a list such as `a, b or c`. */
 export function oneOf(words: readonly string[]): string {
   if (words.length < 2) return words.join('')
   return `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`

@@ -15,8 +15,8 @@ export class CheckBudget {
   #isReported = false
 
   /**
-   * Checks one workflow. Returns false when the check exceeds the budget. In that case, its schemas are not charged to
-   * the following workflows, but its work on defaults is.
+   * Checks one workflow. Returns false when the check exceeds the budget. The following workflows then do not pay for
+   * its schemas, but do pay for its work on defaults.
    */
   attempt(check: () => void): boolean {
     const schemas = this.#schemas
@@ -50,7 +50,7 @@ export class CheckBudget {
     if (this.#isReported) return undefined
     this.#isReported = true
     return this.#schemas < 0
-      ? `all workflows together may have ${maxSchemas} schemas in their parameters and elicitations; this one exceeds the limit`
-      : 'checking the defaults of all workflows takes too much work; this one exceeds the limit'
+      ? `all workflows together may have ${maxSchemas} schemas in their parameters and elicitations; this workflow exceeds the limit`
+      : 'checking the defaults of all workflows takes too much work; this workflow exceeds the limit'
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Validates what the schema of composite tools (workflows) cannot express. Inline workflows, definitions and syncs share
- * this code, so that no invalid workflow reaches a running server.
+ * Validates what the schema of composite tools (workflows) cannot express. Inline workflows, definitions and syncs
+ * share this code, so an invalid workflow never reaches a running server.
  * Source: docs/reference/specification/virtual-server.md#compositeTools, "compositeTools".
  */
 import type { CompositeTool, WorkflowStep } from '../generated/types.ts'
@@ -32,14 +32,16 @@ export function workflowViolations(
   ]
 }
 
-/** One of the server's own tools with this name would hide the workflow. */
+/** The server's own tool with this name would hide the workflow. */
 function nameViolations({ name }: CompositeTool, path: string): Violation[] {
   return Object.values<string>(serverTools).includes(name)
     ? [{ path: `${path}.name`, message: `${name} is reserved for one of the server's own tools` }]
     : []
 }
 
-/** Every step that a template reads must exist, must have run before, and must have a value even when it is skipped. */
+/**
+ * Every step that a template reads must exist, must have run before, and must have a value even if the step is skipped.
+ */
 function readViolations(tool: CompositeTool, path: string, reads: readonly TemplateRead[]): Violation[] {
   const steps = new Map(tool.steps.map((step) => [step.id, step]))
   const before = successorsOf(tool.steps)
@@ -77,7 +79,7 @@ function readViolations(tool: CompositeTool, path: string, reads: readonly Templ
       const index = tool.steps.indexOf(step)
       violations.push({
         path: `${path}.steps[${index}].defaultResults`,
-        message: `needs ${field}: the step may be skipped, and ${at} reads it`,
+        message: `needs ${field}, because the step may be skipped and ${at} reads the field`,
       })
     }
   }

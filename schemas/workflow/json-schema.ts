@@ -1,6 +1,6 @@
 /**
- * Validates the JSON Schemas inside workflows: tool parameters and elicitations. They must be valid and within size
- * limits, and defaults must match them.
+ * Validates the JSON Schemas inside workflows: tool parameters and elicitations. The schemas must be valid and within
+ * size limits, and defaults must match their schemas.
  */
 import { isJsonSchema } from '../generated/meta-schema.js'
 import { below, type Violation } from '../validation/violations.ts'
@@ -17,9 +17,9 @@ const maxSchemas = 500
 const maxDepth = 100
 
 function sizeError(schema: Fields): string | undefined {
-  if (isTooDeep(schema, 0)) return `it nests more than ${maxDepth} deep`
-  if (JSON.stringify(schema).length > maxBytes) return `it is larger than ${maxBytes / 1024} KiB`
-  return countSchemas(schema) > maxSchemas ? `it contains more than ${maxSchemas} schemas` : undefined
+  if (isTooDeep(schema, 0)) return `nested more than ${maxDepth} levels deep`
+  if (JSON.stringify(schema).length > maxBytes) return `larger than ${maxBytes / 1024} KiB`
+  return countSchemas(schema) > maxSchemas ? `contains more than ${maxSchemas} schemas` : undefined
 }
 
 /** Returns the error in the schema itself, or undefined. */
@@ -37,7 +37,9 @@ function isTooDeep(value: unknown, depth: number): boolean {
   return depth > maxDepth || Object.values(value).some((inner) => isTooDeep(inner, depth + 1))
 }
 
-/** Finds errors that the meta-schema cannot find but compilation would: unresolved references and invalid patterns. */
+/**
+ * Finds errors that the meta-schema misses and compilation would report: unresolved references and invalid patterns.
+ */
 function partError(root: Fields): string | undefined {
   for (const schema of schemasIn(root)) {
     const failure = patternError(schema)
@@ -85,7 +87,9 @@ function budgetViolations(path: string, budget: CheckBudget): Violation[] {
 /** Budget for checking one default. */
 const maxUnits = 20_000
 
-/** First-level defaults must match their schemas; otherwise, a call that omits those arguments would be rejected. */
+/**
+ * Checks that first-level defaults match their schemas. Otherwise, a call without those arguments would be rejected.
+ */
 function defaultViolations(schema: Fields, path: string, budget: CheckBudget): Violation[] {
   return Object.entries(fieldsOf(schema['properties'])).flatMap(([name, property]) => {
     const value = fieldsOf(property)['default']
@@ -102,7 +106,7 @@ function defaultError(schema: Fields, name: string, value: unknown, budget: Chec
   const spend = (units: number) => {
     left -= units
     if (!budget.takeUnits(units) || left < 0)
-      throw new Error('checking it against its schema takes too much work')
+      throw new Error('takes too much work to check against its schema')
   }
   const pointer = encodeURIComponent(name.replaceAll('~', '~0').replaceAll('/', '~1'))
   try {
@@ -115,7 +119,10 @@ function defaultError(schema: Fields, name: string, value: unknown, budget: Chec
 
 const primitive: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean'])
 
-/** MCP clients support only flat forms: an object of primitive properties. */
+/**
+ * Checks that the schema is a flat form, an object of primitive properties, because MCP clients support only flat
+ * forms.
+ */
 export function elicitationSchemaViolations(schema: unknown, path: string, budget: CheckBudget): Violation[] {
   if (!isFields(schema) || Object.keys(schema).length === 0) {
     return [{ path, message: 'is required for type elicitation' }]
@@ -141,9 +148,7 @@ function isFlat({ type, items, enum: choices, oneOf }: Readonly<Record<string, u
   return type === undefined && (Array.isArray(choices) || Array.isArray(oneOf))
 }
 
-/**
- * True for a schema that can be checked within limits: small enough, well-formed, with valid patterns and references.
- */
+/** True for a small, well-formed schema with valid patterns and references, which can be checked within limits. */
 export function usableSchema(schema: Fields): boolean {
   return sizeError(schema) === undefined && schemaError(schema) === undefined
 }

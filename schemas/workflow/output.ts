@@ -58,7 +58,10 @@ function propertyViolations(property: OutputProperty, path: string, depth: numbe
   ]
 }
 
-/** A default is converted to its declared type when it is used. A default that cannot be converted would be ignored. */
+/**
+ * Checks that a default can be converted to its declared type. The runtime would ignore a default that cannot be
+ * converted.
+ */
 function defaultViolations(value: unknown, type: JsonType, path: string): Violation[] {
   if (value === undefined || value === null || type === 'string' || coercible(value, type)) return []
   const forms = type === 'integer' ? ['a number', 'its text'] : [withArticle(type), 'its text']

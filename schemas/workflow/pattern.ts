@@ -1,9 +1,9 @@
 /**
- * Regular expressions from users: `pattern` in the JSON Schemas of workflows. Matching takes linear time, so that no
- * pattern or text can block the server.
+ * Regular expressions from users: `pattern` in the JSON Schemas of workflows. Matching takes linear time, so no pattern
+ * or text can block the server.
  *
- * The syntax is the same as RE2's, plus `\uXXXX`. It excludes lookaround and backreferences, which cannot be matched in
- * linear time, and repetition counts above 1000. Portable JSON Schemas should use an even smaller subset.
+ * The syntax is RE2, plus `\uXXXX`. It excludes lookaround and backreferences, which cannot be matched in linear time,
+ * and repetition counts above 1000. Portable JSON Schemas should use an even smaller subset.
  * Source: RE2 syntax; JSON Schema 2020-12, core, section 6.4.
  */
 import type { RE2JS } from '@bufbuild/re2'
@@ -25,19 +25,19 @@ export interface Pattern {
 }
 
 const maxLength = 1_000
-/** Maximum number of instructions in a compiled pattern; each may be active at each character. */
+/** Maximum number of instructions in a compiled pattern. Every instruction may be active at every character. */
 const maxSize = 5_000
 
-/** Throws PatternError. */
+/** Compiles a pattern. Throws PatternError. */
 export function compilePattern(source: string): Pattern {
-  if (source.length > maxLength) throw new PatternError(`it is longer than ${maxLength} characters`)
-  if (sizeOf(source) > maxSize) throw new PatternError('its repeats make it too large')
+  if (source.length > maxLength) throw new PatternError(`longer than ${maxLength} characters`)
+  if (sizeOf(source) > maxSize) throw new PatternError('too large because of its repetitions')
   const pattern = withoutUnicodeEscapes(source)
-  // The first use of a Unicode class takes tens of milliseconds, so the syntax is checked with a small class instead.
+  // Checks the syntax with a small class, because the first use of a Unicode class takes tens of milliseconds.
   const isHeavy = unicodeClass.test(pattern)
   const checked = compiled(isHeavy ? withSmallClasses(pattern) : pattern)
   const size = checked.re2().prog.numInst()
-  if (size > maxSize) throw new PatternError('its repeats make it too large')
+  if (size > maxSize) throw new PatternError('too large because of its repetitions')
   let exact = isHeavy ? undefined : checked
   return {
     isHeavy,
@@ -47,27 +47,27 @@ export function compilePattern(source: string): Pattern {
 }
 
 /**
- * Returns a pattern's program, for searches that need match positions. With `checksOnly`, small classes replace Unicode
- * classes, and the program is valid only for checks. Throws PatternError.
+ * Returns the program of a pattern, for searches that need match positions. With `checksOnly`, small classes replace
+ * Unicode classes, so the program is only good for checks. Throws PatternError.
  */
 export function compileProgram(
   source: string,
   maxInstructions: number,
   { checksOnly = false }: { readonly checksOnly?: boolean } = {},
 ): PatternProgram {
-  if (source.length > maxLength) throw new PatternError(`it is longer than ${maxLength} characters`)
-  if (sizeOf(source) > maxInstructions) throw new PatternError('its repeats make it too large')
+  if (source.length > maxLength) throw new PatternError(`longer than ${maxLength} characters`)
+  if (sizeOf(source) > maxInstructions) throw new PatternError('too large because of its repetitions')
   const pattern = withoutUnicodeEscapes(source)
   const { prog } = compiled(
     checksOnly && unicodeClass.test(pattern) ? withSmallClasses(pattern) : pattern,
   ).re2()
-  if (prog.numInst() > maxInstructions) throw new PatternError('its repeats make it too large')
+  if (prog.numInst() > maxInstructions) throw new PatternError('too large because of its repetitions')
   return prog
 }
 
 type Library = typeof import('../parts/pattern-library.ts')
 
-/** The engine is 0.15 MB of script, so it is loaded on first use. */
+/** Loads the engine on first use, because it is 0.15 MB of script. */
 let library: Library | undefined
 
 function compiled(pattern: string): RE2JS {
@@ -77,7 +77,7 @@ function compiled(pattern: string): RE2JS {
   } catch (error) {
     const [, what] = /^error parsing regexp: (.*)$/s.exec(error instanceof Error ? error.message : '') ?? []
     throw new PatternError(
-      `${what ?? 'it cannot be compiled'} (lookaround, backreferences and repeats above 1000 are not supported)`,
+      `${what ?? 'compilation failed'} (lookaround, backreferences and repeats above 1000 are not supported)`,
     )
   }
 }

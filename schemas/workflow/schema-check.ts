@@ -1,9 +1,9 @@
 /**
  * Checks values against the JSON Schemas in workflows. No other file compiles or evaluates these schemas.
  *
- * A check spends units of work (about 100 ns each) from the caller's budget. It spends at least one unit for each
- * schema applied to each part of the value, which limits recursion, long lists and long strings. Patterns are matched
- * in linear time; `uniqueItems` is linear too.
+ * A check spends units of work (about 100 ns each) from the caller's budget. A check spends at least one unit for each
+ * schema applied to each part of the value, which limits recursion, long lists and long strings. Patterns and
+ * `uniqueItems` take linear time.
  * Source: JSON Schema 2020-12; Ajv, user-defined keywords.
  */
 import type { Ajv2020, ErrorObject, ValidateFunction } from 'ajv/dist/2020.js'
@@ -13,13 +13,13 @@ import { type Fields, fieldsOf, isFields } from '../validation/fields.ts'
 import { compilePattern } from './pattern.ts'
 import { mapSchemas } from './schema-parts.ts'
 
-/** Spends units from a budget. Throws when the budget has been used up. */
+/** Spends units from a budget. Throws when the budget is exhausted. */
 export type Spend = (units: number) => void
 
 const maxCached = 200
 const cached = new Map<string, SchemaCheck>()
 
-/** Returns the check of a valid schema (json-schema.ts). Equal schemas share a check. */
+/** Returns the check for a schema that json-schema.ts has accepted. Equal schemas share a check. */
 export function schemaCheck(schema: Fields): SchemaCheck {
   const text = JSON.stringify(schema)
   const known = cached.get(text)
@@ -31,7 +31,7 @@ export function schemaCheck(schema: Fields): SchemaCheck {
   return made
 }
 
-/** Number of units within which a check collects all errors. A check that takes longer stops at its first error. */
+/** Budget for collecting all errors. A check that exceeds this budget stops at its first error. */
 const allErrorsUnits = 50_000
 
 /** Stops the collection of errors. */
@@ -77,7 +77,8 @@ export class SchemaCheck {
     try {
       return validate(value) ? [] : describe(validate.errors)
     } catch (error) {
-      // Stack overflow: the combination of a value and a schema can be too deep, even though each is within its limits.
+      // Handles a stack overflow: a value and a schema that are each within their limits can be too deep in
+      // combination.
       if (error instanceof RangeError) return ['/ is too deep to be checked against the schema']
       throw error
     } finally {
@@ -98,7 +99,7 @@ export class SchemaCheck {
   }
 }
 
-/** Whether to collect all errors in a value or only the first. */
+/** Selects whether a check collects all errors in a value or only the first error. */
 type Errors = 'all' | 'first'
 
 const workflowKey = 'workflow'
@@ -111,14 +112,14 @@ interface Meter {
 
 const weightKey = 'x-gatehouse-weight'
 
-/** Long enums take longer to compare. */
+/** Charges more for long enums, which take longer to compare. */
 function weightOf(own: Fields): number {
   return 1 + Math.floor(JSON.stringify(own).length / 64)
 }
 
 type Library = typeof import('../parts/schema-library.ts')
 
-/** The compiler is 0.13 MB of script, so it is loaded on first use. */
+/** Loads the compiler on first use, because it is 0.13 MB of script. */
 let library: Library | undefined
 
 function makeAjv(meter: Meter, errors: Errors): Ajv2020 {
@@ -127,13 +128,13 @@ function makeAjv(meter: Meter, errors: Errors): Ajv2020 {
     strict: false,
     logger: false,
     allErrors: errors === 'all',
-    // The schema was validated before (json-schema.ts).
+    // Skips schema validation, which json-schema.ts has already done.
     meta: false,
     validateSchema: false,
     code: { regExp: regExpFor(meter) },
   })
   library.addAllFormats(ajv)
-  // The package's own regular expression takes quadratic time.
+  // Replaces the format of the package, because its regular expression takes quadratic time.
   ajv.addFormat('url', (text) => text.length <= 2048 && URL.canParse(text))
   ajv.addKeyword({ keyword: weightKey, compile: (weight: number) => (data) => spendOn(data, weight, meter) })
   ajv.removeKeyword('uniqueItems')
@@ -176,7 +177,7 @@ function regExpFor(meter: Meter) {
       },
     }
   }
-  // `code` is for schemas that are compiled to modules, which does not happen here.
+  // The cast omits `code`, which ajv uses only to compile schemas to modules.
   return Object.assign(make, { code: '' })
 }
 

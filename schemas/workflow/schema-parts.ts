@@ -17,7 +17,7 @@ const single: ReadonlySet<string> = new Set([
   'unevaluatedProperties',
 ])
 const lists: ReadonlySet<string> = new Set(['allOf', 'anyOf', 'oneOf', 'prefixItems'])
-/** A list of names in `dependencies` contains no schema. */
+/** Skips a list of names in `dependencies`, which contains no schema. */
 const maps: ReadonlySet<string> = new Set([
   '$defs',
   'definitions',

@@ -8,11 +8,14 @@ import { type Fields, fieldsOf, isFields } from '../validation/fields.ts'
 import { schemasAppliedInPlace, schemasIn } from './schema-parts.ts'
 
 const maxDepth = 100
-/** Limit on chained schemas for the same value; a compiler follows them recursively. */
+/** Maximum number of chained schemas for the same value, which a compiler follows recursively. */
 const maxInPlace = 100
 const referenceKeywords = ['$ref', '$dynamicRef'] as const
 
-/** Returns the error in a schema's references, or undefined when all resolve to a part of it and terminate. */
+/**
+ * Returns the error in a schema's references. Returns undefined when all references terminate and resolve to a part of
+ * the schema.
+ */
 export function referenceError(root: Fields): string | undefined {
   const search = new Search(root)
   for (const schema of schemasIn(root)) {
@@ -33,7 +36,7 @@ function shown(reference: string): string {
 
 class Search {
   readonly #root: Fields
-  /** The schemas between the first one and the current position. */
+  /** Schemas on the path from the first schema to the current schema. */
   readonly #open = new Set<unknown>()
   readonly #ended = new Set<unknown>()
 

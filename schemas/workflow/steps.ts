@@ -41,8 +41,8 @@ export function stepViolations(step: WorkflowStep, path: string, budget: CheckBu
 }
 
 /**
- * Returns violations for fields of another step type, which would have no effect. A field with its default value is
- * ignored.
+ * Returns violations for fields of another step type, which would have no effect. Ignores fields with their default
+ * values.
  */
 function foreignViolations(step: WorkflowStep, path: string): Violation[] {
   if (step.type === 'tool' && step.tool && step.message !== undefined)
@@ -58,7 +58,7 @@ function foreignViolations(step: WorkflowStep, path: string): Violation[] {
 
 let blank: WorkflowStep | undefined
 
-/** Returns a step that contains nothing but the schema's defaults. */
+/** Returns a step that contains only the schema's defaults. */
 function blankStep(): WorkflowStep {
   const kind = 'VirtualMCPCompositeToolDefinition' as const
   const spec: Pick<CompositeTool, 'name'> & { steps: object[] } = { name: 'w', steps: [{ id: 'a' }] }
@@ -109,7 +109,7 @@ function forEachViolations(step: WorkflowStep, path: string): Violation[] {
     : violations
 }
 
-/** Only tool calls can be retried, so the retry settings require one. */
+/** Checks retry settings, which require a tool call because only tool calls can be retried. */
 function errorViolations(step: WorkflowStep, path: string): Violation[] {
   if (step.type === 'tool' || step.onError?.action !== 'retry') return retryViolations(step, path)
   const hint = step.type === 'forEach' ? '; set it in the inner step' : ''

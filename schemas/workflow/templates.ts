@@ -11,7 +11,7 @@ export interface TemplateRead {
   readonly at: string
   /** The step that contains the template; undefined for the output, which comes last. */
   readonly reader: string | undefined
-  /** The path that the template reads, from the root of its data. */
+  /** Path that the template reads, from the root of its data. */
   readonly path: Path
 }
 
@@ -20,7 +20,7 @@ export interface TemplateReads {
   readonly reads: readonly TemplateRead[]
 }
 
-/** With `nestedTemplates`, the number of levels below the first at which arguments may contain templates. */
+/** Number of levels below the first level at which arguments may contain templates, with `nestedTemplates`. */
 export const maxArgumentDepth = 20
 /** Maximum depth at which nested output properties are checked. */
 const maxDepth = 10
@@ -85,7 +85,7 @@ function* stepTexts(step: WorkflowStep, path: string, depth: number): Iterable<T
 }
 
 /**
- * Yields the strings at the first level, which are templates, and the strings at `depth` levels below it. Source:
+ * Yields the strings at the first level, which are templates, and the strings at up to `depth` lower levels. Source:
  * docs/reference/specification/virtual-server.md#steps, steps, arguments.
  */
 function* argumentTexts(

@@ -28,7 +28,7 @@ export function workflowWarnings({ name, steps, nestedTemplates }: CompositeTool
   })
 }
 
-/** A condition without an action has the same result in every run. */
+/** Finds conditions without an action, which have the same result in every run. */
 function isUndecided(condition: string | undefined): boolean {
   return (
     condition !== undefined &&

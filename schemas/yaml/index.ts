@@ -18,7 +18,7 @@ export const otherIntegers: ScalarTag = {
   },
 }
 
-/** Options for documents that are built node by node. */
+/** Options for documents that callers build node by node. */
 export const quotedForKubectl = { compat: [...new Schema({ schema: 'yaml-1.1' }).tags, otherIntegers] }
 
 /** Returns one document with a trailing newline. Hidden characters, which a terminal may interpret, are escaped. */
@@ -31,14 +31,14 @@ function hasHiddenCharacters(text: string): boolean {
   return text.search(hiddenInText) >= 0
 }
 
-/** YAML supports escapes only in double-quoted scalars, so every string with a hidden character is written as one. */
+/** Double-quotes every string with a hidden character, because YAML supports escapes only in double-quoted scalars. */
 function withEscapes(document: Document): string {
   visit(document, {
     Scalar(_key, node) {
       if (typeof node.value === 'string' && hasHiddenCharacters(node.value)) node.type = Scalar.QUOTE_DOUBLE
     },
   })
-  // The library loses spaces at the start of a line when it folds a quoted string.
+  // Prevents folding, because the library loses spaces at the start of a line when it folds a quoted string.
   const text = document.toString({ lineWidth: 0, doubleQuotedMinMultiLineLength: Infinity })
   return text.replaceAll(
     hiddenInText,

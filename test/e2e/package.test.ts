@@ -64,6 +64,6 @@ t.test('launcher: an old Node is told which one is needed', async (t) => {
     encoding: 'utf8',
   })
   t.equal(ran.status, 1)
-  t.match(ran.stderr, /needs Node 24 or newer, and this is Node 20\.20\.2/)
+  t.match(ran.stderr, /requires Node 24 or newer, but this is Node 20\.20\.2/)
   t.ok(ran.stderr.includes(`npx --yes --package=node@24 --package="${installed}" gatehouse ...`), ran.stderr)
 })

@@ -7,7 +7,7 @@ import type { MetadataOverrides, Violation } from '../../../schemas/index.ts'
 const nameForm = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/
 const prefixForm = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/
 const maxPrefix = 253
-/** The API server allows 256 KiB, which must also have room for the last-applied annotation. */
+/** Leaves room for the last-applied annotation within the API server's limit of 256 KiB. */
 const maxAnnotationBytes = 64 * 1024
 
 /** True for a name of at most 63 characters, optionally preceded by a DNS prefix and a slash. */

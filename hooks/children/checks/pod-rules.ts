@@ -1,7 +1,7 @@
 /**
  * Applies API server rules that go beyond types and that users' templates often violate once they are merged into the
- * generated template. The API server would reject the whole workload without leaving a trace on the resource, so the
- * resource reports the same error with the same wording.
+ * generated template. The API server would reject the whole workload without reporting the error on the resource. The
+ * hooks therefore report the error on the resource, in the API server's wording.
  *
  * Source: Kubernetes, pkg/apis/core/validation (ValidatePodTemplateSpec).
  */
@@ -15,15 +15,15 @@ const nonSourceFields = new Set(['name'])
 /** The scope of a check. */
 export interface RuleScope {
   /**
-   * Names of the generated containers that the template is merged with later. These containers may also add volumes.
+   * Names of the generated containers that are later merged with the template. These containers may also add volumes.
    */
   readonly generated?: readonly string[]
   /**
-   * Set for a merged template: the generated template and the user's. Errors use the list indexes of the user's
-   * template.
+   * The generated template and the user's template; set for a merged template. Errors use the list indexes of the
+   * user's template.
    */
   readonly merged?: { readonly base: unknown; readonly user: unknown }
-  /** The StatefulSet's volume claims. Set for a complete template, to which no volumes are added later. */
+  /** The StatefulSet's volume claims; set for a complete template, to which no volumes are added later. */
   readonly claims?: readonly string[] | undefined
 }
 
@@ -66,8 +66,8 @@ function namedIn(list: unknown, name: unknown): Fields {
 }
 
 /**
- * Returns the objects of a list except `$patch` entries, each with its index in `user`, or in `list` if there is no
- * `user`.
+ * Returns the objects of a list except `$patch` entries, each with its index in `user`. Without `user`, returns the
+ * index in `list`.
  */
 function itemsOf(list: unknown, user?: unknown): { readonly item: Fields; readonly index: number }[] {
   return listOf(list).flatMap((item, index) => {
@@ -113,8 +113,8 @@ function containerErrors(container: Fields, path: string, context: ContainerCont
 }
 
 /**
- * Finds conflicts among mutually exclusive fields. `added` lists the fields to report: those that the user added to a
- * generated field, or otherwise all but the first. `hint` names the generated field.
+ * Finds conflicts among mutually exclusive fields. `added` lists the fields to report: the fields that the user added
+ * to a generated field, or otherwise all fields except the first. `hint` contains the name of the generated field.
  */
 function moreThanOne(present: readonly string[], generated: unknown): { added: string[]; hint: string } {
   const before = present.filter((key) => !isAbsent(fieldsOf(generated)[key]))
@@ -165,7 +165,9 @@ function volumeErrors(
   ]
 }
 
-/** Rejects a container that sets `runAsNonRoot` but runs as root, because the kubelet would not start it. */
+/**
+ * Rejects a container that sets `runAsNonRoot` but runs as root, because the kubelet does not start such a container.
+ */
 function rootErrors(container: Fields, path: string, podContext: unknown, podPath: string): string[] {
   const pod = fieldsOf(podContext)
   const own = fieldsOf(container['securityContext'])

@@ -1,7 +1,7 @@
 /**
  * Checks the JSON types of commonly used fields in a pod template, as defined by core/v1.
  *
- * This is not a full validation of PodSpec. The API server drops unknown fields, so they are ignored here. The check
+ * This is not a full validation of PodSpec. The check ignores unknown fields, which the API server drops. The check
  * finds values that the API server could not decode, and common mistakes with quantities, names and ports.
  */
 import { fieldsOf, isFields } from '../../base/kube.ts'

@@ -1,6 +1,6 @@
 /**
- * Checks fields that a resource copies into its children unchanged. The API server would reject them in the children,
- * where the user does not look.
+ * Checks fields that the hooks copy unchanged into a resource's children. Otherwise, the API server would reject these
+ * fields in the children, where users do not look.
  */
 import type { Violation, ResourceOverrides, ResourceRequirements } from '../../../schemas/index.ts'
 import { metadataViolations } from './metadata-shape.ts'

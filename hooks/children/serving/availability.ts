@@ -29,7 +29,7 @@ export function mostReplicas({ replicas, autoscaling }: DesiredReplicas, observe
 export interface Scaled extends DesiredReplicas {
   readonly kind: 'Deployment' | 'StatefulSet'
   readonly selector: StringMap
-  /** The container whose CPU usage is measured; sidecars that users add are excluded. */
+  /** The container for which the autoscaler measures CPU usage. Sidecars that users add do not count. */
   readonly container: string
   readonly observed: KubeObject | undefined
 }
@@ -43,10 +43,7 @@ export function availability(meta: ChildMeta, workload: Scaled): KubeObject[] {
   ]
 }
 
-/**
- * Allows eviction of one pod at a time; pods that are not ready can always be evicted. Neither rule blocks a node
- * drain.
- */
+/** Allows the eviction of one pod at a time, and of unready pods at any time. Neither rule blocks a node drain. */
 function disruptionBudget(meta: ChildMeta, selector: StringMap): KubeObject {
   return {
     apiVersion: 'policy/v1',
@@ -114,8 +111,8 @@ function autoscaler(meta: ChildMeta, { kind, container }: Scaled, scaling: Scali
 }
 
 /**
- * Prefers different nodes and zones. The constraints do not depend on the number of pods, because a changed template
- * would replace all pods whenever one is added.
+ * Prefers different nodes and zones. The constraints do not depend on the number of pods. Otherwise, adding a pod would
+ * change the template and replace all pods.
  */
 export function topologySpread(selector: StringMap): readonly object[] {
   return ['kubernetes.io/hostname', 'topology.kubernetes.io/zone'].map((topologyKey) => ({
@@ -128,7 +125,7 @@ export function topologySpread(selector: StringMap): readonly object[] {
 
 /** Grace period of generated pods, in seconds. */
 export const terminationSeconds = 60
-/** Requests keep arriving until every node has removed the pod from its endpoints. */
+/** Seconds that the pod keeps serving after it is stopped, until every node has removed the pod from its endpoints. */
 const endpointRemovalSeconds = 5
 
 /** Hook for containers that use the runtime image. The rest of the grace period is for requests in flight. */

@@ -37,7 +37,7 @@ function httpRoute(meta: ChildMeta, { hostname, gateway }: Exposure, port: numbe
         {
           matches: [{ path: { type: 'PathPrefix', value: '/' } }],
           backendRefs: [{ group: '', kind: 'Service', name: meta.name, port, weight: 1 }],
-          // Event streams and tool calls have their own time limits.
+          // The route has no time limit, because event streams and tool calls have their own limits.
           timeouts: { request: '0s' },
         },
       ],
@@ -55,7 +55,7 @@ const streamingAnnotations = {
   'nginx.ingress.kubernetes.io/proxy-send-timeout': '3600',
 } as const
 
-/** For ingress-nginx. Other controllers use the Service's `appProtocol` or their own settings. */
+/** Sets the protocol for ingress-nginx. Other controllers use the Service's `appProtocol` or their own settings. */
 const httpsAnnotations = { 'nginx.ingress.kubernetes.io/backend-protocol': 'HTTPS' } as const
 
 function ingress(meta: ChildMeta, { hostname, ingress: own }: Exposure, secure: boolean): KubeObject {

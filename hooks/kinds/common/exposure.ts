@@ -48,10 +48,10 @@ export function exposureChildren(context: Context, meta: ChildMeta, target: Rout
   return own && !exposureFailure(context, own) ? [route(meta, own, target)] : []
 }
 
-/** URLs that clients see and that must use the host name, keyed by description. */
+/** Clients see these URLs, which must contain the host name. Keyed by description. */
 export type ClientUrls = Readonly<Record<string, string | undefined>>
 
-/** Sets the condition ExposureReady; leaves it absent when nothing is exposed. */
+/** Sets the condition ExposureReady. Leaves the condition absent when nothing is exposed. */
 export function checkExposure(context: Context, name: string, urls: ClientUrls): void {
   const own = exposureOf(context)
   if (!own) return

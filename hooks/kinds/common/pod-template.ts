@@ -1,4 +1,4 @@
-/** Reports errors in a pod template, or in its merge with the generated one, in a condition. */
+/** Reports errors in a user's pod template, or in its merge with the generated template, in a condition. */
 import type { Violation } from '../../../schemas/index.ts'
 import { specFailure } from '../../references/resolve.ts'
 import type { Conditions, SyncFailure } from '../../sync/conditions.ts'

@@ -3,7 +3,7 @@ import { type Fields, isFields } from '../../base/kube.ts'
 import type { HookSettings } from '../../base/settings.ts'
 import type { ChildNames, servedKinds } from '../../sync/child-kinds.ts'
 
-/** Returns the names, which all equal the workload's name. */
+/** Returns the names of these objects. Each name equals the workload's name. */
 export function servedNames(
   { exposure, autoscaling, replicas }: Fields,
   name: string,
@@ -20,8 +20,8 @@ export function servedNames(
 }
 
 /**
- * True if a workload with this replica count can have several pods. Without a count, another controller scales the
- * workload.
+ * True if a workload with this replica count can have several pods. Without a count, another controller decides the
+ * number.
  */
 export function canHaveSeveralPods(replicas: unknown): boolean {
   return typeof replicas !== 'number' || replicas > 1

@@ -37,8 +37,8 @@ export function asksForCertificates(context: Context): boolean {
 }
 
 /**
- * Returns the field if it is in effect. `gatehouse dev` ignores it, because it serves on loopback addresses that no
- * certificate covers.
+ * Returns the field if it is in effect. `gatehouse dev` ignores the field, because no certificate covers its loopback
+ * addresses.
  */
 function tlsOf({ settings, spec }: Context): ServingTLS | undefined {
   return settings.allowLoopback ? undefined : spec.tls
@@ -50,8 +50,8 @@ export function servedUrl(context: Context, url: string): string {
 }
 
 /**
- * Returns the address for the status. While an error keeps the previous children running, they still serve the previous
- * scheme.
+ * Returns the address for the status. While an error keeps the previous children running, the children still serve the
+ * previous scheme.
  */
 export function statusUrl({ stored }: AnyContext, url: string, children: unknown): string {
   const before = filledTextOf(fieldsOf(stored['status'])['url'])
@@ -59,7 +59,9 @@ export function statusUrl({ stored }: AnyContext, url: string, children: unknown
   return changes && children === undefined ? before : url
 }
 
-/** Sets TLSReady, or leaves it absent when the field is not set. `url` is the address inside the cluster. */
+/**
+ * Sets TLSReady, or leaves the condition absent when `spec.tls` is not set. `url` is the address inside the cluster.
+ */
 export function checkTls(context: Context, url: string): SyncFailure | undefined {
   const tls = tlsOf(context)
   if (!tls) return undefined
@@ -141,7 +143,7 @@ export interface Serving {
   readonly annotations: StringMap
 }
 
-/** Returns no changes when the field is absent. */
+/** Returns no changes when `spec.tls` is absent. */
 export function serving(context: Context): Serving {
   const tls = tlsOf(context)
   if (!tls) return { secure: false, container: (container) => container, annotations: {} }

@@ -56,7 +56,8 @@ export function generatedTemplate(context: Context): PodTemplateSpec {
           env: environment(parent, cached),
           ports: [{ name: 'http', containerPort: spec.port, protocol: 'TCP' }],
           ...(spec.resources && { resources: spec.resources }),
-          // The server listens after it has loaded its model, which may include a large download.
+          // Waits long, because the server listens only after it has loaded its model, which may include a large
+          // download.
           startupProbe: httpProbe('/health', { period: 10, timeout: 5, failures: 180 }),
           livenessProbe: httpProbe('/health', { period: 30, timeout: 10, failures: 3 }),
           readinessProbe: httpProbe('/health', { period: 10, timeout: 5, failures: 3 }),
@@ -129,7 +130,7 @@ export function childrenOf(context: Context, template: Fields): KubeObject[] {
   ]
 }
 
-/** Returns the requested claims, or those of an existing StatefulSet, because they are immutable. */
+/** Returns the volume claims of an existing StatefulSet, which are immutable, or otherwise the requested claims. */
 function claimTemplates(context: Context): readonly Fields[] {
   return runningClaims(context) ?? wantedClaims(context)
 }
@@ -168,7 +169,7 @@ export function checkModelCache(context: Context): void {
 function claim(cache: ModelCache, context: Context): Fields {
   const overrides = context.parent.spec.resourceOverrides?.persistentVolumeClaim
   const labels = { ...overrides?.labels, ...selectorLabels(app, context.name, component) }
-  // Contains every field that the API server would default, because this list is compared as a whole.
+  // The list contains every field that the API server would default, because the comparison covers the whole list.
   return {
     apiVersion: 'v1',
     kind: 'PersistentVolumeClaim',

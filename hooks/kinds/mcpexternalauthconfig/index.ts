@@ -1,8 +1,8 @@
 /**
  * MCPExternalAuthConfig: authentication to external services.
  *
- * The type `obo` is checked during reconciliation instead of at admission. Without a handler, it is EnterpriseRequired;
- * with a handler, its rules apply.
+ * The type `obo` is checked during reconciliation instead of at admission. Without a handler, the reason is
+ * EnterpriseRequired; with a handler, the rules of the type apply.
  */
 import type { SyncFailure } from '../../sync/conditions.ts'
 import { configKind } from '../config-kind.ts'

@@ -2,9 +2,9 @@
  * Runs a stdio server whose image has its own entrypoint. The image starts unchanged with an open standard input, and
  * the proxy's sidecar attaches to its streams through the Kubernetes API.
  *
- * Only the sidecar has a token. Its Role allows it to read and attach to this one pod, and to write its report. The
- * proxy, which clients reach, has no token. One process serves all clients, so there is one pod and one proxy. During a
- * rollout, two proxies may overlap, so the report also serves as a lease
+ * Only the sidecar has a token. The sidecar's Role allows reading and attaching to this one pod, and writing the
+ * report. The proxy, which clients reach, has no token. One process serves all clients, so there is one pod and one
+ * proxy. During a rollout, two proxies may overlap, so the report also serves as a lease
  * (runtime/proxy/stdio-server/attached/record.ts).
  */
 import { hashOf, validateRuntime } from '../../../schemas/index.ts'
@@ -29,9 +29,9 @@ export interface Attach {
   /** Container that runs next to the proxy. */
   readonly sidecar: ContainerSpec
   readonly volumes: readonly VolumeSpec[]
-  /** A value that changes when the sidecar must restart. */
+  /** Restarts the sidecar when this value changes. */
   readonly revision: string
-  /** Modifies the server's pod template so that its streams can be attached to. */
+  /** Modifies the server's pod template so that the sidecar can attach to its streams. */
   readonly apply: (template: Fields) => Fields
   readonly children: (labels: ObjectLabels) => readonly KubeObject[]
 }
@@ -44,8 +44,8 @@ const tokenVolume = 'gatehouse-attach-token'
 const tokenDirectory = '/var/run/secrets/kubernetes.io/serviceaccount'
 const tokenSeconds = 3_600
 /**
- * Ports of the bridge on the loopback interface and of its health endpoint. `otherPorts` are used when the proxy's own
- * port collides.
+ * Ports of the bridge on the loopback interface and of its health endpoint. `otherPorts` apply when the proxy's own
+ * port collides with them.
  */
 const ports = { bridge: 15_080, health: 15_081 } as const
 const otherPorts = { bridge: 15_082, health: 15_083 } as const
@@ -78,7 +78,7 @@ export function attachOf(context: Context): ConfigPart<Attach> {
         role({ name: names.proxy, namespace, labels }, rulesOf(pod, names.report)),
         roleBinding({ name: names.proxy, namespace, labels }, names.proxy),
         configMap({ name: names.serverConfig, namespace, labels }, files),
-        // It has no data: the pod fills it, and Metacontroller never removes fields that it has not applied.
+        // The ConfigMap has no data: pods fill it, and Metacontroller never removes fields that it has not applied.
         configMap({ name: names.report, namespace, labels: { ...labels, ...attachReportLabels } }),
       ],
     },
@@ -119,7 +119,7 @@ function sidecarOf(
     ports: [{ name: 'attach-health', containerPort: health, protocol: 'TCP' }],
     startupProbe: { ...probe('/health'), periodSeconds: 2, failureThreshold: 60 },
     livenessProbe: { ...probe('/health'), periodSeconds: 10, failureThreshold: 3 },
-    // A restarting server comes back soon, and requests wait for it.
+    // The pod stays ready while the server restarts, because requests wait for the server.
     readinessProbe: { ...probe('/readyz'), periodSeconds: 5, failureThreshold: 3 },
     resources: { requests: { cpu: '50m', memory: '128Mi' }, limits: { cpu: '500m', memory: '512Mi' } },
     lifecycle: preStopDelay,

@@ -1,6 +1,6 @@
 /**
  * Converts the attachment report of a stdio server's proxy to the condition Attached. Hooks do not see pods, so the
- * waiting proxy reports a server that crashes or whose image cannot be pulled.
+ * proxy reports a server that crashes, or an image that cannot be pulled.
  *
  * The report comes from a pod, so every field is checked.
  */
@@ -25,7 +25,7 @@ interface ReportedAttachment {
 }
 
 const maxMessage = 1_024
-/** Reasons that do not resolve on their own. */
+/** Reasons that require manual action. */
 const permanentReasons: ReadonlySet<string> = new Set([
   'AccessRefused',
   'CrashLoopBackOff',
@@ -73,7 +73,7 @@ export function permanentFailure(
   return { reason: found.reason, message: found.message }
 }
 
-/** Sets the condition. A positive report is outdated when the proxy has no available pod. */
+/** Sets the condition. Ignores a positive report when the proxy has no available pod. */
 export function setAttached(context: Context, proxy: WorkloadState | undefined): void {
   if (!isAttached(context)) return
   const found = attachmentOf(context)

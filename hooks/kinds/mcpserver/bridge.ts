@@ -1,7 +1,7 @@
 /**
  * Runs a stdio server with a given command. The runtime is copied into the server's own container and runs the command
- * behind HTTP. This way, no pod attaches to another one through the Kubernetes API, and each session has its own
- * process.
+ * behind HTTP. Therefore, no pod needs to attach to another pod through the Kubernetes API, and each session has its
+ * own process.
  *
  * An init container with the runtime image copies the runtime, its loader and its libraries to a volume, so the runtime
  * does not depend on the server's image.
@@ -35,7 +35,7 @@ const runtimeDirectory = '/gatehouse'
 const configVolume = 'gatehouse-bridge'
 const configDirectory = '/etc/gatehouse/bridge'
 
-/** Command that starts the runtime from where `gatehouse unpack` puts it. */
+/** Command that starts the runtime from the path that `gatehouse unpack` writes to. */
 const runtimeCommand = [
   `${runtimeDirectory}/ld.so`,
   '--library-path',
@@ -50,8 +50,8 @@ export function bridgeOf(context: SyncContext<'MCPServer'>, own: Fields): Config
   const [program = '', ...fixed] = wordsOf(own['command'])
   const file = {
     name: context.name,
-    // The bridge expands variables as the kubelet does. Arguments from the podTemplateSpec follow pod rules; those from
-    // the resource are literal.
+    // The bridge expands variables as the kubelet does. Arguments from the podTemplateSpec follow pod rules. Arguments
+    // from the resource are literal.
     stdio: {
       command: program,
       args: [

@@ -130,8 +130,8 @@ function checkSessions(context: Context): void {
 }
 
 /**
- * Limits a stdio server's proxy to one replica: its sessions either have one process each and cannot move, or share one
- * process. An attached server is never autoscaled.
+ * Limits a stdio server's proxy to one replica, because sessions either have a process each and cannot move, or share
+ * one process. An attached server is never autoscaled.
  */
 function proxyReplicas(context: Context): number | undefined {
   const { replicas, transport } = context.parent.spec
@@ -162,7 +162,9 @@ function checkReplicas(context: Context): void {
     )
 }
 
-/** The schema rejects rate limits for stdio as well; this also covers objects that were admitted earlier. */
+/**
+ * The schema also rejects rate limits for stdio. This check covers objects that were admitted under an earlier schema.
+ */
 function checkRateLimits({ conditions, parent }: Context): void {
   if (parent.spec.rateLimiting) {
     conditions.set('RateLimitConfigValid', 'True', 'RateLimitConfigValid', 'The rate limits are valid')

@@ -1,7 +1,7 @@
 /**
  * Builds an MCPServer's server: a StatefulSet, two Services, a service account, and a network policy that admits only
  * the proxy. The pod has no Kubernetes API access unless the resource sets its own service account. An attached server
- * does not listen: it has no Services, and its policy admits no traffic.
+ * does not listen, so it has no Services, and its policy admits no traffic.
  */
 import { byText, hashOf, type MCPServer } from '../../../schemas/index.ts'
 import { availability, topologySpread } from '../../children/serving/availability.ts'
@@ -82,7 +82,10 @@ export function generatedTemplate(context: Context, { attach }: Stdio, revision:
   }
 }
 
-/** Returns the server pod with the user's podTemplateSpec, and with the stdio bridge or attach sidecar, if any. */
+/**
+ * Returns the server pod with the user's podTemplateSpec, and with the stdio bridge or the changes for the attach
+ * sidecar.
+ */
 export function serverTemplate(context: Context, stdio: Stdio): PodTemplateResult {
   const { bridge, attach } = stdio
   const revision = hashOf([context.secretRevision(context.spec.secrets ?? []), bridge?.files ?? {}])
@@ -107,7 +110,8 @@ function serverEnvironment({ spec }: MCPServer): ContainerEnvVar[] {
 }
 
 /**
- * Returns the server's replica count. Limits an attached server to one replica, because a proxy attaches to one pod.
+ * Returns the server's replica count. Limits an attached server to one replica, because a proxy attaches to only one
+ * pod.
  */
 export function serverReplicas(context: Context): number | undefined {
   const { backendReplicas } = context.parent.spec
@@ -147,7 +151,7 @@ export function serverChildren(
       {
         selector,
         template,
-        // This field is immutable, and a later version may have a command. The Service does not have to exist.
+        // Set even without a Service, because the field is immutable and a later spec may add a command.
         serviceName: names.headless,
         replicas: replicasToApply({ replicas: serverReplicas(context) }, observed),
       },

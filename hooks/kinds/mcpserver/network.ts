@@ -17,16 +17,18 @@ import { isAttached } from './stdio.ts'
 type Context = SyncContext<'MCPServer'>
 
 interface Outbound {
-  /** Undefined allows all ports; empty allows none. */
+  /** Allowed ports. An undefined list allows all ports; an empty list allows none. */
   readonly ports: readonly number[] | undefined
-  /** Profile rules that cannot be enforced. */
+  /** Profile rules that a NetworkPolicy cannot enforce. */
   readonly open: readonly string[]
 }
 
 const anywhere: Outbound = { ports: undefined, open: [] }
 const nowhere: Outbound = { ports: [], open: [] }
 
-/** Returns the policy, and an error when the profile cannot be read. In that case no outgoing traffic is allowed. */
+/**
+ * Returns the policy, and an error when the profile cannot be read. An unreadable profile allows no outgoing traffic.
+ */
 export function networkPolicy(context: Context): {
   readonly policy: KubeObject
   readonly failure: SyncFailure | undefined

@@ -1,6 +1,6 @@
 /**
- * Decides how a stdio server is reached in a cluster. With a command, it runs behind a bridge in its own container.
- * Without a command, the proxy attaches to the container that runs the image's entrypoint.
+ * Decides how clients reach a stdio server in a cluster. With a command, the server runs behind a bridge in its own
+ * container. Without a command, the proxy attaches to the container that runs the image's entrypoint.
  */
 import { localCommandAnnotation } from '../../../schemas/index.ts'
 import { type Fields, fieldsOf, isFields, listOf } from '../../base/kube.ts'
@@ -46,7 +46,7 @@ export function stdioOf(context: Context): Stdio {
   return stdio
 }
 
-/** Requires a local command, because there is no container to run or attach to without a cluster. */
+/** Requires a local command, because without a cluster there is no container to run or attach to. */
 function withLocalCommand({ stored }: Context): Stdio {
   if (stored.metadata.annotations?.[localCommandAnnotation]) return {}
   return {

@@ -86,7 +86,7 @@ function volumeViolations({ volumes = [] }: MCPServer['spec']): Violation[] {
   })
 }
 
-/** Rejects variables that have two sources, because it would be unclear which one applies. */
+/** Rejects variables with two sources, because the effective value would be unclear. */
 function environmentViolations({ env = [], secrets = [] }: MCPServer['spec']): Violation[] {
   const literal = new Set(env.map(({ name }) => name))
   const violations: Violation[] = []
@@ -111,7 +111,7 @@ export function serverWarnings(server: MCPServer): readonly string[] {
     ...policyNameWarnings(spec.authzConfig),
     ...tlsWarnings(spec, serverNames(server.metadata.name).proxy),
   ]
-  // RFC 2606: a host that cannot exist. `gatehouse import` writes it as a placeholder for an unknown image.
+  // A host that cannot exist (RFC 2606). `gatehouse import` writes this host as a placeholder for an unknown image.
   if (/^[^/]+\.invalid(?::\d+)?\//.test(spec.image)) {
     found.push('image is a placeholder that no cluster can pull; set the real image')
   }

@@ -1,8 +1,8 @@
 /**
- * MCPServerEntry: declares a remote MCP endpoint as a member of a group. Its sync only performs checks; it does not
- * create anything.
+ * MCPServerEntry: declares a remote MCP endpoint as a member of a group. The sync only checks the entry and creates no
+ * objects.
  *
- * The entry's sync checks all references, so a virtual server needs to read only the entry's phase.
+ * Because the sync checks all references, a virtual server reads only the entry's phase.
  */
 import { addressFailure } from '../../references/addresses.ts'
 import type { SyncFailure } from '../../sync/conditions.ts'
@@ -88,7 +88,7 @@ function sync(context: SyncContext<'MCPServerEntry'>): SyncResponse {
   const { conditions } = context
   const specFailed = specFailure(context.violations, 'ConfigInvalid')
   if (!specFailed) check(context)
-  // List the individual failures instead of the summary, because their reasons decide whether to wait or to report a
+  // Lists the individual failures instead of the summary, because each reason decides whether to wait or to report a
   // problem.
   const failures = specFailed ? [specFailed] : conditions.list().filter(({ status }) => status === 'False')
   const valid = failures.length === 0

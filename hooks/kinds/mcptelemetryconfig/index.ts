@@ -24,7 +24,7 @@ function endpointViolations(endpoint: string | undefined): Violation[] {
   return [{ path: 'spec.openTelemetry.endpoint', message: 'must be host:port or a URL' }]
 }
 
-/** Each header's value gets an environment variable that is named after the header. */
+/** Each header's value is in an environment variable named after the header. */
 function headerViolations(headers: readonly { readonly name: string }[]): Violation[] {
   const seen = new Map<string, string>()
   return headers.flatMap(({ name }, index) => {

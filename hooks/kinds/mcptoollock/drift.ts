@@ -8,7 +8,7 @@ import { podReports } from '../virtualmcpserver/status/report.ts'
 
 interface ObservedDrift {
   readonly lock: string
-  /** Reason why the lock is not used. */
+  /** Reason why the server does not use the lock. */
   readonly failure: string
   readonly counts: Readonly<Record<(typeof states)[number], number>>
   readonly drift: readonly Fields[]

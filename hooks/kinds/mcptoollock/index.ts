@@ -17,7 +17,7 @@ export const mcpToolLock: KindHooks<'MCPToolLock'> = {
   childKinds: [],
   relatedKinds: [coreRelated.ConfigMap],
   validate: toolLockViolations,
-  // A lock does not refer to the servers that report on it, so reports are selected by label.
+  // Selects reports by label, because a lock does not refer to the servers that report on it.
   customize: () => ({
     relatedResources: [{ ...coreRelated.ConfigMap, labelSelector: { matchLabels: reportLabels } }],
   }),

@@ -26,7 +26,7 @@ interface Form {
 
 interface Place {
   readonly name: string
-  /** The definition's field that contains the name. */
+  /** Field of a definition that contains the name. */
   readonly key: string
   readonly path: string
 }

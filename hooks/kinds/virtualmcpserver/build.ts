@@ -1,7 +1,7 @@
 /**
  * Builds a virtual server's desired children, or returns the errors that prevent it.
  *
- * All checks run before the build stops, so that all errors are reported at once.
+ * All checks run before the build stops, so one sync reports all errors.
  */
 import { createHash } from 'node:crypto'
 import { authServerFile } from '../../../schemas/index.ts'
@@ -42,9 +42,9 @@ export interface BuiltVirtualServer {
   /** Undefined when a required part is broken; the running children then stay unchanged. */
   readonly children: readonly KubeObject[] | undefined
   readonly backends: readonly ResolvedBackend[]
-  /** Strategy for backends that do not have one of their own. */
+  /** Strategy for backends without their own strategy. */
   readonly defaultStrategy?: Strategy | undefined
-  /** SHA-256 of config.yaml in hex; undefined when there is no file. */
+  /** SHA-256 of config.yaml in hex; undefined without a file. */
   readonly checksum: string | undefined
   readonly failures: readonly SyncFailure[]
   readonly hashes: Readonly<Record<string, string | undefined>>
@@ -103,12 +103,12 @@ export function build(context: Context): BuiltVirtualServer {
   return { children, backends, defaultStrategy, checksum, failures: [], hashes }
 }
 
-/** Sets the condition with the names that this kind uses. */
+/** Sets the condition that reports the pod template. */
 function checkTemplate({ conditions }: Context, failure: SyncFailure | undefined): void {
   conditions.check('PodTemplateSpecValid', failure, 'PodTemplateSpecValid', 'The pod template is valid')
 }
 
-/** Builds the files and the backends. Runs all checks before it stops, so that all failures are reported at once. */
+/** Builds the files and the backends. Runs all checks before it stops, so one sync reports all failures. */
 function configure(
   context: Context,
   { values, failures, hashes }: ResolvedReferences<typeof virtualServerReferences>,
@@ -166,7 +166,7 @@ function checkSessions({ parent, conditions, settings }: Context): void {
 
 function checkSessionSecret(context: Context, needs: PodNeeds): SyncFailure | undefined {
   const { sessionStorage, config } = context.parent.spec
-  // For a store in spec.config, the user's podTemplateSpec sets the password.
+  // A store in spec.config gets its password from the user's podTemplateSpec.
   if (!sessionStorage && config?.sessionStorage) return undefined
   return checkSessionPassword(context, sessionStorage, needs)
 }

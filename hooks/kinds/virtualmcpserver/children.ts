@@ -175,7 +175,7 @@ export function childrenOf(
 
 /**
  * Returns the account and its permissions. Returns no objects when the user sets an account, because the user then
- * manages its permissions.
+ * manages the account's permissions.
  */
 function access(context: Context, labels: StringMap): KubeObject[] {
   const { name, namespace, parent, settings } = context

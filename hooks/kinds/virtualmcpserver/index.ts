@@ -33,7 +33,7 @@ export const virtualMcpServer: KindHooks<'VirtualMCPServer'> = {
   events,
 }
 
-/** Emits the deprecation warning once per generation, as long as the deprecated field has an effect. */
+/** Emits the deprecation warning once per generation while the deprecated field has an effect. */
 function events(parent: KubeObject, violationsOf: CheckObject): readonly HookEvent[] {
   if (deprecatedPrimary(parent) === undefined || violationsOf(parent).length > 0) return []
   return [{ parent, type: 'Warning', reason: deprecatedReason, message: deprecatedMessage }]

@@ -225,7 +225,10 @@ function embeddingUrl(context: Context, name: string): ConfigPart<string> {
 
 interface AggregationResult {
   readonly aggregation: Aggregation
-  /** Failures, keyed by backend name. Without its filter, such a backend would expose all of its tools. */
+  /**
+   * Failures, keyed by backend name. Excludes these backends, because a backend without its filter would expose all of
+   * its tools.
+   */
   readonly failures: ReadonlyMap<string, SyncFailure>
 }
 

@@ -24,7 +24,7 @@ import { app } from './paths.ts'
 
 type Context = SyncContext<'VirtualMCPServer'>
 
-/** Failures that resolve on their own. */
+/** Reasons of failures that resolve on their own. */
 const transientReasons: ReadonlySet<string> = new Set(['GroupRefNotReady', 'EmbeddingServerNotReady'])
 
 export function respond(context: Context, built: BuiltVirtualServer): SyncResponse {
@@ -41,7 +41,7 @@ export function respond(context: Context, built: BuiltVirtualServer): SyncRespon
   const reports = readReports(report, built.checksum ?? '')
   const backends: readonly DiscoveredBackend[] =
     built.checksum === undefined
-      ? // In the form that this function wrote.
+      ? // This function wrote the previous list, so the list has the right form.
         (listOf(previous['discoveredBackends']) as readonly DiscoveredBackend[])
       : backendStatuses(built.backends, reports, previous['discoveredBackends'], (backend) =>
           authTypeOf(built, backend),
@@ -76,8 +76,7 @@ export function respond(context: Context, built: BuiltVirtualServer): SyncRespon
 }
 
 /**
- * Reports missing permissions of a user-supplied service account. The condition is present only while no pod has
- * reported.
+ * Reports missing permissions of a user-supplied service account. Sets the condition only while no pod has reported.
  */
 function checkReport(
   { conditions, parent, name }: Context,
@@ -111,7 +110,7 @@ function setDiscovery(context: Context, count: number, { checksum }: BuiltVirtua
   context.conditions.set('BackendsDiscovered', 'True', 'BackendsDiscovered', `${count} backends in the group`)
 }
 
-/** Undefined while the strategy is unknown: a broken reference does not mean "unauthenticated". */
+/** Returns undefined while the strategy is unknown, because a broken reference does not mean "unauthenticated". */
 function authTypeOf(
   { defaultStrategy }: BuiltVirtualServer,
   { strategy, failure }: ResolvedBackend,

@@ -86,7 +86,7 @@ function tooLarge({
     console,
   })
   return [
-    // YAML can be half as long as JSON. Writing YAML takes time, so the size is first estimated from the JSON.
+    // Writing YAML takes time, so the check first estimates the size from the JSON. YAML can be half as long as JSON.
     ...(JSON.stringify(file).length * 2 > maxBytes
       ? sizeViolations('spec', 'a ConfigMap', toYaml(file))
       : []),
@@ -116,7 +116,7 @@ function pairingViolations({
     })
   }
   const resource = ownIssuerReference(incomingAuth)?.resourceUrl
-  // Without resourceUrl, the resource depends on the cluster, and reconciliation checks it.
+  // Without resourceUrl, the resource depends on the cluster, so reconciliation checks the resource.
   if (server && resource !== undefined) {
     const found = resourceViolations(server, resource)
     violations.push(...found.map((one) => ({ ...one, path: `spec.authServerConfig.${one.path}` })))
@@ -178,7 +178,7 @@ function compositeViolations({ config }: VirtualMCPServerSpec): Violation[] {
   )
 }
 
-/** Allows any address for static backends and the embedding service except those that no legitimate server uses. */
+/** Rejects addresses of static backends and the embedding service that no legitimate server uses. */
 function addressViolations({ config }: VirtualMCPServerSpec): Violation[] {
   const named = [
     ...(config?.backends ?? []).map(({ url }, index) => [`spec.config.backends[${index}].url`, url] as const),

@@ -54,7 +54,7 @@ export function virtualServerWarnings({ metadata, spec }: VirtualMCPServer): rea
   return [...found, ...authServerWarnings(spec.authServerConfig, 'authServerConfig')]
 }
 
-/** With in-memory counters, each pod keeps its own count. */
+/** Warns that each pod keeps its own count when counters are in memory. */
 function quotaWarnings(spec: VirtualMCPServer['spec']): string[] {
   const { quotas = [], costs } = spec.config ?? {}
   const inMemory = quotas.length > 0 && spec.sessionStorage?.provider !== 'redis'
@@ -71,8 +71,8 @@ function quotaWarnings(spec: VirtualMCPServer['spec']): string[] {
 }
 
 /**
- * Warns about unknown backend names. Group members are also backends but are unknown here, so a name is reported only
- * if it is similar to a static backend's name.
+ * Warns about unknown backend names. This check does not see the group's members, which are also backends. It therefore
+ * reports a name only if the name is similar to a static backend's name.
  */
 function backendNames(spec: VirtualMCPServer['spec']): string[] {
   if (spec.outgoingAuth?.source !== 'inline') return []

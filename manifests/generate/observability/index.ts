@@ -20,8 +20,8 @@ export function observability(defaults: Defaults): [string, string][] {
 }
 
 /**
- * Scrapes every server that was created from a resource. It must be in the resources' namespace, so it does not set
- * one. Servers serve the path only when their telemetry enables it.
+ * Scrapes every server that was created from a resource. The monitor sets no namespace, because it must be in the
+ * namespace of the resources. Servers serve the path only when their telemetry enables it.
  */
 function podMonitor(): object {
   return {
@@ -33,7 +33,7 @@ function podMonitor(): object {
         matchLabels: { 'gatehouse.dev/managed': 'true' },
         matchExpressions: [
           { key: 'app', operator: 'In', values: ['virtualmcpserver', 'mcpserver', 'mcpremoteproxy'] },
-          // Excludes the MCP server itself, which runs next to its proxy.
+          // Excludes the pods of MCP servers, which run next to their proxies.
           { key: 'app.kubernetes.io/component', operator: 'NotIn', values: ['server'] },
         ],
       },
@@ -49,7 +49,8 @@ function podMonitor(): object {
               targetLabel: '__scheme__',
             },
           ],
-          // Prometheus connects to servers with spec.tls by pod address, which no certificate covers.
+          // Skips verification, because Prometheus connects to servers with spec.tls by pod address, which no
+          // certificate covers.
           tlsConfig: { insecureSkipVerify: true },
         },
         // Proxies that are attached to a stdio server; other pods do not have this port.

@@ -27,9 +27,9 @@ const minSecretLength = 32
 type Clients = readonly DeclaredClientSettings[]
 
 /**
- * Returns a function that returns the file's current declared clients. It throws INVALID_CONFIG when the file violates
- * its schema, or when the clients violate a rule. It does not read their secrets, and does not check other settings,
- * which take effect at the next start.
+ * Returns a function that returns the file's current declared clients. The returned function throws INVALID_CONFIG when
+ * the file violates its schema, or when the clients violate a rule. It does not read the clients' secrets. It does not
+ * check other settings, which take effect at the next start.
  */
 export function followDeclaredClients(path: string): () => Clients {
   return followFile(path, (file) => {
@@ -39,7 +39,7 @@ export function followDeclaredClients(path: string): () => Clients {
   })
 }
 
-/** Like followDeclaredClients, for the issuers whose assertions are grants. */
+/** Returns a function that returns the current issuers of accepted assertions, like followDeclaredClients. */
 export function followAssertionPolicies(path: string): () => readonly AssertionPolicySettings[] {
   return followFile(path, (file) => ({
     value: assertionPoliciesOf(file),
@@ -112,7 +112,7 @@ export function tokenExchangeOf({ inboundGrants }: AuthServerFile): Pick<AuthSer
   return { tokenExchange: { lifeMs: parseDuration(delegationLifespan), maxDelegationDepth } }
 }
 
-/** Returns a function that reads the secret. Trims it, because editors and kubectl add newlines. */
+/** Returns a function that reads the secret. Trims the secret, because editors and kubectl add newlines. */
 function secretIn(field: string, path: string): SecretSource {
   return () => {
     const secret = readSecret(field, path)

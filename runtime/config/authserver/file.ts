@@ -2,10 +2,10 @@
  * Reads the configuration file of an embedded authorization server: strict YAML or JSON, checked by its schema, with
  * defaults filled in. Reports all errors at once.
  *
- * The file never contains secrets; it names mounted files and environment variables. Mounted files are read on every
- * use, so that rotation needs no restart. Variables keep their value for the lifetime of the process. A missing
- * variable or file prevents startup. Some switches are not part of the resource and exist only as environment
- * variables.
+ * The file never contains secrets, only paths of mounted files and names of environment variables. The server reads
+ * mounted files on every use, so rotation needs no restart. Variables keep their value for the lifetime of the process.
+ * A missing variable or file prevents startup. Some switches are not part of the resource and are available only as
+ * environment variables.
  * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer;
  * `schemas/runtime/authserver.json`.
  */
@@ -39,17 +39,20 @@ import { invalidConfig, parseConfig, readConfigText } from '../common/config-fil
 import { systemReason } from '../common/system-reason.ts'
 import type { Environment } from '../proxy/env.ts'
 
-/** Variables that an authorization server reads, in addition to the variables that its file names. */
+/** Variables that an authorization server reads in addition to the variables in its file. */
 export const authServerEnvironment = {
-  /** False: skip the consent page before a login with the upstream provider. For headless tests only. */
+  /** False skips the consent page before a login with the upstream provider. For headless tests only. */
   consent: 'GATEHOUSE_AUTH_SERVER_CONSENT',
-  /** False: disable dynamic client registration. */
+  /** False disables dynamic client registration. */
   registration: 'GATEHOUSE_AUTH_SERVER_REGISTRATION',
-  /** True: clients that request a secret receive one. Used when allowConfidentialClientRegistration is absent. */
+  /**
+   * True lets clients that request a secret receive a secret. Applies when allowConfidentialClientRegistration is
+   * absent.
+   */
   confidentialClients: 'GATEHOUSE_AUTH_SERVER_CONFIDENTIAL_CLIENTS',
-  /** Comma-separated host names. Only metadata documents from these hosts are accepted. */
+  /** Comma-separated host names. The server accepts only metadata documents from these hosts. */
   cimdHosts: 'GATEHOUSE_AUTH_SERVER_CIMD_HOSTS',
-  /** True: accept http metadata documents on loopback addresses. For development. */
+  /** True accepts http metadata documents on loopback addresses. For development. */
   cimdLoopback: 'GATEHOUSE_AUTH_SERVER_CIMD_LOOPBACK',
   /** Comma-separated addresses and networks of proxies whose X-Forwarded-For is trusted. */
   trustedProxies: 'GATEHOUSE_AUTH_SERVER_TRUSTED_PROXIES',
@@ -98,7 +101,7 @@ class Reader {
     if (variable === undefined) return undefined
     const value = this.env[variable]
     if (value === undefined || value === '')
-      this.violations.push(`${field}Env names ${variable}, which is not set`)
+      this.violations.push(`${field}Env refers to the variable ${variable}, which is not set`)
     return () => value ?? ''
   }
 
@@ -110,7 +113,7 @@ class Reader {
   /** Reads a variable that must exist but may be empty. */
   variable(field: string, name: string): string {
     const value = this.env[name]
-    if (value === undefined) this.violations.push(`${field} names ${name}, which is not set`)
+    if (value === undefined) this.violations.push(`${field} refers to the variable ${name}, which is not set`)
     return value ?? ''
   }
 
@@ -218,7 +221,7 @@ function convert(file: AuthServerFile, reader: Reader): AuthServerConfig {
   }
 }
 
-/** Reads the current keys; HMAC secrets are read as raw bytes. Throws INVALID_CONFIG with all unreadable files. */
+/** Reads the current keys, with HMAC secrets as raw bytes. Throws INVALID_CONFIG listing all unreadable files. */
 function readSecrets(file: AuthServerFile): AuthServerSecrets {
   const violations: string[] = []
   const read = (field: string, path: string): Buffer => {

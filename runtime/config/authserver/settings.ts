@@ -2,7 +2,7 @@
  * The parsed configuration of the embedded authorization server: typed, with defaults, and with functions that read
  * secrets.
  *
- * `authServerViolations` checks every rule that needs no network and returns all errors at once; any error prevents the
+ * `authServerViolations` checks every rule that needs no network and returns all errors at once. Any error prevents the
  * server from starting. Network errors (an unreachable upstream or store) affect readiness, not startup.
  * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer and Limits; RFC
  * 8414 section 2 (issuer).
@@ -13,21 +13,21 @@ import type { RedisStoreConfig } from '../../store/index.ts'
 import type { AssertionPolicySettings, ExchangePolicySettings } from './trusted-issuers.ts'
 
 /**
- * Reads a secret on every use, so that a rotated file takes effect immediately. Throws INVALID_CONFIG if there is no
+ * Reads a secret. Called on every use, so a rotated file takes effect immediately. Throws INVALID_CONFIG without a
  * value.
  */
 export type SecretSource = () => string
 
 export interface AuthServerSecrets {
-  /** PEM private keys; the first one signs. Empty: one ephemeral key. */
+  /** PEM private keys. The first key signs. An empty list means one ephemeral key. */
   readonly signingKeys: readonly string[]
-  /** HMAC secrets; the first one is current. Empty: one ephemeral secret. */
+  /** HMAC secrets. The first secret is current. An empty list means one ephemeral secret. */
   readonly hmacSecrets: readonly Uint8Array[]
 }
 
 export interface AuthServerConfig {
   readonly issuer: string
-  /** Base URL for the advertised authorization endpoint; has no other effect. */
+  /** Base URL for the advertised authorization endpoint only. */
   readonly authorizationEndpointBaseUrl?: string
   readonly insecureAllowHttp: boolean
   /** Resources for which tokens may be issued. */
@@ -35,33 +35,36 @@ export interface AuthServerConfig {
   readonly scopesSupported: readonly string[]
   readonly baselineClientScopes: readonly string[]
   readonly registration: ClientRegistrationConfig
-  /** Absent: only registered clients are accepted. */
+  /** Settings for metadata documents. Without these settings, the server accepts only registered clients. */
   readonly cimd?: CimdSettings
   /** False skips the consent page before a login with the upstream provider. For headless tests only. */
   readonly consent: boolean
   readonly accessTokenMs: number
   readonly refreshTokenMs: number
-  /** How long a rotated refresh token returns its successor again, if the successor is unused. */
+  /** Time that a rotated refresh token returns its successor again, while the successor is unused. */
   readonly refreshGraceMs: number
   readonly authCodeMs: number
   /** Maximum lifetime of a grant, regardless of refreshes. */
   readonly grantMs: number
-  /** Empty: users cannot sign in, and only declared clients and bound subjects get tokens. */
+  /**
+   * Upstream providers. With an empty list, users cannot sign in, and only declared clients and bound subjects get
+   * tokens.
+   */
   readonly upstreams: readonly UpstreamConfig[]
   /** Clients that get tokens for themselves. */
   readonly clients?: readonly DeclaredClientSettings[]
-  /** Absent: no client can exchange tokens. */
+  /** Settings for token exchange. Without these settings, no client can exchange tokens. */
   readonly tokenExchange?: TokenExchangeSettings
   /** Issuers whose users' tokens can be exchanged. */
   readonly exchangePolicies?: readonly ExchangePolicySettings[]
   /** Issuers whose assertions are grants. */
   readonly assertionPolicies?: readonly AssertionPolicySettings[]
   readonly primaryUpstreamProvider?: string
-  /** Selects upstreams by the user's groups. If absent, every user signs in to all upstreams. */
+  /** Selects upstreams by the user's groups. Without a filter, every user signs in to all upstreams. */
   readonly upstreamFilter?: UpstreamFilter
   /**
-   * Read by the host. If true, requests to the backend carry neither the client's credential nor an upstream
-   * credential.
+   * If true, requests to the backend contain neither the client's credential nor an upstream credential. The host
+   * applies this setting.
    */
   readonly disableUpstreamTokenInjection: boolean
   /** Access tokens that are bound to a key. Default: off. */
@@ -69,16 +72,18 @@ export interface AuthServerConfig {
   /** Binds access tokens to the certificates of clients that present one. Default: false. */
   readonly bindsCertificates?: boolean
   readonly storage: StorageSettings
-  /** Addresses and networks (CIDR) of proxies whose X-Forwarded-For is trusted. Absent: no proxy is trusted. */
+  /** Addresses and networks (CIDR) of proxies whose X-Forwarded-For is trusted. By default, no proxy is trusted. */
   readonly trustedProxies?: readonly string[]
-  /** Called at start and on every reload. Throws INVALID_CONFIG listing all unreadable files. */
+  /**
+   * Returns the current keys. Called at start and on every reload. Throws INVALID_CONFIG listing all unreadable files.
+   */
   readonly secrets: () => AuthServerSecrets
 }
 
-/** Authenticates with secrets, or with the keys in `jwks` or at `jwksUri`. */
+/** A client that authenticates with secrets, or with the keys in `jwks` or at `jwksUri`. */
 export interface DeclaredClientSettings {
   readonly clientId: string
-  /** Every secret is accepted, for rotation. */
+  /** Accepted secrets. Several secrets allow rotation. */
   readonly secrets?: readonly SecretSource[]
   readonly jwks?: { readonly keys: readonly JsonRecord[] }
   readonly jwksUri?: string
@@ -86,7 +91,7 @@ export interface DeclaredClientSettings {
   readonly scopes: readonly string[]
   readonly resources: readonly string[]
   readonly tokenMs: number
-  /** Clients whose users' tokens this client may exchange; `*` means all clients. Absent: none. */
+  /** Clients whose users' tokens this client may exchange; `*` means all clients. Default: none. */
   readonly subjectClients?: readonly string[]
   /** Issues only tokens that are bound to a key. Default: false. */
   readonly isBound?: boolean
@@ -103,18 +108,18 @@ interface TokenExchangeSettings {
 }
 
 export interface ClientRegistrationConfig {
-  /** False: /oauth/register does not exist and is not advertised. */
+  /** False removes /oauth/register and its advertisement. */
   readonly enabled: boolean
-  /** True: clients that request a secret receive one. False: they are registered as public clients. */
+  /** True lets clients that request a secret receive a secret. False registers such clients as public clients. */
   readonly confidentialClients: boolean
 }
 
 export interface CimdSettings {
   readonly cacheMaxSize: number
   readonly cacheTtlMs: number
-  /** If set, only documents from these hosts are accepted. */
+  /** Hosts of accepted documents. Default: all hosts. */
   readonly allowedHosts?: readonly string[]
-  /** For development: accept http documents on loopback addresses. */
+  /** True accepts http documents on loopback addresses. For development. */
   readonly allowLoopback: boolean
 }
 
@@ -133,7 +138,7 @@ interface UpstreamBase {
   /** Files of the client certificate for mutual TLS. Reloaded when they change. */
   readonly clientCertificatePath?: string
   readonly clientKeyPath?: string
-  /** Absent: the client secret, if there is one. */
+  /** Authentication at the token endpoint. Default: the client secret, if one is set. */
   readonly clientAuth?: RuntimeClientAuth
 }
 

@@ -4,10 +4,10 @@
  * path  := step { ("." | "|") step }
  * step  := key | index | "@upstreamjwt"
  *
- * Keys are literal; `\.`, `\|`, `\@` and `\\` escape the characters. An index selects an element of a list.
- * `@upstreamjwt` reads the claims of a compact JWT *without* checking its signature. Trust is based only on the TLS
- * connection to the provider (docs/reference/specification/external-auth.md). Wildcards, queries and other modifiers
- * are not supported.
+ * Keys are literal text, in which `\.`, `\|`, `\@` and `\\` escape the characters. An index selects an element of a
+ * list. `@upstreamjwt` reads the claims of a compact JWT *without* checking its signature. The only basis for trust is
+ * the TLS connection to the provider (docs/reference/specification/external-auth.md). Wildcards, queries and other
+ * modifiers are not supported.
  */
 
 export type TokenPath = readonly PathStep[]
@@ -40,7 +40,7 @@ function split(path: string): readonly string[] {
   return parts
 }
 
-/** Returns the value at the path; undefined when any step finds nothing. */
+/** Returns the value at the path; undefined when a step finds no value. */
 export function followTokenPath(path: TokenPath, from: unknown): unknown {
   let value = from
   for (const step of path) {
@@ -70,8 +70,8 @@ function readClaims(token: unknown): unknown {
 }
 
 /**
- * Like JSON.parse, but returns the digits of integers that are too large for a double, so that rounding cannot make two
- * user ids equal. Throws SyntaxError.
+ * Like JSON.parse, but returns integers that are too large for a double as their digits. Otherwise, rounding could make
+ * two user ids equal. Throws SyntaxError.
  */
 export function parseKeepingDigits(json: string): unknown {
   return JSON.parse(json, (_key, value: unknown, context?: { source?: string }) => {

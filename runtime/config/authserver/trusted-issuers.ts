@@ -17,19 +17,19 @@ import {
 export type TrustedIssuerSettings = TrustedIssuerFile
 
 export interface SubjectBindingSettings {
-  /** Exactly one of `subject` and `matcher` (CEL) is set. */
+  /** Binds a subject. Exactly one of `subject` and `matcher` (CEL) is set. */
   readonly subject?: string
   readonly matcher?: string
   readonly resources: readonly string[]
   readonly scopes: readonly string[]
 }
 
-/** Which assertions of an issuer are accepted for the grant jwt-bearer. */
+/** Rules for accepting an issuer's assertions with the grant jwt-bearer. */
 export interface AssertionPolicySettings {
   readonly issuer: TrustedIssuerSettings
   readonly maxAgeMs: number
   readonly replay: JwtBearerIssuerPolicy['replay']
-  /** Default: the issuer and the token endpoint of this server. */
+  /** Accepted audiences. Default: the issuer and the token endpoint of this server. */
   readonly acceptedAudiences?: readonly string[]
   readonly bindings: readonly SubjectBindingSettings[]
 }
@@ -82,7 +82,7 @@ export function trustedIssuerViolations(file: AuthServerFile): readonly string[]
     ...policies.flatMap(({ acceptedAudiences = [], subjectBindings }, index) => {
       const at = `inboundGrants.jwtBearer.issuerPolicies[${index}]`
       return [
-        // Otherwise, an access token for a resource would be a grant as well.
+        // Rejects a resource as an audience. Otherwise, an access token for a resource would also be a grant.
         ...acceptedAudiences
           .filter((audience) => allowedAudiences.includes(audience))
           .map((audience) => `${at}.acceptedAudiences "${audience}" must not be one of allowedAudiences`),

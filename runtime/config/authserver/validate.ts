@@ -29,7 +29,8 @@ const minute = 60_000
 const hour = 60 * minute
 
 /**
- * Accepted lifetimes: a token that never expires amounts to a password, and a very short lifetime locks out all users.
+ * Ranges of accepted lifetimes. A token that never expires is equivalent to a password, and a very short lifetime locks
+ * out all users.
  */
 const lifetimes = [
   ['tokenLifespans.accessTokenLifespan', 'accessTokenMs', minute, 24 * hour, '1m to 24h'],
@@ -167,7 +168,7 @@ function upstreamViolations(config: AuthServerConfig): readonly string[] {
     ...upstreams.flatMap((upstream) =>
       oneUpstreamViolations(upstream, { allowHttp: config.insecureAllowHttp }),
     ),
-    // The login is bound to the browser by a cookie, which belongs to one host.
+    // A cookie binds the login to the browser, and a cookie belongs to one host.
     ...(origins.size > 1 ? ['upstreamProviders: every redirectUri must be on the same host'] : []),
     ...(primaryUpstreamProvider === undefined || names.includes(primaryUpstreamProvider)
       ? []

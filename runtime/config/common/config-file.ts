@@ -2,7 +2,7 @@
  * Reads a configuration file of the runtime: strict YAML, checked by its schema, with defaults filled in. Reports all
  * errors at once.
  *
- * Used for every file in `schemas/runtime/`. Does not read the variables and files that the file names.
+ * This module reads every kind of file in `schemas/runtime/`, but not the variables and files that a file refers to.
  */
 import {
   GatehouseError,
@@ -21,7 +21,7 @@ export function readConfigText(path: string): string {
   return readTextFile(path, `the configuration file ${path}`)
 }
 
-/** Checks text against the schema with this name. Throws INVALID_CONFIG listing all errors, and the source if given. */
+/** Checks text against the schema with this name. Throws INVALID_CONFIG listing the source and all errors. */
 export function parseConfig<N extends RuntimeName>(name: N, text: string, source?: string): Config<N> {
   const { config, violations } = validateRuntime(name, readDocument(text, source))
   if (!config) throw invalidConfig(violations, source)

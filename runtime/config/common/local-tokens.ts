@@ -1,7 +1,10 @@
 /** Digests of the tokens that a listener requires when `gatehouse up` starts this program. */
 import { isFields, invalidConfig } from '../../../schemas/index.ts'
 
-/** Set by `gatehouse up`: a JSON object that maps the name of each local program to the SHA-256 digest of its token. */
+/**
+ * `gatehouse up` sets this variable to a JSON object that maps the name of each local program to the SHA-256 digest of
+ * its token.
+ */
 export const localTokensVariable = 'GATEHOUSE_LOCAL_TOKENS'
 
 /**

@@ -1,8 +1,8 @@
 /**
  * Reads secrets from files, from the environment, and from the two providers of named secrets.
  *
- * Values are wrapped immediately. Errors contain a secret's path, variable or name, never its value. Only
- * `rotatingSecret` keeps a value. It reads it again, so that a rotated secret takes effect without a restart.
+ * The module wraps values immediately. Errors contain a secret's path, variable or name, never its value. Only
+ * `rotatingSecret` keeps a value. It rereads the file, so a rotated secret takes effect without a restart.
  * Source: docs/reference/specification/proxy-command.md#rules, rule 3 and --remote-forward-headers-secret.
  */
 import { readFileSync, statSync } from 'node:fs'
@@ -13,7 +13,7 @@ import { type Log, silentLog } from '../../net/index.ts'
 import { Secret } from '../../observe/index.ts'
 import { type Environment, readVariable, variables } from '../proxy/env.ts'
 
-/** Larger files are rejected: they do not contain a secret. */
+/** Maximum file size. A larger file is not a secret. */
 const maxBytes = 65_536
 
 /** Returns the content of a secret file without surrounding whitespace. Throws INVALID_CONFIG with the path. */
@@ -32,7 +32,7 @@ export function readSecretFile(path: string): Secret {
   return new Secret(text)
 }
 
-/** Milliseconds for which a file's value is used before the file is checked again. */
+/** Milliseconds between two checks of a file. */
 const recheckMs = 2_000
 
 export interface RotationOptions {
@@ -72,9 +72,9 @@ export function rotatingSecret(
 /** Finds named secrets. */
 export interface SecretsProvider {
   readonly kind: 'environment' | 'file'
-  /** Throws INVALID_CONFIG with the secret's name and the searched location. */
+  /** Returns the secret. Throws INVALID_CONFIG with the secret's name and the searched location. */
   find(name: string): Secret
-  /** Returns the secret's location, so that it can be watched. Throws like `find`. */
+  /** Returns the secret's location for watching. Throws like `find`. */
   locate(name: string): SecretLocation
 }
 
@@ -142,8 +142,8 @@ function validName(name: string): string {
 }
 
 /**
- * Looks for `GATEHOUSE_SECRET_<name>` as written, then in upper case with `_` for characters that are illegal in
- * variables.
+ * Looks for `GATEHOUSE_SECRET_<name>`, first with the name as written, then in upper case with `_` for characters that
+ * are invalid in variables.
  */
 function variableOf(env: Environment, name: string): SecretLocation | undefined {
   const prefix = variables.secretPrefix.name

@@ -13,7 +13,7 @@ import { readSecretFile } from './secrets.ts'
 import { systemReason } from './system-reason.ts'
 import { type Environment, readVariable, type DocumentedVariable } from '../proxy/env.ts'
 
-/** Requires a letter, so that a mistyped address does not pass as a name. */
+/** Requires a letter, because a mistyped address must not pass as a name. */
 export const hostName = /^(?=.*[a-z])[a-z0-9](?:[a-z0-9._-]{0,251}[a-z0-9])?\.?$/i
 const maxShown = 40
 
@@ -58,7 +58,10 @@ export class SettingErrors {
     }
   }
 
-  /** Returns a string value. An empty value is an error: an empty variable in a script must not disable anything. */
+  /**
+   * Returns a string value. An empty value is an error, because an empty variable in a script must not disable a
+   * setting.
+   */
   text(key: InputKey): string | undefined {
     const value = this.input[key]
     if (typeof value !== 'string') return undefined
@@ -93,7 +96,7 @@ export class SettingErrors {
       return undefined
     }
     if (milliseconds > 0 || options.zero) return milliseconds
-    this.about(key, 'must be longer than zero')
+    this.about(key, 'must be greater than zero')
     return undefined
   }
 
@@ -141,7 +144,7 @@ export class SettingErrors {
   /** Rejects two settings that exclude each other. */
   exclusive(first: InputKey, second: InputKey): void {
     if (this.given(first) && this.given(second))
-      this.add(`${flagOf(first)}, ${flagOf(second)}`, 'set only one of them')
+      this.add(`${flagOf(first)}, ${flagOf(second)}`, 'set only one of these settings')
   }
 
   /** Rejects settings that have no effect without another setting. */
@@ -150,7 +153,7 @@ export class SettingErrors {
     if (given.length > 0) this.add(given.map(flagOf).join(', '), `requires ${what}`)
   }
 
-  /** Returns an IP address or a name. Whether the address exists is checked only when it is bound. */
+  /** Returns an IP address or a name. Binding checks later whether the address exists. */
   host(key: InputKey): string | undefined {
     const value = this.text(key)
     if (value === undefined || isIP(value) !== 0 || hostName.test(value)) return value

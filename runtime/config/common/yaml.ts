@@ -1,15 +1,15 @@
 /**
  * The strict YAML reader for configuration files and manifests. It also reads JSON, which is a subset of YAML.
  *
- * Accepts YAML 1.2 with values that JSON can represent. Plain scalars and merge keys (`<<`) are read in the same way as
- * by kubectl, so that a document means the same here and in a cluster. For example, `yes` and `on` are true, and `0644`
- * is octal. Files from other programs are read as plain YAML 1.2.
+ * Accepts YAML 1.2 with values that JSON can represent. The reader interprets plain scalars and merge keys (`<<`) as
+ * kubectl does, so a document has one meaning here and in a cluster. For example, `yes` and `on` are true, and `0644`
+ * is octal. Files from other programs count as plain YAML 1.2.
  *
  * Rejects syntax errors, repeated keys, tags for other types, other YAML versions and nodes that contain themselves.
  * Also rejects keys that are not plain values or are integers that a double would round, and documents that are too
  * large or too deep, or that expand too much through aliases. Errors contain the line number. The library checks
- * repeated keys in quadratic time and writes collection keys in exponential time. Both are therefore checked here,
- * before a value is built.
+ * repeated keys in quadratic time and writes collection keys in exponential time. This module therefore checks both
+ * before it builds a value.
  * Source: YAML 1.2.2.
  */
 import { exactInteger, isRawJson, type Violation } from '../../../schemas/index.ts'
@@ -31,12 +31,12 @@ import {
 
 /** A violation whose path is `line <number>`. */
 export interface YamlViolation extends Violation {
-  /** One-based. */
+  /** One-based line number. */
   readonly line: number
 }
 
 export interface YamlDocument {
-  /** Null for an empty document. */
+  /** Value of the document; null for an empty document. */
   readonly value: unknown
   /** One-based line of the document's first key. */
   readonly line: number
@@ -48,14 +48,14 @@ export interface YamlDocument {
 }
 
 export interface YamlRead {
-  /** Empty when there are errors. */
+  /** The documents; empty when there are errors. */
   readonly documents: readonly YamlDocument[]
   readonly violations: readonly YamlViolation[]
 }
 
-/** Several times the maximum size of a ConfigMap or any other API server object. */
+/** Maximum size: several times the maximum size of a ConfigMap or any other API server object. */
 const maxBytes = 8 * 1024 * 1024
-/** Far deeper than any manifest. */
+/** Maximum depth, far deeper than any manifest. */
 const maxDepth = 100
 /** Maximum number of nodes that aliases may add to a document. */
 const maxAliased = 100_000
@@ -85,8 +85,8 @@ export function readYaml(text: string): YamlRead {
 }
 
 /**
- * Like `readYaml`, but returns nodes with their offsets, for edits that keep everything else unchanged. Plain scalars
- * are read as YAML 1.2 unless `kubectl` is true. Never throws.
+ * Like `readYaml`, but returns nodes with their offsets, for edits that keep the rest of the file unchanged. Interprets
+ * plain scalars as YAML 1.2 unless `kubectl` is true. Never throws.
  */
 export function readYamlTree(
   text: string,
@@ -133,12 +133,12 @@ function violationsOf(document: Document, lines: LineCounter): YamlViolation[] {
 
 const tooDeep = `is nested more than ${maxDepth} levels deep`
 
-/** Visits a document in the way that a reader of its value would, including aliases. */
+/** Visits every value of a document, including aliases. */
 class Walk {
   readonly violations: YamlViolation[] = []
   readonly #lines: LineCounter
   readonly #anchors = new Map<string, unknown>()
-  /** The nodes that contain the current node. */
+  /** Nodes that contain the current node. */
   readonly #open = new Set<unknown>()
   #aliasDepth = 0
   #aliased = 0
@@ -191,7 +191,8 @@ class Walk {
   }
 
   /**
-   * Visits the value of `<<`: a map, or a list of maps, whose members apply where the document does not define its own.
+   * Visits the value of `<<`: a map or a list of maps. Their members apply if the document does not define a member
+   * with the same name.
    */
   #merge(value: unknown, first: boolean): void {
     if (!first)
@@ -238,7 +239,7 @@ function decimalDigits(source: string): string | undefined {
   return `${sign === '-' ? '-' : ''}${BigInt(text)}`
 }
 
-/** Where merge keys are supported, their value is not a string. */
+/** With support for merge keys, their value is not a string. */
 function isMergeKey(key: unknown): boolean {
   return isScalar(key) && typeof key.value === 'symbol'
 }
@@ -250,7 +251,7 @@ function isPlain(value: unknown): value is string | number | boolean {
 function documentOf(document: Document, lines: LineCounter): YamlDocument {
   const line = lines.linePos(document.contents?.range?.[0] ?? 0).line
   return {
-    // The walk has already bounded the expansion of aliases.
+    // Removes the library's limit on aliases, because the walk has already bounded their expansion.
     value: document.toJS({ maxAliasCount: -1 }),
     line,
     lineOf(steps) {

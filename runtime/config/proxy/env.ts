@@ -1,7 +1,7 @@
 /**
  * The environment variables of the proxy command, in one table, and functions that read them.
  *
- * Names are stable. Values are never logged. The variables of other features have their own tables in this module.
+ * Names are stable. No log contains a value. This module has separate tables for the variables of other features.
  * Source: docs/reference/specification/proxy-command.md#rules, rule 3 (c) and "Environment" of its reference behavior.
  */
 import { GatehouseError, timerMs } from '../../../schemas/index.ts'
@@ -68,19 +68,19 @@ export const variables = {
   },
   refreshMaxInterval: {
     name: 'GATEHOUSE_TOKEN_REFRESH_MAX_RETRY_INTERVAL',
-    meaning: 'maximum delay (default: 2m)',
+    meaning: 'maximum delay between retries of a token refresh (default: 2m)',
   },
   refreshMaxTries: {
     name: 'GATEHOUSE_TOKEN_REFRESH_MAX_TRIES',
-    meaning: 'maximum number of these retries (default: 5)',
+    meaning: 'maximum number of retries of a token refresh (default: 5)',
   },
   refreshMaxElapsed: {
     name: 'GATEHOUSE_TOKEN_REFRESH_MAX_ELAPSED_TIME',
-    meaning: 'maximum time for these retries (default: 5m)',
+    meaning: 'maximum time for retries of a token refresh (default: 5m)',
   },
   retryTick: {
     name: 'GATEHOUSE_TOKEN_AUTH_RETRYING_TICK_INTERVAL',
-    meaning: 'interval between later retries (default: 10m)',
+    meaning: 'interval between later retries of a token refresh (default: 10m)',
   },
   retryMaxElapsed: {
     name: 'GATEHOUSE_TOKEN_AUTH_RETRYING_MAX_ELAPSED',

@@ -14,10 +14,10 @@ export interface ExchangeSettings {
   readonly audience: string | undefined
   readonly clientId: string | undefined
   readonly clientSecret: Secret | undefined
-  /** Undefined: the exchanged token replaces Authorization. */
+  /** Header for the exchanged token; undefined when the token replaces Authorization. */
   readonly headerName: string | undefined
   readonly scopes: readonly string[] | undefined
-  /** Full URN. */
+  /** Full URN of the token type. */
   readonly subjectTokenType: string
 }
 

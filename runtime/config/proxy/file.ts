@@ -1,8 +1,8 @@
 /**
  * The proxy's configuration file, which hooks write for MCPServer and MCPRemoteProxy and `--config` reads.
  *
- * The file contains no secrets; the variables and files that it names are read here. Flags take precedence over the
- * file.
+ * The file contains no secrets. This module reads the variables and files that the file refers to. Flags take
+ * precedence over the file.
  *
  * The transparent proxy cannot serve features that inspect every message (policies, tool filters, rate limits, audit,
  * telemetry, webhooks). `needsVirtualServer` detects them, and from-proxy.ts converts such a file to a virtual server
@@ -24,7 +24,7 @@ export function loadProxyFile(path: string): ProxyFile {
   return parseConfig('proxy', readConfigText(path), path)
 }
 
-/** Sections that require a server that inspects every message. */
+/** Sections that require inspecting every message. */
 const messageSections = ['authz', 'audit', 'telemetry', 'rateLimiting', 'tools', 'webhooks'] as const
 
 type FileOidc = NonNullable<ProxyFile['oidc']>
@@ -62,10 +62,10 @@ export function resolveProxyFile(
     ...config,
     targetUri,
     target: { ...target, transport: file.transport },
-    // Flags replace all issuers in the file.
+    // A flag for the issuer replaces all issuers in the file.
     oidc: config.oidc ?? (file.oidc && { ...oidcOf(file.oidc, 'oidc', env), resource: file.oidc.resource }),
     issuers: config.oidc ? undefined : file.issuers?.map((issuer, index) => issuerOf(issuer, index, env)),
-    // Flags do not weaken the check.
+    // Keeps the check of the file, which flags must not weaken.
     dpop: file.dpop,
     targetAddresses: addressPolicy(file.targetAddresses),
     targetTls: file.targetTls,
@@ -111,7 +111,7 @@ function loginInput(remoteAuth: NonNullable<ProxyFile['remoteAuth']>, env: Envir
     remoteAuthAuthorizeUrl: remoteAuth.authorizeUrl,
     remoteAuthTokenUrl: remoteAuth.tokenUrl,
     remoteAuthClientId: remoteAuth.clientId,
-    // Here the file takes precedence over the variable, whereas for flags a value takes precedence over a file.
+    // The file of a secret takes precedence over its variable. For flags, a value takes precedence over a file.
     remoteAuthClientSecret:
       remoteAuth.clientSecretFile === undefined
         ? fromVariable('remoteAuth.clientSecretEnv', remoteAuth.clientSecretEnv, env)

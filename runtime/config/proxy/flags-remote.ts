@@ -1,6 +1,6 @@
 /**
- * The flags of `gatehouse proxy` for requests to the target: login, injected headers, token exchange. Part of the table
- * in proxy-flags.ts; also defines the type of its rows.
+ * The flags of `gatehouse proxy` for requests to the target: login, injected headers, token exchange. These rows are
+ * part of the table in proxy-flags.ts. This file also defines the type of a row.
  *
  * Source: docs/reference/specification/proxy-command.md#outgoing, "Outgoing (remote server) flags" and "Token exchange
  * flags".
@@ -14,11 +14,11 @@ export type FlagKind = 'string' | 'integer' | 'duration' | 'boolean' | 'list' | 
 export interface FlagRow {
   readonly flag: string
   readonly kind: FlagKind
-  /** Placeholder in the help. */
+  /** Placeholder for the value in the help. */
   readonly value?: string
-  /** The valid values, for shell completion. */
+  /** Valid values, for shell completion. */
   readonly values?: readonly string[]
-  /** The default as printed in the help; applied in proxy.ts. */
+  /** Default as printed in the help. proxy.ts applies the default. */
   readonly default?: string
   readonly group:
     | 'Listener and target'

@@ -10,7 +10,7 @@ import { type FlagRow, remoteFlags } from './flags-remote.ts'
 
 export type { FlagRow } from './flags-remote.ts'
 
-/** Flag values as given. Absent: the flag is not set. */
+/** Flag values as given. A flag that is not set is absent. */
 export interface ProxyInput {
   readonly targetUri?: string
   readonly host?: string

@@ -14,7 +14,7 @@ import { makeSecretsProvider, type SecretsProvider } from '../common/secrets.ts'
 
 export interface InjectedHeader {
   readonly name: string
-  /** May be a secret: never log it. */
+  /** Never log this value, which may be a secret. */
   readonly value: string
 }
 

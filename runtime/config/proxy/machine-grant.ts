@@ -2,7 +2,7 @@
  * The grant of a login without a user: client_credentials with a client secret or a private key, jwt-bearer with a token
  * that the platform issued for the workload, or id-jag with the ID token of a user who signed in elsewhere.
  *
- * Files are read again for each token request, so that a replaced secret, key or token takes effect without a restart.
+ * Each token request rereads the files, so a replaced secret, key or token takes effect without a restart.
  * Source: RFC 6749 section 4.4; RFC 7523 sections 2.1 and 2.2; MCP extensions "OAuth Client Credentials" (SEP-1046) and
  * "Workload Identity Federation" (SEP-1933).
  */
@@ -32,11 +32,11 @@ const machineOnly = [
 
 type GrantName = (typeof proxyFlags.remoteAuthGrant.values)[number]
 
-/** What a token request without a user presents. Without an assertion, the grant is client_credentials. */
+/** Credentials of a token request without a user. Without an assertion, the grant is client_credentials. */
 export type MachineGrant =
   | { readonly client: OAuthClient; readonly assertion?: undefined }
   | {
-      /** Undefined: the assertion alone identifies the workload. */
+      /** The client; undefined when the assertion alone identifies the workload. */
       readonly client: OAuthClient | undefined
       /** A JWT, which is the grant (jwt-bearer, id-jag). */
       readonly assertion: string
@@ -45,7 +45,10 @@ export type MachineGrant =
 /** Returns the current grant. Called for each token request. */
 export type MachineGrantSource = (request: MachineGrantRequest) => MachineGrant | Promise<MachineGrant>
 
-/** Returns undefined for an unknown grant. Reports it, and settings that the grant does not use. */
+/**
+ * Returns the grant; undefined for an unknown grant. Reports an unknown grant, and settings that the grant does not
+ * use.
+ */
 export function grantName(env: Environment, violations: SettingErrors): GrantName | undefined {
   const { values, default: byDefault } = proxyFlags.remoteAuthGrant
   const flag = violations.text('remoteAuthGrant')
@@ -69,7 +72,7 @@ export function isMachineGrant(grant: GrantName | undefined): boolean {
   return grant !== undefined && grant !== 'authorization_code'
 }
 
-/** Returns undefined for a user's grant. Reports missing and conflicting settings. */
+/** Returns the grant without a user; undefined for a user's grant. Reports missing and conflicting settings. */
 export function machineGrant(
   grant: GrantName | undefined,
   violations: SettingErrors,
@@ -101,8 +104,8 @@ export function machineGrant(
 }
 
 /**
- * Returns a function that returns the client with its current credential, if any. Returns undefined without a client
- * id. Reports conflicting and unusable credentials.
+ * Returns a function that returns the client with its current credential. Returns undefined without a client id.
+ * Reports conflicting and unusable credentials.
  */
 function machineClient(
   violations: SettingErrors,
@@ -115,7 +118,7 @@ function machineClient(
   if (hasKey && clientSecret !== undefined) {
     violations.add(
       `${secretSource(violations)}, ${flagOf('remoteAuthPrivateKeyFile')}`,
-      'set only one of them',
+      'set only one of these settings',
     )
   }
   if (clientId === undefined) return undefined

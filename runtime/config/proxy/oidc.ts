@@ -13,37 +13,37 @@ import { flagOf, type ProxyInput } from './flags.ts'
 
 export interface IncomingOidc {
   readonly issuer: string | undefined
-  /** Undefined: the resource URL. */
+  /** Expected audience. Default: the resource URL. */
   readonly audience: string | undefined
   readonly clientId: string | undefined
   readonly clientSecret: Secret | undefined
   readonly introspectionUrl: string | undefined
   readonly jwksUrl: string | undefined
-  /** Undefined: openid is advertised. */
+  /** Advertised scopes. Default: openid. */
   readonly scopes: readonly string[] | undefined
   readonly caBundlePath: string | undefined
-  /** The flag or field of the CA bundle, for errors. */
+  /** Flag or field of the CA bundle, for errors. */
   readonly caBundleSetting: string
   /** Allows private addresses for discovery and keys. */
   readonly allowPrivateIp: boolean
   /** Allows private addresses for introspection. */
   readonly introspectionAllowPrivateIp: boolean
   readonly insecureAllowHttp: boolean
-  /** From a configuration file: this proxy's own URL. */
+  /** URL of this proxy, from a configuration file. */
   readonly resource?: string | undefined
-  /** From a configuration file: file with the bearer token for requests to the key set. */
+  /** File with the bearer token for requests to the key set, from a configuration file. */
   readonly jwksAuthTokenPath?: string | undefined
-  /** From a configuration file: accept only this subject's tokens. */
+  /** Subject of accepted tokens, from a configuration file. */
   readonly subject?: string | undefined
-  /** From a configuration file: whether the protected-resource document lists the issuer. */
+  /** True if the protected-resource document lists the issuer, from a configuration file. */
   readonly advertise?: boolean | undefined
 }
 
-/** From a configuration file: an additional issuer, whose subjects get a prefix. */
+/** An additional issuer from a configuration file. Its subjects get a prefix. */
 export interface IncomingIssuer extends IncomingOidc {
   readonly issuer: string
   readonly audience: string
-  /** Default: the issuer followed by `#`. */
+  /** Prefix of subjects. Default: the issuer followed by `#`. */
   readonly subjectPrefix: string | undefined
   readonly groupPrefix: string | undefined
 }

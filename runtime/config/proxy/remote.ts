@@ -1,5 +1,5 @@
 /**
- * How the proxy authenticates to its target: none, a fixed bearer token, or an OAuth login for a user or a machine.
+ * Authentication of the proxy to its target: none, a fixed bearer token, or an OAuth login for a user or a machine.
  *
  * Source: docs/reference/specification/proxy-command.md#rules, rules 1 to 6 and "Outgoing (remote server) flags".
  */
@@ -27,7 +27,7 @@ export type RemoteDpop = (typeof proxyFlags.remoteAuthDpop.values)[number]
 
 export interface OAuthSettings {
   readonly kind: 'oauth'
-  /** False: log in only when the target requires it (rule 1). */
+  /** False to log in only when the target requires a login (rule 1). */
   readonly required: boolean
   /**
    * True when no flag requested a login. Credentials from clients take precedence, and a failed login has no effect.
@@ -38,7 +38,7 @@ export interface OAuthSettings {
   readonly tokenUrl: string | undefined
   readonly clientId: string | undefined
   readonly clientSecret: Secret | undefined
-  /** The grant of a login without a user. Undefined: a user logs in. */
+  /** Grant of a login without a user; undefined when a user logs in. */
   readonly machineGrant: MachineGrantSource | undefined
   /** Where the id-jag grant exchanges the ID token. */
   readonly idpTokenUrl: string | undefined
@@ -46,20 +46,22 @@ export interface OAuthSettings {
   readonly dpop: RemoteDpop
   /** Client id for authorization servers that support metadata documents. */
   readonly clientMetadataUrl: string | undefined
-  /** 0 selects a free port. */
+  /** Port of the callback server; 0 selects a free port. */
   readonly callbackPort: number
-  /** Undefined: taken from the target's metadata, or else the target URI. '' sends none. */
+  /**
+   * Resource indicator. Default: the resource in the target's metadata, or else the target URI. '' sends no indicator.
+   */
   readonly resource: string | undefined
-  /** Undefined: chosen from the servers' metadata. */
+  /** Scopes to request. Default: scopes from the metadata of the servers. */
   readonly scopes: readonly string[] | undefined
   readonly scopeParamName: string | undefined
-  /** Provides defaults for settings that are not set elsewhere. */
+  /** Identity provider, which provides defaults for unset settings. */
   readonly provider: ProviderId | undefined
   readonly skipBrowser: boolean
   readonly timeoutMs: number
-  /** The pace at which a failed renewal is retried. */
+  /** Pace of retries after a failed renewal. */
   readonly pace: RenewalPace
-  /** Undefined: nothing is stored beyond this process. */
+  /** Store for logins; undefined keeps logins only in this process. */
   readonly keep: { readonly dir: string; readonly password: Secret | undefined } | undefined
 }
 

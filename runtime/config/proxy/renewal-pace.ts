@@ -30,7 +30,7 @@ export function renewalPace(env: Environment, warnings: string[]): RenewalPace {
       const value = parse(text)
       if (value > 0) return value
     } catch {
-      // Reported below.
+      // The code below reports the error.
     }
     warnings.push(`${variable.name}: must be ${rule}; the default is used`)
     return byDefault

@@ -2,8 +2,8 @@
  * The settings of the proxy command. Checks all input at once, before any login, and resolves secrets by their
  * precedence.
  *
- * An incomplete security setting is an error and never results in open access. Nothing here listens, connects or opens
- * a browser.
+ * An incomplete security setting is an error and never results in open access. This module does not listen, connect or
+ * open a browser.
  * Source: docs/reference/specification/proxy-command.md#rules, rules 1 to 7 and the flag tables.
  */
 import type { CertificateFiles } from '../../../schemas/certificate/index.ts'
@@ -26,43 +26,43 @@ import { flagOf, type ProxyInput } from './flags.ts'
 import { remoteSettings, type RemoteAuthSettings } from './remote.ts'
 import { parseTarget, type TargetAddress } from './target.ts'
 
-/** Final values. Secrets are wrapped. */
+/** Final values, with wrapped secrets. */
 export interface ProxySettings {
   readonly name: string
   readonly targetUri: string
   readonly target: TargetAddress
-  /** As given. A name is resolved when the proxy binds. */
+  /** Address as given. Binding resolves a name. */
   readonly host: string
-  /** 0: the system selects a port. */
+  /** Port to listen on; 0 lets the system select a port. */
   readonly port: number
-  /** Undefined: plain HTTP. */
+  /** Certificate files; undefined for plain HTTP. */
   readonly tls?: CertificateFiles | undefined
   readonly allowedOrigins: readonly string[]
   readonly resourceUrl: string | undefined
-  /** 0 waits forever. */
+  /** Time limit for response headers in milliseconds; 0 waits forever. */
   readonly requestTimeoutMs: number
   /** True when the target accepts only POST. */
   readonly stateless?: boolean | undefined
-  /** Undefined: the endpoint is open. */
+  /** Authentication of clients; undefined for an open endpoint. */
   readonly oidc: IncomingOidc | undefined
-  /** From a configuration file: additional issuers. */
+  /** Additional issuers, from a configuration file. */
   readonly issuers?: readonly IncomingIssuer[] | undefined
-  /** From a configuration file: access tokens that are bound to a key. */
+  /** Settings for access tokens that are bound to a key, from a configuration file. */
   readonly dpop?: Dpop | undefined
   readonly passAuthorization: boolean
   readonly remote: RemoteAuthSettings
   readonly exchange: ExchangeSettings | undefined
   readonly inject: readonly InjectedHeader[]
-  /** PEM, for the target and its authorization server. */
+  /** Trust anchors for the target and its authorization server, PEM. */
   readonly remoteCa: string | undefined
   readonly debug: boolean
-  /** From a configuration file: the addresses allowed for the target; undefined allows any address. */
+  /** Allowed addresses of the target, from a configuration file; undefined allows any address. */
   readonly targetAddresses?: AddressPolicy | undefined
-  /** From a configuration file: the client certificate for the target. */
+  /** Client certificate for the target, from a configuration file. */
   readonly targetTls?: TargetTls | undefined
-  /** From a configuration file: another authentication strategy for the target. */
+  /** Alternative authentication strategy for the target, from a configuration file. */
   readonly strategy?: OutgoingStrategy | undefined
-  /** From a configuration file: send no credential, not even that of an embedded authorization server. */
+  /** True to send no credential, not even from an embedded authorization server. From a configuration file. */
   readonly unauthenticated?: boolean | undefined
   readonly endpointPrefix?: string | undefined
   readonly trustProxyHeaders?: boolean | undefined
@@ -101,7 +101,7 @@ export function resolveProxyConfig(
   if (input.passAuthorization === true && (exchange || remote.kind !== 'none')) {
     violations.about(
       'passAuthorization',
-      'cannot be combined with a login, a bearer token or token exchange, which set that header',
+      'cannot be combined with a login, a bearer token or token exchange, which set the same header',
     )
   }
   if (remote.kind === 'oauth' && remote.machineGrant && exchange?.subjectTokenType.endsWith(':id_token')) {

@@ -2,8 +2,8 @@
  * The MCP server behind a proxy, from `--target-uri`.
  *
  * On the command line the target has no path: the proxy forwards the client's path unchanged. In a file the target may
- * have a path, which replaces the client's path. The target's query, if any, precedes the client's query. The fragment
- * is dropped. A user name or password is rejected, because it would appear in logs and process lists.
+ * have a path, which replaces the client's path. The target's query precedes the client's query. The proxy drops the
+ * fragment. It rejects a user name or password, which would appear in logs and process lists.
  * Source: docs/reference/specification/proxy-command.md (--target-uri); reference behavior of remote servers.
  */
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -13,18 +13,18 @@ import { isLoopbackHost } from '../../net/index.ts'
 const hasUserInfo = /^([a-z][a-z\d+.-]*:)?[\\/]*[^\\/?#]*@/i
 
 export interface TargetAddress {
-  /** `scheme://authority`, for the dispatcher. */
+  /** Origin (`scheme://authority`), for the dispatcher. */
   readonly origin: string
-  /** Host header. */
+  /** Value of the Host header. */
   readonly authority: string
   readonly protocol: 'http:' | 'https:'
   /** Query string for every request, without the question mark. */
   readonly query: string
   /** True when the host is a loopback name or address. */
   readonly loopback: boolean
-  /** Path of the endpoint, which replaces the client's path. Absent: the client's path is forwarded. */
+  /** Path of the endpoint, which replaces the client's path. Without a path, the proxy forwards the client's path. */
   readonly path?: string | undefined
-  /** Transport of the target; only `sse` has more than one path. Default streamable-http. */
+  /** Transport of the target; only `sse` has more than one path. Defaults to streamable-http. */
   readonly transport?: 'streamable-http' | 'sse' | undefined
 }
 
@@ -45,11 +45,11 @@ export function parseTarget(
         'or --remote-auth-bearer-token-file for a bearer token)',
     )
   }
-  if (url.hostname === '') throw invalidTarget(uri, 'must name a host')
+  if (url.hostname === '') throw invalidTarget(uri, 'must contain a host')
   if (url.pathname !== '/' && !withPath) {
     throw invalidTarget(
       uri,
-      `must not have a path: clients send it (use ${url.origin} here and configure ${url.pathname} in the client)`,
+      `must not have a path, because clients send the path (use ${url.origin} here and configure ${url.pathname} in the client)`,
     )
   }
   return {

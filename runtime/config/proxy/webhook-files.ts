@@ -2,8 +2,8 @@
  * The files of `--webhook-config`. They contain the lists `mutating` and `validating`, with our member names or
  * ToolHive's (`failure_policy`, `tls_config`, `hmac_secret_ref`, times in nanoseconds).
  *
- * Each file is checked separately, so that errors contain the file and the member name as written in it. A webhook in a
- * later file replaces an earlier webhook with the same list and name.
+ * Each file is checked separately, so errors contain the file and the member name as written in the file. A webhook in
+ * a later file replaces an earlier webhook with the same list and name.
  * Source: `schemas/runtime/webhooks.json`; docs/guides/webhooks.md.
  */
 import { isAbsolute } from 'node:path'
@@ -118,7 +118,7 @@ class WebhookFileReader {
     return { path: renamed(path), message: renamed(message) }
   }
 
-  /** Renames only the member, because file paths may contain any text. */
+  /** Renames only the member name, because file paths may contain any text. */
   lineAsWritten(line: string): Violation {
     const end = line.indexOf(': ')
     const path = line.slice(0, end)
@@ -139,7 +139,8 @@ class WebhookFileReader {
     this.#written.set(at, names)
     const set = (name: string, as: string, given: unknown): void => {
       const before = names.get(name)
-      if (before !== undefined) this.#refuse(`${at}.${as}`, `is the same as ${before}; set only one`)
+      if (before !== undefined)
+        this.#refuse(`${at}.${as}`, `is another spelling of ${before}; set only one of them`)
       webhook.set(name, given)
       names.set(name, as)
     }
@@ -147,7 +148,11 @@ class WebhookFileReader {
       const name = own(ownMembers, key) ?? key
       if (name !== 'timeout' || typeof given !== 'number') set(name, key, given)
       else if (given >= 1e9 && given <= 30e9 && Number.isInteger(given)) set(name, key, `${given}ns`)
-      else this.#refuse(`${at}.timeout`, 'a number is in nanoseconds, from 1e9 to 30e9; use 5s or 5000000000')
+      else
+        this.#refuse(
+          `${at}.timeout`,
+          'a number is a count of nanoseconds, from 1e9 to 30e9; use 5s or 5000000000',
+        )
     }
     if (tls !== undefined) this.#tls(tls, `${at}.tls_config`, set)
     if (secret !== undefined) {
@@ -155,7 +160,7 @@ class WebhookFileReader {
       if (hmacSecretPath !== undefined) set('hmacSecretPath', 'hmac_secret_ref', hmacSecretPath)
       if (hmacSecretEnv !== undefined) set('hmacSecretEnv', 'hmac_secret_ref', hmacSecretEnv)
     }
-    // Report missing members under the same names.
+    // Reports missing members under the names in the file.
     if (tls !== undefined)
       for (const [key, name] of Object.entries(tlsMembers))
         if (!names.has(name)) names.set(name, `tls_config.${key}`)

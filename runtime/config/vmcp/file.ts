@@ -1,7 +1,7 @@
 /**
  * The configuration file of a virtual server: reads, validates, defaults, freezes and watches it.
  *
- * The file contains no secrets; each component reads the variables that the file names from the environment.
+ * The file contains no secrets. Each component reads the variables that the file refers to.
  * Source: docs/reference/specification/virtual-server.md#config, spec.config; `schemas/runtime/vmcp.json`.
  */
 import { hash } from 'node:crypto'
@@ -18,12 +18,12 @@ import {
 import { invalidConfig, parseConfig, readConfigText, readDocument } from '../common/config-file.ts'
 import { variables } from '../proxy/env.ts'
 
-/** The file with all defaults filled in; deeply frozen. */
+/** Deeply frozen content of the file, with all defaults. */
 export type VmcpConfig = VmcpFile
 
 export interface ReadVmcpConfig {
   readonly config: VmcpConfig
-  /** Backends in the file whose configuration is invalid. They are not part of `config`. */
+  /** Backends in the file whose configuration is invalid. `config` does not contain these backends. */
   readonly excluded: readonly ExcludedBackend[]
 }
 
@@ -46,7 +46,7 @@ export function parseVmcpConfig(text: string, source?: string): VmcpConfig {
   return deepFreeze(parseConfig('vmcp', text, source))
 }
 
-/** Like `loadVmcpConfig`, but for text. */
+/** Checks text like `loadVmcpConfig`. */
 export function readVmcpConfig(text: string, source?: string): ReadVmcpConfig {
   const document = readDocument(text, source)
   const { config, violations } = validateRuntime('vmcp', document)
@@ -112,11 +112,11 @@ function readIfExists(path: string): string | undefined {
 /** The variables that a virtual server reads, by purpose. */
 export const vmcpEnvironment = {
   redisPassword: 'GATEHOUSE_SESSION_REDIS_PASSWORD',
-  /** Prefix, followed by the backend's name: JSON with headers for the backend. */
+  /** Prefix of variables that contain a backend's headers as JSON. The rest of the name is the backend's name. */
   headerForward: 'GATEHOUSE_HEADER_FORWARD_',
-  /** Prefix, followed by an identifier from such JSON: the value of one header. */
+  /** Prefix of variables that contain the value of one header. The rest of the name is an identifier from the JSON. */
   headerSecret: 'GATEHOUSE_SECRET_',
-  /** Key material that replicas share, for state that clients carry; at least 32 bytes, encoded in base64. */
+  /** Key material that replicas share, for state that clients store; at least 32 bytes, encoded in base64. */
   stateKey: 'VMCP_SESSION_HMAC_SECRET',
   enableObo: 'GATEHOUSE_ENABLE_OBO',
   /** Key for the embedding service of tool search, with the provider compat. */
@@ -126,27 +126,33 @@ export const vmcpEnvironment = {
   sessionTtl: 'GATEHOUSE_VMCP_SESSION_TTL',
   /** Maximum number of sessions in one process. */
   maxSessions: 'GATEHOUSE_VMCP_MAX_SESSIONS',
-  /** If true, spans contain the arguments of tool calls, redacted and truncated. */
+  /** True to record the arguments of tool calls on spans, redacted and truncated. */
   telemetryToolArguments: 'GATEHOUSE_TELEMETRY_TOOL_ARGUMENTS',
-  /** Set by `gatehouse dev`: enables the console without a login; requests must carry this token. */
+  /**
+   * `gatehouse dev` sets this variable to enable the console without a login. Requests must contain the token in the
+   * variable.
+   */
   consoleToken: 'GATEHOUSE_CONSOLE_TOKEN',
   consolePort: 'GATEHOUSE_CONSOLE_PORT',
   /**
-   * Set by `gatehouse dev`: a JSON list of the files and folders that contain its manifests, where the console may
-   * write locks.
+   * `gatehouse dev` sets this variable to a JSON list of the files and folders with its manifests. The console may
+   * write locks there.
    */
   consoleManifests: 'GATEHOUSE_CONSOLE_MANIFESTS',
-  /** Set by `gatehouse dev`: a file with the causes of failures in the programs that it runs, by backend. */
+  /**
+   * `gatehouse dev` sets this variable to the path of a file with the causes of failures in its programs, keyed by
+   * backend.
+   */
   localCauses: 'GATEHOUSE_LOCAL_CAUSES',
   /**
-   * Set by `gatehouse dev`: lets the user sign in to backends that require it. Requests that start a login must contain
-   * this value.
+   * `gatehouse dev` sets this variable to let the user sign in to backends that require a login. Requests that start a
+   * login must contain the value.
    */
   signInKey: 'GATEHOUSE_SIGN_IN_KEY',
   /** Set by `gatehouse up --login`: the origin of its login pages, which the virtual server serves below `/login/`. */
   loginPages: 'GATEHOUSE_LOGIN_PAGES',
   consoleClientSecret: consoleSecretVariable,
-  /** In a pod: the namespace and name of the ConfigMap for health reports. */
+  /** Namespace and name of the ConfigMap for health reports, in a pod. */
   namespace: 'VMCP_NAMESPACE',
   reportConfigMap: 'GATEHOUSE_REPORT_CONFIGMAP',
   podName: 'GATEHOUSE_POD_NAME',

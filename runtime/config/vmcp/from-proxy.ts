@@ -2,9 +2,9 @@
  * Converts a proxy file to a virtual server file with one backend, for proxies that must inspect every message. The
  * features that require this are policies, tool filters, rate limits, audit, telemetry, webhooks and tool locks.
  *
- * Tools keep the names that the backend uses (`priority` with one entry never renames a tool). Features that only the
- * transparent proxy supports (its own login, a stdio target) are rejected here instead of being ignored.
- * Source: `schemas/runtime/proxy.json`, `schemas/runtime/vmcp.json`.
+ * Tools keep the backend's names (`priority` with one entry never renames a tool). Features that only the transparent
+ * proxy supports (its own login, a stdio target) are rejected instead of ignored. Source: `schemas/runtime/proxy.json`,
+ * `schemas/runtime/vmcp.json`.
  */
 import {
   envName,
@@ -19,7 +19,7 @@ import { type VmcpConfig, parseVmcpConfig, vmcpEnvironment } from './file.ts'
 
 export interface VirtualServer {
   readonly config: VmcpConfig
-  /** The environment, extended with secrets from files and headers for the backend. */
+  /** Environment, extended with secrets from files and headers for the backend. */
   readonly env: Environment
 }
 
@@ -85,7 +85,7 @@ export function virtualServerOf(
     ...(file.webhooks && { webhooks: file.webhooks }),
     ...(toolLocks.length > 0 && { pinning: { noLock: 'block' as const }, toolLocks }),
   }
-  // JSON is YAML, so the regular reader of that file can validate it and fill in defaults.
+  // Passes the file as JSON, which is YAML, to the regular reader for validation and defaults.
   return {
     config: parseVmcpConfig(JSON.stringify(server)),
     env: { ...env, ...additionalVariables(file, env) },

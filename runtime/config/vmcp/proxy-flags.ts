@@ -1,6 +1,6 @@
 /**
  * Converts the flags of a proxy with locked tools or webhooks to a proxy file. Such a proxy inspects every message, so
- * it runs as a virtual server with one backend. Unsupported flags are rejected here instead of being ignored.
+ * it runs as a virtual server with one backend. Unsupported flags are rejected instead of ignored.
  */
 import { resolve } from 'node:path'
 import { invalidConfig, type ProxyFile } from '../../../schemas/index.ts'
@@ -9,7 +9,7 @@ import type { Environment } from '../proxy/env.ts'
 import { flagOf, proxyFlags, type ProxyInput } from '../proxy/flags.ts'
 import { type ProxySettings, resolveProxyConfig } from '../proxy/settings.ts'
 
-/** Supported flags. All other flags are rejected. */
+/** Supported flags. Other flags are errors. */
 const supported: ReadonlySet<string> = new Set<keyof ProxyInput>([
   'targetUri',
   'host',
@@ -52,7 +52,7 @@ const besideFile: ReadonlySet<string> = new Set<keyof ProxyInput>([
 ])
 const tokenVariable = 'GATEHOUSE_PROXY_BEARER_TOKEN'
 
-/** Throws INVALID_CONFIG listing all flags that would have no effect in addition to such a file. */
+/** Throws INVALID_CONFIG listing all flags that would have no effect with such a file. */
 export function requireNoOtherFlags(input: ProxyInput, sections: readonly string[]): void {
   rejectOthers(
     input,
@@ -61,7 +61,9 @@ export function requireNoOtherFlags(input: ProxyInput, sections: readonly string
   )
 }
 
-/** `sections`: the flags that require it. Throws INVALID_CONFIG listing all errors. */
+/**
+ * Converts the flags. `sections` lists the flags that require the conversion. Throws INVALID_CONFIG listing all errors.
+ */
 export function deepProxyFile(
   name: string,
   input: ProxyInput,

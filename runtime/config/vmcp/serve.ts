@@ -10,7 +10,7 @@ import { hostName, originViolation, quoteShortened } from '../common/setting-err
 import { servingFiles, type ServingFlags } from '../common/serving-files.ts'
 import { vmcpEnvironment } from './file.ts'
 
-/** Values as typed by the user; undefined when not set. */
+/** Values as typed by the user; undefined for unset values. */
 export interface ServeFlags extends ServingFlags {
   readonly host: string
   readonly port: string
@@ -23,14 +23,14 @@ export interface ServeFlags extends ServingFlags {
 export interface ServeSettings {
   readonly host: string
   readonly port: number
-  /** Undefined: plain HTTP. */
+  /** Certificate files; undefined for plain HTTP. */
   readonly tls: CertificateFiles | undefined
-  /** Undefined: the server's default. */
+  /** Idle timeout of sessions; undefined for the server's default. */
   readonly sessionTtlMs: number | undefined
-  /** Undefined: the server's default. */
+  /** Maximum number of sessions; undefined for the server's default. */
   readonly maxSessions: number | undefined
   readonly allowedOrigins: readonly string[]
-  /** Undefined: the value in the file. */
+  /** Number of processes; undefined for the value in the file. */
   readonly workers: number | undefined
 }
 

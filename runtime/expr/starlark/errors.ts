@@ -1,4 +1,4 @@
-/** Script errors with their position. The messages are for the script's author. */
+/** Script errors with their position. The messages are written for the author of the script. */
 
 /** Line and column, both one-based; columns count characters. */
 export interface SourcePosition {
@@ -38,7 +38,7 @@ export class StarlarkError extends Error {
   }
 }
 
-/** The script reached a limit. Scripts cannot catch this error. */
+/** Thrown when a script reaches a limit. Scripts cannot catch this error. */
 export class LimitError extends StarlarkError {
   constructor(message: string) {
     super(message)

@@ -1,7 +1,7 @@
 /**
  * An interpreter of Starlark, a small Python-like language. Scripts cannot loop forever, cannot recurse, and can only
  * access what the host provides. Implements the Go dialect with floats and nested functions, but without sets, `while`,
- * recursion and `load`. Has no I/O: scripts call built-in functions that the host provides.
+ * recursion and `load`. The interpreter has no I/O: scripts call built-in functions that the host provides.
  *
  * Source: Starlark specification (github.com/bazelbuild/starlark, spec.md) and its Go dialect.
  */

@@ -1,8 +1,8 @@
 /**
- * Evaluates a workflow template to text, or a single action to its value. Pure: uses no clock, randomness or I/O, and
- * does a bounded amount of work.
+ * Evaluates a workflow template to text, or a single action to its value. The evaluation is pure: it uses no clock,
+ * randomness or I/O, and does a bounded amount of work.
  *
- * Differs from Go where Go fails or prints unusable text: a field of null has no value, and numbers compare by value.
+ * It differs from Go if Go fails or prints unusable text: a field of null has no value, and numbers compare by value.
  * Whole numbers are printed without an exponent and are valid indexes.
  * Source: Go text/template; docs/reference/specification/virtual-server.md#compositeTools, compositeTools.
  */
@@ -30,7 +30,7 @@ export function expand(template: Template, data: TemplateValue, meter: TemplateM
   return run.text
 }
 
-/** True when the template is a single action, whose value can be used without converting it to text. */
+/** True when the template is a single action. Its value then needs no conversion to text. */
 export function isSingleAction({ body }: Template): boolean {
   const [first] = body
   return body.length === 1 && first?.kind === 'action' && first.pipe.variables.length === 0
@@ -137,7 +137,7 @@ class Run {
     return jump
   }
 
-  /** Breaks in the body stop here. Breaks in the else part belong to an outer range. */
+  /** Catches breaks in the body. Breaks in the else part belong to an outer range. */
   #range(
     value: TemplateValue,
     { pipe, body, otherwise }: { pipe: Pipe; body: readonly Node[]; otherwise: readonly Node[] },
@@ -184,7 +184,7 @@ class Run {
     return found
   }
 
-  /** Returns a pipe's value and sets its variables, except those of a range, which sets its own. */
+  /** Returns a pipe's value and sets its variables. A range sets its own variables. */
   pipe({ variables, assigns, commands }: Pipe, dot: TemplateValue, isRange = false): TemplateValue {
     let final: Final = []
     for (const command of commands) final = [this.#command(command, dot, final)]

@@ -12,14 +12,14 @@ export interface Flags {
   readonly sharp: boolean
   readonly space: boolean
   readonly zero: boolean
-  /** In characters. */
+  /** Width in characters. */
   readonly width: number | undefined
   readonly precision: number | undefined
 }
 
 /** Pads the text to the width. */
 export function pad(text: string, { width = 0, minus, zero }: Flags): string {
-  // Widths count code points, which have one or two units each, so most strings do not need to be counted.
+  // Widths count code points, which have one or two units each. Most strings therefore need no counting.
   const missing = text.length < width * 2 ? width - Array.from(text).length : 0
   if (missing <= 0) return text
   if (minus) return text + ' '.repeat(missing)
@@ -132,7 +132,7 @@ function hex(value: string, verb: 'x' | 'X', { precision, space, sharp }: Flags)
   return verb === 'X' ? text.toUpperCase() : text
 }
 
-/** Returns a double-quoted string, or a backquoted one when `#` requests it and the content allows it. */
+/** Returns a double-quoted string, or a backquoted string when `#` requests it and the content allows it. */
 export function quoted(text: string, flags: Flags): string {
   const canBeRaw = flags.sharp && !text.includes('`') && !text.replaceAll('\t', '').match(unprintable)
   return pad(canBeRaw ? `\`${text}\`` : `"${escaped(text, flags.plus)}"`, flags)

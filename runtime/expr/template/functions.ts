@@ -1,9 +1,9 @@
 /**
- * The template language's functions. The evaluator implements `and` and `or`, because they do not evaluate all of their
+ * The template language's functions. The evaluator implements `and` and `or`, which do not evaluate all of their
  * arguments.
  *
  * Numbers compare by value, regardless of their kind, and any whole number is a valid index. `quote` accepts any value
- * and returns JSON. Everything else works as in Go.
+ * and returns JSON. All other functions work as in Go.
  * Source: Go text/template, "Functions"; json, fromJson and quote are additions.
  */
 import { own } from '../../../schemas/index.ts'

@@ -1,6 +1,6 @@
 /**
- * Reads and writes JSON in templates. Integers that a float cannot represent stay exact, because they become bigint and
- * are written as numbers.
+ * Reads and writes JSON in templates. Integers that a float cannot represent stay exact: the reader converts them to
+ * bigint, and the writer writes them as numbers.
  *
  * Writes JSON like Go, without spaces and with sorted names, but without HTML escapes.
  */
@@ -14,18 +14,18 @@ import { type ValueStyle, writeValue } from './write-value.ts'
  */
 const longNumber = /[0-9]{16}/
 const integer = /^-?[0-9]+$/
-/** More digits than any float has, but few enough to compute with. */
+/** Maximum number of digits: more than any float has, but few enough for computation. */
 const maxDigits = 400
 /**
- * Units of work per value. The cost exceeds the actual time, because a task's input must fit into a worker's heap: a
+ * Units of work per value. The cost exceeds the actual time, because a task's input must fit into a worker's heap. A
  * heap overflow inside a native call (JSON.parse) can crash the whole process. 10 million units allow 3.3 million
  * values; 5 million empty objects exceed a 256 MB heap, and 10 million crashed the process.
  */
 const valueUnits = 3
-/** Cost factor for text whose numbers are read individually. */
+/** Cost factor for text with numbers that are read individually. */
 const exactFactor = 2 * valueUnits
 
-/** Throws SyntaxError, EvaluationError for a number that is too long, and WorkLimitError. */
+/** Parses JSON. Throws SyntaxError, EvaluationError for a number that is too long, and WorkLimitError. */
 export function parseJson(text: string, meter: TemplateMeter): TemplateValue {
   const isExact = longNumber.test(text)
   meter.spend((1 + structureOf(text)) * (isExact ? exactFactor : valueUnits))

@@ -20,7 +20,10 @@ export const defaultLimits: TemplateLimits = { maxBytes: 10 * 1024 * 1024, maxWo
 const maxDepth = 100
 const charactersPerUnit = 64
 
-/** The work limit was exceeded. Unlike an EvaluationError, this does not mean that the template is wrong. */
+/**
+ * Thrown when the work limit is exceeded. Unlike an EvaluationError, this error does not mean that the template is
+ * wrong.
+ */
 export class WorkLimitError extends Error {
   constructor() {
     super('work limit exceeded')
@@ -39,12 +42,12 @@ export class TemplateMeter {
     this.#left = maxWork
   }
 
-  /** Units of work spent so far. */
+  /** Number of spent units of work. */
   get spent(): number {
     return this.#maxWork - this.#left
   }
 
-  /** Throws WorkLimitError when the budget is exhausted. */
+  /** Spends units of work. Throws WorkLimitError when the budget is exhausted. */
   spend(units = 1): void {
     this.#left -= units
     if (this.#left < 0) throw new WorkLimitError()
@@ -59,7 +62,7 @@ export class TemplateMeter {
   }
 }
 
-/** A text buffer whose size is metered. */
+/** A text buffer with a metered size. */
 export class MeteredOutput {
   readonly meter: TemplateMeter
   #bytes = 0
@@ -69,7 +72,7 @@ export class MeteredOutput {
     this.meter = meter
   }
 
-  /** Throws EvaluationError when the text becomes too long. */
+  /** Appends text. Throws EvaluationError when the text becomes too long. */
   write(text: string): void {
     this.meter.spendText(text.length)
     this.#bytes += text.length > this.meter.maxBytes ? text.length : Buffer.byteLength(text)

@@ -5,8 +5,7 @@
  */
 
 /**
- * Whole numbers below this are written without an exponent, so that ids stay readable; Go uses an exponent from a
- * million on.
+ * Limit below which whole numbers have no exponent, which keeps ids readable. Go uses an exponent from a million on.
  */
 const largestWhole = 2 ** 53
 
@@ -79,7 +78,7 @@ export function fixed(value: number, precision: number): string {
 function rounded(value: number, count: number): Digits {
   const { sign, exponent } = shortestDigits(value)
   if (value === 0) return { sign, digits: '0', exponent: 0 }
-  // The shortest digits may have been rounded up to the next power of ten, and rounding here may do so too.
+  // Handles a carry: the shortest digits, and rounding here, may both round up to the next power of ten.
   let power = count - 1 - exponent
   let text = scaled(Math.abs(value), power).toString()
   if (text.length < count) text = scaled(Math.abs(value), ++power).toString()

@@ -23,7 +23,7 @@ export function valueText(value: TemplateValue, meter: TemplateMeter): string {
   return out.text
 }
 
-/** `map[a:1 b:x]`, `[a b]`, strings unchanged, `<nil>` for nil. */
+/** Formats a value like `map[a:1 b:x]` or `[a b]`. Strings stay unchanged, and nil becomes `<nil>`. */
 const printed: ValueStyle = {
   list: { open: '[', between: ' ', close: ']' },
   object: { open: 'map[', between: ' ', close: ']' },

@@ -33,7 +33,7 @@ type Scalar = boolean | number | bigint | string
 /** Maximum field width and precision. */
 const maxSize = 10_000
 
-/** Throws EvaluationError beyond the limits. */
+/** Formats the arguments. Throws EvaluationError beyond the limits. */
 export function printf(format: string, values: readonly TemplateValue[], meter: TemplateMeter): string {
   return new Printf(format, values, meter).run()
 }
@@ -104,7 +104,7 @@ class Printf {
     if (!this.#goodIndex) return this.#out.write(`%!${verb}(BADINDEX)`)
     if (this.#next >= this.#values.length) return this.#out.write(`%!${verb}(MISSING)`)
     const value = this.#values[this.#next++]
-    // Long fields cost more than their text suggests, because exact digits are computed individually.
+    // Charges extra for long fields, because exact digits are computed individually.
     this.#out.meter.spend((width ?? 0) + (precision ?? 0))
     const plus = flags.plus && verb !== 'v'
     this.#write(value, verb, { ...flags, plus, minus, zero, width, precision }, 0)
@@ -124,7 +124,7 @@ class Printf {
     return { ...flags, width: undefined, precision: undefined }
   }
 
-  /** Reads `[n]`, the index of the next argument. Returns true when it is present. */
+  /** Reads `[n]`, the index of the next argument. Returns true when the index is present. */
   #index(): boolean {
     if (this.#format[this.#at] !== '[') return false
     this.#reordered = true

@@ -18,7 +18,7 @@ export interface ValueObject {
   readonly [name: string]: TemplateValue
 }
 
-/** A template failed during evaluation. The message contains types and names, never values. */
+/** Thrown when a template fails during evaluation. The message contains types and names, never values. */
 export class EvaluationError extends Error {
   constructor(message: string) {
     super(message)
@@ -81,7 +81,7 @@ export function sortedNames(object: ValueObject): string[] {
   return Object.keys(object).sort(compareText)
 }
 
-/** Compares by UTF-8 bytes. This yields the order of code points, not of code units. */
+/** Compares by UTF-8 bytes, which yields the order of code points instead of code units. */
 export function compareText(a: string, b: string): number {
   const length = Math.min(a.length, b.length)
   for (let at = 0; at < length; at++) {
@@ -92,7 +92,7 @@ export function compareText(a: string, b: string): number {
   return a.length - b.length
 }
 
-/** Surrogates represent the highest code points. */
+/** Sorts surrogates last, because they represent the highest code points. */
 function rank(unit: number): number {
   return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit
 }

@@ -15,11 +15,11 @@ export interface ValueStyle {
   readonly object: Brackets
   readonly name: (name: string) => string
   readonly scalar: (value: Scalar) => string
-  /** If true, omits members without a value, like JSON.stringify. */
+  /** True to omit members without a value, like JSON.stringify. */
   readonly omitsUndefined: boolean
 }
 
-/** Throws EvaluationError beyond the limits, and WorkLimitError. */
+/** Writes a value. Throws EvaluationError beyond the limits, and WorkLimitError. */
 export function writeValue(value: TemplateValue, style: ValueStyle, out: MeteredOutput, depth = 0): void {
   out.depth(depth)
   if (isList(value)) {

@@ -3,13 +3,13 @@
  *
  * A body that is too large, by its declared or actual length, fails with REQUEST_TOO_LARGE before anything is
  * forwarded. A truncated or malformed body fails with BAD_REQUEST. The response to an oversized body contains
- * `Connection: close`, and the listener closes the connection in stages so that the client can read it. The HTTP parser
- * rejects invalid framing (conflicting lengths, bad chunks); see listen.ts.
+ * `Connection: close`. The listener closes the connection in stages, which lets the client read the response. The HTTP
+ * parser rejects invalid framing (conflicting lengths, bad chunks); see listen.ts.
  *
  * The total memory for all request bodies is also limited (error OVERLOADED; see ../load/body-memory.ts).
  *
- * Encoded bodies are rejected, because the bytes that are checked must be the bytes that the next server reads. A
- * content coding fails with UNSUPPORTED_MEDIA_TYPE, and any transfer coding except chunked with NOT_IMPLEMENTED.
+ * Encoded bodies are rejected, because Gatehouse must check the exact bytes that the next server reads. A content
+ * coding fails with UNSUPPORTED_MEDIA_TYPE, and any transfer coding except chunked with NOT_IMPLEMENTED.
  * Source: docs/reference/specification/proxy-command.md#limits ("Limits"); RFC 9110 sections 15.5.14 and 15.5.16, RFC
  * 9112 sections 6.1 and 9.6.
  */
@@ -42,7 +42,7 @@ export function readBody(exchange: Exchange, options: BodyOptions = {}): void | 
     return
   }
   rejectBodyByHeaders(exchange, maxBytes)
-  // Do not let the client send the body before this point, so that it is never sent for a rejected request.
+  // The client may not send the body before this point, because a rejected request needs no body.
   if (headers.expect?.toLowerCase() === '100-continue' && !res.headersSent) res.writeContinue()
 
   const { promise, resolve, reject } = Promise.withResolvers<void>()
@@ -54,7 +54,7 @@ export function readBody(exchange: Exchange, options: BodyOptions = {}): void | 
   function fail(error: unknown): void {
     isOver = true
     pieces = new Pieces()
-    // Discard the rest of the body.
+    // Discards the rest of the body.
     res.shouldKeepAlive = false
     reject(error)
   }
@@ -83,8 +83,8 @@ export function readBody(exchange: Exchange, options: BodyOptions = {}): void | 
     resolve()
   }
 
-  // Keep the listeners, because removing them costs as much as adding them. For a truncated request, Node emits only
-  // 'close'.
+  // Keeps the listeners, because removing listeners costs as much as adding them. For a truncated request, Node emits
+  // only 'close'.
   req.on('data', onData)
   req.on('end', onEnd)
   req.on('close', onEnd)

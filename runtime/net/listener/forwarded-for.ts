@@ -1,9 +1,8 @@
 /**
  * Determines a client's network address, with or without proxies in front of this server.
  *
- * Reads X-Forwarded-For from right to left for as long as the entries are themselves proxies. Entries to the left of
- * the first address that is not a proxy are supplied by the client and cannot be trusted. Ignores other headers
- * (Forwarded, X-Real-IP).
+ * Reads X-Forwarded-For from right to left while the entries are proxies. Entries to the left of the first address that
+ * is not a proxy are supplied by the client and cannot be trusted. Ignores other headers (Forwarded, X-Real-IP).
  */
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'

@@ -1,12 +1,12 @@
 /**
- * The HTTP/1.1 listener: socket limits, responses to malformed requests, upgrades and graceful shutdown. A connection
- * that is closed before its request was read completely is closed in stages.
+ * The HTTP/1.1 listener: socket limits, responses to malformed requests, upgrades and graceful shutdown. The listener
+ * closes a connection in stages if it has not read the complete request.
  *
- * Does not route, authenticate or read bodies; `handler` does that (see pipeline.ts). With a certificate, it serves
- * only TLS; a new certificate applies to new connections. Shutdown has five steps: stop accepting connections; end
- * event streams and upgraded sockets; answer further requests on open connections with `Connection: close`; close
- * connections that stay idle after a short delay, because a request may be in transit; destroy the remaining
- * connections at the end of the grace period.
+ * `handler` routes, authenticates and reads bodies (see pipeline.ts). With a certificate, the listener serves only TLS;
+ * a new certificate applies to new connections. Shutdown has five steps: stop accepting connections; end event streams
+ * and upgraded sockets; answer further requests on open connections with `Connection: close`; close connections that
+ * stay idle after a short delay, because a request may be in transit; destroy the remaining connections at the end of
+ * the grace period.
  * Source: docs/reference/specification/proxy-command.md#listener (listener flags), limits; RFC 9112 section 9.6.
  */
 import { once } from 'node:events'
@@ -34,18 +34,19 @@ export type UpgradeHandler = (req: IncomingMessage, res: ServerResponse, socket:
 export interface ListenOptions {
   /** IP address or name to bind to. */
   readonly host: string
-  /** 0 lets the kernel choose. */
+  /** Port to bind; 0 lets the kernel choose. */
   readonly port: number
   readonly handler: RequestHandler
   /**
-   * Handles WebSocket upgrades. `Upgrade` is ignored for other protocols, and for all protocols if this is undefined.
+   * Handles WebSocket upgrades. The listener ignores `Upgrade` for other protocols, and for all protocols without this
+   * handler.
    */
   readonly onUpgrade?: UpgradeHandler
   readonly log: Log
   readonly limits?: Partial<ListenerLimits>
   /** Provides connections instead of binding an address. */
   readonly connections?: ConnectionSource | undefined
-  /** Certificate for TLS. The caller closes it. */
+  /** Certificate for TLS. The caller closes the certificate. */
   readonly certificate?: ServedCertificate | undefined
   /**
    * `request`: asks clients for a certificate if `certificate` has an authority for them. Clients without one are served
@@ -65,10 +66,10 @@ export interface ConnectionSource {
 }
 
 export interface Listener {
-  /** `http://host:port` or `https://host:port`, IPv6 in brackets. */
+  /** Origin of the listener: `http://host:port` or `https://host:port`, IPv6 in brackets. */
   readonly url: string
   readonly port: number
-  /** The address that was bound. */
+  /** The bound address. */
   readonly address: string
   /**
    * Resolves once every connection is closed, which takes at most `graceMs`. Repeated calls return the same promise.
@@ -80,7 +81,7 @@ export interface Listener {
 interface Connection extends HeaderState {
   /** Ends the long-lived response on this connection, or its staged close. */
   endStream: (() => void) | undefined
-  /** Shared with the listener. When set, each response is the last one on its connection. */
+  /** State that the listener shares. While it is set, each response is the last response on its connection. */
   readonly end: { isClosing: boolean }
   /** Request and response of the most recent exchange. */
   req: IncomingMessage | undefined
@@ -101,7 +102,7 @@ export function registerStream(res: ServerResponse, end: () => void): void {
   const connection = res.socket ? connections.get(res.socket) : undefined
   if (!connection) return
   if (connection.end.isClosing) {
-    // Run after the caller has written the response head and the first message.
+    // Runs after the caller has written the response head and the first message.
     setImmediate(end)
     return
   }
@@ -150,7 +151,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
 
   const server = openServer(options, limits, onRequest)
   server.on('connection', (socket: Socket) => {
-    // With TLS, this is the underlying connection, which carries no HTTP requests itself.
+    // With TLS, this socket is the underlying connection, which has no HTTP requests of its own.
     if (certificate) track(sockets, socket)
     else accept(sockets, socket, end)
   })
@@ -168,7 +169,8 @@ export async function listen(options: ListenOptions): Promise<Listener> {
       }
       upgraded.add(socket)
       socket.once('close', () => upgraded.delete(socket))
-      // Node removes its error listener on upgrade. Without this listener, a reset would be an uncaught error.
+      // Handles errors, because Node removes its error listener on upgrade. A reset would otherwise be an uncaught
+      // error.
       socket.on('error', () => socket.destroy())
       const res = new ServerResponse(req)
       res.shouldKeepAlive = false
@@ -237,7 +239,7 @@ export interface BoundAddress {
   readonly secure: boolean
 }
 
-/** `http://host:port` or `https://host:port`, IPv6 in brackets. */
+/** Origin of the listener: `http://host:port` or `https://host:port`, IPv6 in brackets. */
 export function listenerUrl({ address, port, secure }: BoundAddress): string {
   return `${secure ? 'https' : 'http'}://${address.includes(':') ? `[${address}]` : address}:${port}`
 }
@@ -263,12 +265,12 @@ function accept(sockets: Set<Socket>, socket: Socket, end: Connection['end']): v
   socket.destroySoon = destroySoon
 }
 
-/** Clients that pipeline requests send only a few in advance. */
+/** Maximum number of unanswered requests. Clients that pipeline requests send only a few requests in advance. */
 const maxPipelined = 512
 
 /**
  * Closes a connection with too many unanswered requests. All requests that have arrived, possibly thousands, start in
- * one turn of the event loop. Each stays in memory until the earlier ones have been answered.
+ * one turn of the event loop. Each request stays in memory until all earlier requests have been answered.
  */
 function limitPipelining(connection: Connection, socket: Socket, res: ServerResponse, log: () => void): void {
   if (++connection.pipelined > maxPipelined) {
@@ -312,7 +314,7 @@ async function shutDown(
 ): Promise<void> {
   const idleMs = Math.min(graceMs / idleShare, maxIdleMs)
   const closed = once(server, 'close')
-  // The HTTP server's own method would close idle connections immediately and lose requests in transit.
+  // Replaces the HTTP server's own method, which would close idle connections immediately and lose requests in transit.
   NetServer.prototype.close.call(server)
   for (const socket of sockets) {
     const connection = connections.get(socket)
@@ -325,7 +327,8 @@ async function shutDown(
   const idle = setTimeout(() => {
     timer = setInterval(() => server.closeIdleConnections(), 20)
   }, idleMs)
-  // Node does not count a connection as idle before its first request, which may be in transit.
+  // Closes connections without a request separately, because Node does not count them as idle. The first request may be
+  // in transit.
   const unused = setTimeout(
     () => {
       for (const socket of sockets) if (connections.has(socket) && isUnused(socket)) socket.destroy()
@@ -336,7 +339,7 @@ async function shutDown(
     for (const socket of sockets) socket.destroy()
   }, graceMs)
   await closed
-  // The server does not track connections accepted by another process.
+  // Closes connections that another process accepted, which the server does not track.
   await Promise.all(Array.from(sockets, (socket) => new Promise((resolve) => socket.once('close', resolve))))
   // Stops the server's internal timer.
   server.close()
@@ -348,18 +351,18 @@ async function shutDown(
 }
 
 /**
- * Answers a request that the parser rejected. Clients get fixed messages; the parser's error code goes to the debug
- * log.
+ * Answers a request that the parser rejected. Clients get fixed messages, and the debug log contains the parser's error
+ * code.
  */
 function rejectMalformed(error: NodeJS.ErrnoException, socket: Duplex, log: Log): void {
-  // Without a pending request, a client would treat this as the response to its next request. After a failed TLS
-  // handshake, the client cannot read the response.
+  // Sends no response without a pending request, because the client would treat the response as the answer to its next
+  // request. After a failed TLS handshake, the client cannot read a response.
   if (!(socket instanceof Socket) || !connections.has(socket) || isUnused(socket) || !socket.writable) {
     if (error.code?.startsWith('ERR_SSL')) log.debug('TLS handshake failed', { reason: error.code })
     socket.destroy()
     return
   }
-  // The same applies if a request was answered before its body was complete.
+  // Sends no response either if the server answered a request before its body was complete.
   const { req, res } = connections.get(socket) ?? {}
   if (error.code === 'ECONNRESET' || (req?.complete === false && res?.headersSent === true)) {
     socket.destroy()

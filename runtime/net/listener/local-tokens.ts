@@ -1,6 +1,6 @@
 /**
- * Restricts a listener to local programs that know one of its tokens. Protects loopback ports, which every user of the
- * machine can reach. Applies before any other check, and compares digests in constant time.
+ * Restricts a listener to local programs that have one of its tokens. Protects loopback ports, which every user of the
+ * machine can reach. The restriction applies before any other check, and compares digests in constant time.
  */
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'

@@ -2,10 +2,10 @@
  * Decides whether a browser may access this listener (DNS rebinding protection), and answers its preflight requests.
  *
  * Origin: the configured values; otherwise the loopback origins for a loopback bind; otherwise no check. Host: on a
- * loopback bind, it must be a loopback name or a host listed by the operator, because a same-origin GET has no Origin
- * header. A request without an Origin header is allowed, because it does not come from a browser page. Credentials are
- * not checked. A preflight response lists the standard headers and the requested headers that are allowed, but never
- * `*`.
+ * loopback bind, the Host header must contain a loopback name or a host that the operator lists, because a same-origin
+ * GET has no Origin header. A request without an Origin header is allowed, because it does not come from a browser
+ * page. This check ignores credentials. A preflight response lists the standard headers and the requested headers that
+ * are allowed, but never `*`.
  * Source: docs/reference/specification/proxy-command.md (--allowed-origins); MCP 2025-11-25 transports, "Security
  * Warning"; RFC 6454 section 4; Fetch, "CORS protocol".
  */
@@ -16,7 +16,7 @@ import type { Exchange } from '../pipeline.ts'
 export interface OriginCheckOptions {
   /** Configured bind address: an IP address or a name. */
   readonly host: string
-  /** The port that was actually bound. */
+  /** The bound port. */
   readonly port: number
   /** True if the listener serves TLS. */
   readonly secure?: boolean | undefined
@@ -72,8 +72,8 @@ export function makeOriginCheck(options: OriginCheckOptions): OriginCheck {
   const hosts = loopback ? hostsOf(explicit) : undefined
 
   /**
-   * The last allowed `Host`, cached because most requests have the same one. A host allowed by `allowedHosts` is not
-   * cached, because that set may change.
+   * Caches the last allowed `Host`, because most requests have the same host. Does not cache a host from
+   * `allowedHosts`, because that set may change.
    */
   let allowed: string | undefined
 
@@ -138,7 +138,7 @@ const requestHeaders: readonly string[] = [
   'Last-Event-ID',
 ]
 const alwaysAllowed: ReadonlySet<string> = new Set(requestHeaders.map((name) => name.toLowerCase()))
-/** Headers for mirrored tool arguments (MCP 2026-07-28). The tools define their names. */
+/** Matches headers for mirrored tool arguments (MCP 2026-07-28). Tools define the end of the name. */
 const mirroredArgument = /^mcp-param-[!#$%&'*+\-.^_`|~0-9a-z]{1,244}$/
 const maxRequestedHeaders = 100
 

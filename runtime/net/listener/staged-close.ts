@@ -2,8 +2,8 @@
  * Closes a connection in stages. Ends the sending side, then reads and discards data until the client closes its side
  * or a limit is reached.
  *
- * Closing a connection with unread bytes resets it, and a reset discards the response that the client has not read yet.
- * Otherwise, a client that sends its whole body before reading would never see why its request was rejected.
+ * Closing a connection with unread bytes resets the connection, and a reset discards the unread response. A client that
+ * sends its whole body before reading would then never see the reason for a rejection.
  * Source: RFC 9112 section 9.6.
  */
 import type { Socket } from 'node:net'
@@ -11,7 +11,7 @@ import type { Socket } from 'node:net'
 export interface StagedCloseLimits {
   /** Time from closing the sending side until the connection is destroyed. */
   readonly totalMs: number
-  /** Like `totalMs`, but for a client that sends nothing. */
+  /** Time limit for a client that sends no data. */
   readonly idleMs: number
   /** Maximum number of bytes to read and discard. */
   readonly maxBytes: number

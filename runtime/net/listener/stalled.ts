@@ -1,9 +1,10 @@
 /**
- * Closes connections whose client does not read: a response is pending, but none of it has been sent for half a minute.
+ * Closes a connection if the client does not read: a response is pending, but no byte of it has been sent for half a
+ * minute.
  *
  * Unread data stays in memory: for each client, up to the size of the largest result. Slow readers and quiet streams
- * are not affected. Connections are checked at intervals, so writes have no overhead. Node's socket timeout then
- * detects whether data is being sent.
+ * are not affected. The checks run at intervals, so writes have no overhead. Node's socket timeout detects whether data
+ * is being sent.
  */
 import type { Socket } from 'node:net'
 import type { Log } from '../log.ts'

@@ -1,10 +1,10 @@
 /**
  * Limits the memory used by incomplete header blocks. The HTTP parser buffers each block, up to the header limit, until
- * it is complete, and the client is not yet authenticated. A few hundred connections could exhaust the memory.
+ * the block is complete. The client is not authenticated at that point. A few hundred connections could exhaust the
+ * memory.
  *
- * Connections are checked at intervals, so that requests have no overhead, and only if there are enough connections to
- * exceed the limit. The connections with the largest incomplete blocks are closed. For bodies, see
- * ../load/body-memory.ts.
+ * The checks run at intervals, so requests have no overhead, and only if there are enough connections to exceed the
+ * limit. The connections with the largest incomplete blocks are closed. For bodies, see ../load/body-memory.ts.
  */
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
@@ -75,7 +75,8 @@ function unfinishedBytes(socket: Socket, state: HeaderState): number {
   const { req } = state
   if (req?.complete === false) return 0
   if (state.after !== req) {
-    // Only a few bytes can have arrived since the end of that request, because it had not ended at the last check.
+    // Only a few bytes can have arrived since the end of that request, because the request was in progress at the last
+    // check.
     state.after = req
     state.from = socket.bytesRead
   }

@@ -1,27 +1,27 @@
 /**
- * Limits the total memory for request bodies. A body counts from its arrival until the end of its response. Otherwise a
- * slow sender or a slow backend could fill the memory with bodies that are each within their limit.
+ * Limits the total memory for request bodies. A body counts from its arrival until the end of its response. Otherwise,
+ * a slow sender or a slow backend could fill the memory with bodies that are each within their limit.
  *
- * Each caller is limited to a share, so that a single caller cannot block all others. When the memory is exhausted, the
- * oldest slow body of the caller that uses the most memory is rejected. If no body is slow, the arriving body is
- * rejected. Bodies that fit in the connection's buffers are not counted. For the reading itself, see body.ts.
+ * Each caller has a limited share, so a single caller cannot block all other callers. When the memory is exhausted,
+ * Gatehouse rejects the oldest slow body of the caller that uses the most memory. If no body is slow, the arriving body
+ * is rejected. Bodies that fit in the connection's buffers are not counted. For the reading itself, see body.ts.
  */
 import { totalmem } from 'node:os'
 import { localIssuer } from '../caller.ts'
 import type { Exchange } from '../pipeline.ts'
 import { peerAddress } from '../listener/forwarded-for.ts'
 
-/** Bodies up to this size are not counted. */
+/** Size up to which bodies do not count. */
 export const smallBodyBytes = 16 * 1024
-/** A body that takes longer than this to arrive may be rejected in favor of another. */
+/** Time after which an arriving body counts as slow and may be rejected in favor of another body. */
 const slowMs = 1_000
 const callerShare = 3 / 4
 const leastBytes = 64 * 1024 * 1024
 const mostBytes = 1024 * 1024 * 1024
 
 /**
- * Returns the container's memory limit, if there is one. If there is none, `constrainedMemory` returns zero or more
- * than the total memory.
+ * Returns the container's memory limit, or undefined without a limit. Without a limit, `constrainedMemory` returns zero
+ * or more than the total memory.
  */
 export function ownMemory(): number {
   const limit = process.constrainedMemory()
@@ -38,7 +38,7 @@ interface CallerUsage {
   readonly key: string
   bytes: number
   bodies: number
-  /** Oldest first. */
+  /** Bodies of the caller, from oldest to newest. */
   readonly arriving: Set<TrackedBody>
 }
 
@@ -93,7 +93,7 @@ export class BodyMemory {
     this.#bytes += bytes
   }
 
-  /** Records that a body has arrived completely. It still counts until its response ends. */
+  /** Records that a body has arrived completely. The body still counts until its response ends. */
   arrived(body: TrackedBody): void {
     body.usage.arriving.delete(body)
   }
@@ -139,8 +139,8 @@ export interface TrackedBody {
 }
 
 /**
- * Returns the key of a verified caller, or else the peer address. An unverified session or credential could be
- * different for each body.
+ * Returns the key of a verified caller, or else the peer address. A client could send a different unverified session or
+ * credential with each body.
  */
 function keyOf({ req, caller }: Exchange): string {
   return caller === undefined || caller.issuer === localIssuer ? peerAddress(req) : caller.key

@@ -2,8 +2,8 @@
  * Fair queue with one flow per caller. Flows take turns; requests within a flow are handled first in, first out. A
  * caller with a thousand waiting requests delays another caller by one request, not a thousand.
  *
- * All operations take constant time. Empty flows are kept for a while, so that a busy server does not keep recreating
- * them. load.ts decides when a request starts and how many may wait.
+ * All operations take constant time. The queue keeps empty flows for a while, because a busy server would otherwise
+ * recreate them constantly. load.ts decides when a request starts and how many requests may wait.
  * Source: J. Nagle, "On Packet Switches With Infinite Storage", RFC 970 (fair queueing, round robin).
  */
 export interface WaitingRequest {

@@ -6,8 +6,8 @@ import { bodyBytesOf, ownMemory } from './body-memory.ts'
 
 export interface LoadLimits {
   /**
-   * Number of requests in one turn, or in the queue, that are never rejected. A number this small cannot overload the
-   * server on its own.
+   * Number of requests in one turn, or in the queue, that are always accepted. So few requests cannot overload the
+   * server.
    */
   readonly alwaysAdmitted: number
   /** Time for starting requests in each turn of the event loop. The remaining requests wait. */
@@ -19,11 +19,11 @@ export interface LoadLimits {
   readonly rejectionsPerStart: number
   /** Maximum expected wait. Requests that would wait longer are rejected. */
   readonly burstMs: number
-  /** Maximum expected wait for a caller whose requests have already waited for as long as a burst lasts. */
+  /** Maximum expected wait for a caller after its requests have waited for the length of a burst. */
   readonly standingMs: number
   /**
-   * A turn that takes at least this long counts as long. After a long turn, requests that arrive once the next turn has
-   * taken just as long are rejected.
+   * Minimum duration of a long turn. After a long turn, requests that arrive once the next turn has taken equally long
+   * are rejected.
    */
   readonly longTurnMs: number
   /** Maximum number of waiting requests across all callers. */

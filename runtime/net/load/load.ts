@@ -2,16 +2,15 @@
  * Protects a server from overload, and callers from one another. Requests beyond the capacity of one turn of the event
  * loop wait in a fair queue, and requests that would wait too long are rejected.
  *
- * A process has one thread, so requests compete for its processing time. Each turn of the event loop starts a few
- * milliseconds' worth of requests, rotating between callers. Below this capacity, which is the normal case, nothing
- * waits and nothing is measured. Short turns leave time for probes, new connections and responses. The expected wait
- * follows from the caller's waiting requests, the number of waiting callers and the recent cost per request. `admit`
- * rejects requests on that basis before anything is read. It identifies the caller by the request's unverified
- * credential or session. A forged credential or session only affects requests that use the same value. Requests that
- * wait for backends, users or events are not counted.
+ * A process has one thread, so requests compete for its processing time. Each turn of the event loop starts requests
+ * for a few milliseconds, and callers take turns. Below this capacity, which is the normal case, nothing waits and
+ * nothing is measured. Short turns leave time for probes, new connections and responses. The expected wait follows from
+ * the caller's waiting requests, the number of waiting callers and the recent cost per request. `admit` rejects
+ * requests on that basis before anything is read. It identifies the caller by the request's unverified credential or
+ * session. A forged credential or session affects only requests with the same value. Requests that wait for backends,
+ * users or events do not count.
  *
- * Does not cover built-in paths (health, readiness, metadata), which run earlier. Logs and metrics are handled
- * elsewhere.
+ * Built-in paths (health, readiness, metadata) run earlier and are exempt. Other modules write logs and metrics.
  * Source: B. Maurer, "Fail at Scale", ACM Queue 13(8): controlled delay; RFC 8289 section 3 (a standing queue is
  * useless).
  */
@@ -37,11 +36,11 @@ export interface LoadOptions {
 /** Assumed cost of a request until some have been measured. The assumption has the weight of ten measurements. */
 const guessMs = 0.5
 const guessCount = 10
-/** A measurement's weight is halved each time this much processing time has been measured. */
+/** Half-life of a measurement, in measured processing time. */
 const paceWindowMs = 1_000
 /**
- * Errors whose retry delays spread client retries over a few seconds. They are created only once, because a stack trace
- * for each rejection would cost more than the response.
+ * Errors with different retry delays, which spread client retries over a few seconds. The errors are created only once,
+ * because a stack trace for each rejection would cost more than the response.
  */
 const errors = [1, 2, 3].map(
   (seconds) => new GatehouseError('OVERLOADED', { headers: { 'retry-after': String(seconds) } }),
@@ -131,13 +130,13 @@ export class LoadControl {
     )
   }
 
-  /** True if no caller's requests would wait for long. */
+  /** True if the requests of every caller would wait only briefly. */
   get #isCalm(): boolean {
     return this.#queue.size * this.#paceMs < this.#limits.standingMs / 2
   }
 
   /**
-   * True if another request in this flow would wait too long. An undefined flow stands for a caller with few waiting
+   * True if another request in this flow would wait too long. An undefined flow represents a caller with few waiting
    * requests.
    */
   #waitsTooLong(flow: Flow | undefined, now: number): boolean {
@@ -151,8 +150,9 @@ export class LoadControl {
   }
 
   /**
-   * Rejects a request. Rejections get a share of each turn of the event loop; the remaining ones wait for a later turn.
-   * Otherwise a client that retries immediately after each rejection would take processing time from the other clients.
+   * Rejects a request. Rejections get a share of each turn of the event loop, and the remaining rejections wait for a
+   * later turn. Otherwise, a client that retries immediately after each rejection would take processing time from other
+   * clients.
    */
   #reject(): Promise<never> {
     if (
@@ -194,7 +194,7 @@ export class LoadControl {
   readonly #endTurn = (): void => {
     const now = this.#now()
     this.#wasLong = now - this.#turnBegan > this.#limits.longTurnMs
-    // Requests had to wait, so the process was busy for the entire turn.
+    // Counts the entire turn as busy, because requests had to wait.
     if (this.#queue.size > 0) this.#measure(now - this.#turnBegan)
     this.#started = 0
     this.#arrived = 0
@@ -216,7 +216,7 @@ export class LoadControl {
         waiting.start()
         this.#started++
       } else {
-        // Requests took longer than expected. Do not let the next ones wait even longer.
+        // Rejects waiting requests, because requests took longer than expected.
         waiting.reject(this.#rejectNow())
       }
     }
@@ -245,7 +245,8 @@ function keyOf({ req, caller }: Exchange): string {
 
 /**
  * Returns a request's unverified credential, or else its session, or else its address. Uses only the end of a long
- * credential, because the beginning is often the same. Returns a copy, so that the request's memory is not retained.
+ * credential, because many credentials share their beginning. Returns a copy, which does not retain the request's
+ * memory.
  */
 function hintOf(req: IncomingMessage): string {
   const { authorization, 'mcp-session-id': session } = req.headers

@@ -9,12 +9,12 @@ export interface Overload {
 /** Runs the work once after `ms`, without keeping the process alive. */
 type After = (ms: number, work: () => void) => unknown
 
-/** The overload ends after this much time without a rejection. */
+/** Time without a rejection after which the overload ends. */
 const quietMs = 5_000
 
 /**
- * Reports when a server starts rejecting requests, and when it has not rejected any for a while. Returns a function to
- * call for each rejection.
+ * Reports when a server starts rejecting requests, and when the rejections have stopped for a while. Returns a function
+ * to call for each rejection.
  */
 export function trackOverload(report: (overload: Overload) => void, after: After = unrefTimer): () => void {
   let rejected = 0

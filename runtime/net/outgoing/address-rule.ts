@@ -6,7 +6,7 @@ import { type LookupAddress, type LookupOptions, lookup as systemLookup } from '
 import { isIP, type LookupFunction } from 'node:net'
 import { type DialPolicy, isRefusedAddress, ModuleError } from '../../../schemas/index.ts'
 
-/** Thrown when the rule forbids a host. `code` is stable. The message names the host, not its resolved address. */
+/** Thrown when the rule forbids a host. `code` is stable. The message contains the host, not its resolved address. */
 export class AddressRefusedError extends ModuleError {
   readonly code = 'ADDRESS_REFUSED'
   constructor(host: string, reason = 'its address is not allowed') {
@@ -30,8 +30,8 @@ export function isRefusedLiteral(host: string, policy: DialPolicy): boolean {
 }
 
 /**
- * Resolves a name and applies the policy to every address, because an HTTP proxy may connect to any of them. Resolves
- * to false if the name cannot be resolved here. Rejects with AddressRefusedError.
+ * Resolves a name and applies the policy to every address, because an HTTP proxy may connect to any address. Resolves
+ * to false if the local resolver cannot resolve the name. Rejects with AddressRefusedError.
  */
 export function resolvesToAllowed(
   host: string,
@@ -71,7 +71,7 @@ type ConnectCallback = (
 
 function response(
   error: NodeJS.ErrnoException | null,
-  // On error, the system's lookup passes undefined instead of an address.
+  // Handles errors first, because the system's lookup then passes undefined instead of an address.
   addresses: LookupAddress[] | undefined,
   options: LookupOptions,
   callback: ConnectCallback,

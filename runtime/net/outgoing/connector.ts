@@ -2,9 +2,9 @@
  * Opens the sockets of outgoing HTTP connections: TCP to the target or to the HTTP proxy (route.ts decides), then TLS,
  * each with its own timeout.
  *
- * An address that the policy rejects (schemas/addresses.ts) is never dialed, for http or https. This applies to
- * literals (in any notation) and to addresses resolved from a name. Only a name's allowed addresses are tried, and the
- * address that was checked is the one that is dialed, which prevents rebinding.
+ * The connector never dials an address that the policy rejects (schemas/addresses.ts), for http or https. The policy
+ * covers literals in any notation and addresses resolved from a name. The connector tries only the allowed addresses of
+ * a name, and dials exactly the checked address, which prevents rebinding.
  */
 import { connect as connectTcp, isIPv6, type Socket } from 'node:net'
 import { getCACertificates } from 'node:tls'
@@ -18,8 +18,8 @@ import { openTunnel, type ProxyServer, proxyUnreachable } from './proxy-server.t
 import { makeRoutes, type OperatorUrls, type Routes } from './route.ts'
 
 /**
- * The trusted certificates and the identity of a TLS client, in PEM format. Must return the same object until its
- * contents change.
+ * The trusted certificates and the identity of a TLS client, in PEM format. The function must return the same object
+ * until the contents change.
  */
 export interface TlsMaterial {
   /** Certificates trusted in addition to the system's. */
@@ -38,11 +38,11 @@ export interface ConnectorOptions {
   readonly guard: boolean | DialPolicy
   /** PEM certificates trusted in addition to the system's. */
   readonly ca?: string | undefined
-  /** TLS material to use instead of `ca`; read again for each new connection. */
+  /** TLS material to use instead of `ca`. The connector reads it again for each new connection. */
   readonly tls?: (() => TlsMaterial) | undefined
   /** HTTP proxies. Default: the HTTP proxies in this process's environment variables. */
   readonly proxy?: ProxyEnvironment | undefined
-  /** URLs from the operator's configuration; see route.ts. Default: all URLs without `guard`, none with it. */
+  /** URLs from the operator's configuration; see route.ts. Default: all URLs without `guard`, no URLs with `guard`. */
   readonly operatorUrls?: OperatorUrls | undefined
   /** Replaces the system's resolver (for tests). */
   readonly lookup?: LookupAll | undefined
@@ -107,7 +107,7 @@ export function makeConnector(
 
   async function connect(target: buildConnector.Options, callback: buildConnector.Callback): Promise<void> {
     const { protocol, hostname, port } = target
-    // undici removes the brackets of IPv6 addresses.
+    // Adds brackets, which undici removes from IPv6 addresses.
     const host = isIPv6(hostname) ? `[${hostname}]` : hostname
     let socket: Socket
     try {
@@ -154,7 +154,7 @@ function dial({ host, port, policy, resolve, timeoutMs }: Dial): Promise<Socket>
     socket.once('connect', () => {
       clearTimeout(timer)
       socket.off('error', onError)
-      // The lookup checked the name. This check covers the peer's actual address.
+      // Checks the peer's actual address. The lookup has checked only the name.
       if (isRefusedAddress(socket.remoteAddress ?? '', policy)) {
         socket.destroy()
         reject(new AddressRefusedError(host))

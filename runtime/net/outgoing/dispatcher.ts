@@ -3,8 +3,8 @@
  *
  * There are two kinds. Unguarded dispatchers are for addresses from the operator's configuration (targets, typed
  * endpoints), and reject only metadata and link-local addresses. Guarded dispatchers are for backends and for URLs from
- * other servers (challenges, metadata, client documents). Streams are never closed because they are idle. All
- * dispatchers use the HTTP proxy from the environment; see route.ts.
+ * other servers (challenges, metadata, client documents). Idle streams stay open. All dispatchers use the HTTP proxy
+ * from the environment; see route.ts.
  */
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -18,7 +18,9 @@ export type DispatchHandler = Dispatcher.DispatchHandler
 export type DispatchController = Dispatcher.DispatchController
 
 export interface DispatcherOptions extends Partial<ConnectorOptions> {
-  /** The origin of all requests, which saves a lookup for each request. If undefined, requests may go to any origin. */
+  /**
+   * Origin of all requests, which saves a lookup for each request. Without an origin, requests may go to any origin.
+   */
   readonly origin?: string | undefined
   /**
    * Provides connected sockets instead of dialing (tunnels). The provider is then responsible for address checks and
@@ -29,7 +31,7 @@ export interface DispatcherOptions extends Partial<ConnectorOptions> {
   readonly connections?: number | undefined
   /** Timeout for the response headers; 0 disables it. Default: 60 s. Individual requests may override it. */
   readonly headersTimeoutMs?: number | undefined
-  /** If false, opens a new connection for each request (OAuth requests to hosts named by other servers). */
+  /** If false, opens a new connection for each request (OAuth requests to hosts that other servers specify). */
   readonly keepAlive?: boolean | undefined
 }
 
@@ -44,8 +46,8 @@ export function makeDispatcher(options: DispatcherOptions = {}): Dispatcher {
     pipelining: reuse ? 1 : 0,
     bodyTimeout: 0,
     headersTimeout: options.headersTimeoutMs ?? 60_000,
-    // Shorter than the usual idle timeout of servers and load balancers, so that they rarely close an idle connection
-    // first.
+    // Idle timeout. Shorter than the usual idle timeout of servers and load balancers, which then rarely close an idle
+    // connection first.
     keepAliveTimeout: 30_000,
     keepAliveMaxTimeout: 600_000,
     allowH2: false,
@@ -60,7 +62,10 @@ export function makeDispatcher(options: DispatcherOptions = {}): Dispatcher {
   return options.dial || !routes.hasHttpProxy ? pooled : new AbsoluteForm(pooled, routes, options.origin)
 }
 
-/** undici requires only a socket's duplex stream methods; it checks whether the other methods exist. */
+/**
+ * The cast is safe, because undici requires only the duplex stream methods of a socket and checks for the other
+ * methods.
+ */
 function isUsable(stream: Duplex): stream is Socket {
   return stream.writable && stream.readable
 }
@@ -104,7 +109,7 @@ class AbsoluteForm extends Dispatcher {
     return this.#inner.dispatch(request, new ProxyAwareHandler(handler, proxy, origin.host))
   }
 
-  /** Ignores an invalid variable, because the connector reports it. */
+  /** Ignores an invalid variable, which the connector reports. */
   #proxyOf(origin: URL): ProxyServer | undefined {
     try {
       return this.#routes.proxyOf(origin)
@@ -131,7 +136,7 @@ function authorized(headers: Dispatcher.DispatchOptions['headers'], { authorizat
   return entries
 }
 
-/** Turns a 407, which only the proxy sends, into an error. */
+/** Converts a 407 response, which only the proxy sends, to an error. */
 class ProxyAwareHandler implements DispatchHandler {
   readonly #inner: DispatchHandler
   readonly #proxy: ProxyServer

@@ -1,4 +1,4 @@
-/** The kind of a network failure. The codes in `gatehouse doctor` end with it. */
+/** The kind of a network failure. The codes in `gatehouse doctor` end with this word. */
 export type FailureKind =
   | 'dns'
   | 'refused'
@@ -51,7 +51,7 @@ export function failureOf(error: unknown): NetworkFailure {
 export function knownFailure(error: unknown): NetworkFailure | undefined {
   for (const each of chain(error)) {
     const code = 'code' in each && typeof each.code === 'string' ? each.code : ''
-    // These messages already name the host and the next step.
+    // Keeps these messages, which already contain the host and the next step.
     if (code === 'HTTP_PROXY_FAILED') return { failure: 'proxy', detail: each.message }
     if (code === 'ADDRESS_REFUSED') return { failure: 'address', detail: each.message }
     const known = byCode[code]

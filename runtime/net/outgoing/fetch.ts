@@ -2,10 +2,11 @@
  * A small `fetch` for documents and token requests. It has one dispatcher, reads whole responses, and limits time and
  * size.
  *
- * Used for OAuth and metadata requests. It is also the `customFetch` for jose and oauth4webapi, whose default fetch
- * would bypass the address checks. The response is read completely before it is returned. For GET and HEAD, redirects
- * within the same authority are followed unless they downgrade to http; other redirects are returned as 3xx responses.
- * Plain http is allowed only to loopback. Not for MCP traffic: streams use the dispatcher directly.
+ * OAuth and metadata requests use this function. It is also the `customFetch` for jose and oauth4webapi, because their
+ * default fetch would bypass the address checks. The response is read completely before it is returned. For GET and
+ * HEAD, the function follows redirects within the same authority unless they downgrade to http, and returns other
+ * redirects as 3xx responses. Plain http is allowed only to loopback. Not for MCP traffic: streams use the dispatcher
+ * directly.
  */
 import { ModuleError } from '../../../schemas/index.ts'
 import { isLoopbackHost } from '../addresses.ts'
@@ -34,7 +35,7 @@ export interface FetchOptions extends DispatcherOptions {
   readonly maxBytes?: number | undefined
   /** Maximum number of redirects. Default: 10. With 0, each redirect is returned to the caller. */
   readonly maxRedirects?: number | undefined
-  /** Allows plain http to any host. By default, it is allowed only to loopback. */
+  /** Allows plain http to any host. By default, plain http is allowed only to loopback. */
   readonly allowHttp?: boolean | undefined
 }
 
@@ -44,7 +45,7 @@ export interface FetchOptions extends DispatcherOptions {
  */
 export class FetchRefusedError extends ModuleError {
   readonly code: 'URL_REFUSED' | 'ANSWER_TOO_LARGE' | 'TIMED_OUT'
-  /** The limit that the response exceeded. */
+  /** Size limit that the response exceeded. */
   readonly maxBytes: number | undefined
   constructor(code: FetchRefusedError['code'], message: string, maxBytes?: number) {
     super(message)
@@ -105,7 +106,10 @@ export function makeFetch(options: FetchOptions = {}): Fetch & { close(): Promis
     }
   }
 
-  /** Waits only for active requests. `dispatcher.close()` would also wait for the connections of aborted requests. */
+  /**
+   * Waits only for active requests, because `dispatcher.close()` would also wait for the connections of aborted
+   * requests.
+   */
   async function close(): Promise<void> {
     await Promise.allSettled(active)
     await dispatcher.destroy()
@@ -130,7 +134,7 @@ function outgoing({ body = null, headers }: FetchInit): {
   }
 }
 
-/** Returns the target of an allowed redirect: the same authority, and never from https to http. */
+/** Returns the target of an allowed redirect: a redirect within the same authority, and never from https to http. */
 function target({ status, headers: { location } }: WholeResponse, from: URL): URL | undefined {
   if (![301, 302, 307, 308].includes(status)) return undefined
   if (location === undefined || !URL.canParse(location, from.href)) return undefined

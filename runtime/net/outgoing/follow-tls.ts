@@ -47,8 +47,8 @@ export function followCaBundle(
 }
 
 /**
- * While changed files are unusable, for example during a rotation, the previous certificates stay in use. Each reason is
- * logged once. Throws INVALID_CONFIG if a file is unusable at startup.
+ * Watches the files. While changed files are unusable, for example during a rotation, the previous certificates stay in
+ * use. Logs each reason once. Throws INVALID_CONFIG if a file is unusable at startup.
  */
 function follow(read: () => TlsMaterial, log: Reporter): () => TlsMaterial {
   let current = read()
@@ -70,7 +70,7 @@ function follow(read: () => TlsMaterial, log: Reporter): () => TlsMaterial {
   }
 }
 
-/** During a rotation, one of the two files may still be the previous one. */
+/** During a rotation, only one of the two files may be new. */
 function isPair(cert: string, key: string): boolean {
   const chain = certificatesIn(cert)
   return typeof chain !== 'string' && chain[0]?.checkPrivateKey(createPrivateKey(key)) === true
@@ -93,7 +93,7 @@ function privateKey(path: string | undefined, field: string): string | undefined
     if (text !== undefined) createPrivateKey(text)
     return text
   } catch {
-    // The cause may quote the key.
+    // Omits the cause, which may quote the key.
     throw invalidConfig(
       `${field}: the file ${path} contains no private key that can be read without a passphrase`,
     )

@@ -1,26 +1,29 @@
 /**
- * Selects the HTTP proxy, if any, for an outgoing request.
+ * Selects the HTTP proxy for an outgoing request.
  *
- * Loopback and local names (single labels, cluster Services) are never proxied. NO_PROXY entries are separated by
- * commas or spaces: `*`, a domain (matches the domain and its subdomains; a leading dot or `*.` matches subdomains
- * only), an IP address, or a CIDR block. Every kind of entry except a CIDR block may have a `:port`.
+ * Requests to loopback and local names (single labels, cluster Services) never use a proxy. NO_PROXY entries are
+ * separated by commas or spaces: `*`, a domain (matches the domain and its subdomains; a leading dot or `*.` matches
+ * subdomains only), an IP address, or a CIDR block. Every kind of entry except a CIDR block may have a `:port`.
  */
 import { BlockList, isIP } from 'node:net'
 import { isLocalName, isSwitchedOn } from '../../../schemas/index.ts'
 import { isLoopbackHost, unbracket } from '../addresses.ts'
 
 export interface ProxyEnvironment {
-  /** HTTP_PROXY, for http URLs. */
+  /** Value of HTTP_PROXY, for http URLs. */
   readonly http?: string | undefined
-  /** HTTPS_PROXY, for https URLs. */
+  /** Value of HTTPS_PROXY, for https URLs. */
   readonly https?: string | undefined
-  /** NO_PROXY. */
+  /** Value of NO_PROXY. */
   readonly except?: string | undefined
-  /** GATEHOUSE_PROXY_RESOLVES_NAMES: lets the proxy resolve names from other servers that do not resolve here. */
+  /**
+   * Value of GATEHOUSE_PROXY_RESOLVES_NAMES, which lets the proxy resolve names from other servers that this process
+   * cannot resolve.
+   */
   readonly resolvesNames?: boolean | undefined
 }
 
-/** Never uses a proxy. Used for the API server of the cluster that this process runs in. */
+/** Settings without a proxy, for the API server of the cluster that this process runs in. */
 export const directOnly: ProxyEnvironment = {}
 
 /**
@@ -37,7 +40,7 @@ export function proxyEnvironment(env: Readonly<Record<string, string | undefined
   }
 }
 
-/** Default for every outgoing connection, so that no code can bypass the proxy by mistake. */
+/** Default for every outgoing connection, which prevents code from bypassing the proxy by mistake. */
 export function processProxyEnvironment(): ProxyEnvironment {
   return proxyEnvironment(process.env)
 }

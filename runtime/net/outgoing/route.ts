@@ -1,12 +1,12 @@
 /**
  * Selects the route to an origin: directly, or through the HTTP proxy from the environment.
  *
- * Loopback, NO_PROXY entries and local names are reached directly. Behind a proxy, our connector cannot check the
- * address, so the address rule applies before the proxy is contacted:
- * - URLs from the operator's configuration: the proxy resolves the name. Forbidden addresses are rejected if they are
- *   known here.
- * - URLs from other servers: local names are rejected; other names must resolve here, and only to allowed addresses.
- *   `GATEHOUSE_PROXY_RESOLVES_NAMES=true` permits names that do not resolve here.
+ * Connections to loopback, NO_PROXY entries and local names are direct. Behind a proxy, our connector cannot check the
+ * address, so the address rule applies before the connection to the proxy:
+ * - URLs from the operator's configuration: the proxy resolves the name. Forbidden addresses are rejected if this
+ *   process knows them.
+ * - URLs from other servers: local names are rejected; other names must resolve locally, and only to allowed addresses.
+ *   `GATEHOUSE_PROXY_RESOLVES_NAMES=true` permits names that do not resolve locally.
  */
 import { type DialPolicy, isLocalName, serviceViolation } from '../../../schemas/index.ts'
 import { unbracket } from '../addresses.ts'
@@ -16,11 +16,11 @@ import { parseProxy, type ProxyServer } from './proxy-server.ts'
 
 export interface RouteOptions {
   readonly policy: DialPolicy
-  /** Default: this process's environment variables. `directOnly` never uses a proxy. */
+  /** HTTP proxies. Default: this process's environment variables. `directOnly` never uses a proxy. */
   readonly proxy?: ProxyEnvironment | undefined
   /**
-   * URLs from the operator's configuration, compared by host and port. Default: all URLs if there is no guard,
-   * otherwise none.
+   * URLs from the operator's configuration, compared by host and port. Default: all URLs without a guard, no URLs with
+   * a guard.
    */
   readonly operatorUrls?: OperatorUrls | undefined
   readonly resolve: LookupAll
@@ -30,7 +30,7 @@ export interface RouteOptions {
 export type OperatorUrls = 'all' | readonly (string | undefined)[]
 
 export interface Routes {
-  /** False if requests to http origins are never sent through a proxy. */
+  /** False if requests to http origins never use a proxy. */
   readonly hasHttpProxy: boolean
   /**
    * Returns the proxy for this origin; undefined for a direct connection. Throws HttpProxyError for an invalid
@@ -51,7 +51,7 @@ export function makeRoutes({ policy, resolve, timeoutMs, ...options }: RouteOpti
     if (isFromOperator(origin) || environment.resolvesNames === true) return
     throw new AddressRefusedError(
       host,
-      'the name does not resolve here, so its address cannot be checked before the HTTP proxy connects to it; set GATEHOUSE_PROXY_RESOLVES_NAMES=true to rely on the proxy',
+      'the name does not resolve locally, so its address cannot be checked before the HTTP proxy connects; set GATEHOUSE_PROXY_RESOLVES_NAMES=true to rely on the proxy',
     )
   }
 
@@ -68,7 +68,8 @@ export function makeRoutes({ policy, resolve, timeoutMs, ...options }: RouteOpti
         throw new AddressRefusedError(host, 'the URL comes from another server and contains a local name')
       const violation = proxy && serviceViolation(origin.href)
       if (violation !== undefined) throw new AddressRefusedError(host, `it ${violation}`)
-      // The other policies allow private networks, so the lookup would not reject any name that an operator can reach.
+      // Skips the lookup under other policies, which allow private networks and would accept every name that an
+      // operator can reach.
       const isChecked = policy === 'public' || policy === 'private'
       return proxy && isChecked ? checkBehindProxy(origin) : undefined
     },

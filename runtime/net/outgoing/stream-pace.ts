@@ -7,7 +7,7 @@ const minRetryMs = 20
 const maxRetryMs = 30_000
 /** A stream that stays open for this long counts as kept open. */
 const keptMs = 5_000
-/** After this many consecutive streams that were not kept open, the server is assumed to keep none open. */
+/** Number of consecutive short streams after which the server is assumed to keep no stream open. */
 const notKeptCount = 3
 /**
  * Longest pause between streams for such a server. A server whose streams deliver messages is polled every `maxRetryMs`
@@ -18,8 +18,8 @@ const maxDoublings = 14
 
 export interface StreamPaceOptions {
   /**
-   * Called once the server has closed several consecutive streams as soon as they opened, and again for each subsequent
-   * one.
+   * Called when the server has closed several consecutive streams as soon as they opened, and again for each further
+   * such stream.
    */
   readonly onNotKept?: (() => void) | undefined
   /** Called when a stream has stayed open for long enough. */
@@ -78,7 +78,7 @@ export class StreamPace {
     return Math.min(Math.max(pauseMs, retryAfterMs), rarePauseMs)
   }
 
-  /** Cancels the timer. No more streams will be opened. */
+  /** Cancels the timer. No further stream will be opened. */
   close(): void {
     this.#cancel?.()
     this.#cancel = undefined

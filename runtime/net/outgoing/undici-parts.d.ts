@@ -1,5 +1,6 @@
 /**
- * Types for undici modules that lack them. Each module exports the member of the package index that has the same name.
+ * Types for undici modules without type declarations. Each module exports the member of the package index that has the
+ * same name.
  */
 declare module 'undici/lib/dispatcher/agent.js' {
   export { Agent as default } from 'undici'

@@ -5,7 +5,7 @@
 import request from 'undici/lib/api/api-request.js'
 import Dispatcher from 'undici/lib/dispatcher/dispatcher.js'
 
-// The package index does the same. Of the five methods, only this one is used.
+// Sets the method as the package index does. Gatehouse uses only this method of the five.
 Object.assign(Dispatcher.prototype, { request })
 
 export { Dispatcher }

@@ -1,9 +1,9 @@
 /**
  * Sends one request through a dispatcher and reads the whole response, up to a size limit. Decodes content codings.
  *
- * Replaces undici's fetch, whose streams and copies cost several times as much, and whose code adds 0.3 MB. An event
- * stream may never end and is not a document, so its body is treated as empty. Redirects and addresses are handled
- * elsewhere (fetch.ts, connector.ts).
+ * Replaces undici's fetch, which costs several times as much for streams and copies, and adds 0.3 MB of code. An event
+ * stream may never end and is not a document, so it counts as an empty body. fetch.ts handles redirects, and
+ * connector.ts handles addresses.
  * Source: RFC 9110 sections 8.4 and 12.5.3.
  */
 import type { IncomingHttpHeaders } from 'node:http'
@@ -29,7 +29,9 @@ export interface WholeResponse {
   readonly body: Buffer
 }
 
-/** Rejects with the signal's reason, the error from `tooLarge`, or a TypeError whose cause is the network failure. */
+/**
+ * Rejects with the signal's reason, the error from `tooLarge`, or a TypeError with the network failure as its cause.
+ */
 export async function requestWhole(dispatcher: Dispatcher, request: WholeRequest): Promise<WholeResponse> {
   const response = await new Promise<WholeResponse>((resolve, reject) => {
     if (request.signal.aborted) {
@@ -124,7 +126,7 @@ class WholeResponseHandler implements DispatchHandler {
   }
 }
 
-/** Each coding is decoded in one turn of the event loop, so a long chain would block it. */
+/** Limits the chain, because each coding is decoded in one turn of the event loop. */
 const maxCodings = 5
 
 /** Decodes the body. Returns the response unchanged if a coding is unknown. */
@@ -135,7 +137,7 @@ async function decoded(
   const { brotliDecompressSync, constants, gunzipSync, inflateRawSync, inflateSync } = await import(
     'node:zlib'
   )
-  // Some servers end a compressed stream early.
+  // Accepts a truncated stream, because some servers end a compressed stream early.
   const options = { maxOutputLength: maxBytes, finishFlush: constants.Z_SYNC_FLUSH }
   const codings = (response.headers['content-encoding'] ?? '').toLowerCase().split(',')
   if (codings.length > maxCodings)
@@ -145,7 +147,7 @@ async function decoded(
     for (const coding of codings.map((name) => name.trim()).toReversed()) {
       if (body.length === 0) break
       if (coding === 'gzip' || coding === 'x-gzip') body = gunzipSync(body, options)
-      // Some servers omit the zlib header.
+      // Accepts data without the zlib header, which some servers omit.
       else if (coding === 'deflate')
         body = ((body[0] ?? 0) & 0x0f) === 0x08 ? inflateSync(body, options) : inflateRawSync(body, options)
       else if (coding === 'br') body = brotliDecompressSync(body, { maxOutputLength: maxBytes })

@@ -1,8 +1,8 @@
 /**
  * Cookies for pages: limited to this host and not readable by scripts.
  *
- * Over https they have the `__Host-` prefix, so that no other host or path can set them. They are Lax instead of
- * Strict, because users return through a redirect from an identity provider or through a link.
+ * Over https, cookies have the `__Host-` prefix, which prevents other hosts and paths from setting them. The cookies
+ * are Lax instead of Strict, because users return through a redirect from an identity provider or through a link.
  * Source: RFC 6265bis sections 4.1.2 and 4.1.3.
  */
 import type { Exchange } from '../pipeline.ts'
@@ -11,7 +11,7 @@ export interface Cookie {
   readonly name: string
   /** False over plain HTTP, where browsers reject the prefix. */
   readonly secure: boolean
-  /** Undefined for a session cookie. */
+  /** Lifetime; undefined for a session cookie. */
   readonly maxAgeSec?: number
 }
 

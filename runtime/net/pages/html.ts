@@ -24,8 +24,8 @@ function render(part: Part): string {
 }
 
 /**
- * Template tag: keeps literal text as markup and escapes every value that is not Html. Use values only in text and in
- * quoted attributes.
+ * Template tag that keeps literal text as markup and escapes every value that is not Html. Use values only in text and
+ * in quoted attributes.
  */
 export function html(literals: TemplateStringsArray, ...parts: readonly Part[]): Html {
   let markup = literals[0] ?? ''

@@ -3,8 +3,8 @@
  * Only pages that use passkeys have a script, from their own origin.
  *
  * The content security policy allows only the style, by its hash, and forms that submit to the login's destinations.
- * Pages are readable in light and dark mode, at 320 pixels and at 400 percent zoom. They are usable with a keyboard and
- * a screen reader (WCAG 2.2 AA).
+ * Pages are readable in light and dark mode, at 320 pixels and at 400 percent zoom. Pages are usable with a keyboard
+ * and a screen reader (WCAG 2.2 AA).
  */
 import { createHash } from 'node:crypto'
 import { type Html, html } from './html.ts'

@@ -4,7 +4,7 @@
  *
  * Records who did what with which outcome. Contains no headers, tokens or session ids. Bodies are recorded only when
  * configured, redacted and truncated. The audit log never makes decisions, and a failed write never fails a request.
- * When off, no line is built and no response is watched.
+ * When the audit log is off, no line is built and no response is watched.
  * Source: docs/reference/specification/virtual-server.md#audit, config.audit and "Events".
  */
 import { randomUUID } from 'node:crypto'
@@ -77,7 +77,7 @@ export interface ConsoleRecord {
   readonly outcome: AuditOutcome
   /** Network address of the browser. */
   readonly source: string
-  /** Undefined when the user was not signed in. */
+  /** The signed-in user; undefined without a sign-in. */
   readonly caller: Caller | undefined
   /** Target of the action: a backend, a tool, the id of a call, the hash of a session. */
   readonly target?: string | undefined
@@ -86,7 +86,7 @@ export interface ConsoleRecord {
 }
 
 export interface AuditOptions {
-  /** Replaces logFile (tests). */
+  /** Replaces logFile in tests. */
   readonly destination?: LineStream | undefined
   /** Called when lines are lost. */
   readonly watch?: LineWatch | undefined
@@ -99,7 +99,7 @@ export interface AuditOptions {
 export interface AuditTrail {
   readonly enabled: boolean
   readonly detectApplicationErrors: boolean
-  /** How many bytes of a response the record needs; 0 for none. */
+  /** Number of response bytes that the record needs. */
   readonly responseBytes: number
   /** The policy inputs to record. */
   readonly policyInputs: Audit['policyInputs']
@@ -135,7 +135,7 @@ const off: AuditTrail = {
   close() {},
 }
 
-/** Throws INVALID_CONFIG when the file cannot be opened. */
+/** Opens the audit log. Throws INVALID_CONFIG when the file cannot be opened. */
 export function makeAudit(config: Audit | undefined, options: AuditOptions = {}): AuditTrail {
   return config?.enabled ? new AuditLog(config, options) : off
 }
@@ -267,7 +267,7 @@ class AuditLog implements AuditTrail {
       time: at,
       level: 'AUDIT',
       message: 'audit_event',
-      // Consumers of this audit format expect `msg` in addition to the key that all our logs have.
+      // Adds `msg`, which consumers of this audit format expect in addition to the usual message key.
       msg: 'audit_event',
       audit_id: randomUUID(),
       type,
@@ -281,7 +281,7 @@ class AuditLog implements AuditTrail {
     this.#sink.write(`${visibleJson(whole)}\n`)
   }
 
-  /** Reads no more of a body than may be recorded. */
+  /** Reads only as much of a body as may be recorded. */
   #payload(body: Buffer | undefined, wanted: boolean, mask: MaskText | undefined): AuditPayload | undefined {
     const most = this.#config.maxDataSize
     if (!wanted || body === undefined || body.length === 0 || most === 0) return undefined
@@ -307,7 +307,10 @@ interface Sink extends LineStream {
   close?(): void
 }
 
-/** Shared by all parts of this process: several writers could interleave their lines when the reader is slow. */
+/**
+ * All parts of this process share one writer, because several writers could interleave their lines when the reader is
+ * slow.
+ */
 let standardOutput: LineFile | undefined
 const standardOutputWatches = new Set<LineWatch>()
 
@@ -350,7 +353,7 @@ function openSink(logFile: string | undefined, watch: LineWatch): Sink {
   }
 }
 
-/** Internal operations belong to the request that caused them. */
+/** Skips internal operations, which belong to the request that caused them. */
 function localSource(): unknown {
   const request = currentScope()?.request
   return { type: 'local', value: 'local', ...(request ? { extra: { request_id: request.requestId } } : {}) }

@@ -1,8 +1,8 @@
 /**
  * Reads the delegation chain from nested `act` claims, for the audit log.
  *
- * The chain is informational and not used for decisions. It is read to a bounded depth, and ends at the first invalid
- * actor.
+ * The chain is informational and not used for decisions. The reader follows it to a bounded depth, and stops at the
+ * first invalid actor.
  * Source: RFC 8693 section 4.1; config.audit.maxDelegationDepth.
  */
 export interface Actor {
@@ -11,9 +11,9 @@ export interface Actor {
 }
 
 export interface Delegation {
-  /** The current actor, followed by earlier ones. */
+  /** The current actor, followed by earlier actors. */
   readonly chain: readonly Actor[]
-  /** True when the chain has more actors than are recorded. */
+  /** True when the chain has more actors than the record. */
   readonly truncated: boolean
   /** Number of omitted actors. */
   readonly omitted: number
@@ -21,7 +21,7 @@ export interface Delegation {
   readonly malformedReason?: string
 }
 
-/** Omitted actors beyond this number are not counted. */
+/** Maximum count of omitted actors. */
 const maxWalked = 1_000
 const maxTextLength = 512
 

@@ -1,6 +1,6 @@
 /**
- * The audit event types, with the reason for each. docs/guides/observability.md repeats it, and a test compares the
- * two.
+ * The audit event types, with the reason for each. docs/guides/observability.md repeats the table, and a test compares
+ * the two.
  *
  * The names come from the schema (`AuditEventType`), so a configuration can select each of them.
  * Source: docs/reference/specification/virtual-server.md#events, "Events" and config.audit.

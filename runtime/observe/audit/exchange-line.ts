@@ -15,7 +15,7 @@ export interface WebhookRecord {
   readonly name: string
   readonly phase: string
   readonly outcome: string
-  /** False when the response was not enforced. */
+  /** False when the gateway did not enforce the response. */
   readonly enforced: false | undefined
   readonly reason: string | undefined
 }

@@ -1,9 +1,9 @@
 /**
  * Redacts and truncates bodies for the audit log.
  *
- * JSON is processed token by token, so that the beginning of a large or truncated body is treated like a complete body.
- * The values of members with credential names are replaced, and every string is searched for credentials. A body that
- * is not JSON is not recorded, because credentials in it cannot be located.
+ * The code processes JSON token by token, so a large or truncated body is redacted like a complete body. It replaces
+ * the values of members with credential names, and searches every string for credentials. A body that is not JSON is
+ * not recorded, because credentials in such a body cannot be located.
  * Source: config.audit (includeRequestData, includeResponseData, maxDataSize).
  */
 import { decodeString, skipScalar, skipSpace, skipString, skipValue } from '../json-prefix.ts'
@@ -11,9 +11,9 @@ import type { MaskText } from '../record-mask.ts'
 import { cutBytes, isSecretName, redactText } from '../redact.ts'
 
 const censored = '"[redacted]"'
-/** OAuth names that are common words elsewhere: only values that could be credentials are removed. */
+/** OAuth names that are common words elsewhere. Redaction removes only values that could be credentials. */
 const ambiguous = /^(?:code|state|nonce|session|sid)s?$/i
-/** A shorter number identifies no one. */
+/** Minimum length of a number that may identify a person. */
 const minNumber = 6
 const credentialLike = /^"[^\s"\\]{8,}"$/
 
@@ -26,7 +26,7 @@ export interface AuditPayload {
 export interface PayloadText {
   /** False when the body was truncated. */
   readonly whole: boolean
-  /** Masks content that is not a credential. */
+  /** Masks content other than credentials. */
   readonly mask?: MaskText | undefined
 }
 
@@ -41,7 +41,7 @@ export function recordedPayload(
   const redacted = redactJson(text, start, maxBytes, mask)
   const cut = cutBytes(redacted.text, maxBytes)
   const truncated = !whole || !redacted.complete || cut.length < redacted.text.length
-  // Embed the text as JSON only if it is valid, on one line and without duplicate keys.
+  // Embeds the text as JSON only if the text is valid JSON, on one line and without duplicate keys.
   const json = !truncated && isJson(cut) && !repeatsKey(cut) ? cut : JSON.stringify(cut)
   return { json, truncated }
 }
@@ -117,17 +117,17 @@ function isStructure(c: number): boolean {
   return c === 0x7b || c === 0x7d || c === 0x5b || c === 0x5d || c === 0x2c || c === 0x3a
 }
 
-/** Strings may contain JSON, as those in tool results often do. */
+/** Searches strings for JSON, which tool results often contain. */
 function redactedToken(token: string, value: string, mask: MaskText): string {
   const inner = value.charCodeAt(0)
   const nested = (inner === 0x7b || inner === 0x5b) && isJson(value, { lines: true })
-  // Mask before truncation and redaction, which would break up matches.
+  // Masks before truncation and redaction, which would break up matches.
   const masked = mask(nested ? redactJson(value, 0, value.length * 2, asItIs).text : value)
   const safe = redactText(masked)
   return safe === value ? token : JSON.stringify(safe)
 }
 
-/** An unterminated string: its last word may be the beginning of a credential and is removed. */
+/** Removes the last word of an unterminated string, which may be the beginning of a credential. */
 function unfinished(token: string, mask: MaskText): string {
   const body = token.slice(1).replace(/\\[^"\\]{0,5}$/, '')
   return `"${redactText(mask(body)).replace(/[^\s\\"]+$/, '')}`

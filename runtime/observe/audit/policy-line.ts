@@ -7,7 +7,7 @@ import { recordedPayload } from './payload.ts'
 import type { MaskText } from '../record-mask.ts'
 
 export interface PolicyRecord {
-  /** The name or URI that the decision is about, as the client sent it. */
+  /** Name or URI in the decision, as the client sent it. */
   readonly id: string
   readonly decision: 'allow' | 'deny'
   readonly reason: readonly string[]
@@ -16,7 +16,7 @@ export interface PolicyRecord {
   readonly setDigest: string
   /** Set when shadow policies would have decided differently. */
   readonly shadow: { readonly decision: 'allow' | 'deny'; readonly reason: readonly string[] } | undefined
-  /** Returns the origin as known when the line is written, which may contain more than was known at decision time. */
+  /** Returns the origin at the time of writing, which may contain more than at the time of the decision. */
   origin(): PolicyOrigin
   /** Returns the JSON text of the policy inputs, if configured. */
   inputs(): string | undefined
@@ -62,7 +62,7 @@ export function policyMembers(
   }
 }
 
-/** Masks the inputs about the call. Claims are not masked, like the caller in the rest of the line. */
+/** Masks the inputs about the call. Claims stay unmasked, like the caller in the rest of the line. */
 function inputsOf(json: string, mask: MaskText | undefined): unknown {
   const inputs = exactJson(json)
   if (!mask || !isFields(inputs)) return inputs

@@ -14,7 +14,7 @@ export interface AttachEventFields {
     readonly attached: boolean
     /** CamelCase reason for the Attached condition. */
     readonly reason: string
-    /** Explanation, with the next step if known. */
+    /** Explanation, and the next step if the proxy knows one. */
     readonly why: string
     /** True when the server was attached before. */
     readonly again?: boolean | undefined

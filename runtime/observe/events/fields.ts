@@ -1,6 +1,6 @@
 /**
- * The fields of each event type. They are also the field names in the log: `backend` is always the name of a backend,
- * `err` is an error, and `problems` is a list of readable lines.
+ * The fields of each event type. The log uses the same field names: `backend` is always the name of a backend, `err` is
+ * an error, and `problems` is a list of readable lines.
  *
  * Events contain no secrets, tokens or session ids.
  */
@@ -15,7 +15,7 @@ export interface EventFields extends AttachEventFields {
     readonly after: string
     /** Category of the cause (`Cause` in causes.ts); undefined when healthy. */
     readonly reason?: string | undefined
-    /** The backend's own explanation: short, without credentials. */
+    /** Short explanation from the backend, without credentials. */
     readonly detail?: string | undefined
     /** Exit code of the backend's program. */
     readonly exit_code?: number | undefined
@@ -39,11 +39,11 @@ export interface EventFields extends AttachEventFields {
   /** An excluded backend is being served again, or was removed from the configuration. */
   readonly backend_included: { readonly backend: string }
   readonly backends_changed: { readonly added: readonly string[]; readonly removed: readonly string[] }
-  /** Settings name a backend that does not exist; `resolved` once they no longer do. */
+  /** Settings refer to a backend that does not exist; `resolved` when the settings are corrected. */
   readonly backend_name_unknown: { readonly problem: string; readonly resolved: boolean }
   /**
-   * Protocol deviations of a backend that remains in use; empty when it no longer deviates. New deviations are added
-   * as they occur.
+   * Protocol deviations of a backend that remains in use; empty when the deviations have ended. New deviations are
+   * added as they occur.
    */
   readonly backend_deviates: { readonly backend: string; readonly deviations: readonly Deviation[] }
   /** The protocol era of the backend changed. */
@@ -56,9 +56,9 @@ export interface EventFields extends AttachEventFields {
   /** Reading a backend's lists failed. `stale_since` is set while the previous lists stay in use. */
   readonly lists_failed: {
     readonly backend: string
-    /** RFC 3339 time. */
+    /** Time at which the lists became unreadable, RFC 3339. */
     readonly stale_since?: string | undefined
-    /** The backend's own explanation: short, without credentials. */
+    /** Short explanation from the backend, without credentials. */
     readonly detail?: string | undefined
     readonly err?: unknown
   }
@@ -74,7 +74,7 @@ export interface EventFields extends AttachEventFields {
     readonly problem: string
     readonly fix: string
     readonly resolved: boolean
-    /** The backend's own explanation: short, without credentials. */
+    /** Short explanation from the backend, without credentials. */
     readonly detail?: string | undefined
     readonly err?: unknown
   }
@@ -96,13 +96,13 @@ export interface EventFields extends AttachEventFields {
     readonly left_out: number
     readonly examples: readonly string[]
   }
-  /** Guardrails remove items from a backend's lists. The count is 0 when they no longer remove any. */
+  /** Guardrails remove items from a backend's lists. The count is 0 when the lists are complete again. */
   readonly items_withheld: {
     readonly backend: string
     readonly left_out: number
     readonly examples: readonly string[]
   }
-  /** A name conflicts and cannot be offered; `resolved` when it can again. */
+  /** A name conflicts and cannot be offered; `resolved` when the conflict is over. */
   readonly name_conflict: {
     readonly kind: string
     readonly item: string
@@ -113,8 +113,8 @@ export interface EventFields extends AttachEventFields {
   /** Clients see a shorter tool name. */
   readonly tool_alias: { readonly item: string; readonly alias: string }
   /**
-   * A backend differs from its lock. All counts are 0 when it matches again, or when `compared` is false because it no
-   * longer has a usable lock. `quiet`: pinning only observes.
+   * A backend differs from its lock. All counts are 0 when the backend matches its lock again, or when `compared` is
+   * false because the backend no longer has a usable lock. `quiet`: pinning only observes.
    */
   readonly tools_drifted: {
     readonly backend: string
@@ -126,8 +126,8 @@ export interface EventFields extends AttachEventFields {
     readonly examples: readonly string[]
   }
   /**
-   * A backend's lock cannot be used. `failure` is absent when the lock is in force again, or no longer exists.
-   * `missing`: the backend has no lock and therefore offers nothing.
+   * A backend's lock cannot be used. `failure` is absent when the lock is in force again or no longer exists. With
+   * `missing`, the backend has no lock and therefore offers nothing.
    */
   readonly tool_lock: {
     readonly backend: string
@@ -135,7 +135,7 @@ export interface EventFields extends AttachEventFields {
     readonly in_force: boolean
     readonly missing: boolean
   }
-  /** The definitions that a backend offered at first sight were approved. */
+  /** The first definitions that a backend offered were approved. */
   readonly tool_lock_written: {
     readonly backend: string
     readonly tools: number
@@ -177,7 +177,7 @@ export interface EventFields extends AttachEventFields {
   /** The rate limit store became unavailable, or is available again. */
   readonly limits_store: {
     readonly up: boolean
-    /** Effect on calls while the store is unavailable. */
+    /** Treatment of calls while the store is unavailable. */
     readonly calls?: 'allowed' | 'refused' | undefined
     readonly err?: unknown
   }
@@ -189,7 +189,7 @@ export interface EventFields extends AttachEventFields {
     /** False when the call was allowed. */
     readonly enforced: boolean
   }
-  /** Usage of a quota's fullest budget; `near` from 80%. */
+  /** Usage of the budget of a quota that is closest to its limit; `near` from 80%. */
   readonly quota_level: {
     readonly quota: string
     readonly per: string
@@ -203,7 +203,10 @@ export interface EventFields extends AttachEventFields {
   readonly quota_store: { readonly up: boolean; readonly err?: unknown }
   /** No memory is left for the budgets of more callers. */
   readonly quota_memory_full: Readonly<Record<string, never>>
-  /** Quotas, costs, guardrails or webhooks name a tool that no backend offers; `resolved` when they no longer do. */
+  /**
+   * Quotas, costs, guardrails or webhooks refer to a tool that no backend offers; `resolved` when the settings are
+   * corrected.
+   */
   readonly tool_unmatched: { readonly problem: string; readonly resolved: boolean }
   /** A backend reported an invalid cost. */
   readonly cost_unreadable: { readonly backend: string }
@@ -213,10 +216,10 @@ export interface EventFields extends AttachEventFields {
   readonly decision_point: {
     readonly up: boolean
     readonly reason?: string | undefined
-    /** True when it was removed from the configuration. */
+    /** True when the decision point was removed from the configuration. */
     readonly replaced?: boolean | undefined
   }
-  /** A webhook denied a call or its result, or would have done so if its mode were not audit. */
+  /** A webhook denied a call or its result, or would have denied it outside of audit mode. */
   readonly webhook_denied: {
     readonly webhook: string
     readonly phase: string
@@ -238,10 +241,10 @@ export interface EventFields extends AttachEventFields {
   readonly webhook_state: {
     readonly webhook: string
     readonly up: boolean
-    /** True when calls continue without it. */
+    /** True when calls continue without the webhook. */
     readonly ignored: boolean
     readonly reason?: string | undefined
-    /** True when it was removed from the configuration. */
+    /** True when the webhook was removed from the configuration. */
     readonly replaced?: boolean | undefined
   }
   /** A guardrail matched the arguments or a result. */
@@ -311,11 +314,11 @@ export interface EventFields extends AttachEventFields {
   readonly status_report: { readonly ok: boolean; readonly config_map: string; readonly err?: unknown }
   /** Audit log lines were lost. */
   readonly audit_lost: { readonly lines: number; readonly err?: unknown }
-  /** Lines are being written again, and none has been lost for a while. */
+  /** Audit log lines are written again without losses. */
   readonly audit_recovered: Readonly<Record<string, never>>
   /**
-   * A certificate trusted for a backend expires soon or has expired. `ends` is absent when this is true of no
-   * certificate.
+   * A certificate trusted for a backend expires soon or has expired. `ends` is absent when every certificate is valid
+   * for longer.
    */
   readonly certificate_expiring: {
     readonly backend: string
@@ -323,7 +326,7 @@ export interface EventFields extends AttachEventFields {
     readonly ends?: string | undefined
     readonly expired?: boolean | undefined
   }
-  /** The server's certificate expires soon or has expired. `ends` is absent when this is no longer true. */
+  /** The server's certificate expires soon or has expired. `ends` is absent when the certificate has been renewed. */
   readonly serving_certificate_expiring: {
     /** RFC 3339 time. */
     readonly ends?: string | undefined

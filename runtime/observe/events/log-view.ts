@@ -2,7 +2,7 @@
  * Writes events to the log: one line per change, not per call.
  *
  * An event about a lasting problem is logged only when the problem opens, changes or closes. Other events, and flapping
- * problems, are logged a few times a minute; further repeats are counted and summarized in one line.
+ * problems, are logged a few times a minute. One line then reports the number of further repeats.
  */
 import type { Log } from '../../net/index.ts'
 import { unheldTimer } from '../timer.ts'
@@ -30,7 +30,7 @@ interface Window {
   cancel: () => void
 }
 
-/** Starts writing. The returned function stops it and logs the pending repeat counts. */
+/** Starts writing. The returned function stops writing and logs the pending repeat counts. */
 export function logEvents(
   events: Events,
   log: Log,

@@ -1,6 +1,6 @@
 /**
- * Causes of individual failures and how to fix them, for every reader of `/status`. They contain no addresses, users or
- * text from backends. An event type without a row is not a failure, or belongs to a lasting problem that has its own
+ * Causes of individual failures and their fixes, for every reader of `/status`. The texts contain no addresses, users
+ * or text from backends. An event type without a row is not a failure, or belongs to a lasting problem with its own
  * fix.
  */
 import type { EventFields, EventType } from './fields.ts'
@@ -8,7 +8,7 @@ import { causeFix } from '../causes.ts'
 import { checkDecisionPoint, checkRedis, checkWebhook } from './words.ts'
 
 export interface NextStep<F> {
-  /** Returns undefined when the event is not a failure. */
+  /** Returns the fix, or undefined when the event is not a failure. */
   readonly fix: (fields: F) => string | undefined
   /** Returns one of a few fixed words. Default: the `reason` member. */
   readonly cause?: (fields: F) => string
@@ -27,7 +27,7 @@ const requestFixes: Readonly<Record<string, string>> = {
 
 const signIn = 'ask the user to sign in again on the connected accounts page'
 
-/** Only the user can renew a login; all other reasons point to an incorrect setting or endpoint. */
+/** Reasons that only a new login can fix. All other reasons indicate an incorrect setting or endpoint. */
 const userSteps: Readonly<Record<string, string>> = {
   upstream_token_missing: signIn,
   upstream_not_connected: signIn,
@@ -63,8 +63,8 @@ export const nextSteps: Steps = {
   call_denied: {
     fix: ({ policies }) =>
       policies === undefined
-        ? 'no policy permits it: gatehouse explain shows the unmet conditions for this caller'
-        : 'a policy forbids it: gatehouse explain and the log show which one',
+        ? 'no policy permits the request: gatehouse explain shows the unmet conditions for this caller'
+        : 'a policy forbids the request: gatehouse explain and the log show which policy',
     cause: ({ method }) => method,
   },
   call_limited: {
@@ -128,7 +128,7 @@ export const nextSteps: Steps = {
       if (outcome === 'success') return undefined
       return action.endsWith('_reused')
         ? `the grant has ended and the user must sign in again: auth_${action} in the audit log contains the client and the user; a client that causes this repeatedly is resending requests or losing its tokens`
-        : "find this event in this server's log: it contains the upstream and the reason"
+        : "find this event in this server's log, which contains the upstream and the reason"
     },
     cause: ({ action }) => action,
   },
@@ -144,7 +144,7 @@ export const nextSteps: Steps = {
     fix: ({ outcome }) =>
       outcome === 'success'
         ? undefined
-        : 'find this event in the audit log: it contains the user and the target; assign roles in console.roles or console.authz',
+        : 'find this event in the audit log, which contains the user and the target; assign roles in console.roles or console.authz',
     cause: ({ operation }) => operation,
   },
 }

@@ -7,10 +7,10 @@ import type { EventType } from './fields.ts'
 export interface RecentFailure {
   readonly type: EventType
   readonly backend?: string | undefined
-  /** Cause, one of a few fixed words. */
+  /** Cause: one of a few fixed words. */
   readonly reason?: string | undefined
   readonly message: string
-  /** The backend's own explanation: short, without credentials. */
+  /** Short explanation from the backend, without credentials. */
   readonly detail?: string | undefined
   readonly fix: string
   readonly count: number
@@ -23,7 +23,7 @@ const memoryMs = 60 * 60_000
 const maxEntries = 200
 
 export class RecentFailures {
-  /** Keyed by kind; the most recent one is last. */
+  /** Entries keyed by kind. The most recent entry is last. */
   readonly #entries = new Map<string, RecentFailure>()
 
   note(key: string, failure: Omit<RecentFailure, 'count' | 'first' | 'last'>, at: number): void {

@@ -5,21 +5,24 @@ export type EventLevel = 'debug' | 'info' | 'warn' | 'error'
 
 /** An event's effect on a lasting condition. */
 export interface EventCondition {
-  /** The same for all events about one condition. */
+  /** Key that all events about one condition share. */
   readonly id: string
   readonly backend?: string | undefined
-  /** Undefined when the condition is over. Contains no addresses. Text from a backend is short and masked. */
+  /**
+   * Description of the problem; undefined when the condition is over. Contains no addresses. Text from a backend is
+   * short and masked.
+   */
   readonly open: { readonly message: string; readonly fix: string } | undefined
 }
 
 export interface EventRow<F> {
-  /** Fixed text. */
+  /** Log message, as fixed text. */
   readonly message: string | ((fields: F) => string)
   readonly level: EventLevel | ((fields: F) => EventLevel)
-  /** Groups repeated events. There are only a few values. Default: the backend of the event, if any. */
+  /** Key for grouping repeated events, with only a few values. Default: the event's backend. */
   readonly repeats?: (fields: F) => string
   readonly condition?: (fields: F) => EventCondition | undefined
-  /** Logged even when the condition does not change. */
+  /** True for events that are logged even when the condition does not change. */
   readonly isNews?: true
 }
 

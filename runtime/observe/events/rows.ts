@@ -5,7 +5,7 @@ import { eventTable } from './table.ts'
 
 type Fields = EventFields[EventType]
 
-/** Returns the row for a type. Type and fields must come from the same event. */
+/** Returns the row for a type. The type and the fields must belong to the same event. */
 export function rowOf(type: EventType): EventRow<Fields> {
   return eventTable[type] as EventRow<Fields>
 }

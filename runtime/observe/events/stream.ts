@@ -19,7 +19,7 @@ export interface ObservedEvent<T extends EventType = EventType> {
   readonly fields: EventFields[T]
   /** Effect on the event's problem; undefined when the event is not about a problem. */
   readonly change: ProblemChange | undefined
-  /** How to fix the problem; undefined when nothing is wrong. */
+  /** Next step; undefined when nothing is wrong. */
   readonly fix: string | undefined
 }
 
@@ -84,7 +84,7 @@ export function makeEvents(now: () => number = Date.now): Events {
         try {
           listener({ type, at, fields, change, fix })
         } catch {
-          // A failing view must not affect the observed operation.
+          // Ignores errors, because a failing view must not affect the observed operation.
         }
       }
     },

@@ -18,7 +18,7 @@ import { checkRedis } from './words.ts'
 function lockProblem(backend: string, failure: string, missing: boolean) {
   if (missing)
     return {
-      message: `backend ${backend} has no tool lock, and pinning.noLock is block: it offers nothing`,
+      message: `backend ${backend} has no tool lock and offers nothing, because pinning.noLock is block`,
       fix: `review what ${backend} offers, and write an MCPToolLock for it with gatehouse lock`,
     }
   return {
@@ -94,8 +94,8 @@ export const eventTable: EventTable = {
   backend_name_unknown: {
     message: ({ resolved }) =>
       resolved
-        ? 'the settings no longer name this backend, or the backend now exists'
-        : 'settings name backends that do not exist',
+        ? 'the settings no longer refer to this backend, or the backend now exists'
+        : 'settings refer to backends that do not exist',
     level: ({ resolved }) => (resolved ? 'info' : 'warn'),
     condition: ({ problem, resolved }) => ({
       id: `backend_name_unknown/${problem}`,

@@ -1,8 +1,8 @@
 /**
  * Watches a response on its way to the client: determines its length, and whether it is a JSON-RPC error.
  *
- * Keeps the first and last bytes of a JSON body, or of the event that carries the response. Nothing is delayed, changed
- * or parsed.
+ * Keeps the first and last bytes of a JSON body, or of the event with the response. The watch does not delay, change or
+ * parse the response.
  */
 import type { ServerResponse } from 'node:http'
 import { readResponse, type RpcResponse, scannedBytes } from './rpc-answer.ts'
@@ -48,7 +48,7 @@ class Ends {
 export class ResponseWatch {
   /** Number of body bytes so far. */
   bytes = 0
-  /** Known once the first byte has been written. */
+  /** Format of the response, known once the first byte has been written. */
   #kind: 'unknown' | 'json' | 'events' | 'other' = 'unknown'
   readonly #keep: number
   #message: Ends
@@ -69,7 +69,7 @@ export class ResponseWatch {
     else if (this.#kind === 'events') this.#takeEvents(chunk)
   }
 
-  /** Returns the JSON-RPC response, or undefined when there was none or it was not recognized. */
+  /** Returns the JSON-RPC response; undefined for a missing or unrecognized response. */
   response(): RpcResponse | undefined {
     if (this.#kind === 'json') return this.#message.response()
     return this.#responded?.response
@@ -115,7 +115,7 @@ export class ResponseWatch {
   }
 }
 
-/** The first character determines this, because headers passed to writeHead cannot be read back. */
+/** Decides by the first character, because headers passed to writeHead cannot be read back. */
 function kindOf(chunk: Buffer): 'unknown' | 'json' | 'events' | 'other' {
   const text = chunk.toString('latin1', 0, 64).trimStart()
   if (text === '') return 'unknown'
@@ -123,7 +123,7 @@ function kindOf(chunk: Buffer): 'unknown' | 'json' | 'events' | 'other' {
   return /^(?:data|event|id|retry)?:/.test(text) ? 'events' : 'other'
 }
 
-/** Watches a response. Must be called before anything is written. `onOpen` is called when the headers are written. */
+/** Watches a response. Call this function before the first write. `onOpen` is called when the headers are written. */
 export function watchResponse(res: ServerResponse, keepBytes: number, onOpen?: () => void): ResponseWatch {
   const watch = new ResponseWatch(keepBytes)
   const write = callable(res.write.bind(res))

@@ -2,9 +2,8 @@
  * Audits and measures one server's requests: `wrap` starts the observation, the pipeline's `audit` hook (`finished`)
  * ends it, and `operation` encloses the work in between.
  *
- * One audit line and one server span for each HTTP request. The work records details that are known only there
- * (backend, exact outcome, client) in the request's scope. With audit and telemetry off, the handler is returned
- * unchanged.
+ * Each HTTP request gets one audit line and one server span. The work itself records further details (backend, exact
+ * outcome, client) in the request's scope. With audit and telemetry off, the handler is returned unchanged.
  * Source: docs/reference/specification/virtual-server.md#audit, config.audit, config.telemetry; ARCHITECTURE.md, "A tool call".
  */
 import { randomUUID } from 'node:crypto'
@@ -39,7 +38,7 @@ export interface ObserverOptions {
   readonly log?: Log | undefined
 }
 
-/** The facts about an operation that are known when the work begins. */
+/** Facts about an operation at the start of its work. */
 export interface OperationFacts {
   readonly message: MessageView
   readonly params: ParamsView
@@ -54,13 +53,16 @@ export interface Observer {
   readonly enabled: boolean
   /** Wraps a listener's handler. */
   wrap<More extends unknown[]>(handler: Handler<More>): Handler<More>
-  /** Reports the exchange before its stages run; without it, a relayed event stream is reported at its end. */
+  /** Reports the exchange before its stages run. Without this call, a relayed event stream is reported at its end. */
   started(exchange: Exchange): void
-  /** The pipeline's `audit` hook. `error` is the thrown value, if any. Never throws. */
+  /** The pipeline's `audit` hook. `error` is the thrown value. Never throws. */
   finished(exchange: Exchange, error: unknown, message?: MessageView, params?: ParamsView): void
-  /** Lets another process report the request. Returns a function that undoes this. */
+  /** Lets another process report the request. Returns a function that cancels the delegation. */
   leave(exchange: Exchange): () => void
-  /** Runs the operation of a request under the server span; `read` returns the exact outcome if known. */
+  /**
+   * Runs the operation of a request under the server span. `read` returns the exact outcome, or undefined for an
+   * unknown outcome.
+   */
   operation<T>(
     facts: OperationFacts,
     work: () => Promise<T>,
@@ -151,8 +153,7 @@ class ActiveObserver implements Observer {
       this.#log.error('the message in a request could not be read', { err: failure })
     }
     const finish = (): void => this.#end(scope, exchange, error)
-    // The request has only been accepted so far; the response is sent over another request's stream when the operation
-    // ends.
+    // The request is only accepted at this point. Another request's stream sends the response when the operation ends.
     if (scope.pending > 0 && exchange.res.statusCode === 202) scope.deferred = finish
     else finish()
   }
@@ -163,7 +164,7 @@ class ActiveObserver implements Observer {
     read: (result: T) => RpcResponse | undefined,
   ): Promise<T> {
     const scope = currentScope()?.request
-    // Calls from within an operation belong to it.
+    // Calls from within an operation belong to the operation.
     if (!scope?.http || scope.pending > 0) return work()
     const rpc = readRpc(facts.message, facts.params)
     const { req } = scope.http
@@ -204,7 +205,7 @@ class ActiveObserver implements Observer {
 
   policy(record: PolicyRecord): void {
     const scope = currentScope()?.request
-    // If a request has several decisions, the line contains the one about the named tool.
+    // If a request has several decisions, the line contains the decision about the named tool.
     if (scope && (scope.policy === undefined || scope.attributedTo?.name === record.id)) scope.policy = record
   }
 
@@ -216,7 +217,7 @@ class ActiveObserver implements Observer {
     const stream = req.method === 'GET'
     const http: HttpSide = { req, res, watch: undefined, exchange: undefined }
     const scope = newScope(req, http)
-    // A stream is reported when it opens, because its end may be hours away.
+    // Reports a stream when it opens, because its end may be hours away.
     const onOpen = (): void => {
       if (http.exchange && opensStream(req, res)) this.#end(scope, http.exchange, undefined)
     }
@@ -282,7 +283,7 @@ const unobserved: Observer = {
   annotate() {},
 }
 
-/** The protocol version negotiated for the session, if known. */
+/** Negotiated protocol version of the session; undefined when unknown. */
 function agreedVersion({ rpc }: RequestScope): { protocolVersion?: string } {
   return rpc?.protocolVersion === undefined ? {} : { protocolVersion: rpc.protocolVersion }
 }

@@ -31,7 +31,7 @@ export function statusOf(req: IncomingMessage, res: ServerResponse): number {
   return req.headers.upgrade === undefined ? clientLeft : 101
 }
 
-/** `error` is the pipeline's error. After a success status, an error means that the response was cut off. */
+/** `error` is the pipeline's error. An error after a success status means that the response was cut off. */
 export function outcomeOf(status: number, response: RpcResponse | undefined, error: unknown): AuditOutcome {
   if (status === 401 || status === 403) return 'denied'
   if (status >= 500) return 'error'
@@ -46,7 +46,7 @@ function isDenial({ code }: RpcResponse): boolean {
   return code === 401 || code === 403
 }
 
-/** Returns the error kind for `error.type`: a code, never a message. Undefined when nothing but the client failed. */
+/** Returns the error kind for `error.type`: a code, never a message. Returns undefined when only the client failed. */
 export function errorOf(
   status: number,
   response: RpcResponse | undefined,

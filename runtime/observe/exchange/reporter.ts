@@ -169,12 +169,12 @@ function recordOf(ended: Ended, response: RpcResponse | undefined): ExchangeReco
   }
 }
 
-/** The client's text may be the reason for a guardrail rejection. */
+/** Omits the client's text, which may be the reason for a guardrail rejection. */
 function maskedTarget(rpc: RpcFacts, mask: MaskText): RpcFacts {
   return rpc.target === undefined ? rpc : { ...rpc, target: mask(rpc.target) }
 }
 
-/** Error messages may quote the client. */
+/** Masks error messages, which may quote the client. */
 function maskedError(response: RpcResponse, mask: MaskText): RpcResponse {
   return response.message === undefined ? response : { ...response, message: mask(response.message) }
 }

@@ -1,4 +1,4 @@
-/** Counts client requests. Labels contain only known names, so that a client cannot create series. */
+/** Counts client requests. Labels contain only known names, so a client cannot create series. */
 import type { Metrics } from '../telemetry/metrics.ts'
 import { knownMethod } from './rpc.ts'
 import type { RpcResponse } from './rpc-answer.ts'
@@ -51,7 +51,7 @@ export function countRequest(metrics: Metrics, names: KnownNames, count: Request
   metrics.mcpRequests(1, labels)
   metrics.mcpRequestDuration(seconds, labels)
   if (!rpc || rpc.method === '') return
-  // A name gets a series only when a backend was found for it, or when the response proves that it exists.
+  // A name gets a series only when a backend offers it, or when the response proves that the name exists.
   const good = status < 400 && response?.kind === 'result' && response.toolError !== true
   const exists = scope.backend !== undefined || good
   const name = rpc.target === undefined ? otherMethod : names.label(rpc.target, exists)

@@ -23,7 +23,7 @@ export interface RpcResponse {
   readonly toolError?: boolean
 }
 
-/** `head` and `tail` are the two ends of one message. Returns undefined when it is not a response. */
+/** `head` and `tail` are the two ends of one message. Returns undefined when the message is not a response. */
 export function readResponse(head: string, tail: string): RpcResponse | undefined {
   let response: RpcResponse | undefined
   walkMembers(head, skipSpace(head, 0), (name, at) => {

@@ -61,7 +61,7 @@ const targets: Readonly<Record<string, readonly [TargetType, 'name' | 'uri']>> =
   'resources/unsubscribe': ['resource', 'uri'],
 }
 
-/** MCP methods. The only other value of the method label in metrics is `other`. */
+/** MCP methods. Metrics use `other` for any other method. */
 export const knownMethods: ReadonlySet<string> = new Set([
   ...Object.keys(targets),
   'initialize',
@@ -86,7 +86,7 @@ export function knownMethod(method: string): string {
   return knownMethods.has(method) ? method : 'other'
 }
 
-/** Never throws; omits unreadable members. */
+/** Reads the facts from a message. Never throws, and omits unreadable members. */
 export function readRpc(message: MessageView, params: ParamsView | undefined): RpcFacts {
   const { kind, id, method } = message
   const meta = read(() => params?.object('_meta'))

@@ -1,6 +1,4 @@
-/**
- * State of the request in flight, carried by the asynchronous context, so that modules do not have to pass it around.
- */
+/** State of the request in flight. The asynchronous context contains the state, so modules do not pass it around. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ErrorCode } from '../../../schemas/index.ts'
@@ -12,7 +10,7 @@ import type { GuardrailRecord, QuotaRecord, WebhookRecord } from '../audit/excha
 import type { ClientName, AttributedTool, RpcFacts } from './rpc.ts'
 import type { RpcResponse } from './rpc-answer.ts'
 
-/** One HTTP request from a client. Filled in while the request is processed. */
+/** One HTTP request from a client. Modules fill in the fields while they process the request. */
 export interface RequestScope {
   /** Milliseconds since the epoch. */
   readonly startedAt: number
@@ -33,15 +31,15 @@ export interface RequestScope {
   /** Error code of a rejected operation. */
   errorCode: ErrorCode | undefined
   span: OpenSpan | undefined
-  /** `traceparent` of the request that this one continues. */
+  /** `traceparent` of the earlier request that this request continues. */
   continues: string | undefined
   /** Code that identifies the reason for a denial. */
   denial: string | undefined
-  /** Webhook responses, in order; only the first ones if there are many. */
+  /** Webhook responses, in order, up to a limit. */
   webhooks: WebhookRecord[] | undefined
-  /** Quotas that the request or a nested call exceeded; only the first ones when there are many. */
+  /** Quotas that the request or a nested call exceeded, up to a limit. */
   quotas: QuotaRecord[] | undefined
-  /** Guardrail findings; only the first ones if there are many. */
+  /** Guardrail findings, up to a limit. */
   guardrails: GuardrailRecord[] | undefined
   /** Attributes for the request's span. */
   attributes: Readonly<Record<string, string | number | boolean | undefined>> | undefined
@@ -55,7 +53,7 @@ export interface HttpSide {
   readonly req: IncomingMessage
   readonly res: ServerResponse
   watch: ResponseWatch | undefined
-  /** The pipeline's exchange, if the observer has it. */
+  /** The pipeline's exchange; undefined if the observer did not get one. */
   exchange: Exchange | undefined
 }
 
@@ -75,7 +73,7 @@ export function currentScope(): ExchangeScope | undefined {
   return scopes.getStore()
 }
 
-/** Adds attributes to the span of the request in flight, even before it is opened. */
+/** Adds attributes to the span of the request in flight, even before the span is opened. */
 export function annotate(attributes: NonNullable<RequestScope['attributes']>): void {
   const request = scopes.getStore()?.request
   if (request?.http) request.attributes = { ...request.attributes, ...attributes }
@@ -97,7 +95,7 @@ export function requestTrace(): string | undefined {
   return request?.span?.traceparent()
 }
 
-/** Marks the request in flight as the continuation of another one. */
+/** Marks the request in flight as the continuation of another request. */
 export function continueTrace(traceparent: string): void {
   const request = scopes.getStore()?.request
   if (request?.http) request.continues = traceparent

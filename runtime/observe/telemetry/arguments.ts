@@ -9,10 +9,10 @@ import { isSecretName, redactText } from '../redact.ts'
 const sensitive = /password|token|secret|key|auth|credential|private/i
 const maxValueChars = 100
 const maxAllChars = 200
-/** Larger arguments are not parsed. */
+/** Maximum size of parsed arguments. */
 const maxParsedBytes = 65_536
 
-/** `name=value, …` in call order. */
+/** Formats arguments as `name=value, …` in call order. */
 export function describeArguments(raw: Buffer, mask: MaskText = asItIs): string {
   if (raw.length > maxParsedBytes) return `[${raw.length} bytes]`
   let args: unknown

@@ -17,7 +17,7 @@ export interface BackendCall {
   readonly method: string
   /** MCP revision of the backend, once known. */
   readonly revision?: string | undefined
-  /** True when the request carries a credential. */
+  /** True when the request contains a credential. */
   readonly authenticated: boolean
   /** Original name of the tool or prompt, or URI of the resource. */
   readonly target?: string | undefined
@@ -25,15 +25,15 @@ export interface BackendCall {
 
 export interface BackendCalls {
   /**
-   * Runs a call. `errorOf` returns the error kind of an error response; a rejection is counted by its code. The span
-   * handle accepts details that become known during the call.
+   * Runs a call. `errorOf` returns the error kind of an error response. A rejection is counted by its code. The call
+   * adds later details to the span handle.
    */
   observe<T>(
     call: BackendCall,
     work: (span: SpanHandle) => Promise<T>,
     errorOf?: (result: T) => string | undefined,
   ): Promise<T>
-  /** Returns the trace context for outgoing requests; empty when nothing is traced. */
+  /** Returns the trace context for outgoing requests; empty when tracing is off. */
   readonly carrier: () => Readonly<Record<string, string>>
 }
 
@@ -139,7 +139,7 @@ interface ServerLabels {
   readonly 'server.port': number
 }
 
-/** Enough for the current backends and previous ones. */
+/** Limit of the cache: enough for current and previous backends. */
 const servers = new LRUCache<string, ServerLabels>({ max: 1_000 })
 
 function serverOf(url: string): ServerLabels {

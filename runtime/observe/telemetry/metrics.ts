@@ -1,9 +1,9 @@
 /**
  * One function for each row of the metric table: `metrics.mcpRequests(1, { server, … })`. Functions for counters add a
- * value; those for gauges and histograms record a value. Observed rows take a function that is called at each scrape.
+ * value, and functions for gauges and histograms record a value. An observed row has a function that each scrape calls.
  *
- * Only the row's labels are used, truncated to 128 bytes; undefined labels are omitted. The SDK limits the number of
- * series to 2000 per metric; any further series are combined into one.
+ * A metric has only the labels of its row, truncated to 128 bytes and without undefined labels. The SDK limits the
+ * number of series to 2000 per metric; any further series are combined into one.
  */
 import type { Meter, MetricOptions } from '@opentelemetry/api'
 import { type MetricRow, processMetrics, serverMetrics } from '../../../schemas/metrics/index.ts'
@@ -20,7 +20,7 @@ export type MetricLabels<M extends MetricName> = {
   readonly [L in Table[M]['labels'][number]]?: string | number | boolean | undefined
 }
 
-/** Read at each scrape. */
+/** Returns the value. Each scrape calls this function. */
 export type Read<M extends MetricName> = () => Iterable<readonly [value: number, labels?: MetricLabels<M>]>
 
 export type Metrics = {
@@ -36,7 +36,7 @@ const maxLabelBytes = 128
 
 export const noMetrics: Metrics = table(() => () => {})
 
-/** If `legacy` is false, labels with older names are omitted. */
+/** With `legacy` false, omits labels with older names. */
 export function makeMetrics(meter: Meter, legacy: boolean): Metrics {
   return table((row) => {
     const names = legacy ? row.labels : row.labels.filter((name) => row.legacy?.includes(name) !== true)

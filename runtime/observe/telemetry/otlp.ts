@@ -20,7 +20,7 @@ const exportTimeoutMs = 10_000
 const success = 0
 
 function options(url: string, { headers, ca, proxy }: CollectorSettings) {
-  // Node's agent opens the connection; our rules choose the route.
+  // Node's agent opens the connection, and our rules select the route.
   const server = proxyFor(url, proxy)
   return {
     url,
@@ -59,7 +59,7 @@ export function metricExporter(collector: CollectorSettings, log: Log): PushMetr
 
 type Done = (result: ExportResult) => void
 
-/** Logs when sending starts to fail and when it works again. */
+/** Logs the first failure of sending, and the recovery. */
 function failureLog(
   signal: string,
   url: string,

@@ -28,7 +28,7 @@ export function makeScrape(): Scrape {
     reader,
     async text() {
       const { resourceMetrics } = await reader.collect()
-      // The serializer may depend on another SDK patch version, with identical but separate types.
+      // The cast is safe: the serializer may depend on another SDK patch version, with identical but separate types.
       const collected: unknown = withSeconds(resourceMetrics)
       return serializer.serialize(collected as Parameters<typeof serializer.serialize>[0])
     },
@@ -44,7 +44,7 @@ export async function respondToScrape({ req, res }: Exchange, render: () => Prom
   sendBody(res, 200, metricsType, req.method === 'HEAD' ? '' : text, { 'cache-control': 'no-store' })
 }
 
-/** Prometheus expects the unit in the name. */
+/** Adds the unit to the name, as Prometheus expects. */
 function withSeconds(all: ResourceMetrics): ResourceMetrics {
   return {
     ...all,

@@ -32,7 +32,7 @@ export function readTraceContext(carrier: TraceCarrier): SpanContext | undefined
   return isSpanContextValid(context) ? context : undefined
 }
 
-/** A state with an invalid member is dropped completely, as the recommendation requires. */
+/** Drops a state with an invalid member completely, as the recommendation requires. */
 function readState(text: string | undefined): string | undefined {
   if (text === undefined || text.length > maxStateLength) return undefined
   const members = text.split(',').map((member) => member.trim())

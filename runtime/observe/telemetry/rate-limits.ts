@@ -13,7 +13,7 @@ export type RateLimitFacts =
   | { readonly kind: 'checked'; readonly milliseconds: number }
   | { readonly kind: 'store_error'; readonly errorType: string }
   | { readonly kind: 'fail_open' }
-  /** Other code emits these as events. */
+  /** Other code emits these outcomes as events. */
   | { readonly kind: 'store_down' | 'store_up' }
 
 export function rateLimitRecorder(

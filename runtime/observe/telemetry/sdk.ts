@@ -1,6 +1,6 @@
 /**
- * Assembles the OpenTelemetry SDK. Nothing global is registered or patched; providers live as long as their server.
- * Loaded only when telemetry is on.
+ * Assembles the OpenTelemetry SDK. The assembly registers and patches nothing globally, and providers live as long as
+ * their server. This module is loaded only when telemetry is on.
  */
 import { resourceFromAttributes } from '@opentelemetry/resources'
 import { MeterProvider, type MetricReader, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics'
@@ -63,7 +63,7 @@ export function startSdk(settings: TelemetrySettings, options: SdkOptions): Sdk 
     metrics: meters ? makeMetrics(meters.getMeter(scope, version), legacy) : noMetrics,
     tracer: tracers ? makeTracer(tracers.getTracer(scope, version)) : noTracer,
     prometheus: scrape && (() => scrape.text()),
-    // Ignore failures, because the exporter has logged them.
+    // Ignores failures, which the exporter has logged.
     async shutdown() {
       await Promise.allSettled([meters?.shutdown(), tracers?.shutdown()])
     },

@@ -1,10 +1,9 @@
 /**
  * Validates and resolves the `telemetry` section of a configuration: addresses, headers, trust anchors, sampling.
  *
- * Does not read the environment; the caller passes it. Header values may contain variables as `${NAME}`, so that
- * secrets stay out of the file; `$${NAME}` is the literal `${NAME}`. The endpoint is the base URL for both signals:
- * `/v1/traces` and `/v1/metrics` are appended to it. The encoding is protobuf unless the standard variables select
- * JSON.
+ * The caller passes the environment. Header values may refer to variables as `${NAME}`, which keeps secrets out of the
+ * file; `$${NAME}` is the literal `${NAME}`. The endpoint is the base URL for both signals: `/v1/traces` and
+ * `/v1/metrics` are appended to it. The encoding is protobuf unless the standard variables select JSON.
  * Source: docs/reference/specification/virtual-server.md#telemetry, config.telemetry; OpenTelemetry protocol exporter
  * specification.
  */
@@ -158,7 +157,7 @@ function readCollector(
 
 const defaultProtocol: OtlpProtocol = 'http/protobuf'
 
-/** The signal's own variable takes precedence over the common one; an empty variable is treated as unset. */
+/** The signal's own variable takes precedence over the common variable. An empty variable counts as unset. */
 function readProtocol(signal: 'TRACES' | 'METRICS', env: Environment, violations: string[]): OtlpProtocol {
   const names = [`OTEL_EXPORTER_OTLP_${signal}_PROTOCOL`, 'OTEL_EXPORTER_OTLP_PROTOCOL']
   const name = names.find((variable) => env[variable] !== undefined && env[variable] !== '')

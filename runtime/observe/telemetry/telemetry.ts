@@ -1,8 +1,8 @@
 /**
  * The telemetry of one server: metrics, traces, and the handler of `/metrics`.
  *
- * When off, all functions do nothing and the SDK is not loaded. An unreachable collector never fails or delays a
- * request; closing waits a few seconds at most.
+ * When telemetry is off, all functions do nothing and the SDK is not loaded. An unreachable collector never fails or
+ * delays a request; closing waits a few seconds at most.
  * Source: docs/reference/specification/virtual-server.md#telemetry, config.telemetry and "Endpoints".
  */
 import type { Telemetry } from '../../../schemas/index.ts'
@@ -13,7 +13,7 @@ import { telemetrySettings } from './settings.ts'
 import { noTracer, type Tracer } from './tracer.ts'
 
 export interface TelemetryOptions {
-  /** Default of serviceName. */
+  /** Default for serviceName. */
   readonly serverName: string
   /** Version of this program. */
   readonly version: string
@@ -25,12 +25,12 @@ export interface TelemetryOptions {
    * caller's data.
    */
   readonly toolArguments?: boolean | undefined
-  /** How often metrics are pushed. Default 60 s. */
+  /** Interval between pushes of metrics. Defaults to 60 s. */
   readonly exportIntervalMs?: number | undefined
 }
 
 export interface Instruments {
-  /** False when nothing is measured. */
+  /** False when neither metrics nor traces are on. */
   readonly enabled: boolean
   readonly metrics: Metrics
   readonly tracer: Tracer

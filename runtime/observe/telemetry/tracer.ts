@@ -1,9 +1,9 @@
 /**
  * The tracer interface: server spans for client requests, client spans for backend calls, and internal spans for the
- * work in between. spans.ts implements it and is loaded only when tracing is on.
+ * work in between. spans.ts implements the interface and is loaded only when tracing is on.
  *
- * The parent of a span comes from the asynchronous context (exchange/scope.ts). Only error codes are recorded, not
- * messages or stacks. When tracing is off, the work simply runs.
+ * The parent of a span comes from the asynchronous context (exchange/scope.ts). Spans contain error codes, but no
+ * messages or stacks. When tracing is off, only the work runs.
  */
 import type { Span } from '@opentelemetry/api'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -29,7 +29,7 @@ export type SpanAttributes = Readonly<Record<string, string | number | boolean |
 
 /** A span to which the work can add details. */
 export interface SpanHandle {
-  /** False when attributes are discarded and need not be computed. */
+  /** False when attributes are discarded, so callers can skip computing them. */
   readonly recording: boolean
   set(attributes: SpanAttributes): void
   /** Marks the span as failed. `type` is a code or class of errors, never a message. */
@@ -48,13 +48,13 @@ export interface OpenSpan extends SpanHandle {
 
 export interface Tracer {
   readonly enabled: boolean
-  /** Runs work under a new span; a rejection marks it as failed with the error code. */
+  /** Runs work under a new span. A rejection marks the span as failed with the error code. */
   internal<T>(name: InternalSpan, attributes: SpanAttributes | undefined, work: (span: SpanHandle) => T): T
-  /** Like `internal`, for a backend call. */
+  /** Runs a backend call under a new span, like `internal`. */
   client<T>(name: string, work: (span: SpanHandle) => T): T
   /** Opens the span of a request that arrived at `startedAt` (epoch ms); undefined when tracing is off. */
   openServerSpan(name: string, startedAt: number, carrier: TraceCarrier): OpenSpan | undefined
-  /** Returns the trace context for outgoing calls; empty when there is none. */
+  /** Returns the trace context for outgoing calls; empty without a span. */
   carrier(): Readonly<Record<string, string>>
 }
 

@@ -1,9 +1,9 @@
 /**
- * A pool of worker threads. Each has a memory limit and runs one task at a time.
+ * A pool of worker threads. Each worker has a memory limit and runs one task at a time.
  *
  * Tasks wait for a worker in a queue. The caller with the fewest running tasks comes first, and no caller gets all
- * workers. A task that waits for a user is parked: it keeps its worker but frees its slot for other tasks. The memory
- * of parked tasks is limited. A worker whose task was aborted is terminated.
+ * workers. The pool parks a task that waits for a user: the task keeps its worker but frees its slot for other tasks.
+ * The memory of parked tasks is limited. A worker whose task was aborted is terminated.
  */
 import { Worker } from 'node:worker_threads'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -15,13 +15,13 @@ import { workerFile, type WorkerProgram } from './worker-file.ts'
 export interface Lease {
   readonly worker: Worker
   /**
-   * Frees the slot while the task waits for a user; `bytes` is the memory that it keeps. Throws RATE_LIMITED when too
-   * many tasks or bytes are parked.
+   * Frees the slot while the task waits for a user. `bytes` is the memory that the task keeps. Throws RATE_LIMITED when
+   * too many tasks or bytes are parked.
    */
   park(bytes: number): void
   /** Waits for a slot again. Rejects with the reason of `signal`. */
   resume(signal: AbortSignal): Promise<void>
-  /** Returns the worker to the pool; terminates it unless it is `usable`. */
+  /** Returns the worker to the pool, or terminates a worker that is not `usable`. */
   end(worker: { readonly usable: boolean }): void
 }
 
@@ -29,7 +29,7 @@ export class WorkerPool {
   readonly #options: PoolOptions
   readonly #program: WorkerProgram
   readonly #slots: WorkerSlots
-  /** The most recently used worker is last. */
+  /** Idle workers. The most recently used worker is last. */
   readonly #idle: { readonly worker: Worker; readonly timer: NodeJS.Timeout }[] = []
   readonly #all = new Set<Worker>()
   #closed = false
@@ -70,7 +70,7 @@ export class WorkerPool {
       resume: async (signal) => {
         if (state !== 'parked') return
         await slots.take(caller, signal, { resumes: true })
-        // The task has ended in the meantime and no longer needs the slot.
+        // Frees the slot, because the task has ended in the meantime.
         if (state !== 'parked') return slots.release(caller)
         slots.unpark(caller, held)
         state = 'running'
@@ -96,7 +96,7 @@ export class WorkerPool {
     if (usable && !this.#closed && this.#all.has(worker) && this.#idle.length < this.#options.maxIdle) {
       worker.unref()
       const timer = setTimeout(() => {
-        // Removed immediately, so that the next task does not get a worker that is terminating.
+        // Removes the worker immediately, because the next task must not get a worker that is terminating.
         this.#forget(worker)
         void worker.terminate()
       }, this.#options.idleMs)
@@ -112,7 +112,7 @@ export class WorkerPool {
 
   #start(): Worker {
     const worker = new Worker(workerFile(this.#program), {
-      // Starts without this process's options and environment, which the worker's code must not see.
+      // Starts the worker without this process's options and environment, which its code must not see.
       argv: [],
       execArgv: [],
       env: {},
@@ -120,7 +120,7 @@ export class WorkerPool {
       resourceLimits: { maxOldGenerationSizeMb: this.#options.heapMb, maxYoungGenerationSizeMb: 16 },
     })
     this.#all.add(worker)
-    // Prevents an unhandled rejection; callers that wait add their own handler.
+    // Prevents an unhandled rejection. Callers that wait add their own handler.
     worker.on('error', () => {})
     worker.on('exit', () => {
       this.#all.delete(worker)
@@ -129,7 +129,7 @@ export class WorkerPool {
     return worker
   }
 
-  /** Terminates all workers; running tasks fail. */
+  /** Terminates all workers. Running tasks fail. */
   async close(): Promise<void> {
     this.#closed = true
     await Promise.all([...this.#all].map((worker) => worker.terminate()))

@@ -1,8 +1,8 @@
 /**
- * Scheduling for a pool of workers: which tasks run, wait or are parked.
+ * Schedules the tasks of a worker pool, which run, wait or are parked.
  *
- * The queue is fair: when it is full, a task from the caller with the most queued tasks is dropped. Parked tasks resume
- * before new tasks start, because a user has already answered them.
+ * The queue is fair: a full queue drops a task from the caller with the most queued tasks. Parked tasks resume before
+ * new tasks start, because a user has already answered them.
  */
 import { reasonOf } from '../../net/index.ts'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -128,7 +128,7 @@ export class WorkerSlots {
   }
 }
 
-/** Counts per caller. */
+/** Counts, keyed by caller. */
 class Counts {
   readonly #counts = new Map<string, number>()
   total = 0

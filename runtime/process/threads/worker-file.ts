@@ -1,6 +1,6 @@
 /**
- * Locates the programs of worker threads. When running from source, they are files in their modules. In a build, they
- * are `<name>.js` (or `.mjs`) next to the bundled program, which has the same extension.
+ * Locates the programs of worker threads. When Gatehouse runs from source, a program is a file in its module. In a
+ * build, it is `<name>.js` (or `.mjs`) next to the bundled program with the same extension.
  */
 import { existsSync } from 'node:fs'
 import { extname } from 'node:path'
@@ -21,5 +21,5 @@ export function workerFile({ name, source }: WorkerProgram, here = import.meta.u
 /** Returns the reasons why a program cannot run; empty when it can. */
 export function workerViolations(program: WorkerProgram): string[] {
   const file = workerFile(program)
-  return existsSync(file) ? [] : [`${fileURLToPath(file)} is missing; it must be next to the program`]
+  return existsSync(file) ? [] : [`${fileURLToPath(file)} is missing; the file must be next to the program`]
 }

@@ -1,10 +1,10 @@
 /**
  * Remote calls between the primary process and a worker over Node's IPC channel. Each side offers named functions and
- * awaits results from the other side. Gatehouse errors are preserved; all other errors become INTERNAL.
+ * awaits results from the other side. The channel preserves Gatehouse errors. All other errors become INTERNAL.
  */
 import { type ErrorCode, errors, GatehouseError, isFields } from '../../../schemas/index.ts'
 
-/** The functions that one side offers, by name. */
+/** Functions that one side offers, keyed by name. */
 export type Handlers = Readonly<Record<string, (argument: unknown) => unknown>>
 
 /** The transport for messages: a worker or the process. */
@@ -16,9 +16,9 @@ export interface Line {
 
 export interface WorkerChannel {
   /**
-   * Returns the result of the other side's function. Rejects with its GatehouseError, with SHUTTING_DOWN when the
-   * channel closes first, and with BACKEND_TIMEOUT when the call takes longer than `withinMs`. Without `withinMs`, it
-   * waits indefinitely.
+   * Returns the result of the other side's function. Rejects with the GatehouseError of the other side, with
+   * SHUTTING_DOWN when the channel closes first, and with BACKEND_TIMEOUT when the call takes longer than `withinMs`.
+   * Without `withinMs`, the call waits indefinitely.
    */
   call(name: string, argument?: unknown, options?: { readonly withinMs?: number }): Promise<unknown>
 }

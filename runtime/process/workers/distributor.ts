@@ -1,9 +1,10 @@
 /**
  * Accepts connections on a port that several processes share, and passes them to the workers in turn.
  *
- * A worker gets the next connection after it has accepted the previous one, so that no connection waits for a busy
+ * A worker gets the next connection after it has accepted the previous connection, so no connection waits for a busy
  * worker while other workers are idle. If a worker dies before accepting a connection, another worker gets it.
- * Connections that no worker accepts wait in a bounded queue. When the queue is full, further connections are closed.
+ * Connections that no worker accepts wait in a bounded queue. When the queue is full, the distributor closes further
+ * connections.
  */
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
@@ -11,13 +12,13 @@ import type { Log } from '../../net/index.ts'
 
 /** Maximum number of waiting connections, like the backlog of a single process. */
 const maxWaiting = 511
-/** How long a port that is closing waits for workers to accept its connections. */
+/** Time that a closing port waits for workers to accept its connections. */
 const handoverMs = 1_000
 const lookMs = 10
 
 export interface BindAddress {
   readonly host: string
-  /** 0 lets the kernel choose. */
+  /** Port to bind; 0 lets the kernel choose. */
   readonly port: number
 }
 
@@ -33,7 +34,7 @@ export interface ConnectionTaker {
 
 interface Place {
   readonly handOver: HandOver
-  /** In transit. */
+  /** Connections in transit. */
   pending: { readonly id: number; readonly socket: Socket } | undefined
   isGone: boolean
 }
@@ -41,7 +42,7 @@ interface Place {
 export class Distributor {
   readonly #server: Server
   readonly #waiting: Socket[] = []
-  /** Workers without a connection in transit, longest-waiting first. */
+  /** Workers without a connection in transit. The worker that has waited longest is first. */
   readonly #free: Place[] = []
   readonly #busy = new Set<Place>()
   #next = 0
@@ -52,7 +53,7 @@ export class Distributor {
     this.#server = createServer({ pauseOnConnect: true, noDelay: true }, (socket) => this.#accept(socket))
   }
 
-  /** Rejects with the system's error (`code` EADDRINUSE, EACCES, …) when the address cannot be bound. */
+  /** Binds the address. Rejects with the system's error (`code` EADDRINUSE, EACCES, …). */
   async bind({ host, port }: BindAddress, log: Log): Promise<void> {
     this.#server.listen(port, host)
     await once(this.#server, 'listening')
@@ -71,7 +72,7 @@ export class Distributor {
     return {
       taken: (id) => {
         if (place.pending?.id !== id) return
-        // The worker owns the descriptor now; this closes our copy.
+        // Closes our copy of the descriptor, which the worker owns now.
         place.pending.socket.destroy()
         place.pending = undefined
         this.#busy.delete(place)
@@ -110,7 +111,7 @@ export class Distributor {
     this.#busy.delete(place)
     const at = this.#free.indexOf(place)
     if (at >= 0) this.#free.splice(at, 1)
-    // Nothing has been read yet, because reading starts after acceptance.
+    // Another worker can take the connection, because reading starts only after acceptance.
     if (place.pending) this.#waiting.unshift(place.pending.socket)
     place.pending = undefined
     this.#distribute()

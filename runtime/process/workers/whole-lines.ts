@@ -1,14 +1,14 @@
 /**
- * Writes the output of workers as whole lines. Several processes that write to one pipe would mix lines that are longer
- * than an atomic write.
+ * Writes the output of workers as whole lines. Several processes that write to one pipe would mix long lines, because
+ * only short writes are atomic.
  */
 import type { Readable } from 'node:stream'
 
-/** A longer line is written in parts. */
+/** Maximum length of a line. A longer line is written in parts. */
 const maxLineBytes = 4 * 1024 * 1024
 const newline = 10
 
-/** Writes each line with its line ending. Adds a line ending to the last line if it is missing. */
+/** Writes each line with its line ending. Adds a missing line ending to the last line. */
 export function forwardLines(from: Readable, write: (lines: string) => void): void {
   let parts: Buffer[] = []
   let bytes = 0
@@ -30,6 +30,6 @@ export function forwardLines(from: Readable, write: (lines: string) => void): vo
     if (bytes > maxLineBytes) flush('\n')
   })
   from.on('end', () => flush('\n'))
-  // A broken pipe counts as ended.
+  // A broken pipe counts as the end.
   from.on('error', () => flush('\n'))
 }

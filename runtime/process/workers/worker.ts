@@ -1,4 +1,4 @@
-/** The worker side: connections from the primary, calls to it, and shutdown. */
+/** The worker side: connections from the primary, calls to the primary, and shutdown. */
 import { isFields } from '../../../schemas/index.ts'
 import cluster from 'node:cluster'
 import { Socket } from 'node:net'
@@ -13,13 +13,13 @@ const peerMs = 5_000
 /** A worker's link to its primary. */
 export interface PrimaryLink {
   readonly channel: WorkerChannel
-  /** For the listener. */
+  /** Connections from the primary, for the listener. */
   readonly connections: ConnectionSource
   /** Unique id of this worker, never reused. */
   readonly id: string
   /** Secret shared by the workers of one primary. */
   readonly secret: string
-  /** Resolves when this worker must do the work that only one process may do. */
+  /** Resolves when this worker is selected for the work that only one process may do. */
   readonly lead: Promise<void>
   /** Adds functions that the primary and other workers may call. */
   offer(handlers: Handlers): void
@@ -27,7 +27,7 @@ export interface PrimaryLink {
   others(name: string, argument?: unknown): Promise<readonly unknown[]>
   /** Calls a function on the other workers, one after the other, until one returns true. */
   any(name: string, argument?: unknown): Promise<boolean>
-  /** Returns the address that another worker announced, or undefined when the worker has exited. */
+  /** Returns the address that another worker announced; undefined after the worker has exited. */
   peer(id: string): Promise<unknown>
 }
 
@@ -38,8 +38,8 @@ export interface Served {
 }
 
 /**
- * Serves until the primary stops it or exits. Resolves when everything is closed. Rejects when it cannot start, after
- * informing the primary.
+ * Serves until the primary stops this worker or exits. Resolves when everything is closed. Rejects when it cannot
+ * start, after informing the primary.
  */
 export async function serveAsWorker(start: (primary: PrimaryLink) => Promise<Served>): Promise<void> {
   const ended = Promise.withResolvers<void>()
@@ -83,7 +83,7 @@ export async function serveAsWorker(start: (primary: PrimaryLink) => Promise<Ser
     else await channel.call('workers.serving', served.peer)
   } catch (error) {
     await served?.close({ graceMs: 0 }).catch(() => {})
-    // Ignored, because the primary may have exited.
+    // Ignores errors, because the primary may have exited.
     await channel.call('workers.failed', toFields(error)).catch(() => {})
     throw error
   }
@@ -95,7 +95,7 @@ function handedOver(address: string, port: number): ConnectionSource {
   let accept: ((socket: Socket) => void) | undefined
   process.on('message', (message: unknown, socket: unknown) => {
     if (!isFields(message) || typeof message['connection'] !== 'number') return
-    // Sent before anything is read from the connection; until then, it can go to another worker.
+    // Reports the acceptance before reading. Until then, the connection can go to another worker.
     process.send?.({ taken: message['connection'] }, undefined, undefined, () => {})
     // The connection was closed in transit.
     if (!(socket instanceof Socket)) return

@@ -1,8 +1,8 @@
 /**
  * Manages the worker processes of a primary process: starts them with this process's arguments, keeps them running,
- * passes them the connections to one port, and stops them gracefully. The primary does not handle requests itself.
+ * passes them the connections to one port, and stops them gracefully. The primary handles no requests.
  *
- * A worker that dies is replaced, after increasing delays if it dies early.
+ * The primary replaces a worker that dies, after increasing delays if workers die early.
  */
 import { isFields } from '../../../schemas/index.ts'
 import cluster, { type Worker } from 'node:cluster'
@@ -22,7 +22,7 @@ export interface ReplacementWaits {
   readonly longestMs: number
 }
 
-/** Interval between liveness checks, and how long a worker may be unresponsive. */
+/** Interval between liveness checks, and the time that a worker may be unresponsive. */
 export interface Silence {
   readonly lookMs: number
   readonly silentMs: number
@@ -30,7 +30,7 @@ export interface Silence {
 
 const defaultSilence: Silence = { lookMs: 10_000, silentMs: 60_000 }
 const defaultWaits: ReplacementWaits = { earlyMs: 10_000, firstMs: 1_000, longestMs: 30_000 }
-/** Timeout for calls to workers; a worker that does not respond is skipped. */
+/** Timeout for calls to workers. A call skips a worker that does not respond. */
 const askMs = 5_000
 /** Time after the grace period before workers are killed. */
 const killMs = 2_000
@@ -44,14 +44,14 @@ export interface WorkersOptions extends BindAddress {
   readonly onReplaced?: () => unknown
   readonly waits?: ReplacementWaits
   readonly silence?: Silence
-  /** The workers' program (for tests). Default: this one. */
+  /** Program of the workers, for tests. Default: this program. */
   readonly exec?: string
 }
 
 /** A worker and its state. */
 interface Member {
   readonly channel: WorkerChannel
-  /** The address at which other workers reach it; undefined until it serves. */
+  /** Address at which other workers reach this worker; undefined until the worker serves. */
   peer: unknown
   isServing: boolean
   /** True when a liveness check was sent but has not been answered yet. */
@@ -110,7 +110,8 @@ export class Workers {
   }
 
   async #start(): Promise<void> {
-    // A terminal keeps short lines whole, so workers write to it directly, which also lets them detect it.
+    // Lets workers write directly to a terminal, which keeps short lines whole. Workers can then also detect the
+    // terminal.
     const stream = (fd: 1 | 2) => ((fd === 1 ? process.stdout : process.stderr).isTTY ? 'inherit' : 'pipe')
     cluster.setupPrimary({
       serialization: 'advanced',
@@ -121,7 +122,7 @@ export class Workers {
     this.#looking = setInterval(() => this.#look(), this.#silence.lookMs).unref()
   }
 
-  /** Resolves when the worker serves; rejects when it cannot. */
+  /** Resolves when the worker serves. Rejects when the worker fails to start. */
   #fork(slot: Slot): Promise<void> {
     return new Promise((resolve, reject) => {
       const worker = cluster.fork()
@@ -162,7 +163,7 @@ export class Workers {
     })
   }
 
-  /** An unresponsive worker blocks its connections and is replaced. */
+  /** Replaces an unresponsive worker, which blocks its connections. */
   #look(): void {
     const { silentMs } = this.#silence
     for (const [worker, member] of this.#members) {
@@ -270,10 +271,10 @@ export class Workers {
   }
 }
 
-/** This process also holds the connection until the worker has accepted it. */
+/** Keeps the connection open in this process until the worker has accepted it. */
 function handOver(worker: Worker, id: number, socket: Socket): void {
   if (!worker.isConnected()) return
-  // After a failure, the worker exits, and the connection is passed to another worker.
+  // After a failure, the worker exits, and another worker gets the connection.
   worker.process.send?.({ connection: id }, socket, { keepOpen: true }, () => {})
 }
 

@@ -20,7 +20,9 @@ export interface TemplateToken {
     | 'pipe'
     | 'open'
     | 'close'
-  /** Name of a field (without its dot), a word, a variable with its `$`, or a string's value. */
+  /**
+   * Text of the token: the name of a field without its dot, a word, a variable with its `$`, or the value of a string.
+   */
   readonly text: string
   readonly number?: bigint | number
   /** True when the token follows whitespace. */
@@ -65,7 +67,7 @@ function isSpace(char: string | undefined): boolean {
 interface Read {
   readonly tokens?: readonly TemplateToken[]
   readonly end: number
-  /** True when the following whitespace is dropped. */
+  /** True when a trim marker drops the following whitespace. */
   readonly trim: boolean
 }
 
@@ -77,7 +79,7 @@ function comment(template: string, start: number): Read {
   return close
 }
 
-/** Reads the end of the action at this position, if any. */
+/** Reads the end of an action at this position. Returns undefined for any other text. */
 function closing(template: string, at: number): Read | undefined {
   if (template.startsWith('}}', at)) return { end: at + 2, trim: false }
   if (isSpace(template[at]) && template.startsWith('-}}', at + 1)) return { end: at + 4, trim: true }
@@ -144,7 +146,7 @@ function nameAt(template: string, at: number): string {
   return name.exec(template)?.[0] ?? ''
 }
 
-/** A name must be followed by a character that cannot be part of a name. */
+/** Requires a character that cannot be part of a name after a name. */
 function endsWord(template: string, at: number): boolean {
   const char = template[at]
   return char === undefined || isSpace(char) || '.,|:()'.includes(char) || template.startsWith('}}', at)

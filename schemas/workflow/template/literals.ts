@@ -61,7 +61,7 @@ function body(form: RegExp, template: string, at: number): string | undefined {
 const simple: Readonly<Record<string, number>> = { a: 7, b: 8, f: 12, n: 10, r: 13, t: 9, v: 11, '\\': 92 }
 const escape = /\\(?:x([0-9a-fA-F]{2})|([0-7]{3})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([\s\S]))/gu
 
-/** Several byte escapes can form one character, so the text is decoded from bytes. */
+/** Decodes the text from bytes, because several byte escapes can form one character. */
 function unescaped(text: string, quote: string): string {
   if (!text.includes('\\')) return text
   const parts: Buffer[] = []
@@ -102,7 +102,7 @@ const numberForm =
   /[+-]?(?:0[xX](?:_?[0-9a-fA-F])+|0[bB](?:_?[01])+|0[oO](?:_?[0-7])+|(?:[0-9](?:_?[0-9])*)?(\.(?:[0-9](?:_?[0-9])*)?)?([eE][+-]?[0-9](?:_?[0-9])*)?)/y
 const wordChar = /[\p{L}\p{Nd}_]/u
 const largestInt = 2n ** 63n - 1n
-/** Length of the largest integer in base 2, with prefix and leading zeros. */
+/** Maximum length of an integer: the largest integer in base 2, with a prefix and leading zeros. */
 const longestInt = 80
 
 function numeric(template: string, at: number): Found {

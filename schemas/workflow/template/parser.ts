@@ -2,7 +2,7 @@
  * Parses a template into its syntax tree.
  *
  * Checks everything that does not depend on values: structure, functions, variables, named templates. A variable must
- * be declared where it is used; Go detects some of these errors only at run time.
+ * be declared before its use. Go detects some of these errors only at run time.
  * Source: Go text/template; docs/reference/specification/virtual-server.md, "Templates use double-brace expressions".
  */
 import { piecesOf, type TemplateToken } from './lexer.ts'
@@ -17,7 +17,7 @@ import {
   TemplateError,
 } from './tree.ts'
 
-/** Throws only TemplateError. */
+/** Parses a template. Throws only TemplateError. */
 export function parseTemplate(text: string): Template {
   return new Parser().parse(text)
 }
@@ -45,7 +45,7 @@ interface Block {
   readonly outside: readonly string[]
   /** Variables in scope at the beginning of the body, and again after `else`. */
   readonly inside: readonly string[]
-  /** True for a block opened by `else if`, which ends together with the enclosing block. */
+  /** True for a block that `else if` opens. Such a block ends together with the enclosing block. */
   readonly joined: boolean
 }
 
@@ -174,7 +174,7 @@ class Parser {
     if (pipe) this.#put({ kind: word, pipe, body, otherwise })
   }
 
-  /** An empty definition is replaced by a definition that has content. */
+  /** A definition with content replaces an empty definition. */
   #define(name: string, body: readonly Node[]): void {
     const before = this.#named.get(name)
     const isBlank = (nodes: readonly Node[]) =>
@@ -195,8 +195,8 @@ class Parser {
   }
 
   /**
-   * Parses `$x := …`, `$i, $x := …` (range only), `$x = …`, or commands joined by `|`. Stops at the end or at a
-   * parenthesis.
+   * Parses `$x := …`, `$i, $x := …` (range only), `$x = …`, or commands joined by `|`. Stops at the end of the action
+   * or at a parenthesis.
    */
   #pipe(word: string): Pipe {
     const { variables, assigns } = this.#declaration(word)
@@ -208,7 +208,7 @@ class Parser {
       commands.push(command)
       if (this.#peek()?.kind !== 'pipe') break
       this.#at += 1
-      // Go accepts a trailing bar.
+      // Accepts a trailing bar, as Go does.
       const next = this.#peek()
       if (!next || next.kind === 'close') break
     }

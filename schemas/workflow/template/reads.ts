@@ -1,17 +1,19 @@
 /**
- * Finds the paths that a template reads, provided they do not depend on values.
+ * Finds the paths that a template reads, except for paths that depend on values.
  *
  * Follows `with`, variables, named templates, and `index` with literal names. Does not follow list items or the results
  * of other functions.
  */
 import type { Command, Node, Operand, Pipe, Template } from './tree.ts'
 
-/** Names from the root down. */
+/** Path as a list of names, from the root down. */
 export type Path = readonly string[]
 
-/** Maximum number of visits to named templates. A template is visited once for each dot that it is called with. */
+/**
+ * Maximum number of visits to named templates. The search visits a template once for each dot that it is called with.
+ */
 const maxVisits = 1000
-/** Number of names that are recorded per path; no check needs more. */
+/** Maximum number of recorded names per path. No check needs more names. */
 const maxNames = 8
 
 export function pathsRead(template: Template): readonly Path[] {

@@ -1,13 +1,13 @@
 /**
  * A template's syntax tree, which the parser creates, the checks inspect and the runtime evaluates.
  *
- * The language is the same as Go's text/template. Integers are of type bigint; other numbers are of type number.
+ * The language is Go's text/template. Integers have the type bigint, other numbers the type number.
  * Source: Go text/template, "Actions", "Arguments", "Pipelines".
  */
 import { ModuleError } from '../../errors.ts'
 export type Node =
   | { readonly kind: 'text'; readonly text: string }
-  /** Prints its value, unless it declares or sets variables. */
+  /** A pipe in an action. Prints its value, unless the pipe declares or sets variables. */
   | { readonly kind: 'action'; readonly pipe: Pipe }
   | {
       readonly kind: 'if' | 'with' | 'range'
@@ -20,15 +20,15 @@ export type Node =
   | { readonly kind: 'break' | 'continue' }
 
 export interface Pipe {
-  /** The variables that are set, with their `$`; up to two in a range. */
+  /** Variables that the pipe sets, with their `$`; up to two in a range. */
   readonly variables: readonly string[]
   /** True for `=`, which sets existing variables. */
   readonly assigns: boolean
-  /** At least one. Each command gets the value of the previous one as its last argument. */
+  /** At least one command. Each command gets the value of the previous command as its last argument. */
   readonly commands: readonly Command[]
 }
 
-/** An operand and its arguments; at least one. */
+/** An operand and its arguments; at least the operand. */
 export type Command = readonly [Operand, ...Operand[]]
 
 export type Operand =
@@ -37,7 +37,7 @@ export type Operand =
   | { readonly kind: 'int'; readonly value: bigint }
   | { readonly kind: 'float'; readonly value: number }
   | { readonly kind: 'string'; readonly value: string }
-  /** The dot's fields. */
+  /** Fields of the dot. */
   | { readonly kind: 'field'; readonly names: readonly string[] }
   /** A variable with its `$`, and fields of it; `$` is the root. */
   | { readonly kind: 'variable'; readonly name: string; readonly names: readonly string[] }
@@ -48,11 +48,11 @@ export type Operand =
 
 export interface Template {
   readonly body: readonly Node[]
-  /** Templates that `define` and `block` name. */
+  /** Named templates from `define` and `block`. */
   readonly named: ReadonlyMap<string, readonly Node[]>
 }
 
-/** All functions in the language. The evaluator implements each of them. */
+/** All functions in the language. The evaluator implements every function. */
 export const functionNames = [
   'and',
   'or',

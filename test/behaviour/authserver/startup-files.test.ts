@@ -145,7 +145,7 @@ upstreamProviders:
   t.throws(() => parseAuthServerConfig(text, {}), {
     code: 'INVALID_CONFIG',
     message:
-      /clientSecretEnv names NO_SECRET, which is not set[^]*\/nowhere\/secret cannot be read[^]*NO_PASSWORD/,
+      /clientSecretEnv refers to the variable NO_SECRET, which is not set[^]*\/nowhere\/secret cannot be read[^]*NO_PASSWORD/,
   })
   t.throws(() => parseAuthServerConfig(`${text}\nsurprise: 1\n`, {}), { message: /surprise/ })
   t.throws(() => parseAuthServerConfig('issuer: [', {}), { code: 'INVALID_CONFIG' })

@@ -26,7 +26,7 @@ t.test('expressions that cannot be used are told all at once, with their path', 
     violations.map(({ path }) => path),
     broken.map((_, i) => `spec.config.guardrails.redact[1].expressions[${i}]`),
   )
-  t.match(violations[3]?.message, 'it matches the empty string')
+  t.match(violations[3]?.message, 'matches the empty string')
   const config = vmcpConfig({ raw: 'http://127.0.0.1:9/mcp' }, { guardrails })
   t.throws(
     () => checkAll(config, { env: {} }),
@@ -60,7 +60,7 @@ t.test('what matches nothing is told: unknown backends, exceptions that except n
     /guardrails\.redact\[0\]\.match\.backends\[1\]: unknown backend "rwa"/,
   )
   const idle = [
-    /redact\[0\]\.except\[0\]\.backends: none of them is in match\.backends/,
+    /redact\[0\]\.except\[0\]\.backends: none of these names is in match\.backends/,
     /redact\[0\]\.except\[1\]\.pointers\[0\]: the rule applies to results only/,
   ]
   const told = [startWarnings(config, { env: {} }), validateResource(manifest(guardrails)).warnings]
@@ -87,10 +87,10 @@ t.test('rules for sizes: names of backends, idle exceptions, names of rules', as
   const { violations } = validateResource(manifest(guardrails))
   const { warnings } = validateResource(manifest({ sizes: guardrails.sizes.slice(0, 1) }))
   const path = 'spec.config.guardrails.sizes[1].name'
-  t.match(violations, [{ path, message: 'duplicate name: a rule in redact has it too' }])
+  t.match(violations, [{ path, message: 'duplicate name: a rule in redact has the same name' }])
   t.equal(violations.length, 1)
   for (const lines of [startWarnings(config, { env: {} }), warnings])
-    t.match(lines.join('\n'), /sizes\[0\]\.except\[0\]\.backends: none of them is in match\.backends/)
+    t.match(lines.join('\n'), /sizes\[0\]\.except\[0\]\.backends: none of these names is in match\.backends/)
 })
 
 t.test('a size that no result can get to is warned of', async (t) => {

@@ -168,7 +168,7 @@ await t.test('conflicting issuers are reported together, with their fields', asy
   ])
   const introspectionUrl = 'https://i.example/'
   t.match(problems({ oidc: { ...at('a'), introspectionUrl }, issuers: [{ ...at('b'), introspectionUrl }] }), [
-    /incomingAuth\.issuers\[0\]\.introspectionUrl: only one issuer can have it/,
+    /incomingAuth\.issuers\[0\]\.introspectionUrl: only one issuer can have this setting/,
   ])
   for (const [one, other] of [
     ['x:', 'x:'],

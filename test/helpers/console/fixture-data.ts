@@ -196,7 +196,7 @@ export const overview: Overview = {
       type: 'call_denied',
       reason: 'tools/call',
       message: 'policies denied a request',
-      fix: 'a policy forbids it: gatehouse explain and the log show which one',
+      fix: 'a policy forbids the request: gatehouse explain and the log show which policy',
       count: 31,
       first: before(58),
       last: before(2),

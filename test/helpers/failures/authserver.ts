@@ -65,7 +65,7 @@ export const authServerFailures: readonly Failure[] = [
     },
     reason: 'login_failed',
     message: /a login or a token request failed/,
-    fix: /it contains the upstream and the reason/,
+    fix: /contains the upstream and the reason/,
     logged: { level: 'warn', action: 'login_failed', outcome: 'failure', upstream: 'corp', reason: String },
     metric: 'gatehouse_authserver_events_total{action="login_failed",outcome="failure",upstream="corp"} 1',
     silent: noState,

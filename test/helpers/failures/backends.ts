@@ -157,7 +157,7 @@ export const backendFailures: readonly Failure[] = [
       })
       return rig(t, { b: url })
     },
-    message: /^backend b deviates from the protocol: it does not answer ping with a JSON-RPC response$/,
+    message: /^backend b deviates from the protocol: the response to ping is not a JSON-RPC response$/,
     fix: /^report this to the operator of b/,
     logged: { deviations: ['ping_unanswered'] },
     health: ['healthy', 'ready'],

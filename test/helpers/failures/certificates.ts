@@ -25,7 +25,7 @@ function serving(first: LeafOptions, withKeyOf?: 'nobody') {
 const expiring = {
   type: 'serving_certificate_expiring',
   lasts: true,
-  fix: /the new one is served without a restart/,
+  fix: /serves the new certificate without a restart/,
   metric: 'gatehouse_certificate_expiry_timestamp_seconds{certificate="serving"}',
 } as const
 

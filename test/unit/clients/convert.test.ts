@@ -259,7 +259,7 @@ t.test('remote servers: every header is a secret, and addresses are checked as a
     local: ['not taken', /its URL refers to this machine/],
     userinfo: ['not taken', /user name or password: send it as a header/],
     query: ['not taken', /secret in the query \(api_key\).*--keep-secret-args/],
-    metadata: ['not taken', /spec\.remoteUrl names a link-local, multicast/],
+    metadata: ['not taken', /spec\.remoteUrl points to a link-local, multicast/],
   })
   t.match(members, [
     {

@@ -119,7 +119,7 @@ await t.test('settings: alternatives exclude one another', async (t) => {
       },
       /--remote-auth-issuer, --remote-auth-authorize-url: set only one/,
     ],
-    [{ remoteAuthBearerToken: 't', remoteAuthBearerTokenFile: file('b', 'x') }, /set only one of them/],
+    [{ remoteAuthBearerToken: 't', remoteAuthBearerTokenFile: file('b', 'x') }, /set only one of these settings/],
     [{ remoteAuthBearerToken: 't', remoteAuth: true }, /mutually exclusive/],
     [
       { remoteAuthBearerToken: 't', remoteAuthClientId: 'c', remoteAuthScopes: ['a'] },
@@ -132,7 +132,7 @@ await t.test('settings: alternatives exclude one another', async (t) => {
         tokenExchangeClientSecret: 's',
         tokenExchangeClientSecretFile: file('e', 'x'),
       },
-      /set only one of them/,
+      /set only one of these settings/,
     ],
   ]
   for (const [input, expected] of cases) t.match(violations(input).join('\n'), expected)
@@ -229,7 +229,7 @@ await t.test('settings: values are checked one by one, and all errors are told a
     /--allowed-origins: must be a single origin.*found "https:\/\/a.example,https:\/\/b.example"; repeat the flag/,
     /--allowed-origins: .*wildcard.*found "https:\/\/\*.c.example"/,
     /--resource-url: .*absolute/,
-    /--remote-auth-timeout: must be longer than zero/,
+    /--remote-auth-timeout: must be greater than zero/,
     /--remote-auth-callback-port: .*1024/,
     /--remote-auth-resource: .*fragment/,
     /--remote-auth-scopes: /,

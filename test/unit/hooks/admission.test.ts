@@ -82,7 +82,7 @@ const refused: readonly [string, object, RegExp][] = [
   [
     'an entry on loopback',
     entry('e', { remoteUrl: 'http://127.0.0.1:9/mcp' }),
-    /spec\.remoteUrl: names a loopback/,
+    /spec\.remoteUrl: points to a loopback/,
   ],
   ['a proxy to a private address', remote('p', { remoteUrl: 'http://10.0.0.1/mcp' }), /allowPrivateEndpoint/],
   [

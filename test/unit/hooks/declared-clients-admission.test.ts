@@ -45,7 +45,7 @@ const rules: readonly Rule[] = [
   [
     'a client id that is used twice',
     [keyed(), keyedByUrl('https://ci.example.com/jwks')],
-    '….clients[1]: repeats the clientId of item 0; each must be unique',
+    '….clients[1]: repeats the clientId of item 0; every clientId must be unique',
   ],
   [
     'a secret without https',

@@ -61,7 +61,7 @@ function fileMessage(values: Fields): string {
 
 const policyAt = 'inboundGrants.jwtBearer.issuerPolicies[0]'
 const bindingAt = `${policyAt}.subjectBindings[0]`
-const lasting = 'because names can be given to another project'
+const lasting = 'because the name of a project can be reassigned'
 
 const rules: readonly (readonly [title: string, given: Case, path: string, message: string])[] = [
   [

@@ -8,24 +8,24 @@ const warn = (policy: string, more = {}): readonly string[] => cedarWarnings({ p
 
 t.test('types, actions and attributes that nothing has', (t) => {
   t.match(warn('permit(principal in Group::"ops", action, resource);'), [
-    'policies[0] names entities of type Group, which does not exist; groups of callers are of type ServiceGroup',
+    'policies[0] refers to entities of the unknown type Group; groups of callers are of type ServiceGroup',
   ])
   t.match(warn('permit(principal, action == Action::"call", resource);'), [
-    'policies[0] names Action::"call"; known are call_tool, get_prompt, read_resource',
+    'policies[0] refers to the unknown action Action::"call"; known actions: call_tool, get_prompt, read_resource',
   ])
   t.match(
     warn(
       'permit(principal, action, resource) when { principal.email == "x" && context has days };',
     ).toSorted(),
     [
-      'policies[0] reads the attribute days, which does not exist',
-      'policies[0] reads the attribute email, which does not exist; claims are read as claim_<name>',
+      'policies[0] reads the unknown attribute days',
+      'policies[0] reads the unknown attribute email; use claim_<name> for claims',
     ],
   )
-  t.match(warn('permit(principal, action, resource is Tol);'), ['policies[0] names entities of type Tol'])
+  t.match(warn('permit(principal, action, resource is Tol);'), ['policies[0] refers to entities of the unknown type Tol'])
   t.match(
     cedarWarnings({ policies: [], shadowPolicies: ['permit(principal in Group::"o", action, resource);'] }),
-    ['shadowPolicies[0] names'],
+    ['shadowPolicies[0] refers to'],
   )
   t.end()
 })
@@ -61,7 +61,7 @@ t.test('the author of a virtual server is warned', (t) => {
     },
   }
   t.match(virtualServerWarnings(server as unknown as VirtualMCPServer), [
-    /^authzConfig\.inline\.policies\[0\] names entities of type Group/,
+    /^authzConfig\.inline\.policies\[0\] refers to entities of the unknown type Group/,
   ])
   t.end()
 })

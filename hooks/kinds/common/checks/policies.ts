@@ -21,7 +21,7 @@ export function policyNameWarnings(config: AuthzConfig | undefined): string[] {
   return cedarWarnings({ ...config.inline, groupEntityType }).map((line) => `authzConfig.inline.${line}`)
 }
 
-/** For kinds whose policies cannot refer to an embedded authorization server. */
+/** Warns about a field that only a VirtualMCPServer uses. */
 export function primaryProviderWarnings(config: AuthzConfig | undefined): string[] {
   return config?.inline?.primaryUpstreamProvider === undefined
     ? []

@@ -22,7 +22,7 @@ export function overrideViolations(
   return violations
 }
 
-/** Sorts entries, because messages must not depend on map key order. */
+/** Sorts the entries, because messages must not depend on the order of map keys. */
 function byKey([a]: [string, unknown], [b]: [string, unknown]): number {
   return a < b ? -1 : 1
 }

@@ -48,7 +48,7 @@ export interface ProxyWorkload {
   /** Kind in lowercase, for labels. */
   readonly app: string
   readonly names: { readonly proxy: string; readonly proxyConfig: string }
-  /** Set if the resource has another workload in addition to the proxy. */
+  /** Part of the labels; set if the resource has a workload in addition to the proxy. */
   readonly component?: string
   readonly replicas: number | undefined
   /** Name of an existing service account to use. */
@@ -131,7 +131,7 @@ export function proxyChildren(
   return { children }
 }
 
-/** Recreate does not work: it would leave the rolling update settings that the API server defaulted. */
+/** The strategy is not Recreate, which would leave the rolling update settings that the API server defaulted. */
 const oneAtATime = { type: 'RollingUpdate', rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } } as const
 
 function filesOf({ file, authServer }: BuiltProxyConfig): StringMap {
@@ -168,7 +168,7 @@ function withOverrides(meta: ChildMeta, overrides: MetadataOverrides | undefined
 
 interface ProxyPodInput {
   readonly args: readonly string[]
-  /** A value that changes when the proxy must restart. */
+  /** Restarts the proxy when this value changes. */
   readonly restart: string
   readonly accountToken: boolean
 }

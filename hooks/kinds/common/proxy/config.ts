@@ -42,7 +42,7 @@ export type ForwardTarget = Pick<
 >
 
 export interface BuiltProxyConfig {
-  /** Undefined when there are errors. */
+  /** The configuration; undefined when there are errors. */
   readonly file: input.ProxyFile | undefined
   readonly authServer: input.AuthServerFile | undefined
   readonly failures: readonly SyncFailure[]
@@ -82,7 +82,7 @@ export function proxyConfig(
     host: '0.0.0.0',
     port: spec.proxyPort,
     resourceUrl: oidc?.resource,
-    // The Gateway or Ingress of an exposed server sets forwarding headers.
+    // Trusts the forwarding headers that the Gateway or Ingress of an exposed server sets.
     trustProxyHeaders: spec.trustProxyHeaders || exposureOf(context) !== undefined || undefined,
     endpointPrefix: spec.endpointPrefix || undefined,
     oidc,
@@ -111,7 +111,7 @@ function withoutPrimaryProvider({ primaryUpstreamProvider: _, ...authz }: Runtim
   return authz
 }
 
-/** Reports a setting that only virtual servers use. */
+/** Returns an error for a setting that only virtual servers use. */
 function checkPrimaryProvider({ conditions, spec }: ProxyContext): void {
   if (spec.authzConfig?.inline?.primaryUpstreamProvider === undefined) return
   conditions.set(

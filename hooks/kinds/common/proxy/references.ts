@@ -51,7 +51,7 @@ export interface ProxyIssuers extends Omit<ResolvedIssuers, 'configs'> {
 const reference = configReferences<ProxyTarget>()
 
 export const proxyReferences = {
-  // A missing group does not stop the proxy.
+  // The group is advisory: a missing group does not stop the proxy.
   group: groupReference({ valid: 'GroupRefIsValid', message: 'The group exists', isAdvisory: true }),
   oidc: reference({
     field: 'spec.oidcConfigRef',
@@ -162,7 +162,7 @@ function mirrorCaBundles(context: ProxyContext, configs: readonly MCPOIDCConfig[
   mirrorCaBundle(context, broken ?? stored[0])
 }
 
-/** Copies the condition of the MCPOIDCConfig, whose own sync checks the CA bundle. */
+/** Copies the condition of the MCPOIDCConfig. The sync of the MCPOIDCConfig checks the CA bundle. */
 function mirrorCaBundle({ conditions }: ProxyContext, config: KubeObject | undefined): void {
   const { status, reason, message } = (config && conditionOf(config, 'CABundleRefValidated')) ?? {}
   if (status === undefined) return

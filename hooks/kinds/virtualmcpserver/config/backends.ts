@@ -1,8 +1,8 @@
 /**
  * Resolves the group's members to the running server's backends, for both modes of outgoingAuth.
  *
- * A member whose authentication cannot be resolved is excluded from the configuration but stays in the status. It must
- * never use the default strategy.
+ * A member whose authentication cannot be resolved is excluded from the configuration but stays in the status. Such a
+ * member must never use the default strategy.
  */
 import {
   type AddressPolicy,
@@ -31,11 +31,11 @@ function caBundlePath(backend: string, key: string): string {
 
 export interface ResolvedBackend {
   readonly name: string
-  /** Undefined for a static backend that the resource itself declares. */
+  /** The group's member; undefined for a static backend that the resource itself declares. */
   readonly member: GroupMember | undefined
-  /** The backend as configured; undefined while it cannot be used. */
+  /** Configuration of the backend; undefined while the backend is unusable. */
   readonly backend: input.RuntimeBackend | undefined
-  /** Undefined when the default strategy applies. */
+  /** The backend's own strategy; undefined when the default strategy applies. */
   readonly strategy: Strategy | undefined
   readonly authConfigRef: string | undefined
   /** True when the resource itself selects this backend's configuration. */
@@ -118,7 +118,7 @@ function resolveMember(context: Context, member: GroupMember, resolver: Outgoing
           ...(member.kind === 'MCPServerEntry' && { type: 'entry', addresses: addressesOf(context, member) }),
           ...(caBundle && { caBundlePath: caBundlePath(member.name, caBundle.key) }),
           ...(clientCertificateOf(member) !== undefined && clientCertificatePaths(member.name)),
-          // In the file, only backends of type entry can have their own trust anchors.
+          // Only backends of type entry can have their own trust anchors in the file.
           ...(authority && { type: 'entry', caBundlePath: caBundlePath(member.name, authority.key) }),
           metadata: metadataOf(member, context.parent.spec.groupRef.name, context.namespace),
         }
@@ -127,8 +127,8 @@ function resolveMember(context: Context, member: GroupMember, resolver: Outgoing
 }
 
 /**
- * Reports an invalid entry that adds headers. Its headers are not read, because it may have been admitted under other
- * rules.
+ * Reports an invalid entry that adds headers. Its headers are not read, because the entry may have been admitted under
+ * older rules.
  */
 function headersFailure(context: Context, { kind, name, object }: GroupMember): SyncFailure | undefined {
   if (kind !== 'MCPServerEntry' || fieldsOf(object['spec'])['headerForward'] === undefined) return undefined
@@ -165,7 +165,7 @@ export function caBundleOf(context: Context, member: GroupMember): CaBundle | un
   const { name, key } = fieldsOf(fieldsOf(bundle)['configMapRef'])
   if (typeof name !== 'string' || name === '' || !hasCaBundle(member.object, bundle)) return undefined
   const source = { configMapRef: { name, key: typeof key === 'string' ? key : '' } }
-  // This request rarely contains the ConfigMap, which is two references away. The entry's own sync checks it.
+  // The sync of the entry checks the ConfigMap, which this request rarely contains because it is two references away.
   const failure = context.configMap(name) ? caBundleFailure(context, source) : undefined
   return { configMap: name, key: caKey(source.configMapRef.key), failure }
 }

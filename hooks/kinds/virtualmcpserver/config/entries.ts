@@ -19,7 +19,8 @@ import { memberAuthority } from '../../common/serving-tls.ts'
 type Context = SyncContext<'VirtualMCPServer'>
 
 /**
- * Returns all backends. A backend whose credentials or tool configuration failed has a failure and no configuration.
+ * Returns all backends. A backend with broken credentials or a broken tool configuration has a failure and no
+ * configuration.
  */
 export function backendsWithNeeds(
   context: Context,
@@ -39,7 +40,7 @@ export function backendsWithNeeds(
 
 function setCondition(context: Context, resolved: ResolvedBackend): void {
   const { name, failure, authConfigRef, strategy, explicit } = resolved
-  // The default's condition covers the backends that use it.
+  // The condition of the default covers the backends that use the default.
   if (authConfigRef === undefined || (!strategy && !failure)) return
   const type = `${explicit ? 'BackendAuthConfig' : 'DiscoveredAuthConfig'}-${name}`
   const spec = fieldsOf(context.find('MCPExternalAuthConfig', authConfigRef)?.['spec'])
@@ -74,7 +75,7 @@ function addNeeds(context: Context, needs: PodNeeds, { name, member }: ResolvedB
   if (bundle) needs.configFiles(`ca-bundle-${name}`, `${caBundleDirectory}/${name}`, bundle.configMap)
   const certificate = clientCertificateOf(member)
   if (certificate !== undefined) mountClientCertificate(needs, name, certificate)
-  // The Secrets are two references away. The entry's own sync puts their revision into this condition.
+  // The Secrets are two references away, so the sync of the entry adds their revision to this condition.
   const message = conditionOf(member.object, 'HeaderSecretRefsValidated')?.['message']
   needs.revision(`entry ${name}`, typeof message === 'string' ? message : undefined)
   return headersEnv

@@ -21,7 +21,7 @@ export interface Files {
 }
 
 export interface CheckedFiles {
-  /** Undefined after a failure that is not limited to single backends. */
+  /** The files; undefined after a failure that affects more than single backends. */
   readonly files: Files | undefined
   readonly backends: readonly ResolvedBackend[]
   readonly failures: readonly SyncFailure[]

@@ -16,7 +16,7 @@ import { configCalled, configHashOf } from '../../../references/resolve.ts'
 type Context = SyncContext<'VirtualMCPServer'>
 
 interface BackendStrategy {
-  /** Undefined when the default applies. */
+  /** Strategy for the backend; undefined when the default strategy applies. */
   readonly strategy: Strategy | undefined
   readonly authConfigRef: string | undefined
   /** True when spec.outgoingAuth.backends selects the configuration. */
@@ -30,7 +30,7 @@ export interface OutgoingConfig {
   readonly defaultStrategy: Strategy | undefined
 }
 
-/** Resolves configurations on demand, and adds the secrets of those in use to the pod. */
+/** Resolves configurations on demand, and adds the secrets of used configurations to the pod. */
 export function outgoingAuth(context: Context, serverNeeds: PodNeeds): OutgoingConfig {
   const needs = serverNeeds.forBackends()
   const { outgoingAuth: outgoing } = context.parent.spec

@@ -1,6 +1,6 @@
 /**
- * Converts the backends' MCPToolLocks for the running server. An invalid lock blocks its backend: nothing is treated as
- * approved.
+ * Converts the backends' MCPToolLocks for the running server. An invalid lock blocks its backend, because none of the
+ * definitions counts as approved.
  */
 import { formatViolations, type input, runtimeToolLock } from '../../../../schemas/index.ts'
 import { fieldsOf, type KubeObject } from '../../../base/kube.ts'
@@ -50,7 +50,9 @@ const settings = {
   onRemoved: ['observe', 'warn'],
 } as const
 
-/** Keeps an invalid lock's enforcement settings. Without them, a server that only observes would expose the backend. */
+/**
+ * Keeps the enforcement settings of an invalid lock. Otherwise, a server that only observes would expose the backend.
+ */
 function legalSettings(lock: KubeObject): Pick<input.RuntimeToolLock, keyof typeof settings> {
   const spec = fieldsOf(lock['spec'])
   const legal = Object.entries(settings).filter(([name, values]) =>

@@ -1,6 +1,6 @@
 /**
- * Sets the condition that lists excluded backends: those with a broken reference or setting, and those that the running
- * server reports as excluded. The message limits the number of names and the length of each reason.
+ * Sets the condition that lists excluded backends: backends with a broken reference or setting, and backends that the
+ * running server reports as excluded. The message limits the number of names and the length of each reason.
  */
 import { type DiscoveredBackend, excludedPrefix } from '../../../../schemas/index.ts'
 import type { SyncContext } from '../../../sync/context.ts'

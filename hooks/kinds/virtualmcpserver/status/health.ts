@@ -1,9 +1,9 @@
 /**
  * Computes the phase, the backend list and the backend count in a virtual server's status.
  *
- * Pods come first: without a ready pod, the last report is meaningless. The backends come next: the phase is Ready when
- * all backends are routable or the group is empty, Degraded when only some or none are routable, and Pending while the
- * state of all of them is unknown. A stuck rollout is Degraded while older pods still serve requests.
+ * Without a ready pod, the last report is meaningless, so the pods decide first. Then the backends decide: the phase is
+ * Ready when all backends are routable or the group is empty, Degraded when only some or none are routable, and Pending
+ * while the state of every backend is unknown. A stuck rollout is Degraded while older pods still serve requests.
  * Source: docs/reference/specification/virtual-server.md#status, "status" (backendCount is ready plus unauthenticated).
  */
 import { canonicalJson, type DiscoveredBackend } from '../../../../schemas/index.ts'
@@ -45,7 +45,7 @@ function knownHealth(
   return reports.fresh ? undefined : previousHealth(previous, backend?.url ?? '', authConfigRef)
 }
 
-/** The maximum age of `lastHealthCheck` while nothing else changes. */
+/** Maximum age of `lastHealthCheck` in a status while nothing else changes. */
 const heartbeatMs = 5 * 60_000
 
 /**

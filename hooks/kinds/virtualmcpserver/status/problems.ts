@@ -1,7 +1,7 @@
 /**
  * Sets the condition that lists problems reported by running pods: rejected settings, an unreachable store, name
- * conflicts, an unavailable backend. Each line contains the next step and the type that the log, the metrics, `/status`
- * and the console use. The condition is absent when there are no problems.
+ * conflicts, an unavailable backend. Each line contains the next step and the problem type. The log, the metrics,
+ * `/status` and the console use the same types. The condition is absent when there are no problems.
  */
 import type { SyncContext } from '../../../sync/context.ts'
 import { type Fields, isFields, listOf } from '../../../base/kube.ts'

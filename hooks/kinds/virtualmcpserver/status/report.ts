@@ -6,11 +6,11 @@
  *   {"observedAt", "configChecksum", "replica", "backends": [{"name", "url", "status", "message", "lastHealthCheck",
  *    "consecutiveFailures", "circuitBreakerState", "circuitLastChanged", "mcpRevision"}]}
  *
- * Reports about another configuration are skipped. Meanwhile, an unchanged backend keeps its previous status, so a new
- * member does not clear the health of the other backends. Across reports, a backend's worst status applies, so no pod
- * can hide a problem that another pod reports. Times are not compared, because pod clocks differ. A pod removes its own
- * report when it shuts down, and the other pods remove a killed pod's report (runtime/vmcp/server/status/report.ts).
- * Reports are untrusted data from pods, so every field is checked.
+ * Reports about another configuration are skipped. An unchanged backend keeps its previous status, so a new member does
+ * not clear the health of the other backends. Across reports, a backend's worst status applies, so no pod can hide a
+ * problem that another pod reports. Times are not compared, because pod clocks differ. A pod removes its own report
+ * when it shuts down, and the other pods remove a killed pod's report (runtime/vmcp/server/status/report.ts). Reports
+ * are untrusted data from pods, so every field is checked.
  */
 import { byText, type DiscoveredBackend } from '../../../../schemas/index.ts'
 import { isExcluded } from './excluded.ts'
@@ -20,7 +20,7 @@ import { type Fields, fieldsOf, isFields, type KubeObject, listOf } from '../../
 
 export type ReportedStatus = NonNullable<DiscoveredBackend['status']>
 
-/** Worst first. */
+/** Statuses, from worst to best. */
 const statusOrder: readonly ReportedStatus[] = [
   'unavailable',
   'unauthenticated',
@@ -35,8 +35,8 @@ export interface Reports {
   /** True when at least one pod reported on the current configuration. */
   readonly fresh: boolean
   /**
-   * Problems with their next steps, reported by pods with any configuration, because a pod that rejects the current one
-   * also reports that.
+   * Problems with their next steps, reported by pods with any configuration. A pod that rejects the current
+   * configuration reports the rejection here.
    */
   readonly problems: readonly string[]
 }
@@ -128,7 +128,7 @@ export function previousEntries(discoveredBackends: unknown): ReadonlyMap<unknow
   )
 }
 
-/** Returns an unchanged backend's previous health as long as no pod has reported on the current configuration. */
+/** Returns the previous health of an unchanged backend until a pod reports on the current configuration. */
 export function previousHealth(
   entry: Fields | undefined,
   url: string,

@@ -6,7 +6,7 @@ import { likely } from '../compiler/spelling.ts'
 
 /**
  * Returns the arguments, passed by position or by name, in the order of `names`. A name that ends in `?` is optional:
- * its value is undefined when absent. Throws for missing, extra and unknown arguments.
+ * the value of an absent argument is undefined. Throws for missing, extra and unknown arguments.
  */
 export function unpack(call: NativeCall, ...names: readonly string[]): (StarlarkValue | undefined)[] {
   const plain = names.map((name) => name.replace('?', ''))
@@ -80,6 +80,6 @@ export function isCallable(value: StarlarkValue | undefined): boolean {
   return type === 'function' || type === 'builtin_function_or_method'
 }
 
-/** A method on values of one type. */
+/** A method of one type. */
 export type Method<Receiver> = (receiver: Receiver, call: NativeCall) => StarlarkValue
 export type Methods<Receiver> = Readonly<Record<string, Method<Receiver>>>

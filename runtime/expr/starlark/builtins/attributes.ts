@@ -61,7 +61,7 @@ export function getAttribute(value: StarlarkValue, name: string, meter: ScriptMe
   throw new StarlarkError(`${typeOf(value)} has no .${name} field or method${hint}`)
 }
 
-/** Users of other languages expect to access dict entries this way. */
+/** Adds a hint, because users of other languages expect to access dict entries as attributes. */
 function indexHint(value: StarlarkValue, name: string): string {
   return value instanceof Dict ? `; entries are read with ["${name}"]` : ''
 }

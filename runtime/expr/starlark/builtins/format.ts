@@ -1,4 +1,4 @@
-/** `text.format(...)`. Source: Starlark specification, "string·format". */
+/** Implements `text.format(...)`. Source: Starlark specification, "string·format". */
 import { failure } from './arguments.ts'
 import type { NativeCall, StarlarkValue } from '../values/values.ts'
 import { repr, str } from '../values/print.ts'

@@ -1,4 +1,4 @@
-/** `text % values`. Source: Starlark specification, "String interpolation". */
+/** Implements `text % values`. Source: Starlark specification, "String interpolation". */
 import { Float, type Int, isInt } from '../values/scalars.ts'
 import { Dict, type StarlarkValue, Tuple, typeOf } from '../values/values.ts'
 import { StarlarkError } from '../errors.ts'

@@ -1,8 +1,8 @@
 /**
  * Converts JSON to script values and back, both as bytes (text.ts).
  *
- * When reading, an integral number becomes an int of any size, so that ids keep all their digits. `1.0` becomes the int
- * 1 if that is exact. When writing, values that have no JSON representation cause an error.
+ * The reader converts an integral number to an int of any size, so ids keep all their digits. It also converts `1.0` to
+ * the int 1 if the conversion is exact. The writer throws for values without a JSON representation.
  */
 import { Float, isInt, Range } from '../values/scalars.ts'
 import { Dict, List, type StarlarkValue, Tuple, typeOf } from '../values/values.ts'
@@ -255,7 +255,7 @@ function objectText(dict: Dict, meter: ScriptMeter, open: object[]): string {
   return `{${parts.join(',')}}`
 }
 
-/** Charges for a part, because text is copied once per nesting level. */
+/** Charges for each part, because text is copied once per nesting level. */
 function chargePart(part: string, meter: ScriptMeter): string {
   meter.allocate(sizeOf.element)
   meter.step(Math.floor(part.length / 4096))

@@ -61,7 +61,7 @@ function spaceBefore(text: string, end: number): number {
   return 0
 }
 
-/** Splits at runs of whitespace, ignoring those at the ends. */
+/** Splits at runs of whitespace, but not at the ends. */
 function splitAtSpace(text: string, most: number, fromRight: boolean, meter: ScriptMeter): string[] {
   const parts: string[] = []
   let [from, to] = [0, text.length]

@@ -4,7 +4,7 @@ import type { CallShape, Bytecode } from './code.ts'
 import type { SourcePosition } from '../errors.ts'
 import type { Scalar } from '../values/scalars.ts'
 
-/** A jump target. */
+/** Target of a jump. */
 export interface Label {
   at: number
 }

@@ -24,41 +24,44 @@ export const opcode = {
   free: 12,
   setFree: 13,
   global: 14,
-  /** Argument: number of items. */
+  /** The argument is the number of items. */
   list: 15,
   tuple: 16,
   dict: 17,
   /**
-   * Stack: dict, key, value. `setUnique` adds a dict literal entry and rejects repeated keys; `setEntry` adds a
-   * comprehension entry.
+   * Expects dict, key and value on the stack. `setUnique` adds a dict literal entry and rejects repeated keys;
+   * `setEntry` adds a comprehension entry.
    */
   setUnique: 18,
   setEntry: 19,
-  /** Stack: list, value. Adds a comprehension item. */
+  /** Adds a comprehension item. Expects the list and the value on the stack. */
   append: 20,
-  /** Argument: index into `functions`. The defaults are on the stack. */
+  /** The argument is an index into `functions`. The defaults are on the stack. */
   closure: 21,
-  /** Argument: index into `calls`. */
+  /** The argument is an index into `calls`. */
   call: 22,
   attribute: 23,
   index: 24,
   setIndex: 25,
   setAttribute: 26,
   slice: 27,
-  /** Argument: index into operatorTable. */
+  /** The argument is an index into operatorTable. */
   binary: 28,
   inPlace: 29,
   unary: 30,
   not: 31,
-  /** Argument: number of targets. */
+  /** The argument is the number of targets. */
   unpack: 32,
   iterate: 33,
-  /** Argument: jump target at the end of the sequence. */
+  /** The argument is the jump target at the end of the sequence. */
   next: 34,
   endIterate: 35,
   jump: 36,
   jumpIf: 37,
-  /** For `and` and `or`: if the operand decides the result, jumps and keeps the operand; otherwise drops it. */
+  /**
+   * Implements `and` and `or`. If the operand decides the result, the instruction jumps and keeps the operand.
+   * Otherwise, it drops the operand.
+   */
   jumpIfFalseKeep: 38,
   jumpIfTrueKeep: 39,
   jumpIfNot: 40,
@@ -122,7 +125,7 @@ export interface Bytecode {
 export interface ParameterShape {
   /** Number of parameters that positional arguments can fill. */
   readonly positional: number
-  /** Number of keyword-only parameters, which follow the positional ones. */
+  /** Number of keyword-only parameters, which follow the positional parameters. */
   readonly namedOnly: number
   /** For each parameter, true if it has a default value; see Func.defaults. */
   readonly defaults: readonly boolean[]

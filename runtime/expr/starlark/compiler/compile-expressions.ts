@@ -217,7 +217,7 @@ function shapeOf(args: readonly ArgumentNode[]): {
   }
 }
 
-/** Defaults are evaluated when the function is created. */
+/** Evaluates the defaults when the function is created. */
 function compileClosure(fn: FunctionNode, out: Assembler): void {
   for (const { fallback } of fn.parameters) if (fallback) compileExpression(fallback, out)
   out.at(fn)

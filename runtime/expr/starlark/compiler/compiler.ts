@@ -13,8 +13,8 @@ export interface CompiledScript {
 }
 
 /**
- * Parses and compiles a script. `globals` are the names defined outside it, including the language's own. Throws
- * StarlarkError, which contains the error's position.
+ * Parses and compiles a script. `globals` are the names defined outside the script, including the language's own names.
+ * Throws StarlarkError, which contains the error's position.
  */
 export function compile(source: string, globals: ReadonlySet<string>): CompiledScript {
   try {
@@ -22,7 +22,8 @@ export function compile(source: string, globals: ReadonlySet<string>): CompiledS
     resolve(script, globals)
     return { code: compileFunction(script) }
   } catch (error) {
-    // Each construct limits its own depth, but several nested constructs can still overflow the stack.
+    // Handles a stack overflow. Each construct limits its own depth, but several nested constructs can still overflow
+    // the stack.
     if (error instanceof RangeError) throw new StarlarkError('the script is nested too deeply')
     throw error
   }

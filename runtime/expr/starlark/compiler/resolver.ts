@@ -61,7 +61,7 @@ class FunctionScope {
   }
 }
 
-/** Resolves a script in place. `globals` are the names defined outside it. Throws StarlarkError. */
+/** Resolves a script in place. `globals` are the names defined outside the script. Throws StarlarkError. */
 export function resolve(script: FunctionNode, globals: ReadonlySet<string>): void {
   const violations: { message: string; place: SourcePosition }[] = []
   const failure: Failure = (message, place) => {
@@ -246,7 +246,10 @@ class Resolver {
     }
   }
 
-  /** Resolves a comprehension. The first `in` is resolved outside its scope, everything else inside. */
+  /**
+   * Resolves a comprehension. The first `in` operand belongs to the outer scope, and everything else to the scope of
+   * the comprehension.
+   */
   #comprehension(
     body: Extract<Expression, { kind: 'comprehension' }>['body'],
     clauses: readonly Clause[],
@@ -292,7 +295,8 @@ class Resolver {
 }
 
 /**
- * Returns how code in `block` accesses a variable of `home`: directly, or as a cell passed down through the functions.
+ * Returns the location at which code in `block` finds a variable of `home`: a variable of the function, or a cell
+ * passed down through the functions.
  */
 function bindingFrom(
   variable: DeclaredVariable,

@@ -1,6 +1,6 @@
-/** Suggests the intended name for an undefined one. */
+/** Suggests the intended name for an undefined name. */
 
-/** Longer names are not compared, because the time grows with the product of the two lengths. */
+/** Maximum length of compared names, because the time grows with the product of the two lengths. */
 const maxLength = 64
 const maxCandidates = 500
 

@@ -6,7 +6,7 @@ export interface DeclaredVariable {
   readonly name: string
   /** Index among the function's variables. */
   readonly slot: number
-  /** True when an inner function uses the variable, so it is stored in a cell. */
+  /** True when an inner function uses the variable. A cell then contains the variable. */
   captured: boolean
 }
 
@@ -37,7 +37,7 @@ export interface ArgumentNode extends SourcePosition {
 }
 
 export interface Parameter extends SourcePosition {
-  /** `marker`: the bare `*`. */
+  /** `marker` is the bare `*`. */
   readonly form: 'plain' | 'list' | 'dict' | 'marker'
   readonly name: string
   readonly fallback: Expression | undefined
@@ -114,7 +114,7 @@ export type StatementNode =
   | (SourcePosition & { readonly kind: 'expression'; readonly value: Expression })
   | (SourcePosition & {
       readonly kind: 'assign'
-      /** `=`, or the operator of an augmented assignment without its `=`. */
+      /** Either `=`, or the operator of an augmented assignment without its `=`. */
       readonly op: string
       readonly target: Expression
       readonly value: Expression

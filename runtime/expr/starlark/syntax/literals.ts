@@ -82,10 +82,10 @@ function pointEscape(inner: string, at: number, digits: RegExp): [string, number
   return [encodePoint(value), found.length + 2]
 }
 
-/** Int literals with more digits are rejected. */
+/** Maximum number of digits in an int literal. */
 const maxDigits = 10_000
 
-/** Returns the value of an int literal, including its prefix, or undefined when it is invalid. */
+/** Returns the value of an int literal, including its prefix; undefined for an invalid literal. */
 export function readInt(text: string): bigint | undefined {
   if (text.length > maxDigits || !/^(?:0[xX][0-9a-fA-F]+|0[oO][0-7]+|0[bB][01]+|0+|[1-9]\d*)$/.test(text))
     return undefined

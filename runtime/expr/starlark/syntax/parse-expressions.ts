@@ -31,7 +31,7 @@ function at({ line, column }: StarlarkToken): { readonly line: number; readonly 
   return { line, column }
 }
 
-/** Reads one or more expressions; several form a tuple. With `inParens`, a trailing comma is allowed. */
+/** Reads one or more expressions. Several expressions form a tuple. With `inParens`, a trailing comma is allowed. */
 export function readExpression(
   tokens: TokenReader,
   { inParens = false }: { readonly inParens?: boolean } = {},
@@ -83,7 +83,7 @@ function readLambda(tokens: TokenReader, { conditional }: { readonly conditional
   return { kind: 'lambda', fn, ...position }
 }
 
-/** Reads the parameters before `end`, without consuming it. The resolver checks their order. */
+/** Reads the parameters before `end`, without consuming `end`. The resolver checks their order. */
 export function readParameters(tokens: TokenReader, end: string): Parameter[] {
   const parameters: Parameter[] = []
   while (!tokens.is(end, 'end of file')) {
@@ -261,7 +261,7 @@ function readClauses(tokens: TokenReader, end: string): Clause[] {
     if (tokens.has('for')) {
       const target = readTargets(tokens)
       tokens.expect('in')
-      // A conditional expression would consume the `if` of the next clause.
+      // Reads no conditional expression, which would consume the `if` of the next clause.
       const over = tokens.nested(() => readBinary(tokens, 0))
       clauses.push({ kind: 'for', target, over, ...position })
     } else if (tokens.has('if')) clauses.push({ kind: 'if', condition: readSimpleTest(tokens), ...position })

@@ -91,7 +91,7 @@ function readAssignment(tokens: TokenReader): StatementNode {
   return { kind: 'assign', op: kind === '=' ? kind : kind.slice(0, -1), target, value, line, column }
 }
 
-/** Reads an indented block, or the statements on the same line as the colon. */
+/** Reads an indented block, or the statements after the colon on the same line. */
 function readBody(tokens: TokenReader): StatementNode[] {
   return tokens.nested(() => {
     tokens.expect(':')

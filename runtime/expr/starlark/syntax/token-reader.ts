@@ -2,7 +2,7 @@
 import { StarlarkError } from '../errors.ts'
 import { type StarlarkToken, tokenName } from './tokens.ts'
 
-/** Maximum nesting depth. Limited because every traversal of the tree recurses once per level. */
+/** Maximum nesting depth. The depth is limited, because every traversal of the tree recurses once per level. */
 const maxDepth = 200
 
 export class TokenReader {
@@ -32,7 +32,7 @@ export class TokenReader {
     return kinds.includes(this.current.kind)
   }
 
-  /** Consumes the next token if it is of this kind. */
+  /** Consumes the next token if it has this kind. */
   has(kind: string): boolean {
     if (this.current.kind !== kind) return false
     this.take()

@@ -20,7 +20,7 @@ export const keywordTable: ReadonlySet<string> = new Set([
   'while',
 ])
 
-/** Python keywords that Starlark reserves, with a suggestion if one helps. */
+/** Python keywords that Starlark reserves, some with a suggestion. */
 export const reserved: Readonly<Record<string, string>> = {
   as: '',
   assert: 'call fail("...") in an if statement',
@@ -41,7 +41,7 @@ export const reserved: Readonly<Record<string, string>> = {
   yield: 'return a list',
 }
 
-/** Longest first, so that the first match is the correct one. */
+/** Operators from longest to shortest, so the first match is correct. */
 export const punctuationMarks: readonly string[] = [
   '//=',
   '>>=',

@@ -1,6 +1,6 @@
 /**
- * Converts byte strings to upper, lower and title case, and tests their case. Each letter is converted individually, so
- * that no letter becomes two letters.
+ * Converts byte strings to upper, lower and title case, and tests their case. The conversion handles each letter
+ * individually, so no letter becomes two letters.
  */
 import { decode, encode, isAscii } from './text.ts'
 
@@ -10,7 +10,7 @@ const lowerLetter = /\p{Ll}/u
 const anyLetter = /\p{L}/u
 const digit = /\p{Nd}/u
 
-/** Whitespace in the Go dialect: each character as its bytes. */
+/** Whitespace characters of the Go dialect, each as its bytes. */
 export const spaces: ReadonlySet<string> = new Set(
   Array.from(
     '\t\n\v\f\r \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f' +
@@ -19,7 +19,7 @@ export const spaces: ReadonlySet<string> = new Set(
   ),
 )
 
-/** Title case forms of the three Unicode letters that look like two letters. */
+/** Title case forms of the Unicode letters that look like two letters. */
 const titleCases: Readonly<Record<string, string>> = {
   Ǆ: 'ǅ',
   ǆ: 'ǅ',

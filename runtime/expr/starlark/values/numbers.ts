@@ -7,14 +7,14 @@ import { StarlarkError } from '../errors.ts'
 import { Float, type Int, isInt } from './scalars.ts'
 import { type StarlarkValue, typeOf } from './values.ts'
 
-/** Ints with more bits are rejected. */
+/** Maximum number of bits in an int. */
 const maxBits = 65_536
 const maxShift = 512
 const largest = 1n << BigInt(maxBits)
 
 /**
- * Returns the canonical form of an int: a number within the safe range, otherwise a bigint. Throws when it is too
- * large.
+ * Returns the canonical form of an int: a number within the safe range, otherwise a bigint. Throws for an int that is
+ * too large.
  */
 export function normal(value: bigint): Int {
   if (value >= BigInt(Number.MIN_SAFE_INTEGER) && value <= BigInt(Number.MAX_SAFE_INTEGER))
@@ -154,7 +154,7 @@ export function compareNumbers(x: Int | Float, y: Int | Float): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-/** Drops the fraction. Throws for infinities and nan. */
+/** Removes the fraction. Throws for infinities and nan. */
 export function truncate({ value }: Float): Int {
   if (!Number.isFinite(value))
     throw new StarlarkError(`cannot convert float ${Number.isNaN(value) ? 'NaN' : 'infinity'} to integer`)

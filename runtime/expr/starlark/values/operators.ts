@@ -82,7 +82,7 @@ function merge(into: Dict, from: Dict, meter: ScriptMeter): void {
   for (const [key, value] of from.entries()) into.set(key, value, meter)
 }
 
-/** `+` of sequences. */
+/** Evaluates `+` for sequences. */
 function concatenate(x: StarlarkValue, y: StarlarkValue, meter: ScriptMeter): StarlarkValue | undefined {
   if (typeof x === 'string' && typeof y === 'string') {
     meter.joined(x.length, y.length)
@@ -128,7 +128,7 @@ function timesOf(length: number, count: number | bigint): number {
   return times
 }
 
-/** `x in y`. */
+/** Evaluates `x in y`. */
 function contains(x: StarlarkValue, y: StarlarkValue, meter: ScriptMeter): boolean {
   if (typeof y === 'string') {
     if (typeof x !== 'string')
@@ -150,7 +150,7 @@ function counted(meter: ScriptMeter): true {
   return true
 }
 
-/** An unhashable value cannot be in a dict. */
+/** Returns false, because a dict cannot contain an unhashable value. */
 function inDict(x: StarlarkValue, dict: Dict, meter: ScriptMeter): boolean {
   if (x instanceof List || x instanceof Dict || x instanceof Range) return false
   return dict.get(x, meter) !== undefined
@@ -177,7 +177,7 @@ function inBytes(x: StarlarkValue, { data }: Bytes, meter: ScriptMeter): boolean
   return data.includes(String.fromCharCode(Number(x)))
 }
 
-/** `x op= y`: modifies a list or dict on the left in place. */
+/** Evaluates `x op= y`. Modifies a list or dict on the left in place. */
 export function inPlace(op: Operator, x: StarlarkValue, y: StarlarkValue, meter: ScriptMeter): StarlarkValue {
   if (op === '+' && x instanceof List && isSequence(y)) {
     const items = elementsOf(y, meter, '+=')

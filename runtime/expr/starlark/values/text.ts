@@ -1,6 +1,6 @@
 /**
- * Script strings. As in the Go dialect, a string is a sequence of bytes, normally UTF-8. It is represented by a
- * JavaScript string with one character per byte, so that indexing, slicing and comparing operate on bytes.
+ * Script strings. As in the Go dialect, a string is a sequence of bytes, normally UTF-8. A JavaScript string with one
+ * character per byte represents the bytes, so indexing, slicing and comparing operate on bytes.
  *
  * `encode` and `decode` convert at the boundary; no other code may mix the two kinds of string.
  * Source: Starlark specification, "Strings".
@@ -72,7 +72,10 @@ function pointAt(bytes: string, at: number): { point: number; length: number } {
   return valid ? { point, length } : invalid
 }
 
-/** Native functions temporarily use many times a string's memory, so they receive the string in slices. */
+/**
+ * Length of a slice. Native functions temporarily use many times a string's memory, so they receive the string in
+ * slices.
+ */
 const sliceLength = 32 * 1024
 const maxPointBytes = 4
 
@@ -126,7 +129,7 @@ const escapeTable: Readonly<Record<string, string>> = {
 /** Characters that must be escaped. */
 const unprintable = /["\\]|[^ \p{L}\p{M}\p{N}\p{P}\p{S}]/gu
 
-/** Returns the literal for a string. `asBytes`: for bytes. */
+/** Returns the literal for a string or, with `asBytes`, for bytes. */
 export function quote(
   bytes: string,
   meter: ScriptMeter,

@@ -15,7 +15,7 @@ export class Tuple {
 
 export class List {
   items: StarlarkValue[]
-  /** Number of active iterations over the list; it must not change while there are any. */
+  /** Number of active iterations over the list. The list must not change during an iteration. */
   iterating = 0
   constructor(items: StarlarkValue[]) {
     this.items = items
@@ -43,19 +43,19 @@ const maxDepth = 100
 export class Dict {
   readonly type = 'dict'
   readonly #entries = new Map<Key, [StarlarkValue, StarlarkValue]>()
-  /** Number of active iterations over the dict; keys must not be added or removed while there are any. */
+  /** Number of active iterations over the dict. Keys must not be added or removed during an iteration. */
   iterating = 0
 
   get size(): number {
     return this.#entries.size
   }
 
-  /** Throws for unhashable keys. */
+  /** Returns the value of a key. Throws for unhashable keys. */
   get(key: StarlarkValue, meter: ScriptMeter): StarlarkValue | undefined {
     return this.#entries.get(keyOf(key, meter))?.[1]
   }
 
-  /** Throws for unhashable keys, and for new keys during an iteration. */
+  /** Sets an entry. Throws for unhashable keys, and for new keys during an iteration. */
   set(key: StarlarkValue, value: StarlarkValue, meter: ScriptMeter): void {
     const hashed = keyOf(key, meter)
     const entry = this.#entries.get(hashed)
@@ -128,12 +128,12 @@ function keyOf(value: StarlarkValue, meter: ScriptMeter): Key {
   return value
 }
 
-/** Throws for unhashable values. */
+/** Returns the key of a value. Throws for unhashable values. */
 export function requireHashable(value: StarlarkValue, meter: ScriptMeter): void {
   keyOf(value, meter)
 }
 
-/** Integral floats equal ints of any size. */
+/** Uses the key of an int, because integral floats equal ints of any size. */
 function floatKey(value: number): Key {
   if (!Number.isInteger(value) || Number.isSafeInteger(value)) return value === 0 ? 0 : value
   return BigInt(value)
@@ -173,7 +173,7 @@ export class Func {
   readonly type = 'function'
   readonly code: Bytecode
   readonly name: string
-  /** Default values for the last of the parameters that can have one. Undefined for a required parameter. */
+  /** Default values for the last parameters; undefined for a required parameter. */
   readonly defaults: readonly (StarlarkValue | undefined)[]
   readonly free: readonly Cell[]
   constructor(code: Bytecode, defaults: readonly (StarlarkValue | undefined)[], free: readonly Cell[]) {
@@ -199,7 +199,7 @@ export interface NativeCall {
 /** A request from a built-in function to the machine. The function continues with the response. */
 export type TaskEffect =
   | { readonly kind: 'call'; readonly callee: StarlarkValue; readonly args: readonly StarlarkValue[] }
-  /** An external operation: `begin` starts it and calls `settle` once. */
+  /** An external operation. `begin` starts the operation, which calls `settle` once. */
   | { readonly kind: 'wait'; readonly begin: (settle: (outcome: Settled) => void) => void }
   /** Functions to run concurrently. The response is the list of results. */
   | { readonly kind: 'parallel'; readonly callables: readonly StarlarkValue[] }

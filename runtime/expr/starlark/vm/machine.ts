@@ -1,5 +1,5 @@
 /**
- * Executes compiled functions. Frames are stored on the heap, so a run can suspend at any call that waits and resume
+ * Executes compiled functions. The heap contains the frames, so a run can suspend at any call that waits and resume
  * later. No script can exhaust the host's stack.
  *
  * `run` executes until the task ends or waits. The scheduler handles the effects that a task waits for (scheduler.ts).
@@ -35,7 +35,7 @@ import { getIndex, setIndex, slice } from '../values/subscript.ts'
 import { Frame, NativeFrame } from './frames.ts'
 import type { ScriptTask } from './task.ts'
 
-/** Result of running a task, which has either ended or is waiting for an effect. */
+/** Result of running a task: the task has ended, or waits for an effect. */
 export type TaskProgress =
   | { readonly kind: 'done'; readonly value: StarlarkValue }
   | Exclude<TaskEffect, { kind: 'call' }>
@@ -101,8 +101,8 @@ export function call(
 }
 
 /**
- * Runs the top frame until it ends (returns the result) or calls another function (returns undefined). Deliberately a
- * single function, so that the stack and the code stay in local variables and no instruction costs a call.
+ * Runs the top frame until it ends (returns the result) or calls another function (returns undefined). This is
+ * deliberately a single function: the stack and the code stay in local variables, and no instruction costs a call.
  */
 function runFrame(task: ScriptTask, frame: Frame, context: ExecutionContext): StarlarkValue | undefined {
   const { meter } = context
@@ -206,7 +206,7 @@ function runFrame(task: ScriptTask, frame: Frame, context: ExecutionContext): St
         break
       }
       case opcode.setIndex: {
-        // Augmented: sequence, index, value. Otherwise, the value is below the index.
+        // An augmented assignment has sequence, index and value on the stack. Otherwise, the value is below the index.
         const c = pop()
         const b = pop()
         const a = pop()
@@ -347,7 +347,7 @@ function addPositional(args: StarlarkValue[], list: StarlarkValue, meter: Script
   for (const item of elementsOf(list, meter, '*')) args.push(item)
 }
 
-/** Pushes the elements onto the stack, with the first one on top. */
+/** Pushes the elements onto the stack, with the first element on top. */
 function unpackInto(stack: StarlarkValue[], value: StarlarkValue, count: number, meter: ScriptMeter): void {
   if (!isSequence(value)) throw new StarlarkError(`got ${typeOf(value)} in sequence assignment`)
   const items = elementsOf(value, meter, 'unpack')

@@ -2,8 +2,8 @@
  * Meters a script's use of computation steps and memory.
  *
  * One meter covers a whole script, including the functions that it runs concurrently. A step is one instruction of the
- * machine, or one element visited by a built-in function. Memory is the estimated total of all bytes ever allocated.
- * Freed memory is never credited back, so the total is an upper bound on the live memory.
+ * machine, or one element visited by a built-in function. Memory is the estimated total of all allocated bytes. The
+ * meter never credits freed memory, so the total is an upper bound on the live memory.
  */
 import { LimitError } from '../errors.ts'
 
@@ -13,9 +13,9 @@ export interface StarlarkLimits {
 }
 
 /**
- * Estimated sizes of script values. They are close to those of V8, because a worker whose heap overflows before the
- * meter throws can crash the whole process. `firstElement`: the capacity that a list allocates for its first element.
- * `function`: also used for a range.
+ * Estimated sizes of script values. The sizes are close to the sizes in V8, because a heap overflow in a worker can
+ * crash the whole process before the meter throws. `firstElement` is the capacity that a list allocates for its first
+ * element. `function` also applies to a range.
  */
 export const sizeOf = {
   text: 24,
@@ -44,13 +44,13 @@ export class ScriptMeter {
     this.maxBytes = maxBytes
   }
 
-  /** Throws LimitError when no steps are left. */
+  /** Charges for steps. Throws LimitError when no steps are left. */
   step(count: number): void {
     this.steps += count
     if (this.steps > this.maxSteps) throw tooManySteps()
   }
 
-  /** Throws LimitError when no memory is left. */
+  /** Charges for memory. Throws LimitError when no memory is left. */
   allocate(bytes: number): void {
     this.bytes += bytes
     if (this.bytes > this.maxBytes) throw new LimitError('Starlark computation cancelled: out of memory')
@@ -64,7 +64,7 @@ export class ScriptMeter {
 
   /**
    * Charges a concatenation. V8 shares the longer string instead of copying it, so building a string piece by piece
-   * costs about as much as the pieces. The charge for the shared string pays for the copy that V8 makes when the string
+   * costs about as much as the pieces. The charge for the shared string covers the copy that V8 makes when the string
    * is read.
    */
   joined(a: number, b: number): void {

@@ -17,8 +17,8 @@ export interface SchedulerOptions extends StarlarkLimits {
   /** Maximum number of waits that run at the same time. */
   readonly maxWaits: number
   /**
-   * Names available to the script in addition to the language's own names. Script variables with the same name start
-   * with these values.
+   * Names available to the script in addition to the language's own names. A script variable with such a name starts
+   * with the given value.
    */
   readonly globals: ReadonlyMap<string, StarlarkValue>
   /** Receives a printed line. Sorting lines by `path`, element by element, yields the order of a sequential run. */
@@ -79,7 +79,7 @@ class Execution {
       call(task, fn, [], [], this.#around)
       const [frame] = task.frames
       if (!frame || !('variables' in frame)) return
-      // The script may assign to a given name. Until then, the variable has the given value.
+      // Initializes the variable of a given name, to which the script may assign.
       code.variables.forEach((name, slot) => {
         const given = this.#given.get(name)
         if (given === undefined) return
@@ -104,7 +104,7 @@ class Execution {
   #end(task: ScriptTask, outcome: Settled): void {
     const ended = this.#running.get(task)
     this.#running.delete(task)
-    // No task can continue after a limit is reached, so stop without waiting for the other tasks.
+    // Stops without waiting for the other tasks, because no task can continue after a limit is reached.
     if ('error' in outcome && outcome.error instanceof LimitError) this.#stop(outcome)
     else ended?.(outcome)
   }
@@ -158,9 +158,7 @@ class Execution {
     else this.#queue.push(start)
   }
 
-  /**
-   * Starts the callables in order, with a limited number running at a time. A slot becomes free when a callable ends.
-   */
+  /** Starts the callables in order, with a limited number running at a time. The end of a callable frees its slot. */
   #parallel(parent: ScriptTask, callables: readonly StarlarkValue[]): void {
     const group = {
       place: parent.printed++,

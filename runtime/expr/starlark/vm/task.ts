@@ -9,9 +9,9 @@ export class ScriptTask {
   readonly parent: ScriptTask | undefined
   /** Determines the order of task output: the positions of the calls that started the task, from the script inwards. */
   readonly path: readonly number[]
-  /** Number of lines printed and tasks started so far. */
+  /** Number of printed lines and started tasks. */
   printed = 0
-  /** A built-in function's immediate result. */
+  /** Immediate result of a built-in function. */
   entry: StarlarkValue | undefined
 
   constructor(parent: ScriptTask | undefined, path: readonly number[]) {

@@ -105,7 +105,7 @@ export const callRows = {
     message: ({ refused }) =>
       refused
         ? 'a webhook returned no valid response: call rejected'
-        : 'a webhook returned no valid response: the call continues without it',
+        : 'a webhook returned no valid response: the call continues without the webhook',
     level: 'warn',
     repeats: ({ webhook, reason }) => `${webhook} ${reason}`,
   },
@@ -144,5 +144,5 @@ export const callRows = {
 } satisfies Partial<EventTable>
 
 function fateOf(ignored: boolean): string {
-  return ignored ? 'calls continue without it' : 'calls are rejected'
+  return ignored ? 'calls continue without the webhook' : 'calls are rejected'
 }

@@ -33,7 +33,7 @@ export const certificateRows = {
           ? undefined
           : {
               message: `this server's certificate ${expired ? 'expired' : 'expires'} at ${ends}`,
-              fix: 'renew it (spec.tls.secretName, --tls-cert-file and --tls-key-file); the new one is served without a restart',
+              fix: 'renew the certificate (spec.tls.secretName, --tls-cert-file and --tls-key-file); the server serves the new certificate without a restart',
             },
     }),
   },

@@ -16,7 +16,7 @@ export const consoleRows = {
         : 'the failing console policies are no longer in force'
     },
     level: ({ failing, unusable }) => (unusable ? 'error' : failing.length > 0 ? 'warn' : 'info'),
-    // Each policy failure is logged once, even when the list of failing policies stays the same.
+    // Logs each policy failure once, even when the list of failing policies stays the same.
     isNews: true,
     repeats: ({ policy = '', reason = '' }) => `${policy} ${reason}`,
     condition: ({ failing, unusable }) => ({ id: 'console_policies', open: problemOf(failing, unusable) }),

@@ -42,8 +42,8 @@ export const quotaRows = {
   tool_unmatched: {
     message: ({ resolved }) =>
       resolved
-        ? 'the settings no longer name this tool, or the tool is now offered'
-        : 'settings name tools that no backend offers',
+        ? 'the settings no longer refer to this tool, or the tool is now offered'
+        : 'settings refer to tools that no backend offers',
     level: ({ resolved }) => (resolved ? 'info' : 'warn'),
     condition: ({ problem, resolved }) => ({
       id: `tool_unmatched/${problem}`,

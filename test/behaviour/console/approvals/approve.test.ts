@@ -86,8 +86,8 @@ t.test('tools that pinning blocks are listed with the reason', async (t) => {
     total: 2,
     tokens: 0,
     items: [
-      { name: 'read', pin: 'changed', hidden: /^pinning: its definition differs from the approved one/ },
-      { name: 'write', pin: 'new', hidden: /^pinning: it is new/ },
+      { name: 'read', pin: 'changed', hidden: /^pinning: the definition differs from the approved definition/ },
+      { name: 'write', pin: 'new', hidden: /^pinning: the tool is new/ },
     ],
   })
   t.match((await rig.console.api('tools/read')).json, { raw: evil, drift: [{ part: 'text' }] })

@@ -59,7 +59,7 @@ t.test(
       ].map((path) => `${path}: unknown backend "${name}"; did you mean "${guess}"?`)
     t.same(await tools(vmcp), ['good_echo', 'other_echo'], 'the server runs')
     t.same(await problems(), expected('goood', 'good'))
-    t.match(logged(), 'settings name backends that do not exist')
+    t.match(logged(), 'settings refer to backends that do not exist')
     vmcp.reload(file('othr').config)
     t.same(await problems(), expected('othr', 'other'), 'after a reload')
     const excludes = file('other', 'pigeon')
@@ -94,7 +94,7 @@ backends:
   const run = startGatehouse(['vmcp', 'serve', '-c', config, '--port', '0'])
   t.teardown(() => run.interrupt())
   await run.waitFor(/"url":"(http:[^"]+)"/)
-  t.match(run.output(), /goood[^\n]*settings name backends that do not exist/)
+  t.match(run.output(), /goood[^\n]*settings refer to backends that do not exist/)
 })
 
 t.test('vmcp validate warns of a workflow step that names no backend, in the same words', async (t) => {

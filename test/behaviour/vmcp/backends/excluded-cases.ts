@@ -184,12 +184,12 @@ export function excludedCases(dir: string): readonly Case[] {
     {
       what: 'its address is that of a metadata service',
       backend: { url: 'http://169.254.169.254/mcp' },
-      problem: /backends\[1\]\.url: names a link-local, .*metadata address/,
+      problem: /backends\[1\]\.url: points to a link-local, .*metadata address/,
     },
     {
       what: 'its address is not among those that it may have',
       backend: { addresses: 'private' },
-      problem: /backends\.bad\.url: names a loopback address/,
+      problem: /backends\.bad\.url: points to a loopback address/,
     },
     { what: 'its address is no web address', backend: { url: 'ftp://a' }, problem: /backends\[1\]\.url/ },
     {

@@ -69,7 +69,7 @@ const rows: Readonly<Record<string, Row>> = {
     toolLocks: [],
     pinning: { noLock: 'block' },
     expected: () => closed('no_lock'),
-    problem: /backend files has no tool lock, and pinning\.noLock is block/,
+    problem: /backend files has no tool lock and offers nothing, because pinning\.noLock is block/,
   },
   'a lock of another server, noLock: block': {
     toolLocks: [lockFor('mails', {})],

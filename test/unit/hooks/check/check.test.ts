@@ -38,6 +38,6 @@ await t.test('check: a failure says which step and why', async (t) => {
   })
   await t.rejects(fails([admitted, admitted]), { message: /does not call the webhook/ })
   await t.rejects(fails([admitted, refusal('quota exceeded')]), {
-    message: /but for another reason \(403 quota exceeded\)/,
+    message: /for an unexpected reason \(403 quota exceeded\)/,
   })
 })

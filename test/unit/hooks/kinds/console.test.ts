@@ -54,7 +54,7 @@ t.test('who may look changes without new pods, and names that nothing has are wa
       virtual(console({ roles: undefined, authz: { policies: [policy('view').replaceAll('door', name)] } })),
     ).warnings
   t.match(about('window'), [
-    /^config\.console\.authz\.policies\[0\] is about Console::"window" only; this one is Console::"door"/,
+    /^config\.console\.authz\.policies\[0\] applies only to Console::"window"; this console is Console::"door"/,
   ])
   const both = [
     policy('view')
@@ -72,7 +72,7 @@ t.test('who may look changes without new pods, and names that nothing has are wa
     [/authz\.policies permit nothing: no user gets a role/],
   )
   t.match(validateResource(byPolicies('call_tool')).warnings, [
-    /^config\.console\.authz\.policies\[0\] names Action::"console:call_tool"; known are console:view/,
+    /^config\.console\.authz\.policies\[0\] refers to the unknown action Action::"console:call_tool"; known actions: console:view/,
   ])
 })
 

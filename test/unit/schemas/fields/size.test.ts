@@ -43,7 +43,7 @@ t.test('size: a manifest that is too large is refused with one line', async (t) 
 t.test('size: of very many errors a thousand are shown, and it is said', async (t) => {
   const violations = validateManifest(server({ env: times(1900, () => ({})) }))
   t.equal(violations.length, 1001)
-  t.match(violations[0], { path: '', message: 'has more than 1000 errors; the others are not shown' })
+  t.match(violations[0], { path: '', message: 'has more than 1000 errors; further errors are not shown' })
 })
 
 t.test('size: files of the runtime may be larger', async (t) => {

@@ -1,5 +1,5 @@
 /**
- * What a duration of zero means. Every duration must be longer than zero (`PositiveDuration`), but for those whose
+ * What a duration of zero means. Every duration must be greater than zero (`PositiveDuration`), but for those whose
  * description says what zero means. Admission and the runtime apply one schema, and no timer gets a number that it
  * takes for "at once".
  */
@@ -97,7 +97,7 @@ for (const [field, zero, base = {}] of rows)
     for (const value of ['1s', '9s']) t.same(validateRuntime('vmcp', file(field, value, base)).violations, [])
     for (const { path, message } of admission(field, '0s', base)) {
       t.equal(path, `spec.config.${field}`)
-      t.match(message, /must be (longer than zero|at least 1s)/)
+      t.match(message, /must be (greater than zero|at least 1s)/)
     }
   })
 

@@ -18,7 +18,7 @@ const workflow = (i: number, own: object = { parameters }) => ({
 })
 const workflows = (count: number, own?: object) => Array.from({ length: count }, (_, i) => workflow(i, own))
 const rule =
-  'all workflows together may have 2000 schemas in their parameters and elicitations; this one exceeds the limit'
+  'all workflows together may have 2000 schemas in their parameters and elicitations; this workflow exceeds the limit'
 
 t.test('admission: schemas of all inline workflows are counted together', async (t) => {
   const problems = (tools: object[]) =>
@@ -48,7 +48,7 @@ t.test('admission: work on defaults is counted together', async (t) => {
   t.match(violations, [
     {
       path: /^spec\.config\.compositeTools\[\d\]\.parameters\.properties\.p\d+\.default$/,
-      message: 'checking the defaults of all workflows takes too much work; this one exceeds the limit',
+      message: 'checking the defaults of all workflows takes too much work; this workflow exceeds the limit',
     },
   ])
   t.equal(violations.length, 1)

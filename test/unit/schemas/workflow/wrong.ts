@@ -310,7 +310,7 @@ export const wrong: readonly Wrong[] = [
   [
     'a pattern that grows beyond measure',
     { parameters: { type: 'object', properties: { a: { type: 'string', pattern: '(abcdefghij){1000}' } } } },
-    /cannot be used: its repeats make it too large/,
+    /cannot be used: too large because of its repetitions/,
   ],
   [
     'a pattern with a script of Unicode',
@@ -325,7 +325,7 @@ export const wrong: readonly Wrong[] = [
         properties: Object.fromEntries(Array.from({ length: 501 }, (_, i) => [`p${i}`, {}])),
       },
     },
-    /parameters: is not a JSON Schema: it contains more than 500 schemas/,
+    /parameters: is not a JSON Schema: contains more than 500 schemas/,
   ],
   ['a name with blanks', { name: 'my tool' }, /spec\.name: .*a tool name/],
   ['a name with a line break', { name: 'tool\nx' }, /spec\.name: .*a tool name/],

@@ -157,7 +157,7 @@ t.test('at the start: every error of the settings is named', async (t) => {
   refused({ hybridSearchSemanticRatio: '1.5' }, /must be between 0\.0 and 1\.0/)
   refused({ semanticDistanceThreshold: '2.1' }, /must be between 0 and 2/)
   refused({ hybridSearchSemanticRatio: 'half' }, /a decimal number in quotes/)
-  refused({ embeddingServiceTimeout: '0s' }, /optimizer\.embeddingServiceTimeout: must be longer than zero/)
+  refused({ embeddingServiceTimeout: '0s' }, /optimizer\.embeddingServiceTimeout: must be greater than zero/)
   refused({ maxToolsToReturn: 0 }, /maxToolsToReturn/)
   refused({ embeddingHeaders: { 'X-A': 'b' } }, /embeddingHeaders is only for embeddingProvider compat/)
   const compat = { embeddingProvider: 'compat', embeddingService: 'http://h/v1', embeddingModel: 'm' }

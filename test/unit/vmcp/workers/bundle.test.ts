@@ -102,7 +102,7 @@ for (const { worker, text, printed } of programs) {
       t.same(JSON.parse(stdout), printed)
       renameSync(join(dir, `${worker.name}.${ending}`), join(dir, 'elsewhere'))
       await t.rejects(run(), {
-        message: new RegExp(`${worker.name}\\.${ending} is missing; it must be next to the program`),
+        message: new RegExp(`${worker.name}\\.${ending} is missing; the file must be next to the program`),
       })
       rmSync(dir, { recursive: true })
     })
