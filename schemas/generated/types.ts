@@ -747,7 +747,7 @@ export type DeclaredClientFile = {
   readonly dpopBoundAccessTokens?: boolean
   /** Issues only tokens that are bound to the client's TLS certificate (RFC 8705). */
   readonly tlsClientCertificateBoundAccessTokens?: boolean
-  /** One or two files that each hold a client secret of at least 32 characters; both are accepted. Reloaded when they change. */
+  /** One or two files that each contain a client secret of at least 32 characters; both are accepted. Reloaded when they change. */
   readonly clientSecretFiles?: readonly string[]
 }
 
@@ -2433,7 +2433,7 @@ export type RemoteAuth = {
   readonly idTokenFile?: string
   /** Tokens that are bound to a key (DPoP). auto, the default: if the remote server or its authorization server demands them. required: never send an unbound token. */
   readonly dpop?: "auto" | "off" | "required"
-  /** Environment variable that holds a bearer token; an alternative to the login. */
+  /** Environment variable that contains a bearer token; an alternative to the login. */
   readonly bearerTokenEnv?: string
   /** File that contains a bearer token; an alternative to the login. */
   readonly bearerTokenFile?: string

@@ -72,7 +72,10 @@ t.test('the bounds hold for both lists together, unless one replaces the other',
   const replaces = true
   const long = (count: number) => Array.from({ length: count }, () => permit.padEnd(1000, ' '))
   t.match(cedarViolations(long(150), '[]', long(150)), [
-    { path: 'shadowPolicies', message: 'together with policies contains more than 262144 characters in total' },
+    {
+      path: 'shadowPolicies',
+      message: 'together with policies contains more than 262144 characters in total',
+    },
   ])
   t.same(cedarViolations(long(150), '[]', long(150), replaces), [])
   t.same(cedarViolations(long(100), '[]', long(100)), [])

@@ -122,7 +122,15 @@ export class Reloadable {
   }
 
   #makeAuthenticator(config: VmcpConfig): Authenticator {
-    const { authServer, clientCertificates, env, events, localTokens, log, store = this.#proofs } = this.#options
+    const {
+      authServer,
+      clientCertificates,
+      env,
+      events,
+      localTokens,
+      log,
+      store = this.#proofs,
+    } = this.#options
     return makeAuthenticator(incomingConfig(config, env, log), {
       log,
       observe: (event) => reportAuthentication(events, event),

@@ -98,7 +98,9 @@ t.test('policies that nobody can have a role by are warned of at start as well',
     })
   const permit = (name: string) => `permit(principal, action, resource == Console::"${name}");`
   t.same(warnings([permit('test-vmcp')]), [])
-  t.match(warnings([permit('another')]), [/^console\.authz\.policies\[0\] applies only to Console::"another"/])
+  t.match(warnings([permit('another')]), [
+    /^console\.authz\.policies\[0\] applies only to Console::"another"/,
+  ])
   t.match(warnings(['forbid(principal, action, resource);']), [/^console\.authz\.policies permit nothing/])
 })
 

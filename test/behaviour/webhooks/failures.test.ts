@@ -125,7 +125,10 @@ for (const era of eras) {
       'no redirect was followed',
     )
     t.match(await rig.status(), /webhook strict returns no valid responses: calls are rejected/)
-    t.match(await laxRig.status(), /webhook lax returns no valid responses: calls continue without the webhook/)
+    t.match(
+      await laxRig.status(),
+      /webhook lax returns no valid responses: calls continue without the webhook/,
+    )
     lax.reply = () => deny('no')
     t.match((await echo(askLax)).response?.error, { code: 403 }, 'a denial is no failure')
     strict.reply = () => allow

@@ -134,7 +134,9 @@ await t.test('client_credentials: a missing or unusable setting is named', async
     ],
     [
       { ...machine, remoteAuthPrivateKeyFile: keyFile },
-      ['GATEHOUSE_REMOTE_OAUTH_CLIENT_SECRET, --remote-auth-private-key-file: set only one of these settings'],
+      [
+        'GATEHOUSE_REMOTE_OAUTH_CLIENT_SECRET, --remote-auth-private-key-file: set only one of these settings',
+      ],
       secret,
     ],
     [

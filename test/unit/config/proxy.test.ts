@@ -119,7 +119,10 @@ await t.test('settings: alternatives exclude one another', async (t) => {
       },
       /--remote-auth-issuer, --remote-auth-authorize-url: set only one/,
     ],
-    [{ remoteAuthBearerToken: 't', remoteAuthBearerTokenFile: file('b', 'x') }, /set only one of these settings/],
+    [
+      { remoteAuthBearerToken: 't', remoteAuthBearerTokenFile: file('b', 'x') },
+      /set only one of these settings/,
+    ],
     [{ remoteAuthBearerToken: 't', remoteAuth: true }, /mutually exclusive/],
     [
       { remoteAuthBearerToken: 't', remoteAuthClientId: 'c', remoteAuthScopes: ['a'] },

@@ -128,7 +128,11 @@ const lines: readonly (readonly [string, readonly unknown[], RegExp])[] = [
   ['a metadata address', one({ url: 'https://169.254.169.254/x' }), /validating\[0\]\.url: .*never allowed/],
   ['a port that is none', one({ url: 'https://hook.example:99999/' }), /validating\[0\]\.url: is not a URL/],
   ['a host that is none', one({ url: 'https://%zz/' }), /validating\[0\]\.url: is not a URL/],
-  ['seconds as a number', one({ timeout: 5 }), /validating\[0\]\.timeout: a number is a count of nanoseconds.*5s/],
+  [
+    'seconds as a number',
+    one({ timeout: 5 }),
+    /validating\[0\]\.timeout: a number is a count of nanoseconds.*5s/,
+  ],
   ['half a second', one({ timeout: '0.5s' }), /validating\[0\]\.timeout: must be from 1s to 30s/],
   ['a long time', one({ timeout: '1m' }), /validating\[0\]\.timeout: must be from 1s to 30s/],
   ['a time that is none', one({ timeout: -1 }), /validating\[0\]\.timeout: /],

@@ -22,7 +22,9 @@ t.test('types, actions and attributes that nothing has', (t) => {
       'policies[0] reads the unknown attribute email; use claim_<name> for claims',
     ],
   )
-  t.match(warn('permit(principal, action, resource is Tol);'), ['policies[0] refers to entities of the unknown type Tol'])
+  t.match(warn('permit(principal, action, resource is Tol);'), [
+    'policies[0] refers to entities of the unknown type Tol',
+  ])
   t.match(
     cedarWarnings({ policies: [], shadowPolicies: ['permit(principal in Group::"o", action, resource);'] }),
     ['shadowPolicies[0] refers to'],

@@ -156,7 +156,10 @@ t.test('cedarProblems: sets are bounded as a whole, and texts that are wrong as 
   const wrong = `permit(${'x '.repeat(3_000)});`
   const violations = cedarViolations(Array(10).fill(wrong), '[]')
   t.equal(violations.length, 4)
-  t.match(violations[3], { path: 'policies[3]', message: /was not checked, because the texts before it contain too many errors/ })
+  t.match(violations[3], {
+    path: 'policies[3]',
+    message: /was not checked, because the texts before it contain too many errors/,
+  })
 })
 
 t.test('cedarProblems: entities are bounded', async (t) => {

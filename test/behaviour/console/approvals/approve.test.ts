@@ -86,7 +86,11 @@ t.test('tools that pinning blocks are listed with the reason', async (t) => {
     total: 2,
     tokens: 0,
     items: [
-      { name: 'read', pin: 'changed', hidden: /^pinning: the definition differs from the approved definition/ },
+      {
+        name: 'read',
+        pin: 'changed',
+        hidden: /^pinning: the definition differs from the approved definition/,
+      },
       { name: 'write', pin: 'new', hidden: /^pinning: the tool is new/ },
     ],
   })
