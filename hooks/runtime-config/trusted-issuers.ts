@@ -85,7 +85,7 @@ export function resourceViolations(
   const policies = inboundGrants?.jwtBearer?.issuerPolicies ?? []
   return [
     ...clients.flatMap(({ resources }, index) => foreign(resources, `clients[${index}].resources`)),
-    ...policies.flatMap(({ acceptedAudiences = [], subjectBindings }, index) => {
+    ...policies.flatMap(({ acceptedAudiences = [], subjectBindings = [] }, index) => {
       const at = `inboundGrants.jwtBearer.issuerPolicies[${index}]`
       return [
         ...subjectBindings.flatMap(({ allowedResources }, i) =>

@@ -18,6 +18,8 @@ const clientClaims = ['client_id', 'azp', 'cid', 'appid'] as const
 export const clientSubject = 'client:'
 /** Client id prefix that the embedded authorization server uses for subjects of trusted issuers (grant jwt-bearer). */
 const assertionClient = 'jwt-bearer:'
+/** Claim of the embedded authorization server in tokens for users of other identity providers (ID-JAG). */
+const assertedClaim = 'binding_id'
 const serviceAccountSubject = /^system:serviceaccount:[^:]+:[^:]+$/
 
 /** Reads the claims as the issuer wrote them. Without an origin, for example in a policy test, both rules apply. */
@@ -32,7 +34,8 @@ export function callerFacts(claims: Claims, origin?: TokenOrigin): CallerFacts {
     // Any other issuer could let its users choose this claim.
     authMethod: origin === 'external' ? undefined : textOf(claims, 'auth_method'),
     ...actorFact(claims, origin),
-    hasUpstreams: origin !== 'external' && !isMachine,
+    // A user with an identity assertion did not sign in here.
+    hasUpstreams: origin !== 'external' && !isMachine && !Object.hasOwn(claims, assertedClaim),
   }
 }
 

@@ -14,6 +14,8 @@ type Trusted = Pick<TrustedIssuer, 'name' | 'issuerUrl' | 'preset'>
 /** The fields of an authorization server that these rules cover. */
 interface TrustSettings {
   readonly issuer: string
+  readonly cimd?: { readonly enabled: boolean } | undefined
+  readonly clients?: readonly object[] | undefined
   readonly trustedIssuers?: readonly Trusted[] | undefined
   readonly inboundGrants?:
     | { readonly jwtBearer?: { readonly issuerPolicies: readonly JwtBearerIssuerPolicy[] } | undefined }
@@ -59,11 +61,29 @@ export function trustViolations(settings: TrustSettings): readonly Violation[] {
         : [{ path: `trustedIssuers[${index}].name`, message: 'no issuerRef refers to this issuer' }],
     ),
     ...policies.flatMap((policy, index) =>
-      policyViolations(policy, trustedIssuers).map(({ path, message }) => ({
-        path: `inboundGrants.jwtBearer.issuerPolicies[${index}].${path}`,
-        message,
-      })),
+      [...policyViolations(policy, trustedIssuers), ...idJagViolations(policy, settings)].map(
+        ({ path, message }) => ({
+          path: `inboundGrants.jwtBearer.issuerPolicies[${index}].${path}`,
+          message,
+        }),
+      ),
     ),
+  ]
+}
+
+/** An identity assertion is for a client that authenticates. Platforms issue none. */
+function idJagViolations(
+  { issuerRef, acceptedAssertionTypes }: JwtBearerIssuerPolicy,
+  { trustedIssuers = [], clients = [], cimd }: TrustSettings,
+): readonly Violation[] {
+  if (!acceptedAssertionTypes.includes('id_jag')) return []
+  const path = 'acceptedAssertionTypes'
+  const preset = trustedIssuers.find(({ name }) => name === issuerRef)?.preset
+  return [
+    ...(preset === undefined ? [] : [{ path, message: `id_jag is not allowed for the preset ${preset}` }]),
+    ...(clients.length > 0 || cimd?.enabled === true
+      ? []
+      : [{ path, message: 'id_jag needs clients, or cimd.enabled for clients with a metadata document' }]),
   ]
 }
 
@@ -85,7 +105,7 @@ function issuerViolations(
 }
 
 function policyViolations(
-  { issuerRef, subjectBindings }: JwtBearerIssuerPolicy,
+  { issuerRef, subjectBindings = [] }: JwtBearerIssuerPolicy,
   trustedIssuers: readonly Trusted[],
 ): readonly Violation[] {
   const issuer = trustedIssuers.find(({ name }) => name === issuerRef)

@@ -490,7 +490,8 @@ export type JwtBearerGrant = Omit<filled.JwtBearerGrant, "issuerPolicies"> & {
   readonly issuerPolicies: readonly JwtBearerIssuerPolicy[]
 }
 
-export type JwtBearerIssuerPolicy = Omit<filled.JwtBearerIssuerPolicy, "replay"> & {
+export type JwtBearerIssuerPolicy = Omit<filled.JwtBearerIssuerPolicy, "acceptedAssertionTypes" | "replay"> & {
+  readonly acceptedAssertionTypes?: readonly ("jwt_bearer" | "id_jag")[]
   readonly replay?: "once" | "untilExpiry"
 }
 

@@ -46,6 +46,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(isIn(select(self, "type"), ["httpv1", "authzenv1"])), () => not(or(() => has(self, "policies"), () => has(self, "shadowPolicies")))),
   "!has(self.__namespace__) || has(self.serviceAccount)": (self) =>
     or(() => not(has(self, "__namespace__")), () => has(self, "serviceAccount")),
+  "!has(self.acceptedAudiences) || self.acceptedAssertionTypes.exists(t, t == 'jwt_bearer')": (self) =>
+    or(() => not(has(self, "acceptedAudiences")), () => exists(select(self, "acceptedAssertionTypes"), (t) => equal(t, "jwt_bearer"))),
   "!has(self.aggregation.tools) || !self.aggregation.tools.exists(t, has(t.toolConfigRef))": (self) =>
     or(() => not(has(select(self, "aggregation"), "tools")), () => not(exists(select(select(self, "aggregation"), "tools"), (t) => has(t, "toolConfigRef")))),
   "!has(self.auth) || has(self.authz) || (has(self.roles) && size(self.roles) > 0)": (self) =>
@@ -144,6 +146,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "jwksUrl")), () => matches(select(self, "jwksUrl"), /^(https:\/\/|http:\/\/(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[\[]::1[\]])(:[0-9]+)?(\/|$))/u)),
   "!has(self.maxAssertionAge) || (duration(self.maxAssertionAge) >= duration('1m') && duration(self.maxAssertionAge) <= duration('24h'))": (self) =>
     or(() => not(has(self, "maxAssertionAge")), () => and(() => greaterOrEqual(duration(select(self, "maxAssertionAge")), duration("1m")), () => lessOrEqual(duration(select(self, "maxAssertionAge")), duration("24h")))),
+  "!has(self.maxAssertionAge) || self.acceptedAssertionTypes.exists(t, t == 'jwt_bearer')": (self) =>
+    or(() => not(has(self, "maxAssertionAge")), () => exists(select(self, "acceptedAssertionTypes"), (t) => equal(t, "jwt_bearer"))),
   "!has(self.maxToolNameLength) || self.maxToolNameLength == 0 || self.maxToolNameLength >= 32": (self) =>
     or(() => not(has(self, "maxToolNameLength")), () => equal(select(self, "maxToolNameLength"), 0n), () => greaterOrEqual(select(self, "maxToolNameLength"), 32n)),
   "!has(self.mutating) || !has(self.validating) || !self.mutating.exists(m, self.validating.exists(v, v.name == m.name))": (self) =>
@@ -382,6 +386,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => has(self, "stdio"), () => has(self, "attach"), () => equal(select(self, "proxyMode"), select(self, "transport"))),
   "has(self.subject) != has(self.matcher)": (self) =>
     notEqual(has(self, "subject"), has(self, "matcher")),
+  "has(self.subjectBindings) || !self.acceptedAssertionTypes.exists(t, t == 'jwt_bearer')": (self) =>
+    or(() => has(self, "subjectBindings"), () => not(exists(select(self, "acceptedAssertionTypes"), (t) => equal(t, "jwt_bearer")))),
   "has(self.token) != has(self.tokenEnv)": (self) =>
     notEqual(has(self, "token"), has(self, "tokenEnv")),
   "has(self.username) != has(self.usernameEnv)": (self) =>
@@ -422,6 +428,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     lessOrEqual(select(self, "minReplicas"), select(self, "maxReplicas")),
   "self.provider != 'redis' || has(self.address)": (self) =>
     or(() => notEqual(select(self, "provider"), "redis"), () => has(self, "address")),
+  "self.replay == 'once' || !self.acceptedAssertionTypes.exists(t, t == 'id_jag')": (self) =>
+    or(() => equal(select(self, "replay"), "once"), () => not(exists(select(self, "acceptedAssertionTypes"), (t) => equal(t, "id_jag")))),
   "self.targetTokenUrl.startsWith('https://') || self.insecureTargetTokenUrl": (self) =>
     or(() => startsWith(select(self, "targetTokenUrl"), "https://"), () => select(self, "insecureTargetTokenUrl")),
   "self.targetTokenUrl.startsWith('https://') || self.insecureTargetTokenUrl || self.targetTokenUrl.matches('^http://(localhost|127[.]0[.]0[.]1|[[]::1[]])(:[0-9]+)?(/|$)')": (self) =>

@@ -1025,7 +1025,7 @@ export type IdentityProvider = "entra" | "okta" | "auth0" | "google" | "github" 
 
 /** Grants for callers that already have a token. */
 export type InboundGrants = {
-  /** Exchanges a signed token (assertion) of a trusted issuer for an access token of this server (RFC 7523). The caller needs no client id. */
+  /** Exchanges a signed token (assertion) of a trusted issuer for an access token of this server (RFC 7523). A caller with a platform's token needs no client id; a client with an identity assertion (id_jag) authenticates. */
   readonly jwtBearer?: JwtBearerGrant
   /** Token exchange (RFC 8693): clients with subjectClients exchange a user's access token from this server for a token that names both. */
   readonly tokenExchange?: TokenExchangeGrant
@@ -1121,7 +1121,7 @@ export type IssuerReference = {
   readonly advertise?: boolean
 }
 
-/** Exchanges a signed token (assertion) of a trusted issuer for an access token of this server (RFC 7523). The caller needs no client id. */
+/** Exchanges a signed token (assertion) of a trusted issuer for an access token of this server (RFC 7523). A caller with a platform's token needs no client id; a client with an identity assertion (id_jag) authenticates. */
 export type JwtBearerGrant = {
   /** One policy for each issuer. */
   readonly issuerPolicies: readonly JwtBearerIssuerPolicy[]
@@ -1131,14 +1131,16 @@ export type JwtBearerGrant = {
 export type JwtBearerIssuerPolicy = {
   /** Name of one of trustedIssuers. */
   readonly issuerRef: string
-  /** Longest accepted lifetime of an assertion (exp minus iat), from 1m to 24h. Default: 5m, or 1h for the preset kubernetes. */
+  /** Types of assertions that are accepted. jwt_bearer: a platform's token, without a client. id_jag: an identity assertion of an identity provider for one of its users (ID-JAG), from the client that it was issued to. The client must be declared in clients, or have a metadata document with keys. */
+  readonly acceptedAssertionTypes: readonly ("jwt_bearer" | "id_jag")[]
+  /** Longest accepted lifetime of a jwt_bearer assertion (exp minus iat), from 1m to 24h. Default: 5m, or 1h for the preset kubernetes. For id_jag, it is always 5m. */
   readonly maxAssertionAge?: string
-  /** once: each assertion is accepted once. untilExpiry: an assertion can be used until it expires, as a pod needs it whose token file changes rarely. */
+  /** once: each assertion is accepted once. untilExpiry: an assertion can be used until it expires, as a pod needs it whose token file changes rarely. Not for id_jag. */
   readonly replay: "once" | "untilExpiry"
-  /** Values of the aud claim that are accepted; an assertion must have exactly one. None may be a resource of this server. Default: the issuer and the token endpoint of this server. */
+  /** Values of the aud claim of a jwt_bearer assertion that are accepted; an assertion must have exactly one. None may be a resource of this server. Default: the issuer and the token endpoint of this server. For id_jag, it is always the issuer. */
   readonly acceptedAudiences?: readonly string[]
-  /** Subjects that get tokens. The first binding that matches applies. */
-  readonly subjectBindings: readonly SubjectBinding[]
+  /** Subjects that get tokens. The first binding that matches applies. Required for jwt_bearer. With id_jag alone, the default is every user of the issuer, limited by the client and the assertion. */
+  readonly subjectBindings?: readonly SubjectBinding[]
 }
 
 /** Kubernetes service account tokens. */

@@ -28,7 +28,7 @@ export interface VerifiedGrantAssertion {
   readonly expSec: number
 }
 
-const maxSubjectLength = 1024
+export const maxSubjectLength = 1024
 
 /** Returns the issuer in an unverified assertion, or why the assertion is rejected. */
 export function claimedIssuer(assertion: string): { readonly issuer: string } | string {
@@ -54,7 +54,23 @@ export async function verifyGrantAssertion(
   assertion: string,
   rules: GrantAssertionRules,
 ): Promise<VerifiedGrantAssertion | string> {
-  const { issuer, audiences, keys, now } = rules
+  const claims = await verifyIssuerJwt(assertion, { types: ['jwt'], ...rules })
+  return typeof claims === 'string' ? claims : checkClaims(assertion, claims, rules)
+}
+
+interface IssuerJwtRules extends Omit<GrantAssertionRules, 'maxAgeMs'> {
+  /** Accepted values of `typ`, in addition to none. */
+  readonly types: readonly string[]
+}
+
+/**
+ * Returns the claims of a JWT that an issuer signed for this server alone, or why it is rejected, in fixed wording.
+ * Rejects with OAuthClientError when the keys are unavailable.
+ */
+export async function verifyIssuerJwt(
+  assertion: string,
+  { issuer, audiences, keys, types, now }: IssuerJwtRules,
+): Promise<JWTPayload | string> {
   const header = readAssertionHeader(assertion)
   if (typeof header === 'string') return header
   // verifyJwt accepts additional audiences, so the only audience is selected first.
@@ -62,14 +78,7 @@ export async function verifyGrantAssertion(
   if (typeof audience !== 'string' || !audiences.includes(audience))
     return "the assertion's only audience must be this server"
   try {
-    const claims = await verifyJwt(assertion, {
-      keys,
-      issuer: issuer.issuerUrl,
-      audience,
-      types: ['jwt'],
-      now,
-    })
-    return checkClaims(assertion, claims, rules)
+    return await verifyJwt(assertion, { keys, issuer: issuer.issuerUrl, audience, types, now })
   } catch (error) {
     if (error instanceof TokenRefused) return reasons[error.reason] ?? 'the assertion is malformed'
     throw error

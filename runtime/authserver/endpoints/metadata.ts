@@ -5,8 +5,8 @@
  */
 import type { Exchange } from '../../net/index.ts'
 import { assertionAlgs, proofAlgorithms } from '../../oauth/index.ts'
+import { identityAssertionProfile } from '../clients/identity-assertion.ts'
 import { type AuthServerContext, canSignIn } from '../login/context.ts'
-import { acceptsAssertions } from './jwt-bearer.ts'
 import { sendDocument } from './responses.ts'
 import { grantTypesSupported } from './token.ts'
 
@@ -24,10 +24,22 @@ function serverMetadata(context: AuthServerContext): Record<string, unknown> {
     revocation_endpoint: urls.revoke,
     introspection_endpoint: urls.introspect,
     grant_types_supported: grantTypesSupported(context),
+    ...(acceptsUsers(context) ? { authorization_grant_profiles_supported: [identityAssertionProfile] } : {}),
     ...clientAuthMetadata(context),
     ...(context.tokenProofs ? { dpop_signing_alg_values_supported: proofAlgorithms } : {}),
     ...(canSignIn(context) ? loginMetadata(context) : { response_types_supported: [] }),
+    ...(acceptsDocuments(context) ? { client_id_metadata_document_supported: true } : {}),
   }
+}
+
+/** True when a client can present an identity assertion. */
+function acceptsUsers({ assertionPolicies, config, declared }: AuthServerContext): boolean {
+  return assertionPolicies.accept('id_jag') && (config.cimd !== undefined || declared.all().length > 0)
+}
+
+/** True when a client with a metadata document can use the server. */
+function acceptsDocuments(context: AuthServerContext): boolean {
+  return context.config.cimd !== undefined && (canSignIn(context) || acceptsUsers(context))
 }
 
 function loginMetadata({ config, urls }: AuthServerContext): Record<string, unknown> {
@@ -38,7 +50,6 @@ function loginMetadata({ config, urls }: AuthServerContext): Record<string, unkn
     response_modes_supported: ['query'],
     code_challenge_methods_supported: ['S256'],
     authorization_response_iss_parameter_supported: true,
-    ...(config.cimd ? { client_id_metadata_document_supported: true } : {}),
   }
 }
 
@@ -47,9 +58,11 @@ function clientAuthMetadata(context: AuthServerContext): Record<string, unknown>
   const methods = clientAuthMethods(context)
   const algs = assertionAlgsInUse(context)
   const metadata = {
-    // An assertion is presented without a client (grant jwt-bearer).
+    // A platform's token is presented without a client (grant jwt-bearer).
     token_endpoint_auth_methods_supported:
-      acceptsAssertions(context) && !methods.includes('none') ? ['none', ...methods] : methods,
+      context.assertionPolicies.accept('jwt_bearer') && !methods.includes('none')
+        ? ['none', ...methods]
+        : methods,
     revocation_endpoint_auth_methods_supported: methods,
     // RFC 8414 section 2 allows access token types here: a client inspects its own tokens with its own token.
     introspection_endpoint_auth_methods_supported: ['Bearer', ...methods.filter((name) => name !== 'none')],
@@ -95,7 +108,7 @@ function clientAuthMethods(context: AuthServerContext): readonly string[] {
  * keys.
  */
 function assertionAlgsInUse(context: AuthServerContext): readonly string[] {
-  if (context.config.cimd && canSignIn(context)) return assertionAlgs
+  if (acceptsDocuments(context)) return assertionAlgs
   const used = new Set(context.declared.all().flatMap(({ keys }) => keys?.algs ?? []))
   return assertionAlgs.filter((alg) => used.has(alg))
 }

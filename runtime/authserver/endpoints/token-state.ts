@@ -12,6 +12,7 @@ import { makeEvent } from '../model/events.ts'
 import { isMachineToken, machineSubject, sha256 } from '../model/identifiers.ts'
 import { OAuthError } from '../model/oauth-error.ts'
 import type { Grant, RegisteredClient } from '../model/records.ts'
+import { isAsserted } from '../tokens/asserted-tokens.ts'
 import { checkAuthMethod } from '../tokens/grants.ts'
 import { personalClaims, tokenType } from '../tokens/jwt.ts'
 import { type AccessTokenClaims, verifyAccessToken } from '../tokens/verify-access-token.ts'
@@ -27,14 +28,15 @@ import { sendEmpty, sendPrivate } from './responses.ts'
 /**
  * POST /oauth/revoke: either kind of token ends its grant. When the last grant ends, the upstream tokens end too. For a
  * declared client, only the token itself is revoked: its own token has no grant, and the grant behind a delegated token
- * belongs to another client.
+ * belongs to another client. The token of a user of another identity provider has no grant either.
  */
 export async function revokeToken(exchange: Exchange, context: AuthServerContext): Promise<void> {
   const form = await readUniqueForm(exchange)
   const client = await authenticateClient(exchange, form, context)
   const token = form.require('token')
   if (client.kind === 'declared') await revokeOwnToken(token, client.id, context)
-  else await revokeGrant(token, client, context)
+  else if (!(await revokeGrant(token, client, context)) && client.authMethod !== 'none')
+    await revokeOwnToken(token, client.id, context)
   sendEmpty(exchange, 200)
 }
 
@@ -55,16 +57,18 @@ async function revokeOwnToken(token: string, clientId: string, context: AuthServ
   context.emit(makeEvent('grant_ended', { clientId, userId: claims.sub, reason: revokedByClient }))
 }
 
+/** Returns false when the token belongs to no grant of the client. */
 async function revokeGrant(
   token: string,
   client: RegisteredClient,
   context: AuthServerContext,
-): Promise<void> {
+): Promise<boolean> {
   const found = await findGrant(token, context)
-  if (found?.clientId !== client.id) return
+  if (found?.clientId !== client.id) return false
   checkAuthMethod(found, client)
   await context.sessions.endGrant(found.sessionId, found.grantId)
   context.emit(makeEvent('grant_ended', { ...found, reason: revokedByClient }))
+  return true
 }
 
 type GrantIds = Pick<Grant, 'sessionId' | 'grantId' | 'clientId' | 'userId' | 'authMethod'>
@@ -122,9 +126,10 @@ async function authenticateRequester(
   throw new OAuthError('invalid_client', text, { headers: { 'WWW-Authenticate': 'Bearer' } })
 }
 
-/** A delegated token belongs to the client that acts for the user. */
-function holderOf({ act, client_id: clientId, sub }: AccessTokenClaims): string {
-  return act === undefined ? sub : machineSubject(clientId)
+/** A token without the user's sign-in here belongs to the client that acts for the user. */
+function holderOf(claims: AccessTokenClaims): string {
+  const { act, client_id: clientId, sub } = claims
+  return act === undefined && !isAsserted(claims) ? sub : machineSubject(clientId)
 }
 
 async function describeToken(

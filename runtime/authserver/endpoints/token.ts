@@ -4,6 +4,7 @@
  * OpenID Connect Core section 3.1.3.
  */
 import type { Exchange } from '../../net/index.ts'
+import { isIdentityAssertion } from '../clients/identity-assertion.ts'
 import { type AuthServerContext, canSignIn, nowSec } from '../login/context.ts'
 import { makeEvent } from '../model/events.ts'
 import { machineSubject } from '../model/identifiers.ts'
@@ -15,7 +16,7 @@ import { signAccessToken, signIdToken, tokenType } from '../tokens/jwt.ts'
 import { signMachineToken } from '../tokens/machine-tokens.ts'
 import { readResources } from './authorize.ts'
 import { type Parameters, readClientCredentials, readUniqueForm } from './form.ts'
-import { acceptsAssertions, issueForAssertion, jwtBearerGrant } from './jwt-bearer.ts'
+import { acceptsAssertions, issueForAssertion, issueForUser, jwtBearerGrant } from './jwt-bearer.ts'
 import { sendPrivate } from './responses.ts'
 import { canExchangeTokens, exchangeToken, tokenExchangeGrant } from './token-exchange.ts'
 import { markTokenProof, readTokenProof } from './token-proof.ts'
@@ -41,7 +42,7 @@ const grants: ReadonlyMap<string, GrantType> = new Map([
   ['refresh_token', { isOffered: canSignIn, issue: forUser('token_refreshed', redeemRefreshToken) }],
   ['client_credentials', { isOffered: hasMachines, issue: forClient(issueToMachine) }],
   [tokenExchangeGrant, { isOffered: canExchangeTokens, issue: forClient(exchangeToken) }],
-  [jwtBearerGrant, { isOffered: acceptsAssertions, issue: issueForAssertion }],
+  [jwtBearerGrant, { isOffered: acceptsAssertions, issue: redeemAssertion }],
 ])
 
 function hasMachines({ declared }: AuthServerContext): boolean {
@@ -76,6 +77,13 @@ function forClient(grant: ClientGrant): GrantType['issue'] {
     if (proof) await markTokenProof(proof, client.id, context)
     return response
   }
+}
+
+/** The client authenticates only for an identity assertion. */
+async function redeemAssertion(request: AnyRequest, context: AuthServerContext): Promise<TokenResponse> {
+  const assertion = request.form.require('assertion')
+  const isForUser = context.assertionPolicies.accept('id_jag') && isIdentityAssertion(assertion)
+  return isForUser ? forClient(issueForUser)(request, context) : issueForAssertion(request, context)
 }
 
 /** RFC 6749 section 4.4. The client gets no refresh token, because it can authenticate again. */

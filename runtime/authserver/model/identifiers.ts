@@ -36,13 +36,21 @@ export function isMachineSubject(subject: string): boolean {
 const assertionPrefix = 'jwt-bearer:'
 
 /** Returns the client id of a binding's tokens. No client can register or declare an id of this form. */
-export function assertionClientId(issuerUrl: string, kind: 'subject' | 'matcher', selector: string): string {
+export function assertionClientId(
+  issuerUrl: string,
+  kind: 'subject' | 'matcher' | 'id_jag',
+  selector: string,
+): string {
   return `${assertionPrefix}${sha256(compoundKey(issuerUrl, kind, selector))}`
 }
 
-/** Returns the subject of a platform's tokens. An issuer contains no "#", so two issuers have different subjects. */
-export function assertionSubject(issuerUrl: string, subject: string): string {
-  return `${issuerUrl}#${subject}`
+/**
+ * Returns the subject of the tokens for a subject of another issuer. The URL of an issuer contains neither "#" nor "?",
+ * so subjects of two issuers or of two tenants are different.
+ */
+export function assertionSubject(issuerUrl: string, subject: string, tenant?: string): string {
+  const owner = tenant === undefined ? issuerUrl : `${issuerUrl}?tenant=${encodeURIComponent(tenant)}`
+  return `${owner}#${subject}`
 }
 
 /** True for a token that a machine got for itself: as a declared client, or with an assertion. */

@@ -26,11 +26,14 @@ export interface SubjectBindingSettings {
 /** Which assertions of an issuer are accepted for the grant jwt-bearer. */
 export interface AssertionPolicySettings {
   readonly issuer: TrustedIssuerSettings
+  readonly types: JwtBearerIssuerPolicy['acceptedAssertionTypes']
+  /** Only for `jwt_bearer`, like `acceptedAudiences`. */
   readonly maxAgeMs: number
   readonly replay: JwtBearerIssuerPolicy['replay']
   /** Default: the issuer and the token endpoint of this server. */
   readonly acceptedAudiences?: readonly string[]
-  readonly bindings: readonly SubjectBindingSettings[]
+  /** Absent: every subject of the issuer, which is possible only for `id_jag`. */
+  readonly bindings?: readonly SubjectBindingSettings[]
 }
 
 /** Returns one policy for each reference to a trusted issuer. */
@@ -42,16 +45,19 @@ export function assertionPoliciesOf({
   return (inboundGrants?.jwtBearer?.issuerPolicies ?? []).flatMap((policy) => {
     const issuer = trustedIssuers.find(({ name }) => name === policy.issuerRef)
     if (!issuer) return []
-    const { replay, acceptedAudiences, subjectBindings } = policy
+    const { acceptedAssertionTypes: types, replay, acceptedAudiences, subjectBindings } = policy
     return {
       issuer,
+      types,
       maxAgeMs: parseDuration(policy.maxAssertionAge ?? defaultAssertionAge(issuer.preset)),
       replay,
       ...(acceptedAudiences === undefined ? {} : { acceptedAudiences }),
-      bindings: subjectBindings.map(({ allowedResources = allowedAudiences, ...binding }) => ({
-        ...binding,
-        resources: allowedResources,
-      })),
+      ...(subjectBindings && {
+        bindings: subjectBindings.map(({ allowedResources = allowedAudiences, ...binding }) => ({
+          ...binding,
+          resources: allowedResources,
+        })),
+      }),
     }
   })
 }
@@ -62,7 +68,7 @@ export function trustedIssuerViolations(file: AuthServerFile): readonly string[]
   const policies = inboundGrants?.jwtBearer?.issuerPolicies ?? []
   return [
     ...trustViolations(file).map(({ path, message }) => `${path} ${message}`),
-    ...policies.flatMap(({ acceptedAudiences = [], subjectBindings }, index) => {
+    ...policies.flatMap(({ acceptedAudiences = [], subjectBindings = [] }, index) => {
       const at = `inboundGrants.jwtBearer.issuerPolicies[${index}]`
       return [
         // Otherwise, an access token for a resource would be a grant as well.

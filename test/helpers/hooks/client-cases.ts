@@ -102,6 +102,14 @@ const issuerPolicies = [
 ]
 /** Settings of a server that accepts tokens of two platforms. */
 export const platforms = { trustedIssuers, inboundGrants: { jwtBearer: { issuerPolicies } } }
+/** Settings of a server that accepts identity assertions and tokens of one identity provider. */
+const corporate = {
+  clients: [agent],
+  trustedIssuers: [{ name: 'corp', issuerUrl: 'https://login.example.net' }],
+  inboundGrants: {
+    jwtBearer: { issuerPolicies: [{ issuerRef: 'corp', acceptedAssertionTypes: ['id_jag'] }] },
+  },
+}
 const ciBundle = (): Stored => configMap('ci-ca', { 'root.pem': 'certificates' })
 
 type Request = Record<string, unknown>
@@ -140,6 +148,8 @@ export const clientCases: Record<string, () => Request> = {
     world(oidcConfig(), authServer(platforms), ciBundle(), filesWithServer)
       .settle()
       .request('MCPServer', 'files'),
+  'MCPServer/identity-assertions': () =>
+    world(oidcConfig(), authServer(corporate), filesWithServer).settle().request('MCPServer', 'files'),
   'VirtualMCPServer/platforms': () =>
     world(oidcConfig(), ciBundle(), door([], { ...platforms, clients: undefined, upstreamProviders: [] }))
       .ready()

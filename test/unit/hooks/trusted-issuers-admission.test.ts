@@ -137,6 +137,23 @@ const rules: readonly (readonly [title: string, given: Case, path: string, messa
     `must compare project_id or namespace_id, ${lasting}`,
   ],
   [
+    'identity assertions of a platform',
+    {
+      issuer: { preset: 'gitlab' },
+      binding: { matcher: "claims.project_id == '7'" },
+      policy: { acceptedAssertionTypes: ['jwt_bearer', 'id_jag'] },
+      more: { cimd: { enabled: true } },
+    },
+    `${policyAt}.acceptedAssertionTypes`,
+    'id_jag is not allowed for the preset gitlab',
+  ],
+  [
+    'identity assertions that no client can present',
+    { policy: { acceptedAssertionTypes: ['id_jag'] }, more: { cimd: { enabled: false } } },
+    `${policyAt}.acceptedAssertionTypes`,
+    'id_jag needs clients, or cimd.enabled for clients with a metadata document',
+  ],
+  [
     'a matcher that does not compile',
     { binding: { matcher: 'claims.' } },
     `${bindingAt}.matcher`,
@@ -195,6 +212,14 @@ t.test('valid settings for each platform are accepted', async (t) => {
     { issuer: { preset: 'kubernetes' }, binding: { matcher: "claims.sub.startsWith('system:')" } },
     { issuer: { preset: 'github' }, binding: { matcher: "claims.repository_owner_id == '1'" } },
     { issuer: { preset: 'gitlab' }, binding: { matcher: "claims.namespace_id == '1'" } },
+    {
+      policy: { acceptedAssertionTypes: ['id_jag'], subjectBindings: undefined },
+      more: { cimd: { enabled: true } },
+    },
+    {
+      policy: { acceptedAssertionTypes: ['jwt_bearer', 'id_jag'] },
+      more: { clients: [{ clientId: 'a', jwksUri: 'https://ci.example.com/keys', scopes }] },
+    },
   ]
   for (const given of cases)
     t.same(messagesFor(settings(given)), { door: '', shared: '', file: '' }, JSON.stringify(given))

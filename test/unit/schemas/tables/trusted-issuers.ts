@@ -80,7 +80,11 @@ const privateIssuer: Table = {
 
 const policies: Table = {
   name: 'inboundGrants.jwtBearer',
-  base: server({}, { acceptedAudiences: ['a'] }, { subject: 'job', allowedResources: ['https://a.example'] }),
+  base: server(
+    {},
+    { acceptedAudiences: ['a'], acceptedAssertionTypes: ['jwt_bearer'] },
+    { subject: 'job', allowedResources: ['https://a.example'] },
+  ),
   rows: [
     { id: '', at: `${at}.inboundGrants.other`, bad: [{}] },
     {
@@ -102,6 +106,15 @@ const policies: Table = {
       good: [absent, '1m', '24h'],
       bad: ['59s', '24h1s', '', 'soon', 5],
     },
+    {
+      id: '',
+      at: `${policy}.acceptedAssertionTypes`,
+      default: ['jwt_bearer'],
+      good: [absent, ['jwt_bearer', 'id_jag']],
+      bad: [[], 'id_jag'],
+    },
+    { id: '', at: `${policy}.acceptedAssertionTypes[0]`, bad: ['saml', '', 1] },
+    { id: '', at: `${policy}.acceptedAssertionTypes[1]`, bad: ['jwt_bearer'] },
     { id: '', at: `${policy}.replay`, default: 'once', good: ['untilExpiry'], bad: ['', 'never', true] },
     {
       id: '',
@@ -113,9 +126,8 @@ const policies: Table = {
     {
       id: '',
       at: `${policy}.subjectBindings`,
-      required: true,
       good: [numbered(50, (i) => ({ subject: `s${i}`, scopes }))],
-      bad: [[], numbered(51, (i) => ({ subject: `s${i}`, scopes })), {}],
+      bad: [absent, [], numbered(51, (i) => ({ subject: `s${i}`, scopes })), {}],
     },
     {
       id: '',
@@ -146,6 +158,17 @@ const policies: Table = {
   ],
 }
 
+const identityAssertions: Table = {
+  name: 'a policy for identity assertions',
+  base: server({}, { acceptedAssertionTypes: ['id_jag'] }),
+  rows: [
+    { id: '', at: `${policy}.subjectBindings`, good: [absent] },
+    { id: '', at: `${policy}.replay`, good: ['once'], bad: ['untilExpiry'] },
+    { id: '', at: `${policy}.maxAssertionAge`, bad: ['5m'] },
+    { id: '', at: `${policy}.acceptedAudiences`, bad: [['a']] },
+  ],
+}
+
 const matched: Table = {
   name: 'a binding with a matcher',
   base: server({}, {}, { matcher: 'true' }),
@@ -164,4 +187,11 @@ const unnamed: Table = {
   ],
 }
 
-export const trustedIssuerTables: readonly Table[] = [issuers, privateIssuer, policies, matched, unnamed]
+export const trustedIssuerTables: readonly Table[] = [
+  issuers,
+  privateIssuer,
+  policies,
+  identityAssertions,
+  matched,
+  unnamed,
+]
