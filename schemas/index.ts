@@ -29,7 +29,12 @@ export {
   prefixConflicts,
   subjectPrefixOf,
 } from './auth/issuers.ts'
-export { defaultAssertionAge, serviceAccountOf, trustViolations } from './auth/trusted-issuers.ts'
+export {
+  defaultAssertionAge,
+  federatedViolations,
+  serviceAccountOf,
+  trustViolations,
+} from './auth/trusted-issuers.ts'
 export { dpopModeViolation } from './auth/dpop.ts'
 export { formatDuration, parseDuration, timerMs } from './duration.ts'
 export {

@@ -91,18 +91,25 @@ export function authServerWarnings(config: EmbeddedAuthServerConfig, where: stri
 
 /** A pod presents the same token until the kubelet renews it. */
 function replayWarnings(
-  { trustedIssuers = [], inboundGrants }: EmbeddedAuthServerConfig,
+  { trustedIssuers = [], clients = [], inboundGrants }: EmbeddedAuthServerConfig,
   where: string,
 ): readonly string[] {
+  const isOnceForPods = (reference: { readonly issuerRef: string; readonly replay: string }): boolean =>
+    reference.replay === 'once' &&
+    trustedIssuers.some(({ name, preset }) => name === reference.issuerRef && preset === 'kubernetes')
   const policies = inboundGrants?.jwtBearer?.issuerPolicies ?? []
-  return policies.flatMap(({ issuerRef, replay }, index) => {
-    const issuer = trustedIssuers.find(({ name }) => name === issuerRef)
-    return issuer?.preset === 'kubernetes' && replay === 'once'
-      ? [
-          `${where}.inboundGrants.jwtBearer.issuerPolicies[${index}]: with replay once, a pod gets no further token until the kubelet renews its token file; set replay to untilExpiry unless each job runs once`,
-        ]
-      : []
-  })
+  const paths = [
+    ...clients.flatMap(({ federated }, index) =>
+      federated && isOnceForPods(federated) ? [`clients[${index}].federated`] : [],
+    ),
+    ...policies.flatMap((policy, index) =>
+      isOnceForPods(policy) ? [`inboundGrants.jwtBearer.issuerPolicies[${index}]`] : [],
+    ),
+  ]
+  return paths.map(
+    (path) =>
+      `${where}.${path}: with replay once, a pod gets no further token until the kubelet renews its token file; set replay to untilExpiry unless each job runs once`,
+  )
 }
 
 /** Returns an error for an http issuer on a non-local host, unless insecureAllowHTTP is set. */

@@ -6,6 +6,7 @@ export {
   type StorageSettings,
   type CimdSettings,
   type DeclaredClientSettings,
+  type FederatedSettings,
   type OAuth2UpstreamSettings,
   type OidcUpstreamConfig,
   type UpstreamRegistrationConfig,

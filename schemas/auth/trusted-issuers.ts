@@ -4,7 +4,12 @@
  * Source: docs/reference/specification/external-auth.md#embeddedAuthServer; RFC 7523 section 3.
  */
 import { GatehouseError } from '../errors.ts'
-import type { JwtBearerIssuerPolicy, SubjectBinding, TrustedIssuer } from '../generated/types.ts'
+import type {
+  FederatedIdentity,
+  JwtBearerIssuerPolicy,
+  SubjectBinding,
+  TrustedIssuer,
+} from '../generated/types.ts'
 import { compileBoundedCel } from '../validation/cel.ts'
 import type { Violation } from '../validation/violations.ts'
 
@@ -15,7 +20,9 @@ type Trusted = Pick<TrustedIssuer, 'name' | 'issuerUrl' | 'preset'>
 interface TrustSettings {
   readonly issuer: string
   readonly cimd?: { readonly enabled: boolean } | undefined
-  readonly clients?: readonly object[] | undefined
+  readonly clients?:
+    | readonly { readonly clientId: string; readonly federated?: FederatedIdentity | undefined }[]
+    | undefined
   readonly trustedIssuers?: readonly Trusted[] | undefined
   readonly inboundGrants?:
     | { readonly jwtBearer?: { readonly issuerPolicies: readonly JwtBearerIssuerPolicy[] } | undefined }
@@ -46,8 +53,9 @@ export function defaultAssertionAge(preset: Preset | undefined): string {
 
 /** Returns every violation in the trusted issuers and in the policies that refer to them. */
 export function trustViolations(settings: TrustSettings): readonly Violation[] {
-  const { trustedIssuers = [], inboundGrants } = settings
+  const { trustedIssuers = [], clients = [], inboundGrants } = settings
   const policies = inboundGrants?.jwtBearer?.issuerPolicies ?? []
+  const references = [...policies, ...clients.map(({ federated }) => federated)]
   return [
     ...trustedIssuers.flatMap((issuer, index) =>
       issuerViolations(settings, issuer, index).map((message) => ({
@@ -56,10 +64,11 @@ export function trustViolations(settings: TrustSettings): readonly Violation[] {
       })),
     ),
     ...trustedIssuers.flatMap(({ name }, index) =>
-      policies.some(({ issuerRef }) => issuerRef === name)
+      references.some((reference) => reference?.issuerRef === name)
         ? []
         : [{ path: `trustedIssuers[${index}].name`, message: 'no issuerRef refers to this issuer' }],
     ),
+    ...federatedViolations(settings),
     ...policies.flatMap((policy, index) =>
       [...policyViolations(policy, trustedIssuers), ...idJagViolations(policy, settings)].map(
         ({ path, message }) => ({
@@ -69,6 +78,33 @@ export function trustViolations(settings: TrustSettings): readonly Violation[] {
       ),
     ),
   ]
+}
+
+/** Returns every violation in the identities of clients at trusted issuers. */
+export function federatedViolations({
+  trustedIssuers = [],
+  clients = [],
+}: Pick<TrustSettings, 'trustedIssuers' | 'clients'>): readonly Violation[] {
+  return clients.flatMap(({ federated }, index) => {
+    if (!federated) return []
+    const at = `clients[${index}].federated`
+    const { issuerRef, subject } = federated
+    const issuer = trustedIssuers.find(({ name }) => name === issuerRef)
+    if (!issuer) return [{ path: `${at}.issuerRef`, message: 'must be the name of one of trustedIssuers' }]
+    // A subject selects its client in requests without client_id.
+    const first = clients.findIndex(
+      ({ federated: other }) => other?.issuerRef === issuerRef && other.subject === subject,
+    )
+    return [
+      ...(subject === undefined || first === index
+        ? []
+        : [{ path: `${at}.subject`, message: `is already used by clients[${first}]` }]),
+      ...bindingViolations(federated, issuer.preset).map(({ path, message }) => ({
+        path: `${at}.${path}`,
+        message,
+      })),
+    ]
+  })
 }
 
 /** An identity assertion is for a client that authenticates. Platforms issue none. */
@@ -130,7 +166,7 @@ function isSameSelector(a: SubjectBinding, b: SubjectBinding): boolean {
 }
 
 function bindingViolations(
-  { subject, matcher }: SubjectBinding,
+  { subject, matcher }: Pick<SubjectBinding, 'subject' | 'matcher'>,
   preset: Preset | undefined,
 ): readonly Violation[] {
   const lasting = preset === undefined ? undefined : lastingClaims[preset]

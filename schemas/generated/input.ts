@@ -401,12 +401,14 @@ export type DecisionPointHttp = Omit<filled.DecisionPointHttp, "timeout" | "inse
   readonly caBundleRef?: DecisionPointCaRef
 }
 
-export type DeclaredClient = Omit<filled.DeclaredClient, "signingAlg" | "tokenLifespan"> & {
+export type DeclaredClient = Omit<filled.DeclaredClient, "federated" | "signingAlg" | "tokenLifespan"> & {
+  readonly federated?: FederatedIdentity
   readonly signingAlg?: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
   readonly tokenLifespan?: string
 }
 
-export type DeclaredClientFile = Omit<filled.DeclaredClientFile, "signingAlg" | "tokenLifespan"> & {
+export type DeclaredClientFile = Omit<filled.DeclaredClientFile, "federated" | "signingAlg" | "tokenLifespan"> & {
+  readonly federated?: FederatedIdentity
   readonly signingAlg?: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
   readonly tokenLifespan?: string
 }
@@ -451,6 +453,10 @@ export type FailureHandling = Omit<filled.FailureHandling, "healthCheckInterval"
   readonly partialFailureMode?: "fail" | "best_effort"
   readonly statusReportingInterval?: string
   readonly circuitBreaker?: CircuitBreaker
+}
+
+export type FederatedIdentity = Omit<filled.FederatedIdentity, "replay"> & {
+  readonly replay?: "once" | "untilExpiry"
 }
 
 export type Guardrails = Omit<filled.Guardrails, "redact"> & {

@@ -705,6 +705,8 @@ export type DeclaredClient = {
   readonly jwks?: ClientKeySet
   /** URL of the public keys that verify the client's assertions (private_key_jwt). Without a kid in the assertion, only the first four matching keys are tried. */
   readonly jwksUri?: string
+  /** Identity of the client at a trusted issuer, such as a ServiceAccount. The client presents its platform's token as the client assertion, whose only audience must be the issuer of this server. */
+  readonly federated?: FederatedIdentity
   /** Algorithm that the client's assertions must use. */
   readonly signingAlg: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
   /** Scopes that the client may request; without a scope parameter, it gets all of them. */
@@ -729,6 +731,8 @@ export type DeclaredClientFile = {
   readonly jwks?: ClientKeySet
   /** URL of the public keys that verify the client's assertions (private_key_jwt). Without a kid in the assertion, only the first four matching keys are tried. */
   readonly jwksUri?: string
+  /** Identity of the client at a trusted issuer, such as a ServiceAccount. The client presents its platform's token as the client assertion, whose only audience must be the issuer of this server. */
+  readonly federated?: FederatedIdentity
   /** Algorithm that the client's assertions must use. */
   readonly signingAlg: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
   /** Scopes that the client may request; without a scope parameter, it gets all of them. */
@@ -939,6 +943,20 @@ export type FailureHandling = {
   readonly statusReportingInterval: string
   /** Stops calls to a backend that keeps failing, and retries after a pause. */
   readonly circuitBreaker: CircuitBreaker
+}
+
+/** Identity of the client at a trusted issuer, such as a ServiceAccount. The client presents its platform's token as the client assertion, whose only audience must be the issuer of this server. */
+export type FederatedIdentity = {
+  /** Name of one of trustedIssuers. */
+  readonly issuerRef: string
+  /** Exact sub claim, such as system:serviceaccount:jobs:nightly. Mutually exclusive with matcher. */
+  readonly subject?: string
+  /** CEL expression over the claims map, such as claims.repository_id == '1234'. Requests must contain client_id. Mutually exclusive with subject. */
+  readonly matcher?: string
+  /** Longest accepted lifetime of a token (exp minus iat), from 1m to 24h. Default: 5m, or 1h for the preset kubernetes. */
+  readonly maxAssertionAge?: string
+  /** once: each token is accepted once. untilExpiry: a token can be used until it expires, as a pod needs it whose token file changes rarely. */
+  readonly replay: "once" | "untilExpiry"
 }
 
 /** Exception: the rule skips content that matches all of these conditions. */

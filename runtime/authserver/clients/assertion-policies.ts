@@ -153,7 +153,7 @@ function toBinding(
 }
 
 /** An expression that fails, for example because a claim is missing, does not match. */
-function claimMatcher(expression: string): (claims: Claims) => boolean {
+export function claimMatcher(expression: string): (claims: Claims) => boolean {
   const program = compileBoundedCel(expression)
   return (claims) => {
     try {

@@ -12,18 +12,27 @@ import type { AuthServerConfig } from '../../config/index.ts'
 import { assertionAlgs, isTransient, OAuthClientError } from '../../oauth/index.ts'
 import { OAuthError } from '../model/oauth-error.ts'
 import { takePermission, tooManyRequests, usedClientMs } from '../storage/limits.ts'
-import type { TokenAuthMethod, RegisteredClient } from '../model/records.ts'
+import type { MachineAuthMethod, TokenAuthMethod, RegisteredClient } from '../model/records.ts'
 import type { State } from '../storage/state.ts'
-import { assertionViolation, replayKey, replayMs, verifyAssertion } from './client-assertion.ts'
+import {
+  assertionViolation,
+  replayMs,
+  type VerifiedClientAssertion,
+  verifyAssertion,
+} from './client-assertion.ts'
 import type { ClientDocuments } from './client-documents.ts'
 import type { AssertionKeys, ClientKeySets } from './client-key-sets.ts'
 import { type MachineClient, type DeclaredClients, hasSecret } from './declared-clients.ts'
+import { claimedIdentity, verifyFederatedAssertion } from './federated-clients.ts'
+import type { IssuerKeys } from './issuer-keys.ts'
 import { clientScopes } from '../model/scopes.ts'
 import { sha256 } from '../model/identifiers.ts'
 
 /** How a client authenticates in a request. */
 export interface ClientCredentials {
   readonly id: string
+  /** True if the request contains the id. Otherwise, it is the subject of the assertion. */
+  readonly isNamed: boolean
   readonly secret: string | undefined
   readonly assertion?: string | undefined
   readonly method: TokenAuthMethod
@@ -34,7 +43,7 @@ export interface ClientCredentials {
 /** The client that a request authenticated as. */
 export type AuthenticatedClient = RegisteredClient | AuthenticatedMachine
 
-export type AuthenticatedMachine = MachineClient & { readonly authMethod: TokenAuthMethod }
+export type AuthenticatedMachine = MachineClient & { readonly authMethod: MachineAuthMethod }
 
 export interface ClientDirectory {
   /**
@@ -60,6 +69,8 @@ export interface ClientDirectoryParts {
   readonly documents: ClientDocuments | undefined
   /** Separate caches, so that clients with documents cannot displace the declared clients' keys. */
   readonly keySets: Readonly<Record<AssertionKind, ClientKeySets>>
+  /** Keys of the issuers whose tokens authenticate clients. */
+  readonly issuerKeys: IssuerKeys
   readonly config: Pick<AuthServerConfig, 'issuer' | 'scopesSupported' | 'baselineClientScopes'>
   readonly now: () => number
 }
@@ -78,8 +89,8 @@ export function makeClientDirectory(parts: ClientDirectoryParts): ClientDirector
 
   // An unknown client, a wrong secret and a wrong method all get the same response, so it reveals nothing.
   async function authenticate(given: ClientCredentials, caller: string): Promise<AuthenticatedClient> {
-    const own = declared.get(given.id)
-    if (own) return authenticateDeclared(own, given, { ...parts, caller })
+    const own = findDeclared(given, declared)
+    if (own) return authenticateDeclared(own, { ...given, id: own.id }, { ...parts, caller })
     if (documents?.accepts(given.id)) return authenticateDescribed(given, { ...parts, documents, caller })
     const client = await find(given.id)
     if (!client) throw clientAuthError(given, 'unknown client', { isKnown: false })
@@ -114,14 +125,31 @@ const alreadyUsed = 'the assertion has already been used'
 
 type AuthenticationParts = ClientDirectoryParts & { readonly caller: string }
 
+/** Without a client id, the token of a trusted issuer identifies the client by its issuer and subject. */
+function findDeclared(
+  { id, isNamed, assertion }: ClientCredentials,
+  declared: DeclaredClients,
+): MachineClient | undefined {
+  const identity = isNamed || assertion === undefined ? undefined : claimedIdentity(assertion)
+  return (identity && declared.findFederated(identity)) ?? declared.get(id)
+}
+
 async function authenticateDeclared(
   client: MachineClient,
   given: ClientCredentials,
   parts: AuthenticationParts,
 ): Promise<AuthenticatedMachine> {
   const authenticated = { ...client, authMethod: given.method }
-  if (client.keys) {
-    await checkAssertion(given, { keys: client.keys, kind: 'declared' }, parts)
+  const { keys, federated } = client
+  if (federated) {
+    const { issuerKeys, config, now } = parts
+    const rules = { self: config.issuer, issuerKeys, now }
+    const verify = (assertion: string) => verifyFederatedAssertion(assertion, federated, rules)
+    await checkAssertion(given, { verify, kind: 'declared' }, parts)
+    return { ...authenticated, authMethod: 'federated' }
+  }
+  if (keys) {
+    await checkAssertion(given, ownAssertion(given, { keys, kind: 'declared' }, parts), parts)
     return authenticated
   }
   if (given.secret === undefined) throw clientAuthError(given, wrongMethod)
@@ -142,39 +170,52 @@ async function authenticateDescribed(
   if (violation !== undefined) throw clientAuthError(given, violation)
   const keys = await parts.documents.findKeys(given.id, parts.caller)
   if (!keys) throw clientAuthError(given, wrongMethod)
-  await checkAssertion(given, { keys, kind: 'described' }, parts)
+  await checkAssertion(given, ownAssertion(given, { keys, kind: 'described' }, parts), parts)
   return makeUnverifiedClient(given.id, 'private_key_jwt')
+}
+
+interface AssertionCheck {
+  /** Returns why the assertion is rejected, in fixed wording. */
+  readonly verify: (assertion: string) => Promise<VerifiedClientAssertion | string>
+  readonly kind: AssertionKind
+}
+
+/** Returns the check of an assertion that the client signed. */
+function ownAssertion(
+  { id: clientId }: ClientCredentials,
+  { keys, kind }: { readonly keys: AssertionKeys; readonly kind: AssertionKind },
+  { keySets, config, now, caller }: AuthenticationParts,
+): AssertionCheck {
+  const find = keySets[kind].finder(keys, caller)
+  const rules = { clientId, issuer: config.issuer, algs: keys.algs, find }
+  return { verify: (assertion) => verifyAssertion(assertion, { ...rules, nowMs: now() }), kind }
 }
 
 /** Verifies the assertion and marks it as used. Call this last, because no later check may reject the client. */
 async function checkAssertion(
   given: ClientCredentials,
-  { keys, kind }: { readonly keys: AssertionKeys; readonly kind: AssertionKind },
-  { keySets, state, config, now, caller }: AuthenticationParts,
+  { verify, kind }: AssertionCheck,
+  { state, now, caller }: AuthenticationParts,
 ): Promise<void> {
   const { id: clientId, assertion } = given
   if (assertion === undefined) throw clientAuthError(given, wrongMethod)
   let verified
   try {
-    const find = keySets[kind].finder(keys, caller)
-    const rules = { clientId, issuer: config.issuer, algs: keys.algs, find, nowMs: now() }
-    verified = await verifyAssertion(assertion, rules)
+    verified = await verify(assertion)
   } catch (error) {
-    if (!(error instanceof OAuthClientError)) throw error
-    if (isTransient(error)) throw new GatehouseError('AUTH_UNAVAILABLE', { cause: error })
+    // A reload can name a file of an issuer that does not exist yet.
+    const isUnusable = error instanceof GatehouseError && error.code === 'INVALID_CONFIG'
+    if (!(error instanceof OAuthClientError) && !isUnusable) throw error
+    if (isUnusable || isTransient(error)) throw new GatehouseError('AUTH_UNAVAILABLE', { cause: error })
     throw clientAuthError(given, "the client's keys cannot be read")
   }
   if (typeof verified === 'string') throw clientAuthError(given, verified)
-  const mark = replayKey({
-    purpose: 'client-authentication',
-    issuer: clientId,
-    subject: clientId,
-    jti: verified.jti,
-  })
+  const { mark, isOnce } = verified
   // Checked before the limit, so that a stolen used assertion cannot use up the client's permits.
-  if ((await state.store.get(mark)) !== undefined) throw clientAuthError(given, alreadyUsed)
+  if (isOnce && (await state.store.get(mark)) !== undefined) throw clientAuthError(given, alreadyUsed)
   const waitMs = await takePermission(state.store, limits[kind], { caller, host: clientId })
   if (waitMs > 0) throw tooManyRequests(waitMs)
+  if (!isOnce) return
   const ttlMs = replayMs(verified, now())
   // The number of described clients is unlimited, so their records must not displace the records of signed-in users.
   const yields = kind === 'described'

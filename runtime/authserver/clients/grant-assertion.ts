@@ -1,5 +1,5 @@
 /**
- * Verifies an assertion that is a grant: a JWT that a trusted issuer signed for this server.
+ * Verifies an assertion of a trusted issuer: a JWT that it signed for this server, as a grant or to authenticate a client.
  *
  * The unverified `iss` only selects the issuer, by exact comparison. The caller of this module finds the binding and
  * marks the assertion as used.
@@ -16,6 +16,8 @@ export interface GrantAssertionRules {
   readonly issuer: TrustedIssuerSettings
   readonly audiences: readonly string[]
   readonly maxAgeMs: number
+  /** Accepted values of `typ`, in addition to none. */
+  readonly types: readonly string[]
   readonly keys: Keys
   readonly now: () => number
 }
@@ -54,13 +56,8 @@ export async function verifyGrantAssertion(
   assertion: string,
   rules: GrantAssertionRules,
 ): Promise<VerifiedGrantAssertion | string> {
-  const claims = await verifyIssuerJwt(assertion, { types: ['jwt'], ...rules })
+  const claims = await verifyIssuerJwt(assertion, rules)
   return typeof claims === 'string' ? claims : checkClaims(assertion, claims, rules)
-}
-
-interface IssuerJwtRules extends Omit<GrantAssertionRules, 'maxAgeMs'> {
-  /** Accepted values of `typ`, in addition to none. */
-  readonly types: readonly string[]
 }
 
 /**
@@ -69,7 +66,7 @@ interface IssuerJwtRules extends Omit<GrantAssertionRules, 'maxAgeMs'> {
  */
 export async function verifyIssuerJwt(
   assertion: string,
-  { issuer, audiences, keys, types, now }: IssuerJwtRules,
+  { issuer, audiences, keys, types, now }: Omit<GrantAssertionRules, 'maxAgeMs'>,
 ): Promise<JWTPayload | string> {
   const header = readAssertionHeader(assertion)
   if (typeof header === 'string') return header

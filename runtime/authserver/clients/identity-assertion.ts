@@ -18,7 +18,7 @@ const maxAgeSec = 300
 const maxResources = 100
 const maxScopeLength = 8_192
 
-interface IdentityAssertionRules extends Omit<GrantAssertionRules, 'audiences' | 'maxAgeMs'> {
+interface IdentityAssertionRules extends Omit<GrantAssertionRules, 'audiences' | 'maxAgeMs' | 'types'> {
   /** Issuer of this server, which must be the only audience. */
   readonly self: string
   /** The authenticated client. */

@@ -120,14 +120,15 @@ export function readClientCredentials(exchange: Exchange, form: Parameters): Cli
     if (!pair) throw clientAuthError({ isBasic: true }, 'malformed Basic credentials')
     if (secret !== undefined || hasAssertion || (id !== undefined && id !== pair.id))
       throw severalMethodsError()
-    return { ...pair, method: 'client_secret_basic', isBasic: true }
+    return { ...pair, isNamed: true, method: 'client_secret_basic', isBasic: true }
   }
   if (hasAssertion) {
     if (secret !== undefined) throw severalMethodsError()
     return readAssertion(form)
   }
   if (id === undefined) throw clientAuthError({ isBasic: false }, 'no client authentication')
-  return { id, secret, method: secret === undefined ? 'none' : 'client_secret_post', isBasic: false }
+  const method = secret === undefined ? 'none' : 'client_secret_post'
+  return { id, isNamed: true, secret, method, isBasic: false }
 }
 
 /** RFC 6749 section 2.3: a client must not use more than one method per request. */
@@ -146,7 +147,8 @@ function readAssertion(form: Parameters): ClientCredentials {
     )
   const id = form.get('client_id') ?? claimedClient(assertion)
   if (id === undefined) throw clientAuthError({ isBasic: false }, 'the assertion does not name a client')
-  return { id, secret: undefined, assertion, method: 'private_key_jwt', isBasic: false }
+  const isNamed = form.has('client_id')
+  return { id, isNamed, secret: undefined, assertion, method: 'private_key_jwt', isBasic: false }
 }
 
 /** Parses a Basic header, form-decoded as RFC 6749 section 2.3.1 requires; undefined when it is malformed. */

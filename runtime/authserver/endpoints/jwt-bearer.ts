@@ -235,7 +235,14 @@ async function verify(
     policy.acceptedAudiences ??
     [config.issuer, urls.token].filter((audience) => !config.allowedAudiences.includes(audience))
   return withKeys(() =>
-    verifyGrantAssertion(assertion, { issuer, audiences, maxAgeMs, keys: issuerKeys.keysOf(issuer), now }),
+    verifyGrantAssertion(assertion, {
+      issuer,
+      audiences,
+      maxAgeMs,
+      types: ['jwt'],
+      keys: issuerKeys.keysOf(issuer),
+      now,
+    }),
   )
 }
 

@@ -95,7 +95,8 @@ function openidMetadata(context: AuthServerContext): Record<string, unknown> {
 function clientAuthMethods(context: AuthServerContext): readonly string[] {
   const { registration } = context.config
   const registersSecrets = canSignIn(context) && registration.enabled && registration.confidentialClients
-  const hasSecrets = registersSecrets || context.declared.all().some(({ keys }) => !keys)
+  const hasSecrets =
+    registersSecrets || context.declared.all().some(({ secretHashes }) => secretHashes.length > 0)
   return [
     ...(canSignIn(context) ? ['none'] : []),
     ...(hasSecrets ? ['client_secret_basic', 'client_secret_post'] : []),
@@ -104,12 +105,15 @@ function clientAuthMethods(context: AuthServerContext): readonly string[] {
 }
 
 /**
- * Returns the algorithms that declared clients use, or all algorithms if clients with a metadata document can have
- * keys.
+ * Returns the algorithms that declared clients use, or all algorithms if clients have metadata documents or tokens of
+ * trusted issuers.
  */
 function assertionAlgsInUse(context: AuthServerContext): readonly string[] {
   if (acceptsDocuments(context)) return assertionAlgs
-  const used = new Set(context.declared.all().flatMap(({ keys }) => keys?.algs ?? []))
+  const clients = context.declared.all()
+  // The issuer of a federated client chooses the algorithm.
+  if (clients.some(({ federated }) => federated)) return assertionAlgs
+  const used = new Set(clients.flatMap(({ keys }) => keys?.algs ?? []))
   return assertionAlgs.filter((alg) => used.has(alg))
 }
 

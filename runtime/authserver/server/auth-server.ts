@@ -133,7 +133,7 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
     onReuse: (token, grant, source) =>
       emit(makeEvent(token === 'code' ? 'code_reused' : 'refresh_reused', { ...grant, source })),
   })
-  const clients = makeClients(config, { store: parts.store, state, declared, fetches, now, log })
+  const clients = makeClients(config, { store: parts.store, state, declared, issuerKeys, fetches, now, log })
   const context: AuthServerContext = {
     config,
     urls: makeUrls(config),
@@ -198,6 +198,7 @@ interface ClientParts {
   readonly store: Store
   readonly state: State
   readonly declared: DeclaredClients
+  readonly issuerKeys: IssuerKeys
   readonly fetches: AuthServerFetches
   readonly now: () => number
   readonly log: Log
@@ -206,7 +207,7 @@ interface ClientParts {
 /** Creates the directory of clients, with their metadata documents and keys. */
 function makeClients(
   config: AuthServerConfig,
-  { store, state, declared, fetches, now, log }: ClientParts,
+  { store, state, declared, issuerKeys, fetches, now, log }: ClientParts,
 ): ClientDirectory {
   const mayFetch = async (host: string, caller: string | undefined): Promise<boolean> =>
     (await takePermission(store, 'document', { caller, host })) === 0
@@ -227,7 +228,7 @@ function makeClients(
       fetchDocument: (url) => fetchClientDocument(url, { fetch: fetches.document }),
       mayFetch,
     })
-  return makeClientDirectory({ state, declared, documents, keySets, config, now })
+  return makeClientDirectory({ state, declared, documents, keySets, issuerKeys, config, now })
 }
 
 /** Throws INVALID_CONFIG listing every error in the settings, keys and secrets. */
@@ -272,12 +273,17 @@ type ReloadParts = Pick<
 function makeReloads(parts: ReloadParts): Reloads {
   const { ringHolder, declared, assertionPolicies, issuerKeys, machineTokens } = parts
   const storeRemoval = (clientId: string): Promise<void> => machineTokens.revokeAll(clientId)
+  const retainIssuers = (): Promise<void> =>
+    issuerKeys.retain([...assertionPolicies.issuers(), ...declared.issuers()])
   return {
     keys: () => ringHolder.reload(),
-    clients: () => declared.reload(storeRemoval),
+    async clients() {
+      await declared.reload(storeRemoval)
+      await retainIssuers()
+    },
     async assertionPolicies() {
       await assertionPolicies.reload(storeRemoval)
-      await issuerKeys.retain(assertionPolicies.issuers())
+      await retainIssuers()
     },
   }
 }

@@ -8,7 +8,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Caller } from '../../net/index.ts'
 import { isClientDocumentUrl } from '../../oauth/index.ts'
-import type { TokenAuthMethod } from '../model/records.ts'
+import type { MachineAuthMethod } from '../model/records.ts'
 import { boundTo, signJwt } from './jwt.ts'
 import type { KeyRing } from './key-ring.ts'
 
@@ -38,7 +38,7 @@ export function signAssertedToken(
     readonly bindingId: string
     readonly clientId: string
     readonly subject: string
-    readonly authMethod: TokenAuthMethod
+    readonly authMethod: MachineAuthMethod
     readonly authTimeSec: number | undefined
     readonly scopes: readonly string[]
     readonly audience: string

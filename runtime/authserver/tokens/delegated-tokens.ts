@@ -10,7 +10,7 @@
 import { randomUUID } from 'node:crypto'
 import { isFields } from '../../../schemas/index.ts'
 import { isMachineSubject, machineSubject } from '../model/identifiers.ts'
-import type { TokenAuthMethod } from '../model/records.ts'
+import type { MachineAuthMethod } from '../model/records.ts'
 import { boundTo, signJwt } from './jwt.ts'
 import type { KeyRing } from './key-ring.ts'
 import type { MachineTokens } from './machine-tokens.ts'
@@ -85,7 +85,7 @@ export function signDelegatedToken(
     }
     /** Ids of the acting clients, the current one first. */
     readonly actors: readonly string[]
-    readonly authMethod: TokenAuthMethod
+    readonly authMethod: MachineAuthMethod
     readonly scopes: readonly string[]
     readonly audience: string
     readonly issuer: string

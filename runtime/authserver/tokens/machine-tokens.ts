@@ -10,7 +10,7 @@ import { randomUUID } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Caller } from '../../net/index.ts'
 import { isAssertionClient, isMachineToken, machineSubject, sha256 } from '../model/identifiers.ts'
-import type { TokenAuthMethod } from '../model/records.ts'
+import type { MachineAuthMethod } from '../model/records.ts'
 import type { State } from '../storage/state.ts'
 import { boundTo, signJwt } from './jwt.ts'
 import type { KeyRing } from './key-ring.ts'
@@ -114,7 +114,7 @@ export function signMachineToken(
     readonly clientId: string
     readonly subject: string
     /** How the client authenticated, for policies. */
-    readonly authMethod: TokenAuthMethod | 'jwt_bearer'
+    readonly authMethod: MachineAuthMethod | 'jwt_bearer'
     readonly scopes: readonly string[]
     readonly audience: string
     readonly issuer: string

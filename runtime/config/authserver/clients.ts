@@ -8,8 +8,11 @@ import {
   type AuthServerFile,
   clientKeyViolations,
   type DeclaredClientFile,
+  defaultAssertionAge,
+  federatedViolations,
   GatehouseError,
   parseDuration,
+  type TrustedIssuerFile,
 } from '../../../schemas/index.ts'
 import { invalidConfig, parseConfig, readConfigText } from '../common/config-file.ts'
 import { systemReason } from '../common/system-reason.ts'
@@ -33,7 +36,9 @@ export function followDeclaredClients(path: string): () => Clients {
   return followFile(path, (file) => {
     const clients = declaredClientsOf(file)
     const { allowedAudiences } = file
-    return { value: clients, violations: declaredClientViolations({ clients, allowedAudiences }) }
+    const identities = federatedViolations(file).map(({ path, message }) => `${path} ${message}`)
+    const violations = [...declaredClientViolations({ clients, allowedAudiences }), ...identities]
+    return { value: clients, violations }
   })
 }
 
@@ -68,8 +73,23 @@ function followFile<T>(path: string, read: (file: AuthServerFile) => Read<T>): (
   }
 }
 
-export function declaredClientsOf({ clients = [], allowedAudiences }: AuthServerFile): Clients {
-  return clients.map((client, index) => declaredClientOf(client, index, allowedAudiences))
+export function declaredClientsOf(file: AuthServerFile): Clients {
+  const { clients = [], allowedAudiences, trustedIssuers = [] } = file
+  return clients.map((client, index) => ({
+    ...declaredClientOf(client, index, allowedAudiences),
+    ...federatedOf(client, trustedIssuers),
+  }))
+}
+
+/** Returns no identity when the issuer is unknown, which `federatedViolations` reports. */
+function federatedOf(
+  { federated }: DeclaredClientFile,
+  trustedIssuers: readonly TrustedIssuerFile[],
+): Pick<DeclaredClientSettings, 'federated'> {
+  const issuer = trustedIssuers.find(({ name }) => name === federated?.issuerRef)
+  if (!federated || !issuer) return {}
+  const { issuerRef: _, maxAssertionAge = defaultAssertionAge(issuer.preset), ...identity } = federated
+  return { federated: { ...identity, issuer, maxAgeMs: parseDuration(maxAssertionAge) } }
 }
 
 function declaredClientOf(

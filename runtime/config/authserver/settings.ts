@@ -7,10 +7,10 @@
  * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer and Limits; RFC
  * 8414 section 2 (issuer).
  */
-import type { Dpop, RuntimeClientAuth, UpstreamFilter } from '../../../schemas/index.ts'
+import type { Dpop, FederatedIdentity, RuntimeClientAuth, UpstreamFilter } from '../../../schemas/index.ts'
 import type { AssertionAlg, JsonRecord, ProviderId } from '../../oauth/index.ts'
 import type { RedisStoreConfig } from '../../store/index.ts'
-import type { AssertionPolicySettings } from './trusted-issuers.ts'
+import type { AssertionPolicySettings, TrustedIssuerSettings } from './trusted-issuers.ts'
 
 /**
  * Reads a secret on every use, so that a rotated file takes effect immediately. Throws INVALID_CONFIG if there is no
@@ -71,13 +71,14 @@ export interface AuthServerConfig {
   readonly secrets: () => AuthServerSecrets
 }
 
-/** Authenticates with secrets, or with the keys in `jwks` or at `jwksUri`. */
+/** Authenticates with secrets, with the keys in `jwks` or at `jwksUri`, or with tokens of a trusted issuer. */
 export interface DeclaredClientSettings {
   readonly clientId: string
   /** Every secret is accepted, for rotation. */
   readonly secrets?: readonly SecretSource[]
   readonly jwks?: { readonly keys: readonly JsonRecord[] }
   readonly jwksUri?: string
+  readonly federated?: FederatedSettings
   readonly signingAlg: AssertionAlg
   readonly scopes: readonly string[]
   readonly resources: readonly string[]
@@ -86,6 +87,15 @@ export interface DeclaredClientSettings {
   readonly subjectClients?: readonly string[]
   /** Issues only tokens that are bound to a key. Default: false. */
   readonly isBound?: boolean
+}
+
+/** Identity of a client at a trusted issuer. Exactly one of `subject` and `matcher` (CEL) is set. */
+export interface FederatedSettings {
+  readonly issuer: TrustedIssuerSettings
+  readonly subject?: string
+  readonly matcher?: string
+  readonly maxAgeMs: number
+  readonly replay: FederatedIdentity['replay']
 }
 
 /** Token exchange (RFC 8693). */

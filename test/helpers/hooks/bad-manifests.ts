@@ -114,7 +114,7 @@ export const badManifests: readonly BadManifest[] = [
     'a client with a secret and keys',
     machines,
     [set(`${clients}/0/jwksUri`, 'https://ci.example.com/jwks')],
-    'exactly one of clientSecretRefs, jwks and jwksUri must be set',
+    'exactly one of clientSecretRefs, jwks, jwksUri and federated must be set',
   ),
   rule(
     'a client secret without https',

@@ -110,6 +110,22 @@ const corporate = {
     jwtBearer: { issuerPolicies: [{ issuerRef: 'corp', acceptedAssertionTypes: ['id_jag'] }] },
   },
 }
+/** Settings of a server whose client authenticates as a ServiceAccount. */
+const federated = {
+  clients: [
+    {
+      clientId: 'nightly',
+      scopes,
+      federated: {
+        issuerRef: 'cluster',
+        subject: 'system:serviceaccount:jobs:nightly',
+        replay: 'untilExpiry',
+      },
+    },
+  ],
+  trustedIssuers: trustedIssuers.slice(0, 1),
+  upstreamProviders: [],
+}
 const ciBundle = (): Stored => configMap('ci-ca', { 'root.pem': 'certificates' })
 
 type Request = Record<string, unknown>
@@ -148,6 +164,8 @@ export const clientCases: Record<string, () => Request> = {
     world(oidcConfig(), authServer(platforms), ciBundle(), filesWithServer)
       .settle()
       .request('MCPServer', 'files'),
+  'VirtualMCPServer/federated-clients': () =>
+    world(oidcConfig(), door([], federated)).ready().request('VirtualMCPServer', 'door'),
   'MCPServer/identity-assertions': () =>
     world(oidcConfig(), authServer(corporate), filesWithServer).settle().request('MCPServer', 'files'),
   'VirtualMCPServer/platforms': () =>

@@ -178,6 +178,52 @@ const matched: Table = {
   ],
 }
 
+const identity = `${at}.clients[0].federated`
+
+function federated(more: Doc): Doc {
+  return document('MCPExternalAuthConfig', {
+    type: 'embeddedAuthServer',
+    embeddedAuthServer: {
+      issuer: 'https://auth.example.com',
+      clients: [{ clientId: 'ci', scopes, federated: { issuerRef: 'ci', ...more } }],
+      trustedIssuers: [{ name: 'ci', issuerUrl: 'https://ci.example.com' }],
+    },
+  })
+}
+
+const identities: Table = {
+  name: 'clients[].federated',
+  base: federated({ subject: 'job' }),
+  rows: [
+    { id: '', at: `${identity}.issuerRef`, required: true, bad: ['', 'CI', 1] },
+    {
+      id: '',
+      at: `${identity}.subject`,
+      good: ['a#b', 'x'.repeat(1024)],
+      bad: ['', 'x'.repeat(1025), ...notString],
+    },
+    { id: '', at: `${identity}.subject`, bad: [absent], failure: identity },
+    { id: '', at: `${identity}.matcher`, bad: ['true'], failure: identity },
+    {
+      id: '',
+      at: `${identity}.maxAssertionAge`,
+      good: [absent, '1m', '24h'],
+      bad: ['59s', '24h1s', '', 'soon', 5],
+    },
+    { id: '', at: `${identity}.replay`, default: 'once', good: ['untilExpiry'], bad: ['', 'never', true] },
+    { id: '', at: `${identity}.scopes`, bad: [scopes] },
+  ],
+}
+
+const matchedIdentity: Table = {
+  name: 'clients[].federated with a matcher',
+  base: federated({ matcher: 'true' }),
+  rows: [
+    { id: '', at: `${identity}.matcher`, good: ['x'.repeat(4096)], bad: ['', 'x'.repeat(4097), 1] },
+    { id: '', at: `${identity}.subject`, bad: ['job'], failure: identity },
+  ],
+}
+
 const unnamed: Table = {
   name: 'embeddedAuthServer without trusted issuers',
   base: externalAuth('embeddedAuthServer'),
@@ -193,5 +239,7 @@ export const trustedIssuerTables: readonly Table[] = [
   policies,
   identityAssertions,
   matched,
+  identities,
+  matchedIdentity,
   unnamed,
 ]

@@ -1,10 +1,10 @@
 /** Attacks with identity assertions (ID-JAG). Each is rejected, and the audit log contains the reason. */
 import { createHmac, createPublicKey } from 'node:crypto'
 import t, { type Test } from 'tap'
-import type { Fetch } from '../../../runtime/net/index.ts'
-import { makeMemoryStore } from '../../../runtime/store/index.ts'
-import { jsonOf, listenFor, refusal, type Rig, startAuthServer } from '../../helpers/authserver/authserver.ts'
-import { declared, newSecret } from '../../helpers/authserver/declared-client.ts'
+import type { Fetch } from '../../../../runtime/net/index.ts'
+import { makeMemoryStore } from '../../../../runtime/store/index.ts'
+import { jsonOf, listenFor, refusal, type Rig, startAuthServer } from '../../../helpers/authserver/authserver.ts'
+import { declared, newSecret } from '../../../helpers/authserver/declared-client.ts'
 import {
   identityAssertion,
   idJagHeader,
@@ -14,7 +14,7 @@ import {
   startPlatform,
   trusted,
   userPolicyFor,
-} from '../../helpers/authserver/platform.ts'
+} from '../../../helpers/authserver/platform.ts'
 
 const secret = newSecret()
 const scope = 'tools:read'
