@@ -3,7 +3,13 @@ import { createHmac, createPublicKey } from 'node:crypto'
 import t, { type Test } from 'tap'
 import type { Fetch } from '../../../../runtime/net/index.ts'
 import { makeMemoryStore, type Store } from '../../../../runtime/store/index.ts'
-import { jsonOf, listenFor, refusal, type Rig, startAuthServer } from '../../../helpers/authserver/authserver.ts'
+import {
+  jsonOf,
+  listenFor,
+  refusal,
+  type Rig,
+  startAuthServer,
+} from '../../../helpers/authserver/authserver.ts'
 import {
   assertionType,
   declared,
@@ -89,7 +95,7 @@ t.test('each forged or misdirected token is invalid_client, with the reason in t
       made({ sub: 'system:serviceaccount:a:b' }),
       /not from a Service/,
     ],
-    ['more than the permitted age', made({ exp: nowSec + 301 }), /more than 5 minutes/],
+    ['more than the permitted age', made({ iat: nowSec, exp: nowSec + 301 }), /more than 5 minutes/],
     ['expired', made({ iat: nowSec - 400, exp: nowSec - 120 }), /expired/],
     ['bound to a key', made({ cnf: { jkt: 'a' } }), /bound to a key/],
     ['an access token', made({}, { typ: 'at+jwt' }), /unsupported typ/],

@@ -3,7 +3,13 @@ import { createHmac, createPublicKey } from 'node:crypto'
 import t, { type Test } from 'tap'
 import type { Fetch } from '../../../../runtime/net/index.ts'
 import { makeMemoryStore } from '../../../../runtime/store/index.ts'
-import { jsonOf, listenFor, refusal, type Rig, startAuthServer } from '../../../helpers/authserver/authserver.ts'
+import {
+  jsonOf,
+  listenFor,
+  refusal,
+  type Rig,
+  startAuthServer,
+} from '../../../helpers/authserver/authserver.ts'
 import { declared, newSecret } from '../../../helpers/authserver/declared-client.ts'
 import {
   identityAssertion,
@@ -76,7 +82,7 @@ t.test('each forged or misdirected assertion is invalid_grant', async (t) => {
     ['our own issuer', made({ iss: rig.issuer }), /no trusted issuer/],
     ['an unknown issuer', made({ iss: 'https://other.example' }), /no trusted issuer/],
     ["a platform's issuer", made({}, {}, ci), /identity assertions of this issuer are not accepted/],
-    ['more than five minutes', made({ exp: nowSec + 301 }), /more than 5 minutes/],
+    ['more than five minutes', made({ iat: nowSec, exp: nowSec + 301 }), /more than 5 minutes/],
     ['expired', made({ iat: nowSec - 400, exp: nowSec - 120 }), /expired/],
     ['issued in the future', made({ iat: nowSec + 120, exp: nowSec + 180 }), /issued in the future/],
     ['not valid yet', made({ nbf: nowSec + 120 }), /not valid yet/],
