@@ -29,6 +29,7 @@ export {
   prefixConflicts,
   subjectPrefixOf,
 } from './auth/issuers.ts'
+export { isSpiffeId, matchesPrincipal, spiffeViolations } from './auth/spiffe.ts'
 export {
   defaultAssertionAge,
   federatedViolations,

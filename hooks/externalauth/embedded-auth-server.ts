@@ -6,6 +6,7 @@ import {
   clientKeyViolations,
   type EmbeddedAuthServerConfig,
   type OAuth2UpstreamConfig,
+  spiffeViolations,
   trustViolations,
   type Violation,
 } from '../../schemas/index.ts'
@@ -30,7 +31,10 @@ export function authServerViolations(config: EmbeddedAuthServerConfig, path: str
       : urlViolations(config.authorizationEndpointBaseUrl, `${path}.authorizationEndpointBaseUrl`)),
     ...reservedName(config, path),
     ...clientViolations(config, path),
-    ...trustViolations(config).map((found) => ({ ...found, path: `${path}.${found.path}` })),
+    ...[...trustViolations(config), ...spiffeViolations(config)].map((found) => ({
+      ...found,
+      path: `${path}.${found.path}`,
+    })),
   ]
 }
 

@@ -7,6 +7,7 @@ export {
   type CimdSettings,
   type DeclaredClientSettings,
   type FederatedSettings,
+  type SpiffeSettings,
   type OAuth2UpstreamSettings,
   type OidcUpstreamConfig,
   type UpstreamRegistrationConfig,

@@ -18,6 +18,8 @@ const clientClaims = ['client_id', 'azp', 'cid', 'appid'] as const
 export const clientSubject = 'client:'
 /** Client id prefix that the embedded authorization server uses for subjects of trusted issuers (grant jwt-bearer). */
 const assertionClient = 'jwt-bearer:'
+/** Subject prefix of workloads that authenticate with a JWT-SVID at the embedded authorization server. */
+export const workloadSubject = 'spiffe://'
 /** Claim of the embedded authorization server in tokens for users of other identity providers (ID-JAG). */
 const assertedClaim = 'binding_id'
 const serviceAccountSubject = /^system:serviceaccount:[^:]+:[^:]+$/
@@ -58,8 +60,13 @@ function isRecord(value: unknown): value is Claims {
 /** True for a machine's own token from the embedded authorization server, which has no session. */
 function isEmbeddedMachine(claims: Claims): boolean {
   const clientId = textOf(claims, 'client_id')
-  if (clientId === undefined || Object.hasOwn(claims, 'tsid')) return false
-  return textOf(claims, 'sub')?.startsWith(clientSubject) === true || clientId.startsWith(assertionClient)
+  if (clientId === undefined || Object.hasOwn(claims, 'tsid') || Object.hasOwn(claims, assertedClaim))
+    return false
+  const sub = textOf(claims, 'sub') ?? ''
+  return (
+    [clientSubject, workloadSubject].some((prefix) => sub.startsWith(prefix)) ||
+    clientId.startsWith(assertionClient)
+  )
 }
 
 /** True for a client that is its own subject, and for the ServiceAccount of a pod. */

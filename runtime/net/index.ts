@@ -6,7 +6,13 @@ export { isLoopbackHost, unbracket } from './addresses.ts'
 export { Breaker, type CircuitState } from './breaker.ts'
 export { readBody, rejectBodyByHeaders } from './listener/body.ts'
 export { type Caller, identityOf, localIssuer, makeCaller } from './caller.ts'
-export { callerFacts, clientSubject, shortClientId, type TokenOrigin } from './caller-facts.ts'
+export {
+  callerFacts,
+  clientSubject,
+  shortClientId,
+  type TokenOrigin,
+  workloadSubject,
+} from './caller-facts.ts'
 export { compressedResponseError } from './content-coding.ts'
 export {
   type DispatchController,

@@ -25,7 +25,10 @@ interface TrustSettings {
     | undefined
   readonly trustedIssuers?: readonly Trusted[] | undefined
   readonly inboundGrants?:
-    | { readonly jwtBearer?: { readonly issuerPolicies: readonly JwtBearerIssuerPolicy[] } | undefined }
+    | {
+        readonly jwtBearer?: { readonly issuerPolicies: readonly JwtBearerIssuerPolicy[] } | undefined
+        readonly spiffeClientAuth?: readonly object[] | undefined
+      }
     | undefined
 }
 
@@ -110,14 +113,14 @@ export function federatedViolations({
 /** An identity assertion is for a client that authenticates. Platforms issue none. */
 function idJagViolations(
   { issuerRef, acceptedAssertionTypes }: JwtBearerIssuerPolicy,
-  { trustedIssuers = [], clients = [], cimd }: TrustSettings,
+  { trustedIssuers = [], clients = [], cimd, inboundGrants }: TrustSettings,
 ): readonly Violation[] {
   if (!acceptedAssertionTypes.includes('id_jag')) return []
   const path = 'acceptedAssertionTypes'
   const preset = trustedIssuers.find(({ name }) => name === issuerRef)?.preset
   return [
     ...(preset === undefined ? [] : [{ path, message: `id_jag is not allowed for the preset ${preset}` }]),
-    ...(clients.length > 0 || cimd?.enabled === true
+    ...(clients.length > 0 || inboundGrants?.spiffeClientAuth !== undefined || cimd?.enabled === true
       ? []
       : [{ path, message: 'id_jag needs clients, or cimd.enabled for clients with a metadata document' }]),
   ]

@@ -84,6 +84,10 @@ import type {
   ServingTLS,
   SessionAffinity,
   SizeRule,
+  SpiffeBundleRef,
+  SpiffeBundleSource,
+  SpiffeTrustDomain,
+  SpiffeTrustDomainFile,
   StatefulSetOverrides,
   StdioTarget,
   SubjectBinding,
@@ -184,6 +188,10 @@ export type {
   ServingTLS,
   SessionAffinity,
   SizeRule,
+  SpiffeBundleRef,
+  SpiffeBundleSource,
+  SpiffeTrustDomain,
+  SpiffeTrustDomainFile,
   StatefulSetOverrides,
   StdioTarget,
   SubjectBinding,
@@ -463,8 +471,9 @@ export type Guardrails = Omit<filled.Guardrails, "redact"> & {
   readonly redact?: readonly RedactRule[]
 }
 
-export type InboundGrants = Omit<filled.InboundGrants, "jwtBearer" | "tokenExchange"> & {
+export type InboundGrants = Omit<filled.InboundGrants, "jwtBearer" | "spiffeClientAuth" | "tokenExchange"> & {
   readonly jwtBearer?: JwtBearerGrant
+  readonly spiffeClientAuth?: readonly SpiffeClientAuth[]
   readonly tokenExchange?: TokenExchangeGrant
 }
 
@@ -872,6 +881,11 @@ export type ServiceAccountToken = Omit<filled.ServiceAccountToken, "expirationSe
 
 export type SessionStorageConfig = Omit<filled.SessionStorageConfig, "db"> & {
   readonly db?: number
+}
+
+export type SpiffeClientAuth = Omit<filled.SpiffeClientAuth, "maxAssertionAge" | "replay"> & {
+  readonly maxAssertionAge?: string
+  readonly replay?: "once" | "untilExpiry"
 }
 
 export type Telemetry = Omit<filled.Telemetry, "enablePrometheusMetricsPath" | "insecure" | "metricsEnabled" | "samplingRate" | "tracingEnabled" | "useLegacyAttributes"> & {

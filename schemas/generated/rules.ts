@@ -322,6 +322,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     and(() => greaterOrEqual(duration(select(self, "delegationLifespan")), duration("1m")), () => lessOrEqual(duration(select(self, "delegationLifespan")), duration("1h"))),
   "duration(self.healthCheckTimeout) < duration(self.healthCheckInterval) || self.healthCheckTimeout == '10s'": (self) =>
     or(() => less(duration(select(self, "healthCheckTimeout")), duration(select(self, "healthCheckInterval"))), () => equal(select(self, "healthCheckTimeout"), "10s")),
+  "duration(self.maxAssertionAge) >= duration('1m') && duration(self.maxAssertionAge) <= duration('24h')": (self) =>
+    and(() => greaterOrEqual(duration(select(self, "maxAssertionAge")), duration("1m")), () => lessOrEqual(duration(select(self, "maxAssertionAge")), duration("24h"))),
   "duration(self.refreshTokenGracePeriod) >= duration('0s') && duration(self.refreshTokenGracePeriod) <= duration('10m')": (self) =>
     and(() => greaterOrEqual(duration(select(self, "refreshTokenGracePeriod")), duration("0s")), () => lessOrEqual(duration(select(self, "refreshTokenGracePeriod")), duration("10m"))),
   "duration(self.refreshTokenLifespan) >= duration('1h') && duration(self.refreshTokenLifespan) <= duration('720h')": (self) =>
@@ -460,6 +462,6 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => startsWith(select(self, "url"), "https://"), () => and(() => has(self, "insecureSkipVerify"), () => select(self, "insecureSkipVerify"))),
   "self.url.startsWith('https://') || (has(self.tlsConfig) && has(self.tlsConfig.insecureSkipVerify) && self.tlsConfig.insecureSkipVerify)": (self) =>
     or(() => startsWith(select(self, "url"), "https://"), () => and(() => has(self, "tlsConfig"), () => has(select(self, "tlsConfig"), "insecureSkipVerify"), () => select(select(self, "tlsConfig"), "insecureSkipVerify"))),
-  "size(self.upstreamProviders) > 0 || (has(self.clients) && size(self.clients) > 0) || (has(self.inboundGrants) && has(self.inboundGrants.jwtBearer))": (self) =>
-    or(() => greater(size(select(self, "upstreamProviders")), 0n), () => and(() => has(self, "clients"), () => greater(size(select(self, "clients")), 0n)), () => and(() => has(self, "inboundGrants"), () => has(select(self, "inboundGrants"), "jwtBearer"))),
+  "size(self.upstreamProviders) > 0 || (has(self.clients) && size(self.clients) > 0) || (has(self.inboundGrants) && (has(self.inboundGrants.jwtBearer) || has(self.inboundGrants.spiffeClientAuth)))": (self) =>
+    or(() => greater(size(select(self, "upstreamProviders")), 0n), () => and(() => has(self, "clients"), () => greater(size(select(self, "clients")), 0n)), () => and(() => has(self, "inboundGrants"), () => or(() => has(select(self, "inboundGrants"), "jwtBearer"), () => has(select(self, "inboundGrants"), "spiffeClientAuth")))),
 }

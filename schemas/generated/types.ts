@@ -102,9 +102,11 @@ export type AuthServerFile = {
   readonly clients?: readonly DeclaredClientFile[]
   /** Issuers whose tokens this server accepts in place of a client secret or a login. Each must be referred to by another field. */
   readonly trustedIssuers?: readonly TrustedIssuerFile[]
+  /** SPIFFE trust domains whose workloads this server accepts as clients. Each must be referred to by inboundGrants.spiffeClientAuth. */
+  readonly spiffeTrustDomains?: readonly SpiffeTrustDomainFile[]
   /** Grants for callers that already have a token. */
   readonly inboundGrants?: InboundGrants
-  /** Identity providers to which login is delegated. At least one is required unless clients or inboundGrants.jwtBearer is set. */
+  /** Identity providers to which login is delegated. At least one is required unless clients, inboundGrants.jwtBearer or inboundGrants.spiffeClientAuth is set. */
   readonly upstreamProviders: readonly UpstreamProviderFile[]
   /** Upstream providers that a user signs in to, by group. Without it, every user signs in to all. */
   readonly upstreamFilter?: UpstreamFilter
@@ -791,7 +793,7 @@ export type Dpop = {
 export type EmbeddedAuthServerConfig = {
   /** Issuer identifier, used as the iss claim: https, http for localhost, or http for trusted in-cluster hosts when insecureAllowHTTP is true; no query, fragment or trailing slash (RFC 8414). */
   readonly issuer: string
-  /** Identity providers to which login is delegated. MCPServer and MCPRemoteProxy support one, VirtualMCPServer several. At least one is required unless clients or inboundGrants.jwtBearer is set. */
+  /** Identity providers to which login is delegated. MCPServer and MCPRemoteProxy support one, VirtualMCPServer several. At least one is required unless clients, inboundGrants.jwtBearer or inboundGrants.spiffeClientAuth is set. */
   readonly upstreamProviders: readonly UpstreamProvider[]
   /** When set, the authorization endpoint is advertised under this URL instead of under the issuer; the other endpoints are still derived from the issuer. The URL rules are the same as for issuer. */
   readonly authorizationEndpointBaseUrl?: string
@@ -805,6 +807,8 @@ export type EmbeddedAuthServerConfig = {
   readonly clients?: readonly DeclaredClient[]
   /** Issuers whose tokens this server accepts in place of a client secret or a login. Each must be referred to by another field. */
   readonly trustedIssuers?: readonly TrustedIssuer[]
+  /** SPIFFE trust domains whose workloads this server accepts as clients. Each must be referred to by inboundGrants.spiffeClientAuth. */
+  readonly spiffeTrustDomains?: readonly SpiffeTrustDomain[]
   /** Grants for callers that already have a token. */
   readonly inboundGrants?: InboundGrants
   /** Strips the Authorization, Cookie and Proxy-Authorization headers after the JWT is validated, so that the backend gets an unauthenticated request. Cannot be combined with token exchange or cloudSts. */
@@ -1045,6 +1049,8 @@ export type IdentityProvider = "entra" | "okta" | "auth0" | "google" | "github" 
 export type InboundGrants = {
   /** Exchanges a signed token (assertion) of a trusted issuer for an access token of this server (RFC 7523). A caller with a platform's token needs no client id; a client with an identity assertion (id_jag) authenticates. */
   readonly jwtBearer?: JwtBearerGrant
+  /** Clients that authenticate with a JWT-SVID of a SPIFFE trust domain (client_credentials grant). */
+  readonly spiffeClientAuth?: readonly SpiffeClientAuth[]
   /** Token exchange (RFC 8693): clients with subjectClients exchange a user's access token from this server for a token that names both. */
   readonly tokenExchange?: TokenExchangeGrant
 }
@@ -2846,6 +2852,58 @@ export type SizeRule = {
   readonly match?: GuardrailMatch
   /** Where the rule does not apply. */
   readonly except?: readonly GuardrailPlace[]
+}
+
+/** ConfigMap that holds the bundle. */
+export type SpiffeBundleRef = {
+  /** Name of the ConfigMap. */
+  readonly name: string
+  /** Key that holds the bundle, such as bundle.spiffe. */
+  readonly key: string
+}
+
+/** Bundle with the keys of the trust domain, in the SPIFFE format (JSON). The server rereads it every 30 seconds. */
+export type SpiffeBundleSource = {
+  /** ConfigMap that holds the bundle. */
+  readonly configMapRef: SpiffeBundleRef
+}
+
+/** A client whose workloads have SPIFFE IDs. */
+export type SpiffeClientAuth = {
+  /** Name of one of spiffeTrustDomains. */
+  readonly trustDomainRef: string
+  /** SPIFFE ID of the workload. With /* at the end, it matches every longer path. No two patterns may match the same ID. */
+  readonly principalPattern: string
+  /** Client id of the workloads. It must differ from the ids in clients. */
+  readonly clientId: string
+  /** Scopes that the client may request; without a scope parameter, it gets all of them. */
+  readonly scopes: readonly string[]
+  /** Resources for which the client may request tokens; default: all of the server's resources. */
+  readonly resources?: readonly string[]
+  /** Longest accepted lifetime of a JWT-SVID (exp minus iat), from 1m to 24h. */
+  readonly maxAssertionAge: string
+  /** once: each JWT-SVID is accepted once. untilExpiry: it can be used until it expires, as workloads need it whose agent caches JWT-SVIDs. */
+  readonly replay: "once" | "untilExpiry"
+}
+
+/** A SPIFFE trust domain. */
+export type SpiffeTrustDomain = {
+  /** Unique name, which trustDomainRef refers to. */
+  readonly name: string
+  /** Name of the trust domain, such as prod.example.com. It must be unique. */
+  readonly trustDomain: string
+  /** Bundle with the keys of the trust domain, in the SPIFFE format (JSON). The server rereads it every 30 seconds. */
+  readonly bundleSource: SpiffeBundleSource
+}
+
+/** A SPIFFE trust domain. */
+export type SpiffeTrustDomainFile = {
+  /** Unique name, which trustDomainRef refers to. */
+  readonly name: string
+  /** Name of the trust domain, such as prod.example.com. It must be unique. */
+  readonly trustDomain: string
+  /** File with the bundle of the trust domain, in the SPIFFE format (JSON). Reread every 30 seconds. */
+  readonly bundlePath: string
 }
 
 /** Labels and annotations for the StatefulSet and its pods. */

@@ -43,6 +43,8 @@ export interface VerifiedClientAssertion {
   readonly expSec: number
   /** False: the assertion can be used until it expires. */
   readonly isOnce: boolean
+  /** Subject whose rate is limited. Default: the client. */
+  readonly owner?: string
 }
 
 /** Returns the client id in an assertion, without verifying the assertion. */

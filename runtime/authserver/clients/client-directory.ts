@@ -25,6 +25,7 @@ import type { AssertionKeys, ClientKeySets } from './client-key-sets.ts'
 import { type MachineClient, type DeclaredClients, hasSecret } from './declared-clients.ts'
 import { claimedIdentity, verifyFederatedAssertion } from './federated-clients.ts'
 import type { IssuerKeys } from './issuer-keys.ts'
+import { type SpiffeBundles, verifySvid } from './spiffe-clients.ts'
 import { clientScopes } from '../model/scopes.ts'
 import { sha256 } from '../model/identifiers.ts'
 
@@ -35,7 +36,7 @@ export interface ClientCredentials {
   readonly isNamed: boolean
   readonly secret: string | undefined
   readonly assertion?: string | undefined
-  readonly method: TokenAuthMethod
+  readonly method: TokenAuthMethod | 'spiffe_jwt'
   /** True when the request has a Basic header, in which case an error response needs a challenge. */
   readonly isBasic: boolean
 }
@@ -43,7 +44,11 @@ export interface ClientCredentials {
 /** The client that a request authenticated as. */
 export type AuthenticatedClient = RegisteredClient | AuthenticatedMachine
 
-export type AuthenticatedMachine = MachineClient & { readonly authMethod: MachineAuthMethod }
+export type AuthenticatedMachine = MachineClient & {
+  readonly authMethod: MachineAuthMethod
+  /** SPIFFE ID of the workload. Undefined: the client is the subject of its own tokens. */
+  readonly spiffeId?: string
+}
 
 export interface ClientDirectory {
   /**
@@ -68,9 +73,10 @@ export interface ClientDirectoryParts {
   readonly declared: DeclaredClients
   readonly documents: ClientDocuments | undefined
   /** Separate caches, so that clients with documents cannot displace the declared clients' keys. */
-  readonly keySets: Readonly<Record<AssertionKind, ClientKeySets>>
+  readonly keySets: Readonly<Record<KeySetKind, ClientKeySets>>
   /** Keys of the issuers whose tokens authenticate clients. */
   readonly issuerKeys: IssuerKeys
+  readonly bundles: SpiffeBundles
   readonly config: Pick<AuthServerConfig, 'issuer' | 'scopesSupported' | 'baselineClientScopes'>
   readonly now: () => number
 }
@@ -91,6 +97,8 @@ export function makeClientDirectory(parts: ClientDirectoryParts): ClientDirector
   async function authenticate(given: ClientCredentials, caller: string): Promise<AuthenticatedClient> {
     const own = findDeclared(given, declared)
     if (own) return authenticateDeclared(own, { ...given, id: own.id }, { ...parts, caller })
+    // Only a declared client can be a workload.
+    if (given.method === 'spiffe_jwt') throw clientAuthError(given, 'unknown client', { isKnown: false })
     if (documents?.accepts(given.id)) return authenticateDescribed(given, { ...parts, documents, caller })
     const client = await find(given.id)
     if (!client) throw clientAuthError(given, 'unknown client', { isKnown: false })
@@ -116,20 +124,27 @@ export function makeClientDirectory(parts: ClientDirectoryParts): ClientDirector
   return { find, authenticate, renew }
 }
 
-type AssertionKind = 'declared' | 'described'
+type KeySetKind = 'declared' | 'described'
+type AssertionKind = KeySetKind | 'workload'
 
-const limits = { declared: 'assertion', described: 'describedAssertion' } as const
+const limits = {
+  declared: 'assertion',
+  described: 'describedAssertion',
+  // The number of workloads of a client is unlimited, as is the number of subjects of an issuer.
+  workload: 'grantAssertion',
+} as const
 
 const wrongMethod = 'wrong authentication method'
 const alreadyUsed = 'the assertion has already been used'
 
 type AuthenticationParts = ClientDirectoryParts & { readonly caller: string }
 
-/** Without a client id, the token of a trusted issuer identifies the client by its issuer and subject. */
+/** Without a client id, a JWT-SVID or the token of a trusted issuer identifies the client. */
 function findDeclared(
-  { id, isNamed, assertion }: ClientCredentials,
+  { id, isNamed, assertion, method }: ClientCredentials,
   declared: DeclaredClients,
 ): MachineClient | undefined {
+  if (method === 'spiffe_jwt') return isNamed ? declared.get(id) : declared.findWorkload(id)
   const identity = isNamed || assertion === undefined ? undefined : claimedIdentity(assertion)
   return (identity && declared.findFederated(identity)) ?? declared.get(id)
 }
@@ -140,7 +155,15 @@ async function authenticateDeclared(
   parts: AuthenticationParts,
 ): Promise<AuthenticatedMachine> {
   const authenticated = { ...client, authMethod: given.method }
-  const { keys, federated } = client
+  const { keys, federated, spiffe } = client
+  if ((given.method === 'spiffe_jwt') !== (spiffe !== undefined)) throw clientAuthError(given, wrongMethod)
+  if (spiffe) {
+    const { bundles, config, now } = parts
+    const rules = { self: config.issuer, bundles, now }
+    const verify = (assertion: string) => verifySvid(assertion, spiffe, rules)
+    const { spiffeId } = await checkAssertion(given, { verify, kind: 'workload' }, parts)
+    return { ...authenticated, spiffeId }
+  }
   if (federated) {
     const { issuerKeys, config, now } = parts
     const rules = { self: config.issuer, issuerKeys, now }
@@ -174,36 +197,36 @@ async function authenticateDescribed(
   return makeUnverifiedClient(given.id, 'private_key_jwt')
 }
 
-interface AssertionCheck {
+interface AssertionCheck<T extends VerifiedClientAssertion> {
   /** Returns why the assertion is rejected, in fixed wording. */
-  readonly verify: (assertion: string) => Promise<VerifiedClientAssertion | string>
+  readonly verify: (assertion: string) => Promise<T | string>
   readonly kind: AssertionKind
 }
 
 /** Returns the check of an assertion that the client signed. */
 function ownAssertion(
   { id: clientId }: ClientCredentials,
-  { keys, kind }: { readonly keys: AssertionKeys; readonly kind: AssertionKind },
+  { keys, kind }: { readonly keys: AssertionKeys; readonly kind: KeySetKind },
   { keySets, config, now, caller }: AuthenticationParts,
-): AssertionCheck {
+): AssertionCheck<VerifiedClientAssertion> {
   const find = keySets[kind].finder(keys, caller)
   const rules = { clientId, issuer: config.issuer, algs: keys.algs, find }
   return { verify: (assertion) => verifyAssertion(assertion, { ...rules, nowMs: now() }), kind }
 }
 
 /** Verifies the assertion and marks it as used. Call this last, because no later check may reject the client. */
-async function checkAssertion(
+async function checkAssertion<T extends VerifiedClientAssertion>(
   given: ClientCredentials,
-  { verify, kind }: AssertionCheck,
+  { verify, kind }: AssertionCheck<T>,
   { state, now, caller }: AuthenticationParts,
-): Promise<void> {
+): Promise<T> {
   const { id: clientId, assertion } = given
   if (assertion === undefined) throw clientAuthError(given, wrongMethod)
   let verified
   try {
     verified = await verify(assertion)
   } catch (error) {
-    // A reload can name a file of an issuer that does not exist yet.
+    // A reload can name a file that does not exist yet.
     const isUnusable = error instanceof GatehouseError && error.code === 'INVALID_CONFIG'
     if (!(error instanceof OAuthClientError) && !isUnusable) throw error
     if (isUnusable || isTransient(error)) throw new GatehouseError('AUTH_UNAVAILABLE', { cause: error })
@@ -213,15 +236,16 @@ async function checkAssertion(
   const { mark, isOnce } = verified
   // Checked before the limit, so that a stolen used assertion cannot use up the client's permits.
   if (isOnce && (await state.store.get(mark)) !== undefined) throw clientAuthError(given, alreadyUsed)
-  const waitMs = await takePermission(state.store, limits[kind], { caller, host: clientId })
+  const waitMs = await takePermission(state.store, limits[kind], { caller, host: verified.owner ?? clientId })
   if (waitMs > 0) throw tooManyRequests(waitMs)
-  if (!isOnce) return
+  if (!isOnce) return verified
   const ttlMs = replayMs(verified, now())
-  // The number of described clients is unlimited, so their records must not displace the records of signed-in users.
-  const yields = kind === 'described'
+  // The number of these clients is unlimited, so their records must not displace the records of signed-in users.
+  const yields = kind !== 'declared'
   // Only one of several simultaneous requests succeeds.
   const isFirst = await state.store.set(mark, '1', { ttlMs, onlyIf: 'absent', yields })
   if (!isFirst) throw clientAuthError(given, alreadyUsed)
+  return verified
 }
 
 /** Returns a client with only its id and its verified method, because its grant determines everything else. */

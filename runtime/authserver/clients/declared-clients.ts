@@ -8,8 +8,13 @@
  * Source: RFC 6749 sections 2.3.1 and 4.4; RFC 7523 section 2.2; RFC 8693.
  */
 import { timingSafeEqual } from 'node:crypto'
-import { GatehouseError } from '../../../schemas/index.ts'
-import type { DeclaredClientSettings, FederatedSettings, TrustedIssuerSettings } from '../../config/index.ts'
+import { GatehouseError, matchesPrincipal } from '../../../schemas/index.ts'
+import type {
+  DeclaredClientSettings,
+  FederatedSettings,
+  SpiffeSettings,
+  TrustedIssuerSettings,
+} from '../../config/index.ts'
 import { sha256 } from '../model/identifiers.ts'
 import { claimMatcher } from './assertion-policies.ts'
 import type { AssertionKeys } from './client-key-sets.ts'
@@ -27,6 +32,7 @@ export interface MachineClient {
   readonly secretHashes: readonly string[]
   readonly keys: AssertionKeys | undefined
   readonly federated: FederatedClient | undefined
+  readonly spiffe: SpiffeSettings | undefined
   readonly scopes: readonly string[]
   readonly resources: readonly string[]
   readonly tokenMs: number
@@ -68,6 +74,11 @@ export class DeclaredClients {
     )
   }
 
+  /** Returns the client to which the workload with this SPIFFE ID belongs. */
+  findWorkload(spiffeId: string): MachineClient | undefined {
+    return this.all().find(({ spiffe }) => spiffe && matchesPrincipal(spiffe.principalPattern, spiffeId))
+  }
+
   /** Returns the trusted issuers of the clients. */
   issuers(): readonly TrustedIssuerSettings[] {
     return this.all().flatMap(({ federated }) => federated?.issuer ?? [])
@@ -107,8 +118,12 @@ export class DeclaredClients {
 }
 
 /** True when the client is removed, has another identity, or may no longer exchange the tokens of a client. */
-function losesAccess({ subjectClients, federated }: MachineClient, next: MachineClient | undefined): boolean {
+function losesAccess(
+  { subjectClients, federated, spiffe }: MachineClient,
+  next: MachineClient | undefined,
+): boolean {
   if (!next || subjectClients.some((id) => !mayExchangeFor(next, id))) return true
+  if (spiffe && spiffe.principalPattern !== next.spiffe?.principalPattern) return true
   return federated !== undefined && !isSameIdentity(federated, next.federated)
 }
 
@@ -156,6 +171,7 @@ function toClient(settings: DeclaredClientSettings, violations: string[]): Machi
     secretHashes,
     keys: location && { ...location, algs: [signingAlg] },
     federated: federated && { ...federated, matches: subjectMatcher(federated) },
+    spiffe: settings.spiffe,
     scopes,
     resources,
     tokenMs,

@@ -13,7 +13,8 @@ import { sha256 } from '../model/identifiers.ts'
 import { lifeViolation, readAssertionHeader, soleAudience } from './client-assertion.ts'
 
 export interface GrantAssertionRules {
-  readonly issuer: TrustedIssuerSettings
+  /** Undefined: the keys alone identify the issuer, and `iss` is ignored. */
+  readonly issuer: TrustedIssuerSettings | undefined
   readonly audiences: readonly string[]
   readonly maxAgeMs: number
   /** Accepted values of `typ`, in addition to none. */
@@ -75,7 +76,7 @@ export async function verifyIssuerJwt(
   if (typeof audience !== 'string' || !audiences.includes(audience))
     return "the assertion's only audience must be this server"
   try {
-    return await verifyJwt(assertion, { keys, issuer: issuer.issuerUrl, audience, types, now })
+    return await verifyJwt(assertion, { keys, issuer: issuer?.issuerUrl, audience, types, now })
   } catch (error) {
     if (error instanceof TokenRefused) return reasons[error.reason] ?? 'the assertion is malformed'
     throw error
@@ -104,7 +105,8 @@ function checkClaims(
   if (jti !== undefined && (typeof jti !== 'string' || jti === '')) return "the assertion's jti is invalid"
   // The sender proves nothing about the key that the assertion is bound to.
   if (Object.hasOwn(claims, 'cnf')) return 'the assertion is bound to a key'
-  const violation = lifeViolation({ exp, iat }, maxAgeMs / 1000, now()) ?? platformViolation(issuer, claims)
+  const violation =
+    lifeViolation({ exp, iat }, maxAgeMs / 1000, now()) ?? platformViolation(issuer?.preset, claims)
   return violation ?? { subject: sub, claims, jti: jti ?? hashOf(assertion), expSec: exp }
 }
 
@@ -114,7 +116,7 @@ function hashOf(assertion: string): string {
 }
 
 /** Returns why an assertion is not from the platform that its issuer was declared as. */
-function platformViolation({ preset }: TrustedIssuerSettings, claims: JWTPayload): string | undefined {
+function platformViolation(preset: TrustedIssuerSettings['preset'], claims: JWTPayload): string | undefined {
   if (preset === 'kubernetes' && !isServiceAccount(claims))
     return 'the assertion is not from a ServiceAccount'
   if (preset === 'github' && typeof claims['repository_id'] !== 'string')

@@ -97,10 +97,14 @@ function clientAuthMethods(context: AuthServerContext): readonly string[] {
   const registersSecrets = canSignIn(context) && registration.enabled && registration.confidentialClients
   const hasSecrets =
     registersSecrets || context.declared.all().some(({ secretHashes }) => secretHashes.length > 0)
+  const clients = context.declared.all()
+  const signs =
+    acceptsDocuments(context) || clients.some(({ keys, federated }) => keys !== undefined || federated)
   return [
     ...(canSignIn(context) ? ['none'] : []),
     ...(hasSecrets ? ['client_secret_basic', 'client_secret_post'] : []),
-    ...(assertionAlgsInUse(context).length > 0 ? ['private_key_jwt'] : []),
+    ...(signs ? ['private_key_jwt'] : []),
+    ...(clients.some(({ spiffe }) => spiffe) ? ['spiffe_jwt'] : []),
   ]
 }
 
@@ -111,8 +115,8 @@ function clientAuthMethods(context: AuthServerContext): readonly string[] {
 function assertionAlgsInUse(context: AuthServerContext): readonly string[] {
   if (acceptsDocuments(context)) return assertionAlgs
   const clients = context.declared.all()
-  // The issuer of a federated client chooses the algorithm.
-  if (clients.some(({ federated }) => federated)) return assertionAlgs
+  // The issuer of a federated client or a workload chooses the algorithm.
+  if (clients.some(({ federated, spiffe }) => federated ?? spiffe)) return assertionAlgs
   const used = new Set(clients.flatMap(({ keys }) => keys?.algs ?? []))
   return assertionAlgs.filter((alg) => used.has(alg))
 }

@@ -6,7 +6,7 @@
  * Source: RFC 7009, RFC 7662, OpenID Connect Core section 5.3, RFC 6750 section 3.
  */
 import type { Exchange } from '../../net/index.ts'
-import type { AuthenticatedClient } from '../clients/client-directory.ts'
+import type { AuthenticatedClient, AuthenticatedMachine } from '../clients/client-directory.ts'
 import { type AuthServerContext, nowSec } from '../login/context.ts'
 import { makeEvent } from '../model/events.ts'
 import { isMachineToken, machineSubject, sha256 } from '../model/identifiers.ts'
@@ -34,9 +34,9 @@ export async function revokeToken(exchange: Exchange, context: AuthServerContext
   const form = await readUniqueForm(exchange)
   const client = await authenticateClient(exchange, form, context)
   const token = form.require('token')
-  if (client.kind === 'declared') await revokeOwnToken(token, client.id, context)
+  if (client.kind === 'declared') await revokeOwnToken(token, requesterOf(client), context)
   else if (!(await revokeGrant(token, client, context)) && client.authMethod !== 'none')
-    await revokeOwnToken(token, client.id, context)
+    await revokeOwnToken(token, { clientId: client.id }, context)
   sendEmpty(exchange, 200)
 }
 
@@ -50,11 +50,16 @@ function authenticateClient(
 
 const revokedByClient = 'revoked by the client'
 
-async function revokeOwnToken(token: string, clientId: string, context: AuthServerContext): Promise<void> {
+async function revokeOwnToken(
+  token: string,
+  requester: Requester,
+  context: AuthServerContext,
+): Promise<void> {
   const claims = await verifyAccessToken(token, context, { evenExpired: true })
-  if (claims?.client_id !== clientId) return
-  await context.machineTokens.revoke(claims.jti, claims.exp)
-  context.emit(makeEvent('grant_ended', { clientId, userId: claims.sub, reason: revokedByClient }))
+  if (!claims || !isOwn(claims, requester)) return
+  const { jti, exp, client_id: clientId, sub: userId } = claims
+  await context.machineTokens.revoke(jti, exp)
+  context.emit(makeEvent('grant_ended', { clientId, userId, reason: revokedByClient }))
 }
 
 /** Returns false when the token belongs to no grant of the client. */
@@ -97,10 +102,19 @@ export async function introspectToken(exchange: Exchange, context: AuthServerCon
 interface Requester {
   readonly clientId: string
   /**
-   * Holder whose tokens the request can read: the user, or a declared client. Absent for a registered client, which can
-   * read all of its own tokens.
+   * Holders whose tokens the request can use: the user, a declared client, or a workload. Absent for a registered client,
+   * which can use all of its own tokens.
    */
-  readonly holder: string | undefined
+  readonly holders?: readonly string[]
+}
+
+/** A workload cannot use the tokens of other workloads that have the same client id. */
+function requesterOf({ id: clientId, spiffeId }: AuthenticatedMachine): Requester {
+  return { clientId, holders: [machineSubject(clientId), ...(spiffeId === undefined ? [] : [spiffeId])] }
+}
+
+function isOwn(claims: AccessTokenClaims, { clientId, holders }: Requester): boolean {
+  return claims.client_id === clientId && (holders?.includes(holderOf(claims)) ?? true)
 }
 
 async function authenticateRequester(
@@ -113,14 +127,14 @@ async function authenticateRequester(
     if (form.has('client_secret') || form.has('client_assertion'))
       throw new OAuthError('invalid_request', 'the client must use only one authentication method')
     const claims = await verifyBearerToken(presented, context)
-    if (claims) return { clientId: claims.client_id, holder: holderOf(claims) }
+    if (claims) return { clientId: claims.client_id, holders: [holderOf(claims)] }
     throw new OAuthError('invalid_token', 'the access token is not valid', {
       headers: { 'WWW-Authenticate': 'Bearer error="invalid_token"' },
     })
   }
   const client = await authenticateClient(exchange, form, context)
-  if (client.kind === 'declared') return { clientId: client.id, holder: machineSubject(client.id) }
-  if (client.authMethod !== 'none') return { clientId: client.id, holder: undefined }
+  if (client.kind === 'declared') return requesterOf(client)
+  if (client.authMethod !== 'none') return { clientId: client.id }
   // A public client proves nothing, because any client could send its id.
   const text = 'introspection requires a client secret or a bearer access token'
   throw new OAuthError('invalid_client', text, { headers: { 'WWW-Authenticate': 'Bearer' } })
@@ -138,12 +152,11 @@ async function describeToken(
   context: AuthServerContext,
 ): Promise<object | undefined> {
   const { config, grants } = context
-  const isOwn = (clientId: string, holder: string): boolean =>
-    clientId === requester.clientId && (requester.holder === undefined || requester.holder === holder)
   const refresh = await grants.inspectRefreshToken(token)
   if (refresh) {
     const { clientId, userId, scopes, expiresAtMs, rotatedAtMs } = refresh.family
-    if (!refresh.isCurrent || !isOwn(clientId, userId)) return undefined
+    const isHolder = requester.holders?.includes(userId) ?? true
+    if (!refresh.isCurrent || clientId !== requester.clientId || !isHolder) return undefined
     return {
       active: true,
       client_id: clientId,
@@ -155,7 +168,7 @@ async function describeToken(
     }
   }
   const claims = await verifyAccessToken(token, context)
-  if (!claims || claims.exp <= nowSec(context) || !isOwn(claims.client_id, holderOf(claims))) return undefined
+  if (!claims || claims.exp <= nowSec(context) || !isOwn(claims, requester)) return undefined
   const { client_id, sub, scope, aud, exp, iat, jti, act, cnf } = claims
   const about = { client_id, sub, scope, aud, exp, iat, jti, act, cnf }
   return { active: true, token_type: tokenType(cnf?.jkt), iss: config.issuer, ...about }

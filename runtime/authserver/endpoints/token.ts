@@ -97,8 +97,8 @@ async function issueToMachine(
   const audience = readMachineResource(form, client, context)
   const { config, keys } = context
   const lifeSec = Math.floor(client.tokenMs / 1000)
-  const { id: clientId, authMethod } = client
-  const about = { clientId, subject: machineSubject(clientId), authMethod, scopes, audience, lifeSec, jkt }
+  const { id: clientId, authMethod, spiffeId: subject = machineSubject(clientId) } = client
+  const about = { clientId, subject, authMethod, scopes, audience, lifeSec, jkt }
   const accessToken = await signMachineToken(keys(), {
     ...about,
     issuer: config.issuer,

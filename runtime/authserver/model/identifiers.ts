@@ -33,6 +33,13 @@ export function isMachineSubject(subject: string): boolean {
   return subject.startsWith(machinePrefix)
 }
 
+const spiffePrefix = 'spiffe://'
+
+/** True for the subject of a workload's tokens, its SPIFFE ID. User ids never have this form (upstream/user.ts). */
+export function isWorkloadSubject(subject: string): boolean {
+  return subject.startsWith(spiffePrefix)
+}
+
 const assertionPrefix = 'jwt-bearer:'
 
 /** Returns the client id of a binding's tokens. No client can register or declare an id of this form. */
@@ -53,7 +60,7 @@ export function assertionSubject(issuerUrl: string, subject: string, tenant?: st
   return `${owner}#${subject}`
 }
 
-/** True for a token that a machine got for itself: as a declared client, or with an assertion. */
+/** True for a token that a machine got for itself: as a declared client, as a workload, or with an assertion. */
 export function isMachineToken({
   sub,
   client_id: clientId,
@@ -61,7 +68,7 @@ export function isMachineToken({
   readonly sub: string
   readonly client_id: string
 }): boolean {
-  return isMachineSubject(sub) || isAssertionClient(clientId)
+  return isMachineSubject(sub) || isWorkloadSubject(sub) || isAssertionClient(clientId)
 }
 
 export function isAssertionClient(clientId: string): boolean {

@@ -28,6 +28,7 @@ import { type ClientDirectory, makeClientDirectory } from '../clients/client-dir
 import { makeClientKeySets } from '../clients/client-key-sets.ts'
 import { DeclaredClients } from '../clients/declared-clients.ts'
 import { IssuerKeys } from '../clients/issuer-keys.ts'
+import { bundleViolations, SpiffeBundles } from '../clients/spiffe-clients.ts'
 import type { AuthServerContext } from '../login/context.ts'
 import { type AuthServerEvent, makeEvent } from '../model/events.ts'
 import { takePermission } from '../storage/limits.ts'
@@ -228,7 +229,8 @@ function makeClients(
       fetchDocument: (url) => fetchClientDocument(url, { fetch: fetches.document }),
       mayFetch,
     })
-  return makeClientDirectory({ state, declared, documents, keySets, issuerKeys, config, now })
+  const bundles = new SpiffeBundles({ now, log })
+  return makeClientDirectory({ state, declared, documents, keySets, issuerKeys, bundles, config, now })
 }
 
 /** Throws INVALID_CONFIG listing every error in the settings, keys and secrets. */
@@ -259,6 +261,7 @@ async function checkedStart(
   } catch (error) {
     collect(error)
   }
+  violations.push(...bundleViolations(declared?.all() ?? []))
   if (ringHolder && declared && violations.length === 0) return { ringHolder, declared }
   throw new GatehouseError('INVALID_CONFIG', { detail: `authorization server: ${violations.join('; ')}` })
 }

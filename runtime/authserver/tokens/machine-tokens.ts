@@ -9,7 +9,13 @@
 import { randomUUID } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Caller } from '../../net/index.ts'
-import { isAssertionClient, isMachineToken, machineSubject, sha256 } from '../model/identifiers.ts'
+import {
+  isAssertionClient,
+  isMachineToken,
+  isWorkloadSubject,
+  machineSubject,
+  sha256,
+} from '../model/identifiers.ts'
 import type { MachineAuthMethod } from '../model/records.ts'
 import type { State } from '../storage/state.ts'
 import { boundTo, signJwt } from './jwt.ts'
@@ -50,7 +56,7 @@ export class MachineTokens {
   }
 
   async isLive({ sub, client_id: clientId, ...claims }: MachineClaims): Promise<boolean> {
-    const isOwn = isAssertionClient(clientId) || sub === machineSubject(clientId)
+    const isOwn = isAssertionClient(clientId) || isWorkloadSubject(sub) || sub === machineSubject(clientId)
     return isOwn && this.isIssuedTo([clientId], claims)
   }
 

@@ -17,6 +17,7 @@ import {
 import { invalidConfig, parseConfig, readConfigText } from '../common/config-file.ts'
 import { systemReason } from '../common/system-reason.ts'
 import type { AuthServerConfig, DeclaredClientSettings, SecretSource } from './settings.ts'
+import { spiffeClientsOf, spiffeFileViolations } from './spiffe.ts'
 import {
   type AssertionPolicySettings,
   assertionPoliciesOf,
@@ -37,7 +38,11 @@ export function followDeclaredClients(path: string): () => Clients {
     const clients = declaredClientsOf(file)
     const { allowedAudiences } = file
     const identities = federatedViolations(file).map(({ path, message }) => `${path} ${message}`)
-    const violations = [...declaredClientViolations({ clients, allowedAudiences }), ...identities]
+    const violations = [
+      ...declaredClientViolations({ clients, allowedAudiences }),
+      ...identities,
+      ...spiffeFileViolations(file),
+    ]
     return { value: clients, violations }
   })
 }
@@ -75,10 +80,11 @@ function followFile<T>(path: string, read: (file: AuthServerFile) => Read<T>): (
 
 export function declaredClientsOf(file: AuthServerFile): Clients {
   const { clients = [], allowedAudiences, trustedIssuers = [] } = file
-  return clients.map((client, index) => ({
+  const declared = clients.map((client, index) => ({
     ...declaredClientOf(client, index, allowedAudiences),
     ...federatedOf(client, trustedIssuers),
   }))
+  return [...declared, ...spiffeClientsOf(file)]
 }
 
 /** Returns no identity when the issuer is unknown, which `federatedViolations` reports. */
@@ -148,7 +154,7 @@ export function declaredClientViolations({
 }: Pick<AuthServerConfig, 'clients' | 'allowedAudiences'>): readonly string[] {
   const ids = clients.map(({ clientId }) => clientId)
   return clients.flatMap((client, index) => {
-    const at = `clients[${index}]`
+    const at = client.spiffe ? `inboundGrants.spiffeClientAuth[${client.clientId}]` : `clients[${index}]`
     const { clientId, jwks, jwksUri, signingAlg, resources } = client
     return [
       ...(ids.indexOf(clientId) === index ? [] : [`${at}.clientId "${clientId}" is used twice`]),

@@ -7,7 +7,13 @@
  * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer and Limits; RFC
  * 8414 section 2 (issuer).
  */
-import type { Dpop, FederatedIdentity, RuntimeClientAuth, UpstreamFilter } from '../../../schemas/index.ts'
+import type {
+  Dpop,
+  FederatedIdentity,
+  RuntimeClientAuth,
+  SpiffeClientAuth,
+  UpstreamFilter,
+} from '../../../schemas/index.ts'
 import type { AssertionAlg, JsonRecord, ProviderId } from '../../oauth/index.ts'
 import type { RedisStoreConfig } from '../../store/index.ts'
 import type { AssertionPolicySettings, TrustedIssuerSettings } from './trusted-issuers.ts'
@@ -71,7 +77,10 @@ export interface AuthServerConfig {
   readonly secrets: () => AuthServerSecrets
 }
 
-/** Authenticates with secrets, with the keys in `jwks` or at `jwksUri`, or with tokens of a trusted issuer. */
+/**
+ * Authenticates with secrets, with the keys in `jwks` or at `jwksUri`, with tokens of a trusted issuer, or with
+ * JWT-SVIDs.
+ */
 export interface DeclaredClientSettings {
   readonly clientId: string
   /** Every secret is accepted, for rotation. */
@@ -79,6 +88,7 @@ export interface DeclaredClientSettings {
   readonly jwks?: { readonly keys: readonly JsonRecord[] }
   readonly jwksUri?: string
   readonly federated?: FederatedSettings
+  readonly spiffe?: SpiffeSettings
   readonly signingAlg: AssertionAlg
   readonly scopes: readonly string[]
   readonly resources: readonly string[]
@@ -96,6 +106,15 @@ export interface FederatedSettings {
   readonly matcher?: string
   readonly maxAgeMs: number
   readonly replay: FederatedIdentity['replay']
+}
+
+/** Workloads of a SPIFFE trust domain. */
+export interface SpiffeSettings {
+  readonly trustDomain: string
+  readonly bundlePath: string
+  readonly principalPattern: string
+  readonly maxAgeMs: number
+  readonly replay: SpiffeClientAuth['replay']
 }
 
 /** Token exchange (RFC 8693). */

@@ -62,6 +62,23 @@ export function assertionPoliciesOf({
   })
 }
 
+/** Returns the files that the trusted issuers and trust domains need. */
+export function trustFiles({
+  trustedIssuers = [],
+  spiffeTrustDomains = [],
+}: AuthServerFile): readonly { readonly field: string; readonly path: string }[] {
+  const issuerFiles = trustedIssuers.flatMap(({ name, caBundlePath, jwksAuthTokenPath }) =>
+    Object.entries({ caBundlePath, jwksAuthTokenPath }).flatMap(([member, path]) =>
+      path === undefined ? [] : [{ field: `trustedIssuers[${name}].${member}`, path }],
+    ),
+  )
+  const bundles = spiffeTrustDomains.map(({ name, bundlePath }) => ({
+    field: `spiffeTrustDomains[${name}].bundlePath`,
+    path: bundlePath,
+  }))
+  return [...issuerFiles, ...bundles]
+}
+
 /** Returns one sentence per error in the trusted issuers and the policies that refer to them. */
 export function trustedIssuerViolations(file: AuthServerFile): readonly string[] {
   const { allowedAudiences, inboundGrants } = file

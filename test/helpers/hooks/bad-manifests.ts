@@ -108,7 +108,7 @@ export const badManifests: readonly BadManifest[] = [
     'neither clients nor upstreams',
     machines,
     [drop(clients)],
-    'upstreamProviders needs at least one provider unless clients or inboundGrants.jwtBearer is set',
+    'upstreamProviders needs at least one provider unless clients, inboundGrants.jwtBearer or inboundGrants.spiffeClientAuth is set',
   ),
   rule(
     'a client with a secret and keys',

@@ -126,6 +126,28 @@ const federated = {
   trustedIssuers: trustedIssuers.slice(0, 1),
   upstreamProviders: [],
 }
+/** Settings of a server whose clients are workloads of a SPIFFE trust domain. */
+const workloads = {
+  spiffeTrustDomains: [
+    {
+      name: 'prod',
+      trustDomain: 'prod.example.com',
+      bundleSource: { configMapRef: { name: 'spire-bundle', key: 'bundle.spiffe' } },
+    },
+  ],
+  inboundGrants: {
+    spiffeClientAuth: [
+      {
+        trustDomainRef: 'prod',
+        principalPattern: 'spiffe://prod.example.com/agents/*',
+        clientId: 'agents',
+        scopes,
+      },
+    ],
+  },
+  upstreamProviders: [],
+}
+const spireBundle = (): Stored => configMap('spire-bundle', { 'bundle.spiffe': '{"keys":[]}' })
 const ciBundle = (): Stored => configMap('ci-ca', { 'root.pem': 'certificates' })
 
 type Request = Record<string, unknown>
@@ -164,6 +186,16 @@ export const clientCases: Record<string, () => Request> = {
     world(oidcConfig(), authServer(platforms), ciBundle(), filesWithServer)
       .settle()
       .request('MCPServer', 'files'),
+  'MCPExternalAuthConfig/spiffe-bundle-missing': () =>
+    world(authServer(workloads)).settle().request('MCPExternalAuthConfig', 'server'),
+  'MCPServer/spiffe-clients': () =>
+    world(oidcConfig(), authServer(workloads), spireBundle(), filesWithServer)
+      .settle()
+      .request('MCPServer', 'files'),
+  'VirtualMCPServer/spiffe-clients': () =>
+    world(oidcConfig(), spireBundle(), door([], { ...workloads, clients: undefined }))
+      .ready()
+      .request('VirtualMCPServer', 'door'),
   'VirtualMCPServer/federated-clients': () =>
     world(oidcConfig(), door([], federated)).ready().request('VirtualMCPServer', 'door'),
   'MCPServer/identity-assertions': () =>

@@ -130,7 +130,7 @@ const rules: readonly Rule[] = [
   [
     'neither clients nor upstreams',
     [],
-    '….upstreamProviders: upstreamProviders needs at least one provider unless clients or inboundGrants.jwtBearer is set',
+    '….upstreamProviders: upstreamProviders needs at least one provider unless clients, inboundGrants.jwtBearer or inboundGrants.spiffeClientAuth is set',
     { upstreamProviders: [] },
   ],
   [

@@ -30,7 +30,7 @@ t.test('a file with clients needs no upstreams', async (t) => {
   for (const clients of [undefined, []]) {
     t.equal(
       formatViolations(validateRuntime('authserver', { ...file, clients }).violations),
-      'upstreamProviders: upstreamProviders needs at least one provider unless clients or inboundGrants.jwtBearer is set',
+      'upstreamProviders: upstreamProviders needs at least one provider unless clients, inboundGrants.jwtBearer or inboundGrants.spiffeClientAuth is set',
     )
   }
 })
