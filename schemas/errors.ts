@@ -77,7 +77,7 @@ export const errors = {
   USER_REQUIRED: {
     status: 403,
     rpc: -32603,
-    text: 'this backend requires the login of a user; the caller is a client that acts for itself',
+    text: 'this backend requires a user who signed in here; the caller did not sign in',
   },
   FORBIDDEN: { status: 403, rpc: 403, text: 'call denied by authorization policy' },
   DECISION_UNAVAILABLE: {

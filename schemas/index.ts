@@ -30,7 +30,13 @@ export {
   prefixConflicts,
   subjectPrefixOf,
 } from './auth/issuers.ts'
-export { defaultAssertionAge, serviceAccountOf, trustViolations } from './auth/trusted-issuers.ts'
+export { isSpiffeId, matchesPrincipal, spiffeViolations } from './auth/spiffe.ts'
+export {
+  defaultAssertionAge,
+  federatedViolations,
+  serviceAccountOf,
+  trustViolations,
+} from './auth/trusted-issuers.ts'
 export { dpopModeViolation } from './auth/dpop.ts'
 export { formatDuration, parseDuration, timerMs } from './duration.ts'
 export {

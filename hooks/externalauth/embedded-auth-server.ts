@@ -6,6 +6,7 @@ import {
   clientKeyViolations,
   type EmbeddedAuthServerConfig,
   type OAuth2UpstreamConfig,
+  spiffeViolations,
   trustViolations,
   type Violation,
 } from '../../schemas/index.ts'
@@ -30,7 +31,10 @@ export function authServerViolations(config: EmbeddedAuthServerConfig, path: str
       : urlViolations(config.authorizationEndpointBaseUrl, `${path}.authorizationEndpointBaseUrl`)),
     ...reservedName(config, path),
     ...clientViolations(config, path),
-    ...trustViolations(config).map((found) => ({ ...found, path: `${path}.${found.path}` })),
+    ...[...trustViolations(config), ...spiffeViolations(config)].map((found) => ({
+      ...found,
+      path: `${path}.${found.path}`,
+    })),
   ]
 }
 
@@ -94,18 +98,25 @@ export function authServerWarnings(config: EmbeddedAuthServerConfig, where: stri
  * the token.
  */
 function replayWarnings(
-  { trustedIssuers = [], inboundGrants }: EmbeddedAuthServerConfig,
+  { trustedIssuers = [], clients = [], inboundGrants }: EmbeddedAuthServerConfig,
   where: string,
 ): readonly string[] {
+  const isOnceForPods = (reference: { readonly issuerRef: string; readonly replay: string }): boolean =>
+    reference.replay === 'once' &&
+    trustedIssuers.some(({ name, preset }) => name === reference.issuerRef && preset === 'kubernetes')
   const policies = inboundGrants?.jwtBearer?.issuerPolicies ?? []
-  return policies.flatMap(({ issuerRef, replay }, index) => {
-    const issuer = trustedIssuers.find(({ name }) => name === issuerRef)
-    return issuer?.preset === 'kubernetes' && replay === 'once'
-      ? [
-          `${where}.inboundGrants.jwtBearer.issuerPolicies[${index}]: with replay once, a pod gets no further token until the kubelet renews its token file; set replay to untilExpiry unless each job runs once`,
-        ]
-      : []
-  })
+  const paths = [
+    ...clients.flatMap(({ federated }, index) =>
+      federated && isOnceForPods(federated) ? [`clients[${index}].federated`] : [],
+    ),
+    ...policies.flatMap((policy, index) =>
+      isOnceForPods(policy) ? [`inboundGrants.jwtBearer.issuerPolicies[${index}]`] : [],
+    ),
+  ]
+  return paths.map(
+    (path) =>
+      `${where}.${path}: with replay once, a pod gets no further token until the kubelet renews its token file; set replay to untilExpiry unless each job runs once`,
+  )
 }
 
 /** Returns an error for an http issuer on a non-local host, unless insecureAllowHTTP is set. */

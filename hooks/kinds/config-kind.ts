@@ -32,6 +32,8 @@ interface ConfigKind<K extends KindName> extends Pick<KindHooks<K>, 'kind' | 'va
   readonly rereadSecrets?: (parent: Kinds[K]) => readonly SecretRef[]
   /** Lists the ConfigMaps with trust anchors that the object refers to. Receives a valid object. */
   readonly caBundles?: (parent: Kinds[K]) => readonly CABundleSource[]
+  /** Lists the bundles in `caBundles` whose changes require no new pods. */
+  readonly rereadBundles?: (parent: Kinds[K]) => readonly CABundleSource[]
   /** Reports errors and conditions that `validate` does not cover. Receives a valid object. */
   readonly check?: (context: SyncContext<K>) => SyncFailure | undefined
 }
@@ -87,7 +89,8 @@ function check<K extends KindName>(kind: ConfigKind<K>, context: SyncContext<K>)
 
 function currentHash<K extends KindName>(kind: ConfigKind<K>, context: SyncContext<K>): string {
   const secrets = without(kind.secrets?.(context.parent) ?? [], kind.rereadSecrets?.(context.parent) ?? [])
-  const bundles = kind.caBundles?.(context.parent) ?? []
+  const reread = kind.rereadBundles?.(context.parent) ?? []
+  const bundles = (kind.caBundles?.(context.parent) ?? []).filter((bundle) => !reread.includes(bundle))
   return hashOf({
     spec: context.parent.spec,
     ...(secrets.length > 0 && { secrets: context.secretRevision(secrets) }),

@@ -31,9 +31,10 @@ function collect(value: unknown, member: string, names: Set<string>, depth: numb
   for (const [key, item] of Object.entries(value)) collect(item, key, names, depth + 1)
 }
 
-const bundleMember = /^(caBundleRef|ca_bundle_ref)$/
+/** `bundleSource` names the bundle of a SPIFFE trust domain. */
+const bundleMember = /^(caBundleRef|ca_bundle_ref|bundleSource)$/
 
-/** Returns the names of CA bundle ConfigMaps. */
+/** Returns the names of the ConfigMaps with CA bundles and SPIFFE bundles. */
 export function caBundleNamesIn(value: unknown, depth = 0): string[] {
   if (depth > maxDepth) return []
   if (Array.isArray(value)) return value.flatMap((item: unknown) => caBundleNamesIn(item, depth + 1))

@@ -26,6 +26,7 @@ import { clientPairFailure, clientPairIn } from './client-certificate.ts'
 import { variablePart } from './header-forward.ts'
 import type { PodNeeds } from './needs.ts'
 import { storagePart } from './auth-server-storage.ts'
+import { spiffePart } from './config-maps.ts'
 import { resourceViolations, trustedIssuersPart } from './trusted-issuers.ts'
 import { definedFields } from '../base/kube.ts'
 
@@ -86,6 +87,7 @@ export function authServerPart(
     tokenLifespans: config.tokenLifespans,
     clients: clientsPart(config.clients, target),
     trustedIssuers: trustedIssuersPart(config, needs),
+    spiffeTrustDomains: spiffePart(config, needs),
     inboundGrants: config.inboundGrants,
     dpop: config.dpop,
     tlsClientCertificateBoundAccessTokens: target.clientCertificates
@@ -283,14 +285,6 @@ export function restartSecrets(config: EmbeddedAuthServerConfig): readonly Secre
   return all.filter((ref) => ref !== undefined)
 }
 
-/** Lists the CA bundles of upstream providers and trusted issuers. */
-export function authServerBundles({
-  upstreamProviders,
-  trustedIssuers = [],
-}: EmbeddedAuthServerConfig): readonly CABundleSource[] {
-  return [...upstreamProviders, ...trustedIssuers].flatMap(({ caBundleRef }) => caBundleRef ?? [])
-}
-
 /** Returns an error when a client or a binding names a resource for which this server issues no tokens. */
 export function resourceFailure(
   config: EmbeddedAuthServerConfig,
@@ -308,9 +302,10 @@ export function machineReplicaFailure(
   { clients = [], inboundGrants, storage }: EmbeddedAuthServerConfig,
   replicas: number,
 ): string | undefined {
-  const hasMachines = clients.length > 0 || inboundGrants?.jwtBearer !== undefined
+  const { jwtBearer, spiffeClientAuth } = inboundGrants ?? {}
+  const hasMachines = clients.length > 0 || jwtBearer !== undefined || spiffeClientAuth !== undefined
   if (!hasMachines || storage?.type === 'redis' || replicas < 2) return undefined
-  return 'storage of type memory allows only one replica with clients or inboundGrants.jwtBearer, because each replica would accept the same assertion; set storage to type redis'
+  return 'storage of type memory allows only one replica with clients, inboundGrants.jwtBearer or inboundGrants.spiffeClientAuth, because each replica would accept the same assertion; set storage to type redis'
 }
 
 /**

@@ -87,7 +87,10 @@ export function resourceViolations(
   const policies = inboundGrants?.jwtBearer?.issuerPolicies ?? []
   return [
     ...clients.flatMap(({ resources }, index) => foreign(resources, `clients[${index}].resources`)),
-    ...policies.flatMap(({ acceptedAudiences = [], subjectBindings }, index) => {
+    ...(inboundGrants?.spiffeClientAuth ?? []).flatMap(({ resources }, index) =>
+      foreign(resources, `inboundGrants.spiffeClientAuth[${index}].resources`),
+    ),
+    ...policies.flatMap(({ acceptedAudiences = [], subjectBindings = [] }, index) => {
       const at = `inboundGrants.jwtBearer.issuerPolicies[${index}]`
       return [
         ...subjectBindings.flatMap(({ allowedResources }, i) =>

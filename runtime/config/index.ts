@@ -6,6 +6,8 @@ export {
   type StorageSettings,
   type CimdSettings,
   type DeclaredClientSettings,
+  type FederatedSettings,
+  type SpiffeSettings,
   type OAuth2UpstreamSettings,
   type OidcUpstreamConfig,
   type UpstreamRegistrationConfig,

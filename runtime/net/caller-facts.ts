@@ -19,6 +19,10 @@ const clientClaims = ['client_id', 'azp', 'cid', 'appid'] as const
 export const clientSubject = 'client:'
 /** Client id prefix that the embedded authorization server uses for subjects of trusted issuers (grant jwt-bearer). */
 export const assertionClient = 'jwt-bearer:'
+/** Subject prefix of workloads that authenticate with a JWT-SVID at the embedded authorization server. */
+export const workloadSubject = 'spiffe://'
+/** Claims of the embedded authorization server in tokens for users of other issuers (ID-JAG, token exchange). */
+const foreignUserClaims = ['binding_id', 'exchange_policy']
 const serviceAccountSubject = /^system:serviceaccount:[^:]+:[^:]+$/
 
 /** Reads the claims as the issuer wrote them. Without an origin, for example in a policy test, both rules apply. */
@@ -34,7 +38,7 @@ export function callerFacts(claims: Claims, origin?: TokenOrigin): CallerFacts {
     authMethod: origin === 'external' ? undefined : textOf(claims, 'auth_method'),
     ...actorFact(claims, origin),
     // A user of another issuer has no session here, even when a client acts for the user with a token from here.
-    hasUpstreams: origin !== 'external' && !isMachine && !Object.hasOwn(claims, 'exchange_policy'),
+    hasUpstreams: origin !== 'external' && !isMachine && !isForeignUser(claims),
   }
 }
 
@@ -55,11 +59,20 @@ function isRecord(value: unknown): value is Claims {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** True for a token from the embedded authorization server for a user of another issuer. */
+function isForeignUser(claims: Claims): boolean {
+  return foreignUserClaims.some((name) => Object.hasOwn(claims, name))
+}
+
 /** True for a machine's own token from the embedded authorization server, which has no session. */
 function isEmbeddedMachine(claims: Claims): boolean {
   const clientId = textOf(claims, 'client_id')
-  if (clientId === undefined || Object.hasOwn(claims, 'tsid')) return false
-  return textOf(claims, 'sub')?.startsWith(clientSubject) === true || clientId.startsWith(assertionClient)
+  if (clientId === undefined || Object.hasOwn(claims, 'tsid') || isForeignUser(claims)) return false
+  const sub = textOf(claims, 'sub') ?? ''
+  return (
+    [clientSubject, workloadSubject].some((prefix) => sub.startsWith(prefix)) ||
+    clientId.startsWith(assertionClient)
+  )
 }
 
 /** True for a client that is its own subject, and for the ServiceAccount of a pod. */

@@ -13,6 +13,7 @@ export {
   clientSubject,
   shortClientId,
   type TokenOrigin,
+  workloadSubject,
 } from './caller-facts.ts'
 export { compressedResponseError } from './content-coding.ts'
 export {

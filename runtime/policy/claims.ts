@@ -6,7 +6,7 @@
  * login, and the caller cannot choose it.
  * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz.primaryUpstreamProvider.
  */
-import { type Caller, clientSubject } from '../net/index.ts'
+import { type Caller, clientSubject, workloadSubject } from '../net/index.ts'
 
 export type Claims = Readonly<Record<string, unknown>>
 
@@ -76,7 +76,10 @@ function withLentClaims(claims: Claims, idToken: string | undefined): Claims {
 const trustedSubject = /^https?:\/\/[^#]*#/
 
 function isForeignSubject(sub: string, reserved: readonly string[]): boolean {
-  return trustedSubject.test(sub) || [clientSubject, ...reserved].some((prefix) => sub.startsWith(prefix))
+  return (
+    trustedSubject.test(sub) ||
+    [clientSubject, workloadSubject, ...reserved].some((prefix) => sub.startsWith(prefix))
+  )
 }
 
 /** Returns the unverified payload of a JWT, or undefined. */

@@ -5,6 +5,7 @@
  */
 import { GatehouseError } from '../errors.ts'
 import type {
+  FederatedIdentity,
   JwtBearerIssuerPolicy,
   SubjectBinding,
   TokenExchangeIssuerPolicy,
@@ -19,11 +20,15 @@ type Trusted = Pick<TrustedIssuer, 'name' | 'issuerUrl' | 'preset'>
 /** The fields of an authorization server that these rules cover. */
 interface TrustSettings {
   readonly issuer: string
+  readonly cimd?: { readonly enabled: boolean } | undefined
+  readonly clients?:
+    | readonly { readonly clientId: string; readonly federated?: FederatedIdentity | undefined }[]
+    | undefined
   readonly trustedIssuers?: readonly Trusted[] | undefined
-  readonly clients?: readonly { readonly clientId: string }[] | undefined
   readonly inboundGrants?:
     | {
         readonly jwtBearer?: { readonly issuerPolicies: readonly JwtBearerIssuerPolicy[] } | undefined
+        readonly spiffeClientAuth?: readonly object[] | undefined
         readonly tokenExchange?:
           | { readonly issuerPolicies?: readonly TokenExchangeIssuerPolicy[] | undefined }
           | undefined
@@ -55,9 +60,10 @@ export function defaultAssertionAge(preset: Preset | undefined): string {
 
 /** Returns every violation in the trusted issuers and in the policies that refer to them. */
 export function trustViolations(settings: TrustSettings): readonly Violation[] {
-  const { trustedIssuers = [], inboundGrants } = settings
+  const { trustedIssuers = [], clients = [], inboundGrants } = settings
   const policies = inboundGrants?.jwtBearer?.issuerPolicies ?? []
   const exchanged = inboundGrants?.tokenExchange?.issuerPolicies ?? []
+  const references = [...policies, ...exchanged, ...clients.map(({ federated }) => federated)]
   return [
     ...trustedIssuers.flatMap((issuer, index) =>
       issuerViolations(settings, issuer, index).map((message) => ({
@@ -66,15 +72,18 @@ export function trustViolations(settings: TrustSettings): readonly Violation[] {
       })),
     ),
     ...trustedIssuers.flatMap(({ name }, index) =>
-      [...policies, ...exchanged].some(({ issuerRef }) => issuerRef === name)
+      references.some((reference) => reference?.issuerRef === name)
         ? []
         : [{ path: `trustedIssuers[${index}].name`, message: 'no issuerRef refers to this issuer' }],
     ),
+    ...federatedViolations(settings),
     ...policies.flatMap((policy, index) =>
-      policyViolations(policy, trustedIssuers).map(({ path, message }) => ({
-        path: `inboundGrants.jwtBearer.issuerPolicies[${index}].${path}`,
-        message,
-      })),
+      [...policyViolations(policy, trustedIssuers), ...idJagViolations(policy, settings)].map(
+        ({ path, message }) => ({
+          path: `inboundGrants.jwtBearer.issuerPolicies[${index}].${path}`,
+          message,
+        }),
+      ),
     ),
     ...exchanged.flatMap((policy, index) =>
       exchangeViolations(policy, settings).map(({ path, message }) => ({
@@ -82,6 +91,49 @@ export function trustViolations(settings: TrustSettings): readonly Violation[] {
         message,
       })),
     ),
+  ]
+}
+
+/** Returns every violation in the identities of clients at trusted issuers. */
+export function federatedViolations({
+  trustedIssuers = [],
+  clients = [],
+}: Pick<TrustSettings, 'trustedIssuers' | 'clients'>): readonly Violation[] {
+  return clients.flatMap(({ federated }, index) => {
+    if (!federated) return []
+    const at = `clients[${index}].federated`
+    const { issuerRef, subject } = federated
+    const issuer = trustedIssuers.find(({ name }) => name === issuerRef)
+    if (!issuer) return [{ path: `${at}.issuerRef`, message: 'must be the name of one of trustedIssuers' }]
+    // A subject selects its client in requests without client_id.
+    const first = clients.findIndex(
+      ({ federated: other }) => other?.issuerRef === issuerRef && other.subject === subject,
+    )
+    return [
+      ...(subject === undefined || first === index
+        ? []
+        : [{ path: `${at}.subject`, message: `is already used by clients[${first}]` }]),
+      ...bindingViolations(federated, issuer.preset).map(({ path, message }) => ({
+        path: `${at}.${path}`,
+        message,
+      })),
+    ]
+  })
+}
+
+/** An identity assertion is for a client that authenticates. Platforms issue none. */
+function idJagViolations(
+  { issuerRef, acceptedAssertionTypes }: JwtBearerIssuerPolicy,
+  { trustedIssuers = [], clients = [], cimd, inboundGrants }: TrustSettings,
+): readonly Violation[] {
+  if (!acceptedAssertionTypes.includes('id_jag')) return []
+  const path = 'acceptedAssertionTypes'
+  const preset = trustedIssuers.find(({ name }) => name === issuerRef)?.preset
+  return [
+    ...(preset === undefined ? [] : [{ path, message: `id_jag is not allowed for the preset ${preset}` }]),
+    ...(clients.length > 0 || inboundGrants?.spiffeClientAuth !== undefined || cimd?.enabled === true
+      ? []
+      : [{ path, message: 'id_jag needs clients, or cimd.enabled for clients with a metadata document' }]),
   ]
 }
 
@@ -126,7 +178,7 @@ function issuerViolations(
 }
 
 function policyViolations(
-  { issuerRef, subjectBindings }: JwtBearerIssuerPolicy,
+  { issuerRef, subjectBindings = [] }: JwtBearerIssuerPolicy,
   trustedIssuers: readonly Trusted[],
 ): readonly Violation[] {
   const issuer = trustedIssuers.find(({ name }) => name === issuerRef)
@@ -151,7 +203,7 @@ function isSameSelector(a: SubjectBinding, b: SubjectBinding): boolean {
 }
 
 function bindingViolations(
-  { subject, matcher }: SubjectBinding,
+  { subject, matcher }: Pick<SubjectBinding, 'subject' | 'matcher'>,
   preset: Preset | undefined,
 ): readonly Violation[] {
   const lasting = preset === undefined ? undefined : lastingClaims[preset]

@@ -83,6 +83,10 @@ import type {
   ServerAutoscaling,
   SessionAffinity,
   SizeRule,
+  SpiffeBundleRef,
+  SpiffeBundleSource,
+  SpiffeTrustDomain,
+  SpiffeTrustDomainFile,
   StatefulSetOverrides,
   StdioTarget,
   SubjectBinding,
@@ -182,6 +186,10 @@ export type {
   ServerAutoscaling,
   SessionAffinity,
   SizeRule,
+  SpiffeBundleRef,
+  SpiffeBundleSource,
+  SpiffeTrustDomain,
+  SpiffeTrustDomainFile,
   StatefulSetOverrides,
   StdioTarget,
   SubjectBinding,
@@ -399,12 +407,14 @@ export type DecisionPointHttp = Omit<filled.DecisionPointHttp, "timeout" | "inse
   readonly caBundleRef?: DecisionPointCaRef
 }
 
-export type DeclaredClient = Omit<filled.DeclaredClient, "signingAlg" | "tokenLifespan"> & {
+export type DeclaredClient = Omit<filled.DeclaredClient, "federated" | "signingAlg" | "tokenLifespan"> & {
+  readonly federated?: FederatedIdentity
   readonly signingAlg?: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
   readonly tokenLifespan?: string
 }
 
-export type DeclaredClientFile = Omit<filled.DeclaredClientFile, "signingAlg" | "tokenLifespan"> & {
+export type DeclaredClientFile = Omit<filled.DeclaredClientFile, "federated" | "signingAlg" | "tokenLifespan"> & {
+  readonly federated?: FederatedIdentity
   readonly signingAlg?: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
   readonly tokenLifespan?: string
 }
@@ -451,12 +461,17 @@ export type FailureHandling = Omit<filled.FailureHandling, "healthCheckInterval"
   readonly circuitBreaker?: CircuitBreaker
 }
 
+export type FederatedIdentity = Omit<filled.FederatedIdentity, "replay"> & {
+  readonly replay?: "once" | "untilExpiry"
+}
+
 export type Guardrails = Omit<filled.Guardrails, "redact"> & {
   readonly redact?: readonly RedactRule[]
 }
 
-export type InboundGrants = Omit<filled.InboundGrants, "jwtBearer" | "tokenExchange"> & {
+export type InboundGrants = Omit<filled.InboundGrants, "jwtBearer" | "spiffeClientAuth" | "tokenExchange"> & {
   readonly jwtBearer?: JwtBearerGrant
+  readonly spiffeClientAuth?: readonly SpiffeClientAuth[]
   readonly tokenExchange?: TokenExchangeGrant
 }
 
@@ -488,7 +503,8 @@ export type JwtBearerGrant = Omit<filled.JwtBearerGrant, "issuerPolicies"> & {
   readonly issuerPolicies: readonly JwtBearerIssuerPolicy[]
 }
 
-export type JwtBearerIssuerPolicy = Omit<filled.JwtBearerIssuerPolicy, "replay"> & {
+export type JwtBearerIssuerPolicy = Omit<filled.JwtBearerIssuerPolicy, "acceptedAssertionTypes" | "replay"> & {
+  readonly acceptedAssertionTypes?: readonly ("jwt_bearer" | "id_jag")[]
   readonly replay?: "once" | "untilExpiry"
 }
 
@@ -869,6 +885,11 @@ export type ServingTLS = Omit<filled.ServingTLS, "clientCABundleRef"> & {
 
 export type SessionStorageConfig = Omit<filled.SessionStorageConfig, "db"> & {
   readonly db?: number
+}
+
+export type SpiffeClientAuth = Omit<filled.SpiffeClientAuth, "maxAssertionAge" | "replay"> & {
+  readonly maxAssertionAge?: string
+  readonly replay?: "once" | "untilExpiry"
 }
 
 export type Telemetry = Omit<filled.Telemetry, "enablePrometheusMetricsPath" | "insecure" | "metricsEnabled" | "samplingRate" | "tracingEnabled" | "useLegacyAttributes"> & {

@@ -46,6 +46,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(isIn(select(self, "type"), ["httpv1", "authzenv1"])), () => not(or(() => has(self, "policies"), () => has(self, "shadowPolicies")))),
   "!has(self.__namespace__) || has(self.serviceAccount)": (self) =>
     or(() => not(has(self, "__namespace__")), () => has(self, "serviceAccount")),
+  "!has(self.acceptedAudiences) || self.acceptedAssertionTypes.exists(t, t == 'jwt_bearer')": (self) =>
+    or(() => not(has(self, "acceptedAudiences")), () => exists(select(self, "acceptedAssertionTypes"), (t) => equal(t, "jwt_bearer"))),
   "!has(self.aggregation.tools) || !self.aggregation.tools.exists(t, has(t.toolConfigRef))": (self) =>
     or(() => not(has(select(self, "aggregation"), "tools")), () => not(exists(select(select(self, "aggregation"), "tools"), (t) => has(t, "toolConfigRef")))),
   "!has(self.auth) || has(self.authz) || (has(self.roles) && size(self.roles) > 0)": (self) =>
@@ -152,6 +154,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => not(has(self, "jwksUrl")), () => matches(select(self, "jwksUrl"), /^(https:\/\/|http:\/\/(localhost|127[.][0-9]+[.][0-9]+[.][0-9]+|[\[]::1[\]])(:[0-9]+)?(\/|$))/u)),
   "!has(self.maxAssertionAge) || (duration(self.maxAssertionAge) >= duration('1m') && duration(self.maxAssertionAge) <= duration('24h'))": (self) =>
     or(() => not(has(self, "maxAssertionAge")), () => and(() => greaterOrEqual(duration(select(self, "maxAssertionAge")), duration("1m")), () => lessOrEqual(duration(select(self, "maxAssertionAge")), duration("24h")))),
+  "!has(self.maxAssertionAge) || self.acceptedAssertionTypes.exists(t, t == 'jwt_bearer')": (self) =>
+    or(() => not(has(self, "maxAssertionAge")), () => exists(select(self, "acceptedAssertionTypes"), (t) => equal(t, "jwt_bearer"))),
   "!has(self.maxToolNameLength) || self.maxToolNameLength == 0 || self.maxToolNameLength >= 32": (self) =>
     or(() => not(has(self, "maxToolNameLength")), () => equal(select(self, "maxToolNameLength"), 0n), () => greaterOrEqual(select(self, "maxToolNameLength"), 32n)),
   "!has(self.mutating) || !has(self.validating) || !self.mutating.exists(m, self.validating.exists(v, v.name == m.name))": (self) =>
@@ -234,12 +238,12 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     isIn("openid", select(self, "scopes")),
   "(has(self.clientSecretEnv) || has(self.clientSecretPath)) == (!has(self.clientAuth) || self.clientAuth.method.startsWith('clientSecret'))": (self) =>
     equal(or(() => has(self, "clientSecretEnv"), () => has(self, "clientSecretPath")), or(() => not(has(self, "clientAuth")), () => startsWith(select(select(self, "clientAuth"), "method"), "clientSecret"))),
-  "(has(self.clientSecretFiles) && !has(self.jwks) && !has(self.jwksUri)) || (!has(self.clientSecretFiles) && has(self.jwks) != has(self.jwksUri))": (self) =>
-    or(() => and(() => has(self, "clientSecretFiles"), () => not(has(self, "jwks")), () => not(has(self, "jwksUri"))), () => and(() => not(has(self, "clientSecretFiles")), () => notEqual(has(self, "jwks"), has(self, "jwksUri")))),
+  "(has(self.clientSecretFiles) && !has(self.jwks) && !has(self.jwksUri) && !has(self.federated)) || (!has(self.clientSecretFiles) && ((has(self.jwks) && !has(self.jwksUri) && !has(self.federated)) || (!has(self.jwks) && has(self.jwksUri) != has(self.federated))))": (self) =>
+    or(() => and(() => has(self, "clientSecretFiles"), () => not(has(self, "jwks")), () => not(has(self, "jwksUri")), () => not(has(self, "federated"))), () => and(() => not(has(self, "clientSecretFiles")), () => or(() => and(() => has(self, "jwks"), () => not(has(self, "jwksUri")), () => not(has(self, "federated"))), () => and(() => not(has(self, "jwks")), () => notEqual(has(self, "jwksUri"), has(self, "federated")))))),
   "(has(self.clientSecretRef) && !has(self.privateKeyRef) && !has(self.serviceAccountToken)) || (!has(self.clientSecretRef) && has(self.privateKeyRef) != has(self.serviceAccountToken))": (self) =>
     or(() => and(() => has(self, "clientSecretRef"), () => not(has(self, "privateKeyRef")), () => not(has(self, "serviceAccountToken"))), () => and(() => not(has(self, "clientSecretRef")), () => notEqual(has(self, "privateKeyRef"), has(self, "serviceAccountToken")))),
-  "(has(self.clientSecretRefs) && !has(self.jwks) && !has(self.jwksUri)) || (!has(self.clientSecretRefs) && has(self.jwks) != has(self.jwksUri))": (self) =>
-    or(() => and(() => has(self, "clientSecretRefs"), () => not(has(self, "jwks")), () => not(has(self, "jwksUri"))), () => and(() => not(has(self, "clientSecretRefs")), () => notEqual(has(self, "jwks"), has(self, "jwksUri")))),
+  "(has(self.clientSecretRefs) && !has(self.jwks) && !has(self.jwksUri) && !has(self.federated)) || (!has(self.clientSecretRefs) && ((has(self.jwks) && !has(self.jwksUri) && !has(self.federated)) || (!has(self.jwks) && has(self.jwksUri) != has(self.federated))))": (self) =>
+    or(() => and(() => has(self, "clientSecretRefs"), () => not(has(self, "jwks")), () => not(has(self, "jwksUri")), () => not(has(self, "federated"))), () => and(() => not(has(self, "clientSecretRefs")), () => or(() => and(() => has(self, "jwks"), () => not(has(self, "jwksUri")), () => not(has(self, "federated"))), () => and(() => not(has(self, "jwks")), () => notEqual(has(self, "jwksUri"), has(self, "federated")))))),
   "(has(self.mutating) && size(self.mutating) > 0) || (has(self.validating) && size(self.validating) > 0)": (self) =>
     or(() => and(() => has(self, "mutating"), () => greater(size(select(self, "mutating")), 0n)), () => and(() => has(self, "validating"), () => greater(size(select(self, "validating")), 0n))),
   "(has(self.sentinelAddrs) && size(self.sentinelAddrs) > 0) != has(self.sentinelService)": (self) =>
@@ -326,6 +330,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     and(() => greaterOrEqual(duration(select(self, "delegationLifespan")), duration("1m")), () => lessOrEqual(duration(select(self, "delegationLifespan")), duration("1h"))),
   "duration(self.healthCheckTimeout) < duration(self.healthCheckInterval) || self.healthCheckTimeout == '10s'": (self) =>
     or(() => less(duration(select(self, "healthCheckTimeout")), duration(select(self, "healthCheckInterval"))), () => equal(select(self, "healthCheckTimeout"), "10s")),
+  "duration(self.maxAssertionAge) >= duration('1m') && duration(self.maxAssertionAge) <= duration('24h')": (self) =>
+    and(() => greaterOrEqual(duration(select(self, "maxAssertionAge")), duration("1m")), () => lessOrEqual(duration(select(self, "maxAssertionAge")), duration("24h"))),
   "duration(self.refreshTokenGracePeriod) >= duration('0s') && duration(self.refreshTokenGracePeriod) <= duration('10m')": (self) =>
     and(() => greaterOrEqual(duration(select(self, "refreshTokenGracePeriod")), duration("0s")), () => lessOrEqual(duration(select(self, "refreshTokenGracePeriod")), duration("10m"))),
   "duration(self.refreshTokenLifespan) >= duration('1h') && duration(self.refreshTokenLifespan) <= duration('720h')": (self) =>
@@ -392,6 +398,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => has(self, "stdio"), () => has(self, "attach"), () => equal(select(self, "proxyMode"), select(self, "transport"))),
   "has(self.subject) != has(self.matcher)": (self) =>
     notEqual(has(self, "subject"), has(self, "matcher")),
+  "has(self.subjectBindings) || !self.acceptedAssertionTypes.exists(t, t == 'jwt_bearer')": (self) =>
+    or(() => has(self, "subjectBindings"), () => not(exists(select(self, "acceptedAssertionTypes"), (t) => equal(t, "jwt_bearer")))),
   "has(self.token) != has(self.tokenEnv)": (self) =>
     notEqual(has(self, "token"), has(self, "tokenEnv")),
   "has(self.username) != has(self.usernameEnv)": (self) =>
@@ -432,6 +440,8 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     lessOrEqual(select(self, "minReplicas"), select(self, "maxReplicas")),
   "self.provider != 'redis' || has(self.address)": (self) =>
     or(() => notEqual(select(self, "provider"), "redis"), () => has(self, "address")),
+  "self.replay == 'once' || !self.acceptedAssertionTypes.exists(t, t == 'id_jag')": (self) =>
+    or(() => equal(select(self, "replay"), "once"), () => not(exists(select(self, "acceptedAssertionTypes"), (t) => equal(t, "id_jag")))),
   "self.targetTokenUrl.startsWith('https://') || self.insecureTargetTokenUrl": (self) =>
     or(() => startsWith(select(self, "targetTokenUrl"), "https://"), () => select(self, "insecureTargetTokenUrl")),
   "self.targetTokenUrl.startsWith('https://') || self.insecureTargetTokenUrl || self.targetTokenUrl.matches('^http://(localhost|127[.]0[.]0[.]1|[[]::1[]])(:[0-9]+)?(/|$)')": (self) =>
@@ -464,6 +474,6 @@ export const rules: Readonly<Record<string, (self: unknown) => unknown>> = {
     or(() => startsWith(select(self, "url"), "https://"), () => and(() => has(self, "tlsConfig"), () => has(select(self, "tlsConfig"), "insecureSkipVerify"), () => select(select(self, "tlsConfig"), "insecureSkipVerify"))),
   "size(self.allowedDelegateClients) == 1 || !self.allowedDelegateClients.exists(c, c == '*')": (self) =>
     or(() => equal(size(select(self, "allowedDelegateClients")), 1n), () => not(exists(select(self, "allowedDelegateClients"), (c) => equal(c, "*")))),
-  "size(self.upstreamProviders) > 0 || (has(self.clients) && size(self.clients) > 0) || (has(self.inboundGrants) && has(self.inboundGrants.jwtBearer))": (self) =>
-    or(() => greater(size(select(self, "upstreamProviders")), 0n), () => and(() => has(self, "clients"), () => greater(size(select(self, "clients")), 0n)), () => and(() => has(self, "inboundGrants"), () => has(select(self, "inboundGrants"), "jwtBearer"))),
+  "size(self.upstreamProviders) > 0 || (has(self.clients) && size(self.clients) > 0) || (has(self.inboundGrants) && (has(self.inboundGrants.jwtBearer) || has(self.inboundGrants.spiffeClientAuth)))": (self) =>
+    or(() => greater(size(select(self, "upstreamProviders")), 0n), () => and(() => has(self, "clients"), () => greater(size(select(self, "clients")), 0n)), () => and(() => has(self, "inboundGrants"), () => or(() => has(select(self, "inboundGrants"), "jwtBearer"), () => has(select(self, "inboundGrants"), "spiffeClientAuth")))),
 }

@@ -104,9 +104,11 @@ export type AuthServerFile = {
   readonly clients?: readonly DeclaredClientFile[]
   /** Issuers whose tokens this server accepts instead of a client secret or a login. Another field must refer to each issuer. */
   readonly trustedIssuers?: readonly TrustedIssuerFile[]
+  /** SPIFFE trust domains whose workloads this server accepts as clients. Each must be referred to by inboundGrants.spiffeClientAuth. */
+  readonly spiffeTrustDomains?: readonly SpiffeTrustDomainFile[]
   /** Grants for callers that already have a token. */
   readonly inboundGrants?: InboundGrants
-  /** Identity providers to which login is delegated. At least one is required unless clients or inboundGrants.jwtBearer is set. */
+  /** Identity providers to which login is delegated. At least one is required unless clients, inboundGrants.jwtBearer or inboundGrants.spiffeClientAuth is set. */
   readonly upstreamProviders: readonly UpstreamProviderFile[]
   /** Upstream providers that a user signs in to, by group. Without a filter, every user signs in to all providers. */
   readonly upstreamFilter?: UpstreamFilter
@@ -707,6 +709,8 @@ export type DeclaredClient = {
   readonly jwks?: ClientKeySet
   /** URL of the public keys that verify the client's assertions (private_key_jwt). Without a kid in the assertion, only the first four matching keys are tried. */
   readonly jwksUri?: string
+  /** Identity of the client at a trusted issuer, such as a ServiceAccount. The client presents its platform's token as the client assertion, whose only audience must be the issuer of this server. */
+  readonly federated?: FederatedIdentity
   /** Algorithm that the client's assertions must use. */
   readonly signingAlg: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
   /** Scopes that the client may request. Without a scope parameter, the client gets all of these scopes. */
@@ -733,6 +737,8 @@ export type DeclaredClientFile = {
   readonly jwks?: ClientKeySet
   /** URL of the public keys that verify the client's assertions (private_key_jwt). Without a kid in the assertion, only the first four matching keys are tried. */
   readonly jwksUri?: string
+  /** Identity of the client at a trusted issuer, such as a ServiceAccount. The client presents its platform's token as the client assertion, whose only audience must be the issuer of this server. */
+  readonly federated?: FederatedIdentity
   /** Algorithm that the client's assertions must use. */
   readonly signingAlg: "ES256" | "ES384" | "RS256" | "PS256" | "EdDSA"
   /** Scopes that the client may request. Without a scope parameter, the client gets all of these scopes. */
@@ -793,7 +799,7 @@ export type Dpop = {
 export type EmbeddedAuthServerConfig = {
   /** Issuer identifier, used as the iss claim: https, http for localhost, or http for trusted in-cluster hosts when insecureAllowHTTP is true; no query, fragment or trailing slash (RFC 8414). */
   readonly issuer: string
-  /** Identity providers to which login is delegated. MCPServer and MCPRemoteProxy support one, VirtualMCPServer several. At least one is required unless clients or inboundGrants.jwtBearer is set. */
+  /** Identity providers to which login is delegated. MCPServer and MCPRemoteProxy support one, VirtualMCPServer several. At least one is required unless clients, inboundGrants.jwtBearer or inboundGrants.spiffeClientAuth is set. */
   readonly upstreamProviders: readonly UpstreamProvider[]
   /** When set, the authorization endpoint is advertised under this URL instead of under the issuer; the other endpoints are still derived from the issuer. The URL rules are the same as for issuer. */
   readonly authorizationEndpointBaseUrl?: string
@@ -807,6 +813,8 @@ export type EmbeddedAuthServerConfig = {
   readonly clients?: readonly DeclaredClient[]
   /** Issuers whose tokens this server accepts instead of a client secret or a login. Another field must refer to each issuer. */
   readonly trustedIssuers?: readonly TrustedIssuer[]
+  /** SPIFFE trust domains whose workloads this server accepts as clients. Each must be referred to by inboundGrants.spiffeClientAuth. */
+  readonly spiffeTrustDomains?: readonly SpiffeTrustDomain[]
   /** Grants for callers that already have a token. */
   readonly inboundGrants?: InboundGrants
   /** Strips the Authorization, Cookie and Proxy-Authorization headers after the JWT is validated, so that the backend gets an unauthenticated request. Cannot be combined with token exchange or cloudSts. */
@@ -949,6 +957,20 @@ export type FailureHandling = {
   readonly circuitBreaker: CircuitBreaker
 }
 
+/** Identity of the client at a trusted issuer, such as a ServiceAccount. The client presents its platform's token as the client assertion, whose only audience must be the issuer of this server. */
+export type FederatedIdentity = {
+  /** Name of one of trustedIssuers. */
+  readonly issuerRef: string
+  /** Exact sub claim, such as system:serviceaccount:jobs:nightly. Mutually exclusive with matcher. */
+  readonly subject?: string
+  /** CEL expression over the claims map, such as claims.repository_id == '1234'. Requests must contain client_id. Mutually exclusive with subject. */
+  readonly matcher?: string
+  /** Longest accepted lifetime of a token (exp minus iat), from 1m to 24h. Default: 5m, or 1h for the preset kubernetes. */
+  readonly maxAssertionAge?: string
+  /** once: each token is accepted once. untilExpiry: a token can be used until it expires, as a pod needs it whose token file changes rarely. */
+  readonly replay: "once" | "untilExpiry"
+}
+
 /** Exception: the rule skips content that matches all of these conditions. */
 export type GuardrailException = {
   /** Backend names. */
@@ -1033,8 +1055,10 @@ export type IdentityProvider = "entra" | "okta" | "auth0" | "google" | "github" 
 
 /** Grants for callers that already have a token. */
 export type InboundGrants = {
-  /** Exchanges a signed token (assertion) of a trusted issuer for an access token of this server (RFC 7523). The caller needs no client id. */
+  /** Exchanges a signed token (assertion) of a trusted issuer for an access token of this server (RFC 7523). A caller with a platform's token needs no client id; a client with an identity assertion (id_jag) authenticates. */
   readonly jwtBearer?: JwtBearerGrant
+  /** Clients that authenticate with a JWT-SVID of a SPIFFE trust domain (client_credentials grant). */
+  readonly spiffeClientAuth?: readonly SpiffeClientAuth[]
   /** Token exchange (RFC 8693): a declared client exchanges a user's access token for a token that names both. The access token is from this server (subjectClients) or from a trusted issuer (issuerPolicies). */
   readonly tokenExchange?: TokenExchangeGrant
 }
@@ -1129,7 +1153,7 @@ export type IssuerReference = {
   readonly advertise?: boolean
 }
 
-/** Exchanges a signed token (assertion) of a trusted issuer for an access token of this server (RFC 7523). The caller needs no client id. */
+/** Exchanges a signed token (assertion) of a trusted issuer for an access token of this server (RFC 7523). A caller with a platform's token needs no client id; a client with an identity assertion (id_jag) authenticates. */
 export type JwtBearerGrant = {
   /** One policy for each issuer. */
   readonly issuerPolicies: readonly JwtBearerIssuerPolicy[]
@@ -1139,14 +1163,16 @@ export type JwtBearerGrant = {
 export type JwtBearerIssuerPolicy = {
   /** Name of one of trustedIssuers. */
   readonly issuerRef: string
-  /** Longest accepted lifetime of an assertion (exp minus iat), from 1m to 24h. Default: 5m, or 1h for the preset kubernetes. */
+  /** Types of assertions that are accepted. jwt_bearer: a platform's token, without a client. id_jag: an identity assertion of an identity provider for one of its users (ID-JAG), from the client that it was issued to. The client must be declared in clients, or have a metadata document with keys. */
+  readonly acceptedAssertionTypes: readonly ("jwt_bearer" | "id_jag")[]
+  /** Longest accepted lifetime of a jwt_bearer assertion (exp minus iat), from 1m to 24h. Default: 5m, or 1h for the preset kubernetes. For id_jag, it is always 5m. */
   readonly maxAssertionAge?: string
-  /** once: each assertion is accepted once. untilExpiry: an assertion can be used until it expires, for pods that reuse a token file. */
+  /** once: each assertion is accepted once. untilExpiry: an assertion can be used until it expires, for pods that reuse a token file. Not for id_jag. */
   readonly replay: "once" | "untilExpiry"
-  /** Values of the aud claim that are accepted; an assertion must have exactly one. A resource of this server is not allowed. Default: the issuer and the token endpoint of this server. */
+  /** Values of the aud claim of a jwt_bearer assertion that are accepted; an assertion must have exactly one. A resource of this server is not allowed. Default: the issuer and the token endpoint of this server. For id_jag, it is always the issuer. */
   readonly acceptedAudiences?: readonly string[]
-  /** Subjects that get tokens. The first binding that matches applies. */
-  readonly subjectBindings: readonly SubjectBinding[]
+  /** Subjects that get tokens. The first binding that matches applies. Required for jwt_bearer. With id_jag alone, the default is every user of the issuer, limited by the client and the assertion. */
+  readonly subjectBindings?: readonly SubjectBinding[]
 }
 
 /** Kubernetes service account tokens. */
@@ -2848,6 +2874,58 @@ export type SizeRule = {
   readonly match?: GuardrailMatch
   /** Where the rule does not apply. */
   readonly except?: readonly GuardrailPlace[]
+}
+
+/** ConfigMap that holds the bundle. */
+export type SpiffeBundleRef = {
+  /** Name of the ConfigMap. */
+  readonly name: string
+  /** Key that holds the bundle, such as bundle.spiffe. */
+  readonly key: string
+}
+
+/** Bundle with the keys of the trust domain, in the SPIFFE format (JSON). The server rereads it every 30 seconds. */
+export type SpiffeBundleSource = {
+  /** ConfigMap that holds the bundle. */
+  readonly configMapRef: SpiffeBundleRef
+}
+
+/** A client whose workloads have SPIFFE IDs. */
+export type SpiffeClientAuth = {
+  /** Name of one of spiffeTrustDomains. */
+  readonly trustDomainRef: string
+  /** SPIFFE ID of the workload. With /* at the end, it matches every longer path. No two patterns may match the same ID. */
+  readonly principalPattern: string
+  /** Client id of the workloads. It must differ from the ids in clients. */
+  readonly clientId: string
+  /** Scopes that the client may request; without a scope parameter, it gets all of them. */
+  readonly scopes: readonly string[]
+  /** Resources for which the client may request tokens; default: all of the server's resources. */
+  readonly resources?: readonly string[]
+  /** Longest accepted lifetime of a JWT-SVID (exp minus iat), from 1m to 24h. */
+  readonly maxAssertionAge: string
+  /** once: each JWT-SVID is accepted once. untilExpiry: it can be used until it expires, as workloads need it whose agent caches JWT-SVIDs. */
+  readonly replay: "once" | "untilExpiry"
+}
+
+/** A SPIFFE trust domain. */
+export type SpiffeTrustDomain = {
+  /** Unique name, which trustDomainRef refers to. */
+  readonly name: string
+  /** Name of the trust domain, such as prod.example.com. It must be unique. */
+  readonly trustDomain: string
+  /** Bundle with the keys of the trust domain, in the SPIFFE format (JSON). The server rereads it every 30 seconds. */
+  readonly bundleSource: SpiffeBundleSource
+}
+
+/** A SPIFFE trust domain. */
+export type SpiffeTrustDomainFile = {
+  /** Unique name, which trustDomainRef refers to. */
+  readonly name: string
+  /** Name of the trust domain, such as prod.example.com. It must be unique. */
+  readonly trustDomain: string
+  /** File with the bundle of the trust domain, in the SPIFFE format (JSON). Reread every 30 seconds. */
+  readonly bundlePath: string
 }
 
 /** Labels and annotations for the StatefulSet and its pods. */

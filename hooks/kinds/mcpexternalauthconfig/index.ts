@@ -16,7 +16,8 @@ import {
   rereadAuthSecrets,
   authServerWarnings,
 } from '../../externalauth/index.ts'
-import { authServerBundles, upstreamPairFailure } from '../../runtime-config/auth-server.ts'
+import { upstreamPairFailure } from '../../runtime-config/auth-server.ts'
+import { authServerBundles, rereadBundles } from '../../runtime-config/config-maps.ts'
 import type { MCPExternalAuthConfig } from '../../../schemas/index.ts'
 
 export const mcpExternalAuthConfig = configKind({
@@ -28,6 +29,7 @@ export const mcpExternalAuthConfig = configKind({
   secrets: externalAuthSecrets,
   rereadSecrets: rereadAuthSecrets,
   caBundles: ({ spec }) => (spec.embeddedAuthServer ? authServerBundles(spec.embeddedAuthServer) : []),
+  rereadBundles: ({ spec }) => (spec.embeddedAuthServer ? rereadBundles(spec.embeddedAuthServer) : []),
   check,
 })
 

@@ -1,10 +1,12 @@
 /**
- * Subjects of trusted issuers that get tokens without being declared as clients (grant jwt-bearer).
+ * Subjects of trusted issuers that get tokens with the grant jwt-bearer: platforms without a client, and users of an
+ * identity provider through an authenticated client (ID-JAG).
  *
- * A binding is identified by its issuer and its selector, and its tokens name this id as their client. A removed binding
- * loses its tokens immediately, like a removed client (`declared-clients.ts`). The policies are read again every few
- * seconds.
- * Source: RFC 7523 section 2.1; docs/reference/specification/external-auth.md#embeddedAuthServer.
+ * A binding is identified by its issuer, its selector and the type of assertion, and its tokens contain this id. A
+ * removed binding loses its tokens immediately, like a removed client (`declared-clients.ts`). The policies are read
+ * again every few seconds.
+ * Source: RFC 7523 section 2.1; draft-ietf-oauth-identity-assertion-authz-grant;
+ * docs/reference/specification/external-auth.md#embeddedAuthServer.
  */
 import { compileBoundedCel, GatehouseError } from '../../../schemas/index.ts'
 import type {
@@ -12,7 +14,7 @@ import type {
   SubjectBindingSettings,
   TrustedIssuerSettings,
 } from '../../config/index.ts'
-import { assertionClientId } from '../model/identifiers.ts'
+import { assertionClientId, compoundKey } from '../model/identifiers.ts'
 import { PendingRemovals } from './pending-removals.ts'
 
 type Claims = Readonly<Record<string, unknown>>
@@ -25,9 +27,25 @@ export interface AssertionBinding {
   readonly resources: readonly string[]
 }
 
-export interface AssertionPolicy extends Omit<AssertionPolicySettings, 'bindings'> {
-  readonly bindings: readonly AssertionBinding[]
+/** A binding for users of an identity provider. */
+export interface UserBinding {
+  /** Identifies the binding in its tokens, whose client is the one that authenticated. */
+  readonly bindingId: string
+  readonly matches: (claims: Claims) => boolean
+  /** Undefined: the assertion and the client determine the scopes. */
+  readonly scopes: readonly string[] | undefined
+  /** Undefined: all resources of the client. */
+  readonly resources: readonly string[] | undefined
 }
+
+export interface AssertionPolicy extends Omit<AssertionPolicySettings, 'bindings'> {
+  /** Empty unless `types` contains `jwt_bearer`. */
+  readonly bindings: readonly AssertionBinding[]
+  /** Empty unless `types` contains `id_jag`. */
+  readonly userBindings: readonly UserBinding[]
+}
+
+type AssertionType = AssertionPolicySettings['types'][number]
 
 type ReadPolicies = () => readonly AssertionPolicySettings[]
 
@@ -53,6 +71,11 @@ export class AssertionPolicies {
     return [...this.#loaded.byIssuer.values()].map(({ issuer }) => issuer)
   }
 
+  /** True when a policy accepts this type of assertion. */
+  accept(type: AssertionType): boolean {
+    return [...this.#loaded.byIssuer.values()].some(({ types }) => types.includes(type))
+  }
+
   /**
    * Reads the policies again. Rejects with INVALID_CONFIG and keeps all previous policies when the file is invalid. Calls
    * `storeRemoval` for each removed binding; if it rejects, the next reload calls it again.
@@ -76,14 +99,39 @@ interface Loaded {
 }
 
 function load(settings: readonly AssertionPolicySettings[]): Loaded {
-  const policies = settings.map((policy) => ({
-    ...policy,
-    bindings: policy.bindings.map((binding) => toBinding(policy.issuer.issuerUrl, binding)),
-  }))
+  const policies = settings.map((policy): AssertionPolicy => {
+    const { issuer, types, bindings = [] } = policy
+    return {
+      ...policy,
+      bindings: types.includes('jwt_bearer')
+        ? bindings.map((binding) => toBinding(issuer.issuerUrl, binding))
+        : [],
+      userBindings: types.includes('id_jag') ? toUserBindings(policy) : [],
+    }
+  })
   return {
     byIssuer: new Map(policies.map((policy) => [policy.issuer.issuerUrl, policy])),
-    clientIds: new Set(policies.flatMap(({ bindings }) => bindings.map(({ clientId }) => clientId))),
+    clientIds: new Set(
+      policies.flatMap(({ bindings, userBindings }) => [
+        ...bindings.map(({ clientId }) => clientId),
+        ...userBindings.map(({ bindingId }) => bindingId),
+      ]),
+    ),
   }
+}
+
+function toUserBindings({ issuer: { issuerUrl }, bindings }: AssertionPolicySettings): UserBinding[] {
+  const idOf = (selector: string): string => assertionClientId(issuerUrl, 'id_jag', selector)
+  if (bindings === undefined)
+    return [{ bindingId: idOf(''), matches: () => true, scopes: undefined, resources: undefined }]
+  return bindings.map(({ subject, matcher = '', scopes, resources }) => ({
+    bindingId: idOf(
+      subject === undefined ? compoundKey('matcher', matcher) : compoundKey('subject', subject),
+    ),
+    matches: subject === undefined ? claimMatcher(matcher) : ({ sub }) => sub === subject,
+    scopes,
+    resources,
+  }))
 }
 
 function toBinding(

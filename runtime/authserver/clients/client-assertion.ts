@@ -2,7 +2,7 @@
  * Verifies a client's assertion (private_key_jwt): a JWT that the client signed for this request.
  *
  * Only the keys that the client declared are used. An assertion whose header contains a key, or the URL of a key, is
- * rejected before anything is fetched. The caller marks the `jti` as used (`replayKey`).
+ * rejected before anything is fetched. The caller marks the assertion as used (`mark`).
  * Source: RFC 7523 section 3; draft-ietf-oauth-rfc7523bis-10 (audience, typ); RFC 8725.
  */
 import {
@@ -36,9 +36,15 @@ export interface AssertionRules {
   readonly nowMs: number
 }
 
-export interface VerifiedAssertion {
-  readonly jti: string
+/** An assertion that authenticated a client. */
+export interface VerifiedClientAssertion {
+  /** Store key that marks the assertion as used. */
+  readonly mark: string
   readonly expSec: number
+  /** False: the assertion can be used until it expires. */
+  readonly isOnce: boolean
+  /** Subject whose rate is limited. Default: the client. */
+  readonly owner?: string
 }
 
 /** Returns the client id in an assertion, without verifying the assertion. */
@@ -89,7 +95,7 @@ function headerAlgs(algs: readonly AssertionAlg[]): string[] {
 export async function verifyAssertion(
   assertion: string,
   rules: AssertionRules,
-): Promise<VerifiedAssertion | string> {
+): Promise<VerifiedClientAssertion | string> {
   const violation = assertionViolation(assertion, rules.algs)
   if (violation !== undefined) return violation
   try {
@@ -130,13 +136,15 @@ async function verifyWithKeys(assertion: string, rules: AssertionRules): Promise
 
 function checkClaims(
   { aud, exp, iat, jti }: JWTPayload,
-  { issuer, nowMs }: AssertionRules,
-): VerifiedAssertion | string {
+  { clientId, issuer, nowMs }: AssertionRules,
+): VerifiedClientAssertion | string {
   if (soleAudience(aud) !== issuer) return "the assertion's only audience must be this issuer"
   if (typeof jti !== 'string' || jti === '') return 'the assertion has no jti'
   if (exp === undefined) return 'the assertion has no exp'
   const violation = lifeViolation({ exp, iat }, maxLifeSec, nowMs)
-  return violation ?? { jti, expSec: exp }
+  if (violation !== undefined) return violation
+  const mark = replayKey({ purpose: 'client-authentication', issuer: clientId, subject: clientId, jti })
+  return { mark, expSec: exp, isOnce: true }
 }
 
 /** Returns the only audience. If an assertion had several, one of the other servers could present it here. */
@@ -185,6 +193,6 @@ export function replayKey({ purpose, issuer, subject, jti }: AssertionIdentity):
  * Returns how long to remember a used assertion: until every replica rejects it as expired, even if a replica's clock is
  * up to `skewSec` behind this one.
  */
-export function replayMs({ expSec }: Pick<VerifiedAssertion, 'expSec'>, nowMs: number): number {
+export function replayMs({ expSec }: Pick<VerifiedClientAssertion, 'expSec'>, nowMs: number): number {
   return Math.max(1, Math.ceil((expSec + 2 * skewSec) * 1000 - nowMs))
 }

@@ -12,21 +12,31 @@ import type { AuthServerConfig } from '../../config/index.ts'
 import { assertionAlgs, isTransient, OAuthClientError } from '../../oauth/index.ts'
 import { OAuthError } from '../model/oauth-error.ts'
 import { takePermission, tooManyRequests, usedClientMs } from '../storage/limits.ts'
-import type { TokenAuthMethod, RegisteredClient } from '../model/records.ts'
+import type { MachineAuthMethod, TokenAuthMethod, RegisteredClient } from '../model/records.ts'
 import type { State } from '../storage/state.ts'
-import { assertionViolation, replayKey, replayMs, verifyAssertion } from './client-assertion.ts'
+import {
+  assertionViolation,
+  replayMs,
+  type VerifiedClientAssertion,
+  verifyAssertion,
+} from './client-assertion.ts'
 import type { ClientDocuments } from './client-documents.ts'
 import type { AssertionKeys, ClientKeySets } from './client-key-sets.ts'
 import { type MachineClient, type DeclaredClients, hasSecret } from './declared-clients.ts'
+import { claimedIdentity, verifyFederatedAssertion } from './federated-clients.ts'
+import type { IssuerKeys } from './issuer-keys.ts'
+import { type SpiffeBundles, verifySvid } from './spiffe-clients.ts'
 import { clientScopes } from '../model/scopes.ts'
 import { sha256 } from '../model/identifiers.ts'
 
 /** How a client authenticates in a request. */
 export interface ClientCredentials {
   readonly id: string
+  /** True if the request contains the id. Otherwise, it is the subject of the assertion. */
+  readonly isNamed: boolean
   readonly secret: string | undefined
   readonly assertion?: string | undefined
-  readonly method: TokenAuthMethod
+  readonly method: TokenAuthMethod | 'spiffe_jwt'
   /** True when the request has a Basic header, in which case an error response needs a challenge. */
   readonly isBasic: boolean
 }
@@ -34,7 +44,11 @@ export interface ClientCredentials {
 /** The client that a request authenticated as. */
 export type AuthenticatedClient = RegisteredClient | AuthenticatedMachine
 
-export type AuthenticatedMachine = MachineClient & { readonly authMethod: TokenAuthMethod }
+export type AuthenticatedMachine = MachineClient & {
+  readonly authMethod: MachineAuthMethod
+  /** SPIFFE ID of the workload. Undefined: the client is the subject of its own tokens. */
+  readonly spiffeId?: string
+}
 
 export interface ClientDirectory {
   /**
@@ -59,7 +73,10 @@ export interface ClientDirectoryParts {
   readonly declared: DeclaredClients
   readonly documents: ClientDocuments | undefined
   /** Separate caches, so that clients with documents cannot displace the declared clients' keys. */
-  readonly keySets: Readonly<Record<AssertionKind, ClientKeySets>>
+  readonly keySets: Readonly<Record<KeySetKind, ClientKeySets>>
+  /** Keys of the issuers whose tokens authenticate clients. */
+  readonly issuerKeys: IssuerKeys
+  readonly bundles: SpiffeBundles
   readonly config: Pick<AuthServerConfig, 'issuer' | 'scopesSupported' | 'baselineClientScopes'>
   readonly now: () => number
 }
@@ -78,8 +95,10 @@ export function makeClientDirectory(parts: ClientDirectoryParts): ClientDirector
 
   // An unknown client, a wrong secret and a wrong method all get the same response, so it reveals nothing.
   async function authenticate(given: ClientCredentials, caller: string): Promise<AuthenticatedClient> {
-    const own = declared.get(given.id)
-    if (own) return authenticateDeclared(own, given, { ...parts, caller })
+    const own = findDeclared(given, declared)
+    if (own) return authenticateDeclared(own, { ...given, id: own.id }, { ...parts, caller })
+    // Only a declared client can be a workload.
+    if (given.method === 'spiffe_jwt') throw clientAuthError(given, 'unknown client', { isKnown: false })
     if (documents?.accepts(given.id)) return authenticateDescribed(given, { ...parts, documents, caller })
     const client = await find(given.id)
     if (!client) throw clientAuthError(given, 'unknown client', { isKnown: false })
@@ -105,14 +124,30 @@ export function makeClientDirectory(parts: ClientDirectoryParts): ClientDirector
   return { find, authenticate, renew }
 }
 
-type AssertionKind = 'declared' | 'described'
+type KeySetKind = 'declared' | 'described'
+type AssertionKind = KeySetKind | 'workload'
 
-const limits = { declared: 'assertion', described: 'describedAssertion' } as const
+const limits = {
+  declared: 'assertion',
+  described: 'describedAssertion',
+  // The number of workloads of a client is unlimited, as is the number of subjects of an issuer.
+  workload: 'grantAssertion',
+} as const
 
 const wrongMethod = 'wrong authentication method'
 const alreadyUsed = 'the assertion has already been used'
 
 type AuthenticationParts = ClientDirectoryParts & { readonly caller: string }
+
+/** Without a client id, a JWT-SVID or the token of a trusted issuer identifies the client. */
+function findDeclared(
+  { id, isNamed, assertion, method }: ClientCredentials,
+  declared: DeclaredClients,
+): MachineClient | undefined {
+  if (method === 'spiffe_jwt') return isNamed ? declared.get(id) : declared.findWorkload(id)
+  const identity = isNamed || assertion === undefined ? undefined : claimedIdentity(assertion)
+  return (identity && declared.findFederated(identity)) ?? declared.get(id)
+}
 
 async function authenticateDeclared(
   client: MachineClient,
@@ -120,8 +155,24 @@ async function authenticateDeclared(
   parts: AuthenticationParts,
 ): Promise<AuthenticatedMachine> {
   const authenticated = { ...client, authMethod: given.method }
-  if (client.keys) {
-    await checkAssertion(given, { keys: client.keys, kind: 'declared' }, parts)
+  const { keys, federated, spiffe } = client
+  if ((given.method === 'spiffe_jwt') !== (spiffe !== undefined)) throw clientAuthError(given, wrongMethod)
+  if (spiffe) {
+    const { bundles, config, now } = parts
+    const rules = { self: config.issuer, bundles, now }
+    const verify = (assertion: string) => verifySvid(assertion, spiffe, rules)
+    const { spiffeId } = await checkAssertion(given, { verify, kind: 'workload' }, parts)
+    return { ...authenticated, spiffeId }
+  }
+  if (federated) {
+    const { issuerKeys, config, now } = parts
+    const rules = { self: config.issuer, issuerKeys, now }
+    const verify = (assertion: string) => verifyFederatedAssertion(assertion, federated, rules)
+    await checkAssertion(given, { verify, kind: 'declared' }, parts)
+    return { ...authenticated, authMethod: 'federated' }
+  }
+  if (keys) {
+    await checkAssertion(given, ownAssertion(given, { keys, kind: 'declared' }, parts), parts)
     return authenticated
   }
   if (given.secret === undefined) throw clientAuthError(given, wrongMethod)
@@ -142,45 +193,59 @@ async function authenticateDescribed(
   if (violation !== undefined) throw clientAuthError(given, violation)
   const keys = await parts.documents.findKeys(given.id, parts.caller)
   if (!keys) throw clientAuthError(given, wrongMethod)
-  await checkAssertion(given, { keys, kind: 'described' }, parts)
+  await checkAssertion(given, ownAssertion(given, { keys, kind: 'described' }, parts), parts)
   return makeUnverifiedClient(given.id, 'private_key_jwt')
 }
 
+interface AssertionCheck<T extends VerifiedClientAssertion> {
+  /** Returns why the assertion is rejected, in fixed wording. */
+  readonly verify: (assertion: string) => Promise<T | string>
+  readonly kind: AssertionKind
+}
+
+/** Returns the check of an assertion that the client signed. */
+function ownAssertion(
+  { id: clientId }: ClientCredentials,
+  { keys, kind }: { readonly keys: AssertionKeys; readonly kind: KeySetKind },
+  { keySets, config, now, caller }: AuthenticationParts,
+): AssertionCheck<VerifiedClientAssertion> {
+  const find = keySets[kind].finder(keys, caller)
+  const rules = { clientId, issuer: config.issuer, algs: keys.algs, find }
+  return { verify: (assertion) => verifyAssertion(assertion, { ...rules, nowMs: now() }), kind }
+}
+
 /** Verifies the assertion and marks it as used. Call this last, because no later check may reject the client. */
-async function checkAssertion(
+async function checkAssertion<T extends VerifiedClientAssertion>(
   given: ClientCredentials,
-  { keys, kind }: { readonly keys: AssertionKeys; readonly kind: AssertionKind },
-  { keySets, state, config, now, caller }: AuthenticationParts,
-): Promise<void> {
+  { verify, kind }: AssertionCheck<T>,
+  { state, now, caller }: AuthenticationParts,
+): Promise<T> {
   const { id: clientId, assertion } = given
   if (assertion === undefined) throw clientAuthError(given, wrongMethod)
   let verified
   try {
-    const find = keySets[kind].finder(keys, caller)
-    const rules = { clientId, issuer: config.issuer, algs: keys.algs, find, nowMs: now() }
-    verified = await verifyAssertion(assertion, rules)
+    verified = await verify(assertion)
   } catch (error) {
-    if (!(error instanceof OAuthClientError)) throw error
-    if (isTransient(error)) throw new GatehouseError('AUTH_UNAVAILABLE', { cause: error })
+    // A reload can name a file that does not exist yet.
+    const isUnusable = error instanceof GatehouseError && error.code === 'INVALID_CONFIG'
+    if (!(error instanceof OAuthClientError) && !isUnusable) throw error
+    if (isUnusable || isTransient(error)) throw new GatehouseError('AUTH_UNAVAILABLE', { cause: error })
     throw clientAuthError(given, "the client's keys cannot be read")
   }
   if (typeof verified === 'string') throw clientAuthError(given, verified)
-  const mark = replayKey({
-    purpose: 'client-authentication',
-    issuer: clientId,
-    subject: clientId,
-    jti: verified.jti,
-  })
+  const { mark, isOnce } = verified
   // Checked before the limit, so that a stolen used assertion cannot use up the client's permits.
-  if ((await state.store.get(mark)) !== undefined) throw clientAuthError(given, alreadyUsed)
-  const waitMs = await takePermission(state.store, limits[kind], { caller, host: clientId })
+  if (isOnce && (await state.store.get(mark)) !== undefined) throw clientAuthError(given, alreadyUsed)
+  const waitMs = await takePermission(state.store, limits[kind], { caller, host: verified.owner ?? clientId })
   if (waitMs > 0) throw tooManyRequests(waitMs)
+  if (!isOnce) return verified
   const ttlMs = replayMs(verified, now())
-  // The number of described clients is unlimited, so their records must not displace the records of signed-in users.
-  const yields = kind === 'described'
+  // The number of these clients is unlimited, so their records must not displace the records of signed-in users.
+  const yields = kind !== 'declared'
   // Only one of several simultaneous requests succeeds.
   const isFirst = await state.store.set(mark, '1', { ttlMs, onlyIf: 'absent', yields })
   if (!isFirst) throw clientAuthError(given, alreadyUsed)
+  return verified
 }
 
 /** Returns a client with only its id and its verified method, because its grant determines everything else. */

@@ -4,22 +4,35 @@
  * The file and its secrets are read again every few seconds. A removed client loses its tokens immediately. If it is
  * added again, tokens from before the removal stay invalid: `MachineTokens` stores the removal for every replica. A
  * removal is not stored if no process was running while the client was absent from the file. A client that may no longer
- * exchange another client's tokens loses its tokens in the same way.
- * Source: RFC 6749 sections 2.3.1 and 4.4; RFC 8693.
+ * exchange another client's tokens, or that has another identity at its issuer, loses its tokens in the same way.
+ * Source: RFC 6749 sections 2.3.1 and 4.4; RFC 7523 section 2.2; RFC 8693.
  */
 import { timingSafeEqual } from 'node:crypto'
-import { GatehouseError } from '../../../schemas/index.ts'
-import type { DeclaredClientSettings } from '../../config/index.ts'
+import { GatehouseError, matchesPrincipal } from '../../../schemas/index.ts'
+import type {
+  DeclaredClientSettings,
+  FederatedSettings,
+  SpiffeSettings,
+  TrustedIssuerSettings,
+} from '../../config/index.ts'
 import { sha256 } from '../model/identifiers.ts'
+import { claimMatcher } from './assertion-policies.ts'
 import type { AssertionKeys } from './client-key-sets.ts'
 import { PendingRemovals } from './pending-removals.ts'
+
+/** Identity of a client at a trusted issuer. */
+export interface FederatedClient extends FederatedSettings {
+  readonly matches: (claims: Readonly<Record<string, unknown>>) => boolean
+}
 
 export interface MachineClient {
   readonly id: string
   readonly kind: 'declared'
-  /** SHA-256 of each secret. Empty for a client with keys. */
+  /** SHA-256 of each secret. Empty for a client without a secret. */
   readonly secretHashes: readonly string[]
   readonly keys: AssertionKeys | undefined
+  readonly federated: FederatedClient | undefined
+  readonly spiffe: SpiffeSettings | undefined
   readonly scopes: readonly string[]
   readonly resources: readonly string[]
   readonly tokenMs: number
@@ -56,6 +69,23 @@ export class DeclaredClients {
     return this.#clients.get(clientId)
   }
 
+  /** Returns the client whose tokens at this issuer have exactly this subject. */
+  findFederated({ issuer, subject }: { issuer: string; subject: string }): MachineClient | undefined {
+    return this.all().find(
+      ({ federated }) => federated?.issuer.issuerUrl === issuer && federated.subject === subject,
+    )
+  }
+
+  /** Returns the client to which the workload with this SPIFFE ID belongs. */
+  findWorkload(spiffeId: string): MachineClient | undefined {
+    return this.all().find(({ spiffe }) => spiffe && matchesPrincipal(spiffe.principalPattern, spiffeId))
+  }
+
+  /** Returns the trusted issuers of the clients. */
+  issuers(): readonly TrustedIssuerSettings[] {
+    return this.all().flatMap(({ federated }) => federated?.issuer ?? [])
+  }
+
   all(): readonly MachineClient[] {
     return [...this.#clients.values()]
   }
@@ -89,9 +119,18 @@ export class DeclaredClients {
   }
 }
 
-/** True when the client is removed, or may no longer exchange the tokens of a client. */
-function losesAccess({ subjectClients }: MachineClient, next: MachineClient | undefined): boolean {
-  return !next || subjectClients.some((id) => !mayExchangeFor(next, id))
+/** True when the client is removed, has another identity, or may no longer exchange the tokens of a client. */
+function losesAccess(
+  { subjectClients, federated, spiffe }: MachineClient,
+  next: MachineClient | undefined,
+): boolean {
+  if (!next || subjectClients.some((id) => !mayExchangeFor(next, id))) return true
+  if (spiffe && spiffe.principalPattern !== next.spiffe?.principalPattern) return true
+  return federated !== undefined && !isSameIdentity(federated, next.federated)
+}
+
+function isSameIdentity(a: FederatedClient, b: FederatedClient | undefined): boolean {
+  return a.issuer.issuerUrl === b?.issuer.issuerUrl && a.subject === b.subject && a.matcher === b.matcher
 }
 
 function throwIfAny(violations: readonly string[]): void {
@@ -117,7 +156,7 @@ function load(
 
 function toClient(settings: DeclaredClientSettings, violations: string[]): MachineClient {
   const { clientId, secrets = [], jwks, jwksUri, signingAlg, scopes, resources, tokenMs } = settings
-  const { subjectClients = [] } = settings
+  const { subjectClients = [], federated } = settings
   const secretHashes = secrets.flatMap((secret) => {
     try {
       return [sha256(secret())]
@@ -133,6 +172,8 @@ function toClient(settings: DeclaredClientSettings, violations: string[]): Machi
     kind: 'declared',
     secretHashes,
     keys: location && { ...location, algs: [signingAlg] },
+    federated: federated && { ...federated, matches: subjectMatcher(federated) },
+    spiffe: settings.spiffe,
     scopes,
     resources,
     tokenMs,
@@ -140,6 +181,10 @@ function toClient(settings: DeclaredClientSettings, violations: string[]): Machi
     isBound: settings.isBound ?? false,
     isCertificateBound: settings.isCertificateBound ?? false,
   }
+}
+
+function subjectMatcher({ subject, matcher = 'false' }: FederatedSettings): FederatedClient['matches'] {
+  return subject === undefined ? claimMatcher(matcher) : ({ sub }) => sub === subject
 }
 
 /** Compares with every secret. Each comparison takes constant time. */

@@ -1,5 +1,5 @@
 /**
- * Verifies an assertion that is a grant: a JWT that a trusted issuer signed for this server.
+ * Verifies an assertion of a trusted issuer: a JWT that it signed for this server, as a grant or to authenticate a client.
  *
  * The unverified `iss` only selects the issuer, by exact comparison. The caller of this module finds the binding and
  * marks the assertion as used.
@@ -13,9 +13,12 @@ import { sha256 } from '../model/identifiers.ts'
 import { lifeViolation, readAssertionHeader, soleAudience } from './client-assertion.ts'
 
 export interface GrantAssertionRules {
-  readonly issuer: TrustedIssuerSettings
+  /** Undefined: the keys alone identify the issuer, and `iss` is ignored. */
+  readonly issuer: TrustedIssuerSettings | undefined
   readonly audiences: readonly string[]
   readonly maxAgeMs: number
+  /** Accepted values of `typ`, in addition to none. */
+  readonly types: readonly string[]
   readonly keys: Keys
   readonly now: () => number
 }
@@ -54,7 +57,18 @@ export async function verifyGrantAssertion(
   assertion: string,
   rules: GrantAssertionRules,
 ): Promise<VerifiedGrantAssertion | string> {
-  const { issuer, audiences, keys, now } = rules
+  const claims = await verifyIssuerJwt(assertion, rules)
+  return typeof claims === 'string' ? claims : checkClaims(assertion, claims, rules)
+}
+
+/**
+ * Returns the claims of a JWT that an issuer signed for this server alone, or why it is rejected, in fixed wording.
+ * Rejects with OAuthClientError when the keys are unavailable.
+ */
+export async function verifyIssuerJwt(
+  assertion: string,
+  { issuer, audiences, keys, types, now }: Omit<GrantAssertionRules, 'maxAgeMs'>,
+): Promise<JWTPayload | string> {
   const header = readAssertionHeader(assertion)
   if (typeof header === 'string') return header
   // verifyJwt accepts additional audiences, so the only audience is selected first.
@@ -62,14 +76,7 @@ export async function verifyGrantAssertion(
   if (typeof audience !== 'string' || !audiences.includes(audience))
     return "the assertion's only audience must be this server"
   try {
-    const claims = await verifyJwt(assertion, {
-      keys,
-      issuer: issuer.issuerUrl,
-      audience,
-      types: ['jwt'],
-      now,
-    })
-    return checkClaims(assertion, claims, rules)
+    return await verifyJwt(assertion, { keys, issuer: issuer?.issuerUrl, audience, types, now })
   } catch (error) {
     if (error instanceof TokenRefused) return reasons[error.reason] ?? 'the assertion is malformed'
     throw error
@@ -98,7 +105,8 @@ function checkClaims(
   if (jti !== undefined && (typeof jti !== 'string' || jti === '')) return "the assertion's jti is invalid"
   // The sender proves nothing about the key that the assertion is bound to.
   if (Object.hasOwn(claims, 'cnf')) return 'the assertion is bound to a key'
-  const violation = lifeViolation({ exp, iat }, maxAgeMs / 1000, now()) ?? platformViolation(issuer, claims)
+  const violation =
+    lifeViolation({ exp, iat }, maxAgeMs / 1000, now()) ?? platformViolation(issuer?.preset, claims)
   return violation ?? { subject: sub, claims, jti: jti ?? hashOf(assertion), expSec: exp }
 }
 
@@ -108,7 +116,7 @@ function hashOf(assertion: string): string {
 }
 
 /** Returns why an assertion is not from the platform that its issuer was declared as. */
-function platformViolation({ preset }: TrustedIssuerSettings, claims: JWTPayload): string | undefined {
+function platformViolation(preset: TrustedIssuerSettings['preset'], claims: JWTPayload): string | undefined {
   if (preset === 'kubernetes' && !isServiceAccount(claims))
     return 'the assertion is not from a ServiceAccount'
   if (preset === 'github' && typeof claims['repository_id'] !== 'string')

@@ -7,6 +7,7 @@
 import { type Exchange, readBody } from '../../net/index.ts'
 import { assertionType, claimedClient } from '../clients/client-assertion.ts'
 import { clientAuthError, type ClientCredentials } from '../clients/client-directory.ts'
+import { spiffeAssertionType } from '../clients/spiffe-clients.ts'
 import type { AuthServerContext } from '../login/context.ts'
 import { isOwnForm } from '../login/cookies.ts'
 import { OAuthError } from '../model/oauth-error.ts'
@@ -120,14 +121,15 @@ export function readClientCredentials(exchange: Exchange, form: Parameters): Cli
     if (!pair) throw clientAuthError({ isBasic: true }, 'malformed Basic credentials')
     if (secret !== undefined || hasAssertion || (id !== undefined && id !== pair.id))
       throw severalMethodsError()
-    return { ...pair, method: 'client_secret_basic', isBasic: true }
+    return { ...pair, isNamed: true, method: 'client_secret_basic', isBasic: true }
   }
   if (hasAssertion) {
     if (secret !== undefined) throw severalMethodsError()
     return readAssertion(form)
   }
   if (id === undefined) throw clientAuthError({ isBasic: false }, 'no client authentication')
-  return { id, secret, method: secret === undefined ? 'none' : 'client_secret_post', isBasic: false }
+  const method = secret === undefined ? 'none' : 'client_secret_post'
+  return { id, isNamed: true, secret, method, isBasic: false }
 }
 
 /** RFC 6749 section 2.3: a client must not use more than one method per request. */
@@ -136,17 +138,24 @@ function severalMethodsError(): OAuthError {
   return new OAuthError('invalid_request', text, { rejection: { reason: 'several authentication methods' } })
 }
 
+const assertionMethods: ReadonlyMap<string, ClientCredentials['method']> = new Map([
+  [assertionType, 'private_key_jwt'],
+  [spiffeAssertionType, 'spiffe_jwt'],
+])
+
 /** Reads an assertion. The assertion names the client when the request does not (RFC 7521 section 4.2). */
 function readAssertion(form: Parameters): ClientCredentials {
   const assertion = form.get('client_assertion')
-  if (assertion === undefined || form.get('client_assertion_type') !== assertionType)
+  const method = assertionMethods.get(form.get('client_assertion_type') ?? '')
+  if (assertion === undefined || method === undefined)
     throw clientAuthError(
       { isBasic: false },
       'client_assertion is missing, or client_assertion_type is not supported',
     )
   const id = form.get('client_id') ?? claimedClient(assertion)
   if (id === undefined) throw clientAuthError({ isBasic: false }, 'the assertion does not name a client')
-  return { id, secret: undefined, assertion, method: 'private_key_jwt', isBasic: false }
+  const isNamed = form.has('client_id')
+  return { id, isNamed, secret: undefined, assertion, method, isBasic: false }
 }
 
 /** Parses a Basic header, form-decoded as RFC 6749 section 2.3.1 requires; undefined when it is malformed. */

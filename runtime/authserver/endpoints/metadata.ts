@@ -5,8 +5,8 @@
  */
 import type { Exchange } from '../../net/index.ts'
 import { assertionAlgs, proofAlgorithms } from '../../oauth/index.ts'
+import { identityAssertionProfile } from '../clients/identity-assertion.ts'
 import { type AuthServerContext, canSignIn } from '../login/context.ts'
-import { acceptsAssertions } from './jwt-bearer.ts'
 import { sendDocument } from './responses.ts'
 import { grantTypesSupported } from './token.ts'
 
@@ -24,11 +24,23 @@ function serverMetadata(context: AuthServerContext): Record<string, unknown> {
     revocation_endpoint: urls.revoke,
     introspection_endpoint: urls.introspect,
     grant_types_supported: grantTypesSupported(context),
+    ...(acceptsUsers(context) ? { authorization_grant_profiles_supported: [identityAssertionProfile] } : {}),
     ...clientAuthMetadata(context),
     ...(context.tokenProofs ? { dpop_signing_alg_values_supported: proofAlgorithms } : {}),
     ...(config.bindsCertificates ? { tls_client_certificate_bound_access_tokens: true } : {}),
     ...(canSignIn(context) ? loginMetadata(context) : { response_types_supported: [] }),
+    ...(acceptsDocuments(context) ? { client_id_metadata_document_supported: true } : {}),
   }
+}
+
+/** True when a client can present an identity assertion. */
+function acceptsUsers({ assertionPolicies, config, declared }: AuthServerContext): boolean {
+  return assertionPolicies.accept('id_jag') && (config.cimd !== undefined || declared.all().length > 0)
+}
+
+/** True when a client with a metadata document can use the server. */
+function acceptsDocuments(context: AuthServerContext): boolean {
+  return context.config.cimd !== undefined && (canSignIn(context) || acceptsUsers(context))
 }
 
 function loginMetadata({ config, urls }: AuthServerContext): Record<string, unknown> {
@@ -39,7 +51,6 @@ function loginMetadata({ config, urls }: AuthServerContext): Record<string, unkn
     response_modes_supported: ['query'],
     code_challenge_methods_supported: ['S256'],
     authorization_response_iss_parameter_supported: true,
-    ...(config.cimd ? { client_id_metadata_document_supported: true } : {}),
   }
 }
 
@@ -48,9 +59,11 @@ function clientAuthMetadata(context: AuthServerContext): Record<string, unknown>
   const methods = clientAuthMethods(context)
   const algs = assertionAlgsInUse(context)
   const metadata = {
-    // An assertion is presented without a client (grant jwt-bearer).
+    // A platform's token is presented without a client (grant jwt-bearer).
     token_endpoint_auth_methods_supported:
-      acceptsAssertions(context) && !methods.includes('none') ? ['none', ...methods] : methods,
+      context.assertionPolicies.accept('jwt_bearer') && !methods.includes('none')
+        ? ['none', ...methods]
+        : methods,
     revocation_endpoint_auth_methods_supported: methods,
     // RFC 8414 section 2 allows access token types here: a client inspects its own tokens with its own token.
     introspection_endpoint_auth_methods_supported: ['Bearer', ...methods.filter((name) => name !== 'none')],
@@ -83,21 +96,29 @@ function openidMetadata(context: AuthServerContext): Record<string, unknown> {
 function clientAuthMethods(context: AuthServerContext): readonly string[] {
   const { registration } = context.config
   const registersSecrets = canSignIn(context) && registration.enabled && registration.confidentialClients
-  const hasSecrets = registersSecrets || context.declared.all().some(({ keys }) => !keys)
+  const hasSecrets =
+    registersSecrets || context.declared.all().some(({ secretHashes }) => secretHashes.length > 0)
+  const clients = context.declared.all()
+  const signs =
+    acceptsDocuments(context) || clients.some(({ keys, federated }) => keys !== undefined || federated)
   return [
     ...(canSignIn(context) ? ['none'] : []),
     ...(hasSecrets ? ['client_secret_basic', 'client_secret_post'] : []),
-    ...(assertionAlgsInUse(context).length > 0 ? ['private_key_jwt'] : []),
+    ...(signs ? ['private_key_jwt'] : []),
+    ...(clients.some(({ spiffe }) => spiffe) ? ['spiffe_jwt'] : []),
   ]
 }
 
 /**
- * Returns the algorithms that declared clients use, or all algorithms if clients with a metadata document can have
- * keys.
+ * Returns the algorithms that declared clients use, or all algorithms if clients have metadata documents or tokens of
+ * trusted issuers.
  */
 function assertionAlgsInUse(context: AuthServerContext): readonly string[] {
-  if (context.config.cimd && canSignIn(context)) return assertionAlgs
-  const used = new Set(context.declared.all().flatMap(({ keys }) => keys?.algs ?? []))
+  if (acceptsDocuments(context)) return assertionAlgs
+  const clients = context.declared.all()
+  // The issuer of a federated client or a workload chooses the algorithm.
+  if (clients.some(({ federated, spiffe }) => federated ?? spiffe)) return assertionAlgs
+  const used = new Set(clients.flatMap(({ keys }) => keys?.algs ?? []))
   return assertionAlgs.filter((alg) => used.has(alg))
 }
 

@@ -6,13 +6,14 @@
  * Source: RFC 7009, RFC 7662, OpenID Connect Core section 5.3, RFC 6750 section 3.
  */
 import type { Exchange } from '../../net/index.ts'
-import type { AuthenticatedClient } from '../clients/client-directory.ts'
+import type { AuthenticatedClient, AuthenticatedMachine } from '../clients/client-directory.ts'
 import { type AuthServerContext, nowSec } from '../login/context.ts'
 import { makeEvent } from '../model/events.ts'
 import { isMachineToken, machineSubject, sha256 } from '../model/identifiers.ts'
 import { confirmationClaim } from '../../oauth/index.ts'
 import { OAuthError } from '../model/oauth-error.ts'
 import type { Grant, RegisteredClient } from '../model/records.ts'
+import { isAsserted } from '../tokens/asserted-tokens.ts'
 import { checkAuthMethod } from '../tokens/grants.ts'
 import { personalClaims, tokenType } from '../tokens/jwt.ts'
 import { type AccessTokenClaims, verifyAccessToken } from '../tokens/verify-access-token.ts'
@@ -28,14 +29,15 @@ import { sendEmpty, sendPrivate } from './responses.ts'
 /**
  * POST /oauth/revoke: either kind of token ends its grant. When the last grant ends, the upstream tokens end too. For a
  * declared client, only the token itself is revoked: its own token has no grant, and the grant behind a delegated token
- * belongs to another client.
+ * belongs to another client. The token of a user of another identity provider has no grant either.
  */
 export async function revokeToken(exchange: Exchange, context: AuthServerContext): Promise<void> {
   const form = await readUniqueForm(exchange)
   const client = await authenticateClient(exchange, form, context)
   const token = form.require('token')
-  if (client.kind === 'declared') await revokeOwnToken(token, client.id, context)
-  else await revokeGrant(token, client, context)
+  if (client.kind === 'declared') await revokeOwnToken(token, requesterOf(client), context)
+  else if (!(await revokeGrant(token, client, context)) && client.authMethod !== 'none')
+    await revokeOwnToken(token, { clientId: client.id }, context)
   sendEmpty(exchange, 200)
 }
 
@@ -49,23 +51,30 @@ function authenticateClient(
 
 const revokedByClient = 'revoked by the client'
 
-async function revokeOwnToken(token: string, clientId: string, context: AuthServerContext): Promise<void> {
+async function revokeOwnToken(
+  token: string,
+  requester: Requester,
+  context: AuthServerContext,
+): Promise<void> {
   const claims = await verifyAccessToken(token, context, { evenExpired: true })
-  if (claims?.client_id !== clientId) return
-  await context.machineTokens.revoke(claims.jti, claims.exp)
-  context.emit(makeEvent('grant_ended', { clientId, userId: claims.sub, reason: revokedByClient }))
+  if (!claims || !isOwn(claims, requester)) return
+  const { jti, exp, client_id: clientId, sub: userId } = claims
+  await context.machineTokens.revoke(jti, exp)
+  context.emit(makeEvent('grant_ended', { clientId, userId, reason: revokedByClient }))
 }
 
+/** Returns false when the token belongs to no grant of the client. */
 async function revokeGrant(
   token: string,
   client: RegisteredClient,
   context: AuthServerContext,
-): Promise<void> {
+): Promise<boolean> {
   const found = await findGrant(token, context)
-  if (found?.clientId !== client.id) return
+  if (found?.clientId !== client.id) return false
   checkAuthMethod(found, client)
   await context.sessions.endGrant(found.sessionId, found.grantId)
   context.emit(makeEvent('grant_ended', { ...found, reason: revokedByClient }))
+  return true
 }
 
 type GrantIds = Pick<Grant, 'sessionId' | 'grantId' | 'clientId' | 'userId' | 'authMethod'>
@@ -94,10 +103,19 @@ export async function introspectToken(exchange: Exchange, context: AuthServerCon
 interface Requester {
   readonly clientId: string
   /**
-   * Holder whose tokens the request can read: the user, or a declared client. Absent for a registered client, which can
-   * read all of its own tokens.
+   * Holders whose tokens the request can use: the user, a declared client, or a workload. Absent for a registered client,
+   * which can use all of its own tokens.
    */
-  readonly holder: string | undefined
+  readonly holders?: readonly string[]
+}
+
+/** A workload cannot use the tokens of other workloads that have the same client id. */
+function requesterOf({ id: clientId, spiffeId }: AuthenticatedMachine): Requester {
+  return { clientId, holders: [machineSubject(clientId), ...(spiffeId === undefined ? [] : [spiffeId])] }
+}
+
+function isOwn(claims: AccessTokenClaims, { clientId, holders }: Requester): boolean {
+  return claims.client_id === clientId && (holders?.includes(holderOf(claims)) ?? true)
 }
 
 async function authenticateRequester(
@@ -110,22 +128,23 @@ async function authenticateRequester(
     if (form.has('client_secret') || form.has('client_assertion'))
       throw new OAuthError('invalid_request', 'the client must use only one authentication method')
     const claims = await verifyBearerToken(presented, context)
-    if (claims) return { clientId: claims.client_id, holder: holderOf(claims) }
+    if (claims) return { clientId: claims.client_id, holders: [holderOf(claims)] }
     throw new OAuthError('invalid_token', 'the access token is not valid', {
       headers: { 'WWW-Authenticate': 'Bearer error="invalid_token"' },
     })
   }
   const client = await authenticateClient(exchange, form, context)
-  if (client.kind === 'declared') return { clientId: client.id, holder: machineSubject(client.id) }
-  if (client.authMethod !== 'none') return { clientId: client.id, holder: undefined }
+  if (client.kind === 'declared') return requesterOf(client)
+  if (client.authMethod !== 'none') return { clientId: client.id }
   // A public client proves nothing, because any client could send its id.
   const text = 'introspection requires a client secret or a bearer access token'
   throw new OAuthError('invalid_client', text, { headers: { 'WWW-Authenticate': 'Bearer' } })
 }
 
-/** A delegated token belongs to the client that acts for the user. */
-function holderOf({ act, client_id: clientId, sub }: AccessTokenClaims): string {
-  return act === undefined ? sub : machineSubject(clientId)
+/** A token without the user's sign-in here belongs to the client that acts for the user. */
+function holderOf(claims: AccessTokenClaims): string {
+  const { act, client_id: clientId, sub } = claims
+  return act === undefined && !isAsserted(claims) ? sub : machineSubject(clientId)
 }
 
 async function describeToken(
@@ -134,12 +153,11 @@ async function describeToken(
   context: AuthServerContext,
 ): Promise<object | undefined> {
   const { config, grants } = context
-  const isOwn = (clientId: string, holder: string): boolean =>
-    clientId === requester.clientId && (requester.holder === undefined || requester.holder === holder)
   const refresh = await grants.inspectRefreshToken(token)
   if (refresh) {
     const { clientId, userId, scopes, expiresAtMs, rotatedAtMs } = refresh.family
-    if (!refresh.isCurrent || !isOwn(clientId, userId)) return undefined
+    const isHolder = requester.holders?.includes(userId) ?? true
+    if (!refresh.isCurrent || clientId !== requester.clientId || !isHolder) return undefined
     return {
       active: true,
       client_id: clientId,
@@ -151,7 +169,7 @@ async function describeToken(
     }
   }
   const claims = await verifyAccessToken(token, context)
-  if (!claims || claims.exp <= nowSec(context) || !isOwn(claims.client_id, holderOf(claims))) return undefined
+  if (!claims || claims.exp <= nowSec(context) || !isOwn(claims, requester)) return undefined
   const { client_id, sub, scope, aud, exp, iat, jti, act, cnf } = claims
   const about = { client_id, sub, scope, aud, exp, iat, jti, act, cnf: confirmationClaim(cnf ?? {}) }
   return { active: true, token_type: tokenType(cnf ?? {}), iss: config.issuer, ...about }

@@ -5,6 +5,7 @@
  */
 import type { Exchange } from '../../net/index.ts'
 import type { TokenBinding } from '../../oauth/index.ts'
+import { isIdentityAssertion } from '../clients/identity-assertion.ts'
 import { type AuthServerContext, canSignIn, nowSec } from '../login/context.ts'
 import { makeEvent } from '../model/events.ts'
 import { machineSubject } from '../model/identifiers.ts'
@@ -15,7 +16,7 @@ import type { IssuedGrant, TokenRequester } from '../tokens/grants.ts'
 import { grantClaims, signAccessToken, signIdToken, tokenType } from '../tokens/jwt.ts'
 import { readResources } from './authorize.ts'
 import { type Parameters, readClientCredentials, readUniqueForm } from './form.ts'
-import { acceptsAssertions, issueForAssertion, jwtBearerGrant } from './jwt-bearer.ts'
+import { acceptsAssertions, issueForAssertion, issueForUser, jwtBearerGrant } from './jwt-bearer.ts'
 import { sendPrivate } from './responses.ts'
 import { canExchangeTokens, exchangeToken, tokenExchangeGrant } from './token-exchange.ts'
 import { markTokenProof, readTokenBinding } from './token-proof.ts'
@@ -41,7 +42,7 @@ const grants: ReadonlyMap<string, GrantType> = new Map([
   ['refresh_token', { isOffered: canSignIn, issue: forUser('token_refreshed', redeemRefreshToken) }],
   ['client_credentials', { isOffered: hasMachines, issue: forClient(issueToMachine) }],
   [tokenExchangeGrant, { isOffered: canExchangeTokens, issue: forClient(exchangeToken) }],
-  [jwtBearerGrant, { isOffered: acceptsAssertions, issue: issueForAssertion }],
+  [jwtBearerGrant, { isOffered: acceptsAssertions, issue: redeemAssertion }],
 ])
 
 function hasMachines({ declared }: AuthServerContext): boolean {
@@ -78,6 +79,13 @@ function forClient(grant: ClientGrant): GrantType['issue'] {
   }
 }
 
+/** The client authenticates only for an identity assertion. */
+async function redeemAssertion(request: AnyRequest, context: AuthServerContext): Promise<TokenResponse> {
+  const assertion = request.form.require('assertion')
+  const isForUser = context.assertionPolicies.accept('id_jag') && isIdentityAssertion(assertion)
+  return isForUser ? forClient(issueForUser)(request, context) : issueForAssertion(request, context)
+}
+
 /** RFC 6749 section 4.4. The client gets no refresh token, because it can authenticate again. */
 async function issueToMachine(
   { form, client, binding }: ClientRequest,
@@ -89,8 +97,7 @@ async function issueToMachine(
   const audience = readMachineResource(form, client, context)
   const { config, keys } = context
   const lifeSec = Math.floor(client.tokenMs / 1000)
-  const { id: clientId, authMethod } = client
-  const subject = machineSubject(clientId)
+  const { id: clientId, authMethod, spiffeId: subject = machineSubject(clientId) } = client
   const accessToken = await signAccessToken(keys(), {
     issuer: config.issuer,
     subject,

@@ -1,7 +1,7 @@
 /** Random identifiers, and the sha256 and compound forms that are used as store keys. */
 import { hash } from 'node:crypto'
 import { issuerPrefix } from '../../../schemas/index.ts'
-import { assertionClient, clientSubject, randomBuffer } from '../../net/index.ts'
+import { assertionClient, clientSubject, randomBuffer, workloadSubject } from '../../net/index.ts'
 
 /** Returns 256 random bits (or `bytes` random bytes) in base64url. */
 export function randomId(bytes = 32): string {
@@ -32,8 +32,17 @@ export function isMachineSubject(subject: string): boolean {
   return subject.startsWith(clientSubject)
 }
 
+/** True for the subject of a workload's tokens, its SPIFFE ID. User ids never have this form (upstream/user.ts). */
+export function isWorkloadSubject(subject: string): boolean {
+  return subject.startsWith(workloadSubject)
+}
+
 /** Returns the client id of a binding's tokens. No client can register or declare an id of this form. */
-export function assertionClientId(issuerUrl: string, kind: 'subject' | 'matcher', selector: string): string {
+export function assertionClientId(
+  issuerUrl: string,
+  kind: 'subject' | 'matcher' | 'id_jag',
+  selector: string,
+): string {
   return `${assertionClient}${sha256(compoundKey(issuerUrl, kind, selector))}`
 }
 
@@ -42,12 +51,16 @@ export function exchangePolicyId(issuerUrl: string, rules: readonly string[]): s
   return `token-exchange:${sha256(compoundKey(issuerUrl, ...rules))}`
 }
 
-/** Returns the subject of tokens for a user or a machine of a trusted issuer. An issuer contains no "#", so two issuers have different subjects. */
-export function issuerSubject(issuerUrl: string, subject: string): string {
-  return `${issuerPrefix(issuerUrl)}${subject}`
+/**
+ * Returns the subject of the tokens for a user or a machine of a trusted issuer. The URL of an issuer contains neither
+ * "#" nor "?", so subjects of two issuers or of two tenants are different.
+ */
+export function issuerSubject(issuerUrl: string, subject: string, tenant?: string): string {
+  const owner = tenant === undefined ? issuerUrl : `${issuerUrl}?tenant=${encodeURIComponent(tenant)}`
+  return `${issuerPrefix(owner)}${subject}`
 }
 
-/** True for a token that a machine got for itself: as a declared client, or with an assertion. */
+/** True for a token that a machine got for itself: as a declared client, as a workload, or with an assertion. */
 export function isMachineToken({
   sub,
   client_id: clientId,
@@ -55,7 +68,7 @@ export function isMachineToken({
   readonly sub: string
   readonly client_id: string
 }): boolean {
-  return isMachineSubject(sub) || isAssertionClient(clientId)
+  return isMachineSubject(sub) || isWorkloadSubject(sub) || isAssertionClient(clientId)
 }
 
 export function isAssertionClient(clientId: string): boolean {

@@ -30,6 +30,8 @@ export const client = record({
 })
 export type RegisteredClient = NonNullable<ReturnType<typeof client>>
 export type TokenAuthMethod = RegisteredClient['authMethod']
+/** How a declared client authenticated. `federated`: with the token of a trusted issuer; `spiffe_jwt`: with a JWT-SVID. */
+export type MachineAuthMethod = TokenAuthMethod | 'federated' | 'spiffe_jwt'
 
 const requestMembers = {
   clientId: text,

@@ -4,6 +4,9 @@
  */
 import type { AuthServerConfig } from '../../config/index.ts'
 
+/** Scopes that need a user who signed in here. */
+export const userScopes: ReadonlySet<string> = new Set(['openid', 'profile', 'email', 'offline_access'])
+
 /** Returns the distinct tokens of a scope string, in order. */
 export function parseScope(scope: string): readonly string[] {
   return [...new Set(scope.split(' ').filter((token) => token !== ''))]

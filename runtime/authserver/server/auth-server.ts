@@ -30,6 +30,7 @@ import { makeClientKeySets } from '../clients/client-key-sets.ts'
 import { DeclaredClients } from '../clients/declared-clients.ts'
 import { ExchangePolicies } from '../clients/exchange/exchange-policies.ts'
 import { IssuerKeys } from '../clients/issuer-keys.ts'
+import { bundleViolations, SpiffeBundles } from '../clients/spiffe-clients.ts'
 import type { AuthServerContext } from '../login/context.ts'
 import { type AuthServerEvent, makeEvent } from '../model/events.ts'
 import { takePermission } from '../storage/limits.ts'
@@ -147,7 +148,7 @@ export async function makeAuthServer(config: AuthServerConfig, parts: AuthServer
     onReuse: (token, grant, source) =>
       emit(makeEvent(token === 'code' ? 'code_reused' : 'refresh_reused', { ...grant, source })),
   })
-  const clients = makeClients(config, { store: parts.store, state, declared, fetches, now, log })
+  const clients = makeClients(config, { store: parts.store, state, declared, issuerKeys, fetches, now, log })
   const context: AuthServerContext = {
     config,
     urls: makeUrls(config),
@@ -213,6 +214,7 @@ interface ClientParts {
   readonly store: Store
   readonly state: State
   readonly declared: DeclaredClients
+  readonly issuerKeys: IssuerKeys
   readonly fetches: AuthServerFetches
   readonly now: () => number
   readonly log: Log
@@ -221,7 +223,7 @@ interface ClientParts {
 /** Creates the directory of clients, with their metadata documents and keys. */
 function makeClients(
   config: AuthServerConfig,
-  { store, state, declared, fetches, now, log }: ClientParts,
+  { store, state, declared, issuerKeys, fetches, now, log }: ClientParts,
 ): ClientDirectory {
   const mayFetch = async (host: string, caller: string | undefined): Promise<boolean> =>
     (await takePermission(store, 'document', { caller, host })) === 0
@@ -242,7 +244,8 @@ function makeClients(
       fetchDocument: (url) => fetchClientDocument(url, { fetch: fetches.document }),
       mayFetch,
     })
-  return makeClientDirectory({ state, declared, documents, keySets, config, now })
+  const bundles = new SpiffeBundles({ now, log })
+  return makeClientDirectory({ state, declared, documents, keySets, issuerKeys, bundles, config, now })
 }
 
 /** Throws INVALID_CONFIG listing every error in the settings, keys and secrets. */
@@ -273,6 +276,7 @@ async function checkedStart(
   } catch (error) {
     collect(error)
   }
+  violations.push(...bundleViolations(declared?.all() ?? []))
   if (ringHolder && declared && violations.length === 0) return { ringHolder, declared }
   throw new GatehouseError('INVALID_CONFIG', { detail: `authorization server: ${violations.join('; ')}` })
 }
@@ -287,13 +291,21 @@ type ReloadParts = Pick<
 function makeReloads(parts: ReloadParts): Reloads {
   const { ringHolder, declared, assertionPolicies, exchangePolicies, issuerKeys, machineTokens } = parts
   const storeRemoval = (clientId: string): Promise<void> => machineTokens.revokeAll(clientId)
+  const retainIssuers = (): Promise<void> =>
+    issuerKeys.retain([
+      ...assertionPolicies.issuers(),
+      ...exchangePolicies.all().map(({ issuer }) => issuer),
+      ...declared.issuers(),
+    ])
   return {
     keys: () => ringHolder.reload(),
-    clients: () => declared.reload(storeRemoval),
+    async clients() {
+      await declared.reload(storeRemoval)
+      await retainIssuers()
+    },
     async inboundGrants() {
       await Promise.all([assertionPolicies.reload(storeRemoval), exchangePolicies.reload(storeRemoval)])
-      const issuers = exchangePolicies.all().map(({ issuer }) => issuer)
-      await issuerKeys.retain([...assertionPolicies.issuers(), ...issuers])
+      await retainIssuers()
     },
   }
 }

@@ -14,7 +14,7 @@ import { promisify } from 'node:util'
 import { GatehouseError } from '../../../schemas/index.ts'
 import { type TokenBinding, confirmationClaim } from '../../oauth/index.ts'
 import { sha256 } from '../model/identifiers.ts'
-import type { Grant, TokenAuthMethod } from '../model/records.ts'
+import type { Grant, MachineAuthMethod } from '../model/records.ts'
 import type { KeyRing, SigningKey } from './key-ring.ts'
 
 interface AccessTokenRequest {
@@ -22,7 +22,7 @@ interface AccessTokenRequest {
   readonly subject: string
   readonly clientId: string
   /** How the client authenticated, for policies. */
-  readonly authMethod: TokenAuthMethod | 'jwt_bearer' | undefined
+  readonly authMethod: MachineAuthMethod | 'jwt_bearer' | undefined
   readonly scopes: readonly string[]
   readonly audience: readonly string[]
   readonly nowSec: number

@@ -8,7 +8,13 @@
  */
 import { LRUCache } from 'lru-cache'
 import type { Caller } from '../../net/index.ts'
-import { isAssertionClient, isMachineToken, machineSubject, sha256 } from '../model/identifiers.ts'
+import {
+  isAssertionClient,
+  isMachineToken,
+  isWorkloadSubject,
+  machineSubject,
+  sha256,
+} from '../model/identifiers.ts'
 import type { State } from '../storage/state.ts'
 
 /** How long another replica may accept a revoked token. */
@@ -46,7 +52,7 @@ export class MachineTokens {
   }
 
   async isLive({ sub, client_id: clientId, ...claims }: MachineClaims): Promise<boolean> {
-    const isOwn = isAssertionClient(clientId) || sub === machineSubject(clientId)
+    const isOwn = isAssertionClient(clientId) || isWorkloadSubject(sub) || sub === machineSubject(clientId)
     return isOwn && this.isIssuedTo([clientId], claims)
   }
 

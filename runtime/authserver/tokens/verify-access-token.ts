@@ -12,6 +12,7 @@ import type { AuthServerConfig } from '../../config/index.ts'
 import type { Caller } from '../../net/index.ts'
 import { readConfirmation } from '../../oauth/index.ts'
 import { count, list, maybe, type Of, record, type RecordShape, text } from '../model/codec.ts'
+import { assertedClaims, isAsserted } from './asserted-tokens.ts'
 import { type DelegatedTokens, isDelegated } from './delegated-tokens.ts'
 import type { KeyRing } from './key-ring.ts'
 import { machineClaims, type MachineTokens } from './machine-tokens.ts'
@@ -36,7 +37,10 @@ const members = {
   /** Only in a delegated token. */
   act: maybe(actClaim),
   session_client_id: maybe(text),
+  /** Only in the token of a user of a trusted issuer. */
   exchange_policy: maybe(text),
+  /** Only in the token of a user of another identity provider. */
+  binding_id: maybe(text),
   /** Present in a token that is bound to a key or a certificate. */
   cnf: maybe(readConfirmation),
 }
@@ -97,13 +101,17 @@ export async function verifyAccessToken(
 }
 
 /**
- * True while everything that a token of this server depends on is live: the client or binding of a machine, or the
- * user's grant. A delegated token also depends on the acting clients.
+ * True while everything that a token of this server depends on is live: the client or binding of a machine, the binding
+ * and client of a user of another identity provider, or the user's grant. A delegated token also depends on the acting clients.
  */
 export async function isLiveToken(
   token: Pick<Caller, 'claims' | 'subject'>,
   { sessions, machineTokens, delegatedTokens }: LivenessParts,
 ): Promise<boolean> {
+  if (isAsserted(token.claims)) {
+    const asserted = assertedClaims(token)
+    return asserted !== undefined && machineTokens.isIssuedTo(asserted.dependsOn, asserted)
+  }
   const machine = machineClaims(token)
   if (machine) return machineTokens.isLive(machine)
   const session = sessionClaims(token)

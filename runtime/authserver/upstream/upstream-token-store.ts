@@ -20,6 +20,7 @@ import { makeEvent } from '../model/events.ts'
 import { isOffered } from '../model/offered.ts'
 import type { StoredRow } from '../model/records.ts'
 import { isDelegated } from '../tokens/delegated-tokens.ts'
+import { isAsserted } from '../tokens/asserted-tokens.ts'
 import { machineClaims } from '../tokens/machine-tokens.ts'
 import { type SessionClaims, sessionClaims } from '../tokens/session-claims.ts'
 import { type RenewalParts, Renewals, UpstreamTokenGone } from './renewals.ts'
@@ -132,7 +133,7 @@ export class UpstreamTokenStore implements StoredUpstreamTokens {
     const upstream = upstreams.find((candidate) => candidate.name === provider)
     if (!upstream)
       throw new GatehouseError('NOT_FOUND', { detail: `unknown upstream provider "${provider}"` })
-    if (machineClaims(caller)) throw new GatehouseError('USER_REQUIRED')
+    if (isAsserted(caller.claims) || machineClaims(caller)) throw new GatehouseError('USER_REQUIRED')
     const claims = sessionClaims(caller)
     if (!claims) return undefined
     const id = upstreamRowKey(claims.tsid, provider)

@@ -8,12 +8,16 @@ import {
   type AuthServerFile,
   clientKeyViolations,
   type DeclaredClientFile,
+  defaultAssertionAge,
+  federatedViolations,
   GatehouseError,
   parseDuration,
+  type TrustedIssuerFile,
 } from '../../../schemas/index.ts'
 import { invalidConfig, parseConfig, readConfigText } from '../common/config-file.ts'
 import { systemReason } from '../common/system-reason.ts'
 import type { AuthServerConfig, DeclaredClientSettings, SecretSource } from './settings.ts'
+import { spiffeClientsOf, spiffeFileViolations } from './spiffe.ts'
 import {
   type AssertionPolicySettings,
   assertionPoliciesOf,
@@ -35,7 +39,13 @@ export function followDeclaredClients(path: string): () => Clients {
   return followFile(path, (file) => {
     const clients = declaredClientsOf(file)
     const { allowedAudiences } = file
-    return { value: clients, violations: declaredClientViolations({ clients, allowedAudiences }) }
+    const identities = federatedViolations(file).map(({ path, message }) => `${path} ${message}`)
+    const violations = [
+      ...declaredClientViolations({ clients, allowedAudiences }),
+      ...identities,
+      ...spiffeFileViolations(file),
+    ]
+    return { value: clients, violations }
   })
 }
 
@@ -78,8 +88,24 @@ function followFile<T>(path: string, read: (file: AuthServerFile) => Read<T>): (
   }
 }
 
-export function declaredClientsOf({ clients = [], allowedAudiences }: AuthServerFile): Clients {
-  return clients.map((client, index) => declaredClientOf(client, index, allowedAudiences))
+export function declaredClientsOf(file: AuthServerFile): Clients {
+  const { clients = [], allowedAudiences, trustedIssuers = [] } = file
+  const declared = clients.map((client, index) => ({
+    ...declaredClientOf(client, index, allowedAudiences),
+    ...federatedOf(client, trustedIssuers),
+  }))
+  return [...declared, ...spiffeClientsOf(file)]
+}
+
+/** Returns no identity when the issuer is unknown, which `federatedViolations` reports. */
+function federatedOf(
+  { federated }: DeclaredClientFile,
+  trustedIssuers: readonly TrustedIssuerFile[],
+): Pick<DeclaredClientSettings, 'federated'> {
+  const issuer = trustedIssuers.find(({ name }) => name === federated?.issuerRef)
+  if (!federated || !issuer) return {}
+  const { issuerRef: _, maxAssertionAge = defaultAssertionAge(issuer.preset), ...identity } = federated
+  return { federated: { ...identity, issuer, maxAgeMs: parseDuration(maxAssertionAge) } }
 }
 
 function declaredClientOf(
@@ -139,7 +165,7 @@ export function declaredClientViolations({
 }: Pick<AuthServerConfig, 'clients' | 'allowedAudiences'>): readonly string[] {
   const ids = clients.map(({ clientId }) => clientId)
   return clients.flatMap((client, index) => {
-    const at = `clients[${index}]`
+    const at = client.spiffe ? `inboundGrants.spiffeClientAuth[${client.clientId}]` : `clients[${index}]`
     const { clientId, jwks, jwksUri, signingAlg, resources } = client
     return [
       ...(ids.indexOf(clientId) === index ? [] : [`${at}.clientId "${clientId}" is used twice`]),

@@ -33,7 +33,13 @@ import {
   type UserInfoSettings,
 } from './settings.ts'
 import { declaredClientsOf, tokenExchangeOf } from './clients.ts'
-import { assertionPoliciesOf, exchangePoliciesOf, trustedIssuerViolations } from './trusted-issuers.ts'
+import {
+  assertionPoliciesOf,
+  exchangePoliciesOf,
+  trustedIssuerViolations,
+  trustFiles,
+} from './trusted-issuers.ts'
+import { spiffeFileViolations } from './spiffe.ts'
 import { authServerViolations } from './validate.ts'
 import { invalidConfig, parseConfig, readConfigText } from '../common/config-file.ts'
 import { systemReason } from '../common/system-reason.ts'
@@ -69,8 +75,13 @@ export function parseAuthServerConfig(text: string, env: Environment, source?: s
   const reader = new Reader(env)
   const config = convert(file, reader)
   reader.probeSecrets(config)
-  probeTrustedIssuers(file, reader)
-  const violations = [...reader.violations, ...authServerViolations(config), ...trustedIssuerViolations(file)]
+  for (const { field, path } of trustFiles(file)) reader.file(field, path)
+  const violations = [
+    ...reader.violations,
+    ...authServerViolations(config),
+    ...trustedIssuerViolations(file),
+    ...spiffeFileViolations(file),
+  ]
   if (violations.length > 0) {
     throw invalidConfig(
       violations.map((message) => ({ path: '', message })),
@@ -260,14 +271,6 @@ function upstreamOf(
   if (oauth2Config)
     return { ...oauth2Of(name, oauth2Config, `${at}.oauth2Config`, fallback, reader), ...shared }
   throw new GatehouseError('INVALID_CONFIG', { detail: `${at} has neither oidcConfig nor oauth2Config` })
-}
-
-function probeTrustedIssuers({ trustedIssuers = [] }: AuthServerFile, reader: Reader): void {
-  for (const { name, caBundlePath, jwksAuthTokenPath } of trustedIssuers) {
-    const at = `trustedIssuers[${name}]`
-    if (caBundlePath !== undefined) reader.file(`${at}.caBundlePath`, caBundlePath)
-    if (jwksAuthTokenPath !== undefined) reader.file(`${at}.jwksAuthTokenPath`, jwksAuthTokenPath)
-  }
 }
 
 function tlsOf(

@@ -7,10 +7,20 @@
  * Source: docs/reference/specification/external-auth.md#embeddedAuthServer, spec.embeddedAuthServer and Limits; RFC
  * 8414 section 2 (issuer).
  */
-import type { Dpop, RuntimeClientAuth, UpstreamFilter } from '../../../schemas/index.ts'
+import type {
+  Dpop,
+  FederatedIdentity,
+  RuntimeClientAuth,
+  SpiffeClientAuth,
+  UpstreamFilter,
+} from '../../../schemas/index.ts'
 import type { AssertionAlg, JsonRecord, ProviderId } from '../../oauth/index.ts'
 import type { RedisStoreConfig } from '../../store/index.ts'
-import type { AssertionPolicySettings, ExchangePolicySettings } from './trusted-issuers.ts'
+import type {
+  AssertionPolicySettings,
+  ExchangePolicySettings,
+  TrustedIssuerSettings,
+} from './trusted-issuers.ts'
 
 /**
  * Reads a secret. Called on every use, so a rotated file takes effect immediately. Throws INVALID_CONFIG without a
@@ -80,13 +90,18 @@ export interface AuthServerConfig {
   readonly secrets: () => AuthServerSecrets
 }
 
-/** A client that authenticates with secrets, or with the keys in `jwks` or at `jwksUri`. */
+/**
+ * A client that authenticates with secrets, with the keys in `jwks` or at `jwksUri`, with tokens of a trusted issuer,
+ * or with JWT-SVIDs.
+ */
 export interface DeclaredClientSettings {
   readonly clientId: string
   /** Accepted secrets. Several secrets allow rotation. */
   readonly secrets?: readonly SecretSource[]
   readonly jwks?: { readonly keys: readonly JsonRecord[] }
   readonly jwksUri?: string
+  readonly federated?: FederatedSettings
+  readonly spiffe?: SpiffeSettings
   readonly signingAlg: AssertionAlg
   readonly scopes: readonly string[]
   readonly resources: readonly string[]
@@ -97,6 +112,24 @@ export interface DeclaredClientSettings {
   readonly isBound?: boolean
   /** Issues only tokens that are bound to the client's certificate. Default: false. */
   readonly isCertificateBound?: boolean
+}
+
+/** Identity of a client at a trusted issuer. Exactly one of `subject` and `matcher` (CEL) is set. */
+export interface FederatedSettings {
+  readonly issuer: TrustedIssuerSettings
+  readonly subject?: string
+  readonly matcher?: string
+  readonly maxAgeMs: number
+  readonly replay: FederatedIdentity['replay']
+}
+
+/** Workloads of a SPIFFE trust domain. */
+export interface SpiffeSettings {
+  readonly trustDomain: string
+  readonly bundlePath: string
+  readonly principalPattern: string
+  readonly maxAgeMs: number
+  readonly replay: SpiffeClientAuth['replay']
 }
 
 /** Token exchange (RFC 8693). */

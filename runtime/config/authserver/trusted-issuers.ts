@@ -27,11 +27,14 @@ export interface SubjectBindingSettings {
 /** Rules for accepting an issuer's assertions with the grant jwt-bearer. */
 export interface AssertionPolicySettings {
   readonly issuer: TrustedIssuerSettings
+  readonly types: JwtBearerIssuerPolicy['acceptedAssertionTypes']
+  /** Only for `jwt_bearer`, like `acceptedAudiences`. */
   readonly maxAgeMs: number
   readonly replay: JwtBearerIssuerPolicy['replay']
   /** Accepted audiences. Default: the issuer and the token endpoint of this server. */
   readonly acceptedAudiences?: readonly string[]
-  readonly bindings: readonly SubjectBindingSettings[]
+  /** Absent: every subject of the issuer, which is possible only for `id_jag`. */
+  readonly bindings?: readonly SubjectBindingSettings[]
 }
 
 /** Which tokens of an issuer are accepted for token exchange. */
@@ -59,18 +62,38 @@ export function assertionPoliciesOf({
   return (inboundGrants?.jwtBearer?.issuerPolicies ?? []).flatMap((policy) => {
     const issuer = trustedIssuers.find(({ name }) => name === policy.issuerRef)
     if (!issuer) return []
-    const { replay, acceptedAudiences, subjectBindings } = policy
+    const { acceptedAssertionTypes: types, replay, acceptedAudiences, subjectBindings } = policy
     return {
       issuer,
+      types,
       maxAgeMs: parseDuration(policy.maxAssertionAge ?? defaultAssertionAge(issuer.preset)),
       replay,
       ...(acceptedAudiences === undefined ? {} : { acceptedAudiences }),
-      bindings: subjectBindings.map(({ allowedResources = allowedAudiences, ...binding }) => ({
-        ...binding,
-        resources: allowedResources,
-      })),
+      ...(subjectBindings && {
+        bindings: subjectBindings.map(({ allowedResources = allowedAudiences, ...binding }) => ({
+          ...binding,
+          resources: allowedResources,
+        })),
+      }),
     }
   })
+}
+
+/** Returns the files that the trusted issuers and trust domains need. */
+export function trustFiles({
+  trustedIssuers = [],
+  spiffeTrustDomains = [],
+}: AuthServerFile): readonly { readonly field: string; readonly path: string }[] {
+  const issuerFiles = trustedIssuers.flatMap(({ name, caBundlePath, jwksAuthTokenPath }) =>
+    Object.entries({ caBundlePath, jwksAuthTokenPath }).flatMap(([member, path]) =>
+      path === undefined ? [] : [{ field: `trustedIssuers[${name}].${member}`, path }],
+    ),
+  )
+  const bundles = spiffeTrustDomains.map(({ name, bundlePath }) => ({
+    field: `spiffeTrustDomains[${name}].bundlePath`,
+    path: bundlePath,
+  }))
+  return [...issuerFiles, ...bundles]
 }
 
 /** Returns one sentence per error in the trusted issuers and the policies that refer to them. */
@@ -79,7 +102,7 @@ export function trustedIssuerViolations(file: AuthServerFile): readonly string[]
   const policies = inboundGrants?.jwtBearer?.issuerPolicies ?? []
   return [
     ...trustViolations(file).map(({ path, message }) => `${path} ${message}`),
-    ...policies.flatMap(({ acceptedAudiences = [], subjectBindings }, index) => {
+    ...policies.flatMap(({ acceptedAudiences = [], subjectBindings = [] }, index) => {
       const at = `inboundGrants.jwtBearer.issuerPolicies[${index}]`
       return [
         // Rejects a resource as an audience. Otherwise, an access token for a resource would also be a grant.

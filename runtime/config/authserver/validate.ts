@@ -154,7 +154,7 @@ function upstreamViolations(config: AuthServerConfig): readonly string[] {
   const { upstreams, primaryUpstreamProvider } = config
   if (upstreams.length === 0 && [...(config.clients ?? []), ...(config.assertionPolicies ?? [])].length === 0)
     return [
-      'upstreamProviders must contain at least one provider unless clients or inboundGrants.jwtBearer is set',
+      'upstreamProviders must contain at least one provider unless clients, inboundGrants.jwtBearer or inboundGrants.spiffeClientAuth is set',
     ]
   const names = upstreams.map((upstream) => upstream.name)
   const origins = new Set(upstreams.map(({ redirectUri }) => originOf(redirectUri)))

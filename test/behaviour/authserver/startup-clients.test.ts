@@ -157,7 +157,7 @@ t.test('file: what the schema rejects', (t) => {
     void t.throws(() => parseAuthServerConfig(fileOf(file), {}), { code: 'INVALID_CONFIG', message })
   rejects(
     { clients: [] },
-    /upstreamProviders.*at least one provider unless clients or inboundGrants.jwtBearer is set/,
+    /upstreamProviders.*at least one provider unless clients, inboundGrants.jwtBearer or inboundGrants.spiffeClientAuth is set/,
   )
   rejects({ clients: [keyed, keyed] }, /clients/)
   rejects({ clients: [{ ...keyed, clientId: 'https://client.example/doc' }] }, /clientId/)

@@ -111,7 +111,7 @@ t.test('errors: each rule, with the field’s own name', async (t) => {
     [{ cimd: { cacheMaxSize: 1, cacheTtlMs: 0, allowLoopback: false } }, /^cimd.cacheFallbackTtl must be/],
     [
       { upstreams: [] },
-      /^upstreamProviders must contain at least one provider unless clients or inboundGrants.jwtBearer is set$/,
+      /^upstreamProviders must contain at least one provider unless clients, inboundGrants.jwtBearer or inboundGrants.spiffeClientAuth is set$/,
     ],
     [{ upstreams: [oidc, { ...oidc }] }, /^upstreamProviders name "corp" is used twice$/],
     [{ upstreams: [oidc, { ...hub, name: 'default' }] }, /"default" is reserved/],

@@ -210,6 +210,6 @@ t.test(
       (result) => JSON.stringify(result),
       (error: unknown) => String(error),
     )
-    t.match(message, /requires the login of a user/)
+    t.match(message, /requires a user who signed in here/)
   },
 )

@@ -79,10 +79,19 @@ export function trusted(
 /** A policy with the defaults of the schema. */
 export function policyFor(
   issuer: TrustedIssuerSettings,
-  bindings: AssertionPolicySettings['bindings'],
+  bindings: NonNullable<AssertionPolicySettings['bindings']>,
   more: Partial<AssertionPolicySettings> = {},
 ): AssertionPolicySettings {
-  return { issuer, maxAgeMs: 300_000, replay: 'once', bindings, ...more }
+  return { issuer, types: ['jwt_bearer'], maxAgeMs: 300_000, replay: 'once', bindings, ...more }
+}
+
+/** A policy for the identity assertions of every user of an identity provider. */
+export function userPolicyFor(
+  issuer: TrustedIssuerSettings,
+  bindings?: AssertionPolicySettings['bindings'],
+): AssertionPolicySettings {
+  const types = ['id_jag'] as const
+  return { issuer, types, maxAgeMs: 300_000, replay: 'once', ...(bindings && { bindings }) }
 }
 
 type PlatformClaims = Record<string, unknown> & { readonly sub: string }
@@ -111,6 +120,19 @@ export function workflowClaims(more: Record<string, unknown> = {}): PlatformClai
     job_workflow_ref: 'acme/deploy/.github/workflows/release.yml@refs/heads/main',
     ...more,
   }
+}
+
+export const idJagHeader = { typ: 'oauth-id-jag+jwt' }
+
+/** Signs an identity assertion for a client. */
+export function identityAssertion(
+  idp: Platform,
+  rig: Pick<Rig, 'issuer' | 'now'>,
+  clientId: string,
+  claims: Record<string, unknown> = {},
+  header: Record<string, unknown> = {},
+): Promise<string> {
+  return idp.token(rig, { sub: 'alice', client_id: clientId, ...claims }, { ...idJagHeader, ...header })
 }
 
 /** Requests a token with an assertion, without a client. */

@@ -83,6 +83,8 @@ interface ReplicaOptions {
   readonly policies: (origin: string, cluster: string) => readonly string[]
   /** Clients that may exchange the tokens of users. */
   readonly delegates?: readonly string[]
+  /** Additional declared clients. `publish` reads them again. */
+  readonly clients?: () => readonly object[]
   /** Additional settings of the authorization server. `publish` reads them again. */
   readonly more?: () => Readonly<Record<string, unknown>>
 }
@@ -91,7 +93,7 @@ interface ReplicaOptions {
 export async function startReplicas(
   t: Test,
   tools: readonly string[],
-  { policies, delegates = [], more = () => ({}) }: ReplicaOptions,
+  { policies, delegates = [], clients: furtherClients = () => [], more = () => ({}) }: ReplicaOptions,
 ): Promise<Replicas> {
   const front = await startFront(t)
   const { origin } = front
@@ -129,7 +131,7 @@ export async function startReplicas(
       origin,
       providers: { corp: provider },
       keys,
-      more: { ...more(), clients, storage, dpop, ...exchange },
+      more: { ...more(), clients: [...clients, ...furtherClients()], storage, dpop, ...exchange },
     })
     writeFileSync(join(dir, 'authserver-config.yaml'), file)
   }

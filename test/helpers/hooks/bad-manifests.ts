@@ -108,13 +108,13 @@ export const badManifests: readonly BadManifest[] = [
     'neither clients nor upstreams',
     machines,
     [drop(clients)],
-    'upstreamProviders needs at least one provider unless clients or inboundGrants.jwtBearer is set',
+    'upstreamProviders needs at least one provider unless clients, inboundGrants.jwtBearer or inboundGrants.spiffeClientAuth is set',
   ),
   rule(
     'a client with a secret and keys',
     machines,
     [set(`${clients}/0/jwksUri`, 'https://ci.example.com/jwks')],
-    'exactly one of clientSecretRefs, jwks and jwksUri must be set',
+    'exactly one of clientSecretRefs, jwks, jwksUri and federated must be set',
   ),
   rule(
     'a client secret without https',

@@ -103,6 +103,52 @@ const issuerPolicies = [
 ]
 /** Settings of a server that accepts tokens of two platforms. */
 export const platforms = { trustedIssuers, inboundGrants: { jwtBearer: { issuerPolicies } } }
+/** Settings of a server that accepts identity assertions and tokens of one identity provider. */
+const corporate = {
+  clients: [agent],
+  trustedIssuers: [{ name: 'corp', issuerUrl: 'https://login.example.net' }],
+  inboundGrants: {
+    jwtBearer: { issuerPolicies: [{ issuerRef: 'corp', acceptedAssertionTypes: ['id_jag'] }] },
+  },
+}
+/** Settings of a server whose client authenticates as a ServiceAccount. */
+const federated = {
+  clients: [
+    {
+      clientId: 'nightly',
+      scopes,
+      federated: {
+        issuerRef: 'cluster',
+        subject: 'system:serviceaccount:jobs:nightly',
+        replay: 'untilExpiry',
+      },
+    },
+  ],
+  trustedIssuers: trustedIssuers.slice(0, 1),
+  upstreamProviders: [],
+}
+/** Settings of a server whose clients are workloads of a SPIFFE trust domain. */
+const workloads = {
+  spiffeTrustDomains: [
+    {
+      name: 'prod',
+      trustDomain: 'prod.example.com',
+      bundleSource: { configMapRef: { name: 'spire-bundle', key: 'bundle.spiffe' } },
+    },
+  ],
+  inboundGrants: {
+    spiffeClientAuth: [
+      {
+        trustDomainRef: 'prod',
+        principalPattern: 'spiffe://prod.example.com/agents/*',
+        clientId: 'agents',
+        scopes,
+      },
+    ],
+  },
+  upstreamProviders: [],
+}
+const spireBundle = (): Stored => configMap('spire-bundle', { 'bundle.spiffe': '{"keys":[]}' })
 const ciBundle = (): Stored => configMap('ci-ca', { 'root.pem': 'certificates' })
 
 type Request = Record<string, unknown>
@@ -165,6 +211,20 @@ export const clientCases: Record<string, () => Request> = {
     world(oidcConfig(), authServer(platforms), ciBundle(), filesWithServer)
       .settle()
       .request('MCPServer', 'files'),
+  'MCPExternalAuthConfig/spiffe-bundle-missing': () =>
+    world(authServer(workloads)).settle().request('MCPExternalAuthConfig', 'server'),
+  'MCPServer/spiffe-clients': () =>
+    world(oidcConfig(), authServer(workloads), spireBundle(), filesWithServer)
+      .settle()
+      .request('MCPServer', 'files'),
+  'VirtualMCPServer/spiffe-clients': () =>
+    world(oidcConfig(), spireBundle(), door([], { ...workloads, clients: undefined }))
+      .ready()
+      .request('VirtualMCPServer', 'door'),
+  'VirtualMCPServer/federated-clients': () =>
+    world(oidcConfig(), door([], federated)).ready().request('VirtualMCPServer', 'door'),
+  'MCPServer/identity-assertions': () =>
+    world(oidcConfig(), authServer(corporate), filesWithServer).settle().request('MCPServer', 'files'),
   'VirtualMCPServer/platforms': () =>
     world(oidcConfig(), ciBundle(), door([], { ...platforms, clients: undefined, upstreamProviders: [] }))
       .ready()

@@ -37,7 +37,7 @@ function messagesFor(clients: readonly object[], more: object = {}): readonly [d
 
 const privateKey = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' })
 const isPrivate = 'must not be set, because it is part of a private key; only public keys are allowed'
-const oneCredential = 'exactly one of clientSecretRefs, jwks and jwksUri must be set'
+const oneCredential = 'exactly one of clientSecretRefs, jwks, jwksUri and federated must be set'
 
 type Rule = readonly [title: string, clients: readonly object[], message: string, server?: object]
 
@@ -135,7 +135,7 @@ const rules: readonly Rule[] = [
   [
     'neither clients nor upstreams',
     [],
-    '….upstreamProviders: upstreamProviders needs at least one provider unless clients or inboundGrants.jwtBearer is set',
+    '….upstreamProviders: upstreamProviders needs at least one provider unless clients, inboundGrants.jwtBearer or inboundGrants.spiffeClientAuth is set',
     { upstreamProviders: [] },
   ],
   [

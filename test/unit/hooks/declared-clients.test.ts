@@ -372,7 +372,10 @@ t.test('admission rejects replicas of a virtual server for machines in memory', 
   for (const settings of [{ clients: [keyed('agent')] }, platforms]) {
     const [manifest] = hostObjects(door, settings, { replicas: 2 })
     t.match(validateResource(manifest).violations, [
-      { path: 'spec.authServerConfig', message: /only one replica with clients or inboundGrants.jwtBearer/ },
+      {
+        path: 'spec.authServerConfig',
+        message: /only one replica with clients, inboundGrants.jwtBearer or inboundGrants.spiffeClientAuth/,
+      },
     ])
     const [shared] = hostObjects(door, { ...settings, ...redisStore }, { replicas: 2 })
     t.same(validateResource(shared).violations, [])

@@ -63,6 +63,13 @@ const policyAt = 'inboundGrants.jwtBearer.issuerPolicies[0]'
 const bindingAt = `${policyAt}.subjectBindings[0]`
 const lasting = 'because the name of a project can be reassigned'
 
+/** A client with an identity at the issuer `ci`. */
+const client = (federated: Fields, clientId = 'a'): Fields => ({
+  clientId,
+  scopes,
+  federated: { issuerRef: 'ci', ...federated },
+})
+
 const rules: readonly (readonly [title: string, given: Case, path: string, message: string])[] = [
   [
     'an issuerRef without an issuer',
@@ -135,6 +142,61 @@ const rules: readonly (readonly [title: string, given: Case, path: string, messa
     { issuer: { preset: 'gitlab' }, binding: { matcher: "claims.project_path == 'a/b'" } },
     `${bindingAt}.matcher`,
     `must compare project_id or namespace_id, ${lasting}`,
+  ],
+  [
+    'identity assertions of a platform',
+    {
+      issuer: { preset: 'gitlab' },
+      binding: { matcher: "claims.project_id == '7'" },
+      policy: { acceptedAssertionTypes: ['jwt_bearer', 'id_jag'] },
+      more: { cimd: { enabled: true } },
+    },
+    `${policyAt}.acceptedAssertionTypes`,
+    'id_jag is not allowed for the preset gitlab',
+  ],
+  [
+    'identity assertions that no client can present',
+    { policy: { acceptedAssertionTypes: ['id_jag'] }, more: { cimd: { enabled: false } } },
+    `${policyAt}.acceptedAssertionTypes`,
+    'id_jag needs clients, or cimd.enabled for clients with a metadata document',
+  ],
+  [
+    'a client of an unknown issuer',
+    { more: { clients: [client({ issuerRef: 'other', subject: 'job' })] } },
+    'clients[0].federated.issuerRef',
+    'must be the name of one of trustedIssuers',
+  ],
+  [
+    'two clients with one subject',
+    { more: { clients: [client({ subject: 'job' }), client({ subject: 'job' }, 'b')] } },
+    'clients[1].federated.subject',
+    'is already used by clients[0]',
+  ],
+  [
+    'a client with a GitHub subject',
+    {
+      issuer: { preset: 'github' },
+      binding: { matcher: "claims.repository_id == '1'" },
+      more: { clients: [client({ subject: 'repo:a/b:ref:refs/heads/main' })] },
+    },
+    'clients[0].federated.subject',
+    `is not allowed for github; a matcher must compare repository_id or repository_owner_id, ${lasting}`,
+  ],
+  [
+    'a client with a subject that is no ServiceAccount',
+    {
+      issuer: { preset: 'kubernetes' },
+      binding: { subject: 'system:serviceaccount:jobs:nightly' },
+      more: { clients: [client({ subject: 'nightly' })] },
+    },
+    'clients[0].federated.subject',
+    'must have the form system:serviceaccount:<namespace>:<name>',
+  ],
+  [
+    'a client with a matcher that does not compile',
+    { more: { clients: [client({ matcher: 'claims.' })] } },
+    'clients[0].federated.matcher',
+    'not a CEL expression',
   ],
   [
     'a matcher that does not compile',
@@ -286,6 +348,16 @@ t.test('valid settings for each platform are accepted', async (t) => {
     { issuer: { preset: 'kubernetes' }, binding: { matcher: "claims.sub.startsWith('system:')" } },
     { issuer: { preset: 'github' }, binding: { matcher: "claims.repository_owner_id == '1'" } },
     { issuer: { preset: 'gitlab' }, binding: { matcher: "claims.namespace_id == '1'" } },
+    { more: { inboundGrants: undefined, clients: [client({ subject: 'job' })] } },
+    { more: { clients: [client({ subject: 'job' }), client({ subject: 'other' }, 'b')] } },
+    {
+      policy: { acceptedAssertionTypes: ['id_jag'], subjectBindings: undefined },
+      more: { cimd: { enabled: true } },
+    },
+    {
+      policy: { acceptedAssertionTypes: ['jwt_bearer', 'id_jag'] },
+      more: { clients: [{ clientId: 'a', jwksUri: 'https://ci.example.com/keys', scopes }] },
+    },
   ]
   for (const given of cases)
     t.same(messagesFor(settings(given)), { door: '', shared: '', file: '' }, JSON.stringify(given))
@@ -299,8 +371,10 @@ t.test('the defaults depend on the platform', async (t) => {
     const binding = { subject: 'system:serviceaccount:jobs:nightly' }
     const values = settings({ issuer: { preset }, binding })
     const file = { issuer: 'https://login.example.com', allowedAudiences: [url], ...values }
-    const { assertionPolicies } = parseAuthServerConfig(JSON.stringify(file), {})
-    t.match(assertionPolicies, [{ maxAgeMs, replay: 'once', bindings: [{ resources: [url] }] }])
+    const clients = [client({ subject: binding.subject })]
+    const parsed = parseAuthServerConfig(JSON.stringify({ ...file, clients }), {})
+    t.match(parsed.assertionPolicies, [{ maxAgeMs, replay: 'once', bindings: [{ resources: [url] }] }])
+    t.match(parsed.clients, [{ federated: { maxAgeMs, replay: 'once', issuer: { name: 'ci' } } }])
   }
 })
 
@@ -313,6 +387,14 @@ t.test('admission warns that a pod presents the same token again', async (t) => 
   }
   t.match(warningsFor({}), `${policyAt}: with replay once, a pod gets no further token`)
   t.notMatch(warningsFor({ replay: 'untilExpiry' }), 'with replay once')
+  const warningsForClient = (federated: Fields): string => {
+    const more = { inboundGrants: undefined, clients: [client({ subject, ...federated })] }
+    const values = settings({ issuer: { preset: 'kubernetes' }, more })
+    const server = { type: 'embeddedAuthServer', embeddedAuthServer: embedded(values) }
+    return validateResource(resource('MCPExternalAuthConfig', 'server', server)).warnings.join('\n')
+  }
+  t.match(warningsForClient({}), 'clients[0].federated: with replay once, a pod gets no further token')
+  t.notMatch(warningsForClient({ replay: 'untilExpiry' }), 'with replay once')
 })
 
 t.test('a missing file of an issuer prevents startup', async (t) => {

@@ -30,7 +30,7 @@ t.test('a file with clients needs no upstreams', async (t) => {
   for (const clients of [undefined, []]) {
     t.equal(
       formatViolations(validateRuntime('authserver', { ...file, clients }).violations),
-      'upstreamProviders: upstreamProviders needs at least one provider unless clients or inboundGrants.jwtBearer is set',
+      'upstreamProviders: upstreamProviders needs at least one provider unless clients, inboundGrants.jwtBearer or inboundGrants.spiffeClientAuth is set',
     )
   }
 })
@@ -74,13 +74,26 @@ t.test('clientSecretFiles: one or two absolute paths', async (t) => {
 })
 
 t.test('a client has exactly one kind of credential', async (t) => {
-  const message = 'clients[0]: exactly one of clientSecretFiles, jwks and jwksUri must be set'
+  const message = 'clients[0]: exactly one of clientSecretFiles, jwks, jwksUri and federated must be set'
   const jwksUri = 'https://ci.example.com/jwks'
   t.equal(messageFor('clients[0].jwksUri', jwksUri), message)
   t.equal(messageFor('clients[0].jwksUri', jwksUri, keyed), message)
   t.equal(messageFor('clients', [{ clientId: 'ci', scopes: ['a'] }]), message)
   t.equal(messageFor('clients', [{ clientId: 'ci', scopes: ['a'], jwksUri }]), '')
   t.equal(messageFor('clients[0].clientSecretFiles', ['/run/ci/0'], keyed), message)
+  const credentials = {
+    clientSecretFiles: ['/run/ci/0'],
+    jwks: { keys: [{ kty: 'EC' }] },
+    jwksUri,
+    federated: { issuerRef: 'ci', subject: 'job' },
+  }
+  const names = Object.keys(credentials)
+  for (let set = 0; set < 16; set++) {
+    const chosen = Object.entries(credentials).filter((_, index) => (set >> index) % 2 === 1)
+    const given = { clientId: 'ci', scopes: ['a'], ...Object.fromEntries(chosen) }
+    const expected = chosen.length === 1 ? '' : message
+    t.equal(messageFor('clients', [given]), expected, `${chosen.length} of ${names.length}, set ${set}`)
+  }
 })
 
 t.test('client ids are unique, and every field has its bounds', async (t) => {

@@ -22,7 +22,6 @@ import { checkUserIdentities, issuerFailure } from '../../../externalauth/index.
 import { caBundleFailure } from '../../../references/resolve.ts'
 import type { PodNeeds } from '../../../runtime-config/needs.ts'
 import {
-  authServerBundles,
   authServerPart,
   authServerSecrets,
   checkAuthServerReplicas,
@@ -30,6 +29,7 @@ import {
   restartSecrets,
   upstreamPairFailure,
 } from '../../../runtime-config/auth-server.ts'
+import { authServerBundles } from '../../../runtime-config/config-maps.ts'
 import { exposureOf } from '../../common/exposure.ts'
 import { asksForCertificates } from '../../common/serving-tls.ts'
 

@@ -374,7 +374,7 @@ t.test('a machine that needs upstream tokens gets the error that a user is requi
     config: (issuer) => ({ allowedAudiences: resourcesOf(issuer), clients: clientsOf(issuer) }),
   })
   const caller = callerOf((await tokensOf(await ask(rig))).access_token)
-  const error = { code: 'USER_REQUIRED', message: /requires the login of a user/ }
+  const error = { code: 'USER_REQUIRED', message: /requires a user who signed in here/ }
   await t.rejects(rig.server.upstreamTokens.get(caller, 'corp'), error)
   await t.rejects(rig.server.upstreamTokens.required(caller), error)
 })

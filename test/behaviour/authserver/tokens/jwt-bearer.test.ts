@@ -211,7 +211,7 @@ t.test('a removed binding loses its tokens on every replica, without a restart',
   const { access_token: token } = await tokensOf(await requestWithGrant(rig, assertion))
   const [first] = policies
   if (!first) throw new Error('no policy')
-  policies[0] = { ...first, bindings: [{ ...first.bindings[0], subject: 'other', scopes, resources: [] }] }
+  policies[0] = { ...first, bindings: [{ ...first.bindings?.[0], subject: 'other', scopes, resources: [] }] }
   await rig.server.reload()
   t.equal(await rig.server.isLive(callerOf(token)), false)
   t.equal(await refusal(await requestWithGrant(rig, assertion)), '400 invalid_grant')

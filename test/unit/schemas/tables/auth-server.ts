@@ -16,6 +16,7 @@ import {
   secretRows,
   type Table,
 } from './table.ts'
+import { spiffeTables } from './spiffe.ts'
 import { trustedIssuerTables } from './trusted-issuers.ts'
 
 const at = 'spec.embeddedAuthServer'
@@ -805,4 +806,5 @@ export const authServerTables: readonly Table[] = [
   withoutUpstreams,
   exchanging,
   ...trustedIssuerTables,
+  ...spiffeTables,
 ]

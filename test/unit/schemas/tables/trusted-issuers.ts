@@ -159,7 +159,11 @@ const exchanged: Table = {
 
 const policies: Table = {
   name: 'inboundGrants.jwtBearer',
-  base: server({}, { acceptedAudiences: ['a'] }, { subject: 'job', allowedResources: ['https://a.example'] }),
+  base: server(
+    {},
+    { acceptedAudiences: ['a'], acceptedAssertionTypes: ['jwt_bearer'] },
+    { subject: 'job', allowedResources: ['https://a.example'] },
+  ),
   rows: [
     { id: '', at: `${at}.inboundGrants.other`, bad: [{}] },
     {
@@ -181,6 +185,15 @@ const policies: Table = {
       good: [absent, '1m', '24h'],
       bad: ['59s', '24h1s', '', 'soon', 5],
     },
+    {
+      id: '',
+      at: `${policy}.acceptedAssertionTypes`,
+      default: ['jwt_bearer'],
+      good: [absent, ['jwt_bearer', 'id_jag']],
+      bad: [[], 'id_jag'],
+    },
+    { id: '', at: `${policy}.acceptedAssertionTypes[0]`, bad: ['saml', '', 1] },
+    { id: '', at: `${policy}.acceptedAssertionTypes[1]`, bad: ['jwt_bearer'] },
     { id: '', at: `${policy}.replay`, default: 'once', good: ['untilExpiry'], bad: ['', 'never', true] },
     {
       id: '',
@@ -192,9 +205,8 @@ const policies: Table = {
     {
       id: '',
       at: `${policy}.subjectBindings`,
-      required: true,
       good: [numbered(50, (i) => ({ subject: `s${i}`, scopes }))],
-      bad: [[], numbered(51, (i) => ({ subject: `s${i}`, scopes })), {}],
+      bad: [absent, [], numbered(51, (i) => ({ subject: `s${i}`, scopes })), {}],
     },
     {
       id: '',
@@ -225,12 +237,69 @@ const policies: Table = {
   ],
 }
 
+const identityAssertions: Table = {
+  name: 'a policy for identity assertions',
+  base: server({}, { acceptedAssertionTypes: ['id_jag'] }),
+  rows: [
+    { id: '', at: `${policy}.subjectBindings`, good: [absent] },
+    { id: '', at: `${policy}.replay`, good: ['once'], bad: ['untilExpiry'] },
+    { id: '', at: `${policy}.maxAssertionAge`, bad: ['5m'] },
+    { id: '', at: `${policy}.acceptedAudiences`, bad: [['a']] },
+  ],
+}
+
 const matched: Table = {
   name: 'a binding with a matcher',
   base: server({}, {}, { matcher: 'true' }),
   rows: [
     { id: '', at: `${binding}.matcher`, good: ['x'.repeat(4096)], bad: ['', 'x'.repeat(4097), 1] },
     { id: '', at: `${binding}.subject`, bad: ['job'], failure: binding },
+  ],
+}
+
+const identity = `${at}.clients[0].federated`
+
+function federated(more: Doc): Doc {
+  return document('MCPExternalAuthConfig', {
+    type: 'embeddedAuthServer',
+    embeddedAuthServer: {
+      issuer: 'https://auth.example.com',
+      clients: [{ clientId: 'ci', scopes, federated: { issuerRef: 'ci', ...more } }],
+      trustedIssuers: [{ name: 'ci', issuerUrl: 'https://ci.example.com' }],
+    },
+  })
+}
+
+const identities: Table = {
+  name: 'clients[].federated',
+  base: federated({ subject: 'job' }),
+  rows: [
+    { id: '', at: `${identity}.issuerRef`, required: true, bad: ['', 'CI', 1] },
+    {
+      id: '',
+      at: `${identity}.subject`,
+      good: ['a#b', 'x'.repeat(1024)],
+      bad: ['', 'x'.repeat(1025), ...notString],
+    },
+    { id: '', at: `${identity}.subject`, bad: [absent], failure: identity },
+    { id: '', at: `${identity}.matcher`, bad: ['true'], failure: identity },
+    {
+      id: '',
+      at: `${identity}.maxAssertionAge`,
+      good: [absent, '1m', '24h'],
+      bad: ['59s', '24h1s', '', 'soon', 5],
+    },
+    { id: '', at: `${identity}.replay`, default: 'once', good: ['untilExpiry'], bad: ['', 'never', true] },
+    { id: '', at: `${identity}.scopes`, bad: [scopes] },
+  ],
+}
+
+const matchedIdentity: Table = {
+  name: 'clients[].federated with a matcher',
+  base: federated({ matcher: 'true' }),
+  rows: [
+    { id: '', at: `${identity}.matcher`, good: ['x'.repeat(4096)], bad: ['', 'x'.repeat(4097), 1] },
+    { id: '', at: `${identity}.subject`, bad: ['job'], failure: identity },
   ],
 }
 
@@ -248,6 +317,9 @@ export const trustedIssuerTables: readonly Table[] = [
   issuers,
   privateIssuer,
   policies,
+  identityAssertions,
   matched,
+  identities,
+  matchedIdentity,
   unnamed,
 ]

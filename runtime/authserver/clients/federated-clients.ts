@@ -1,0 +1,57 @@
+/**
+ * Declared clients that authenticate with the token of a trusted issuer, such as the token of a ServiceAccount or of a CI
+ * job, in place of a secret.
+ *
+ * The unverified `iss` and `sub` only select the client. The caller of this module marks the token as used.
+ * Source: RFC 7521 section 4.2; RFC 7523 sections 2.2 and 3; draft-ietf-oauth-rfc7523bis-10 (audience, typ).
+ */
+import { decodeJwt } from 'jose'
+import { replayKey, type VerifiedClientAssertion } from './client-assertion.ts'
+import type { FederatedClient } from './declared-clients.ts'
+import { verifyGrantAssertion } from './grant-assertion.ts'
+import type { IssuerKeys } from './issuer-keys.ts'
+
+interface FederatedRules {
+  /** Issuer of this server, which must be the only audience. */
+  readonly self: string
+  readonly issuerKeys: IssuerKeys
+  readonly now: () => number
+}
+
+/** Returns the issuer and the subject in an unverified token, if they differ. */
+export function claimedIdentity(
+  assertion: string,
+): { readonly issuer: string; readonly subject: string } | undefined {
+  try {
+    const { iss, sub } = decodeJwt(assertion)
+    if (iss === undefined || sub === undefined || iss === sub) return undefined
+    return { issuer: iss, subject: sub }
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Returns the verified token, or why it is rejected, in fixed wording. Rejects with OAuthClientError when the issuer's
+ * keys are unavailable, and with INVALID_CONFIG when a file of the issuer is unusable.
+ */
+export async function verifyFederatedAssertion(
+  assertion: string,
+  { issuer, maxAgeMs, matches, replay }: FederatedClient,
+  { self, issuerKeys, now }: FederatedRules,
+): Promise<VerifiedClientAssertion | string> {
+  const verified = await verifyGrantAssertion(assertion, {
+    issuer,
+    audiences: [self],
+    maxAgeMs,
+    types: ['jwt', 'client-authentication+jwt'],
+    keys: issuerKeys.keysOf(issuer),
+    now,
+  })
+  if (typeof verified === 'string') return verified
+  if (!matches(verified.claims)) return "the assertion does not match the client's identity"
+  const { subject, jti, expSec } = verified
+  // The same purpose as for grants, so that a token is not accepted once for each.
+  const mark = replayKey({ purpose: 'jwt-bearer', issuer: issuer.issuerUrl, subject, jti })
+  return { mark, expSec, isOnce: replay === 'once' }
+}
