@@ -31,7 +31,9 @@ export async function instructionsFor(
   return instructionsIn(catalog, client, core, gate)
 }
 
-/** Returns the instructions in a catalog. Returns none if the policies cannot be evaluated. Never rejects. */
+/**
+ * Returns the instructions in a catalog. Returns no instructions if the policies cannot be evaluated. Never rejects.
+ */
 export async function instructionsIn(
   catalog: Catalog,
   client: OperationClient,

@@ -33,7 +33,7 @@ export function toolArgumentCheck(definition: Buffer): ArgumentCheck | undefined
   }
 }
 
-/** Returns the check for a prompt's arguments. These arguments are strings by name. */
+/** Returns the check for a prompt's arguments. Prompt arguments are strings, keyed by name. */
 export function promptArgumentCheck(definition: Buffer): ArgumentCheck {
   const approved = new JsonObject(definition).value('arguments')
   const names = new Set((Array.isArray(approved) ? approved : []).map((one) => fieldsOf(one)['name']))

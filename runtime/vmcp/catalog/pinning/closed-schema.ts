@@ -18,8 +18,7 @@ const single = ['items', 'additionalProperties', 'unevaluatedProperties', 'uneva
 const branchLists = ['anyOf', 'oneOf'] as const
 const branchSingle = ['then', 'else'] as const
 /**
- * Keywords that contain schemas by member name. In draft-07, `dependencies` may contain lists of names instead of
- * schemas.
+ * Keywords that map member names to schemas. In draft-07, `dependencies` may contain lists of names instead of schemas.
  */
 const dependent = ['dependentSchemas', 'dependencies'] as const
 

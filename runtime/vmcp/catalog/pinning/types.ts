@@ -24,7 +24,7 @@ export interface PinDrift {
 
 export interface ApprovedForm {
   readonly digests: PinDigests
-  /** The item that is listed in place of a changed definition. */
+  /** The item that is listed instead of a changed definition. */
   readonly item: CatalogItem | ToolItem
   /** Checks arguments while the backend offers another form. Undefined if this form cannot replace the offered one. */
   readonly check: ArgumentCheck | undefined
