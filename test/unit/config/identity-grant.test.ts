@@ -94,7 +94,9 @@ await t.test('id-jag: settings of the identity provider, and of the client at th
     ],
     [
       {
-        ...machine,
+        remoteAuth: true,
+        remoteAuthGrant: 'client_credentials',
+        remoteAuthClientId: 'job',
         remoteAuthPrivateKeyFile: keyFile,
         remoteAuthIdpClientId: 'x',
         remoteAuthIdTokenFile: 'x',
