@@ -2,7 +2,7 @@
  * `gatehouse proxy stdio TARGET` lets an MCP client that starts programs use a server that uses HTTP.
  *
  * TARGET is the server's URL, or the name of a resource in the current kubeconfig context's cluster. Standard output
- * carries only MCP messages. Exit codes: 0 the client closed its end, 1 the server could not be reached, 2 invalid
+ * contains only MCP messages. Exit codes: 0 the client closed its end, 1 the server could not be reached, 2 invalid
  * usage or configuration, 3 the login failed.
  * Source: docs/reference/specification/proxy-command.md (`proxy stdio`).
  */
