@@ -1,7 +1,7 @@
 /**
  * `gatehouse completion SHELL` prints a script that completes commands, options and values.
  *
- * The scripts call the program (`gatehouse __complete -- words`), so they are always up to date.
+ * The scripts call the program (`gatehouse __complete -- words`), so the candidates are always up to date.
  */
 import { Argument, type Command } from 'commander'
 import { print } from '../toolkit/terminal/output.ts'

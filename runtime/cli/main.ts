@@ -41,7 +41,7 @@ for (const [name, { summary, hidden = false, load }] of Object.entries(commands)
   if (name === requested) await load()
   else program.command(name, { hidden }).summary(summary)
 }
-// Placeholders have no arguments, so this list shows no arguments. Each command's own help shows them.
+// Placeholders have no arguments, so this list shows no arguments. The help of each command shows its arguments.
 program.configureHelp({ subcommandTerm: (command) => command.name() })
 
 await runProgram(program)

@@ -50,7 +50,7 @@ function unpack(folder: string): void {
 }
 
 /**
- * Files that the launcher needs next to it. These files exist only after a build, so a program that runs from source
+ * Files that must be next to the launcher. These files exist only after a build, so a program that runs from source
  * cannot be unpacked.
  */
 const parts = ['gatehouse.js', 'package.json', 'runtime', 'cedar'] as const

@@ -16,7 +16,7 @@ export interface ActionSubject {
 export interface ConsoleAction extends ActionSubject {
   readonly type: ActionType
   readonly caller: Caller | undefined
-  /** The error, if the action failed. */
+  /** Error of a failed action. */
   readonly error?: unknown
 }
 

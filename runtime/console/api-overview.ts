@@ -1,4 +1,4 @@
-/** Types of the console's overview: the backends with their health, and what is wrong with them. */
+/** Types of the console's overview: the backends with their health and problems. */
 
 export type Health = 'healthy' | 'degraded' | 'unhealthy' | 'unauthenticated' | 'unknown'
 
@@ -8,7 +8,7 @@ export interface Minute {
   readonly calls: number
   readonly failed: number
   readonly denied: number
-  /** Milliseconds; absent when there were no calls. */
+  /** Duration in milliseconds; absent when there were no calls. */
   readonly p95?: number
   /** The worst health during the minute. */
   readonly health?: Health
@@ -18,7 +18,7 @@ export interface Minute {
 export interface Overview {
   /** Number of backends that are down, by cause. Absent if none is down. */
   readonly summary?: string
-  /** Backends that are down, grouped by cause, the largest group first. */
+  /** Backends that are down, grouped by cause, from the largest group to the smallest. */
   readonly down: readonly DownGroup[]
   readonly healthy: boolean
   readonly asOf: string
@@ -41,7 +41,7 @@ export interface Overview {
 /** Backends that are down for the same cause. */
 export interface DownGroup {
   readonly category: string
-  /** Completes "3 …". */
+  /** Short label, which completes "3 …". */
   readonly label: string
   /** Text and next step of the first backend. */
   readonly text: string
@@ -61,7 +61,7 @@ export interface ProblemView {
 export interface FailureView {
   readonly type: string
   readonly backend?: string
-  /** One of a fixed set of words. */
+  /** Cause, from a fixed set of words. */
   readonly reason?: string
   readonly message: string
   /** The next step. */
@@ -81,7 +81,7 @@ export interface BackendView {
   readonly era: string
   readonly revision?: string
   readonly tools: number
-  /** Calls in the last hour, in the same form as in `minutes`. A tool that reports an error counts as failed. */
+  /** Calls in the last hour, in the form of `minutes`. A tool that reports an error counts as failed. */
   readonly calls: number
   readonly failed: number
   readonly p50?: number

@@ -33,10 +33,7 @@ export interface PinnedBackend {
   readonly counts: Readonly<Record<'pinned' | PinDriftState, number>>
 }
 
-/**
- * How a difference can be approved: with a button, with a command that needs write access to the lock, or not from the
- * console.
- */
+/** Way to approve a difference: a button, a command that needs write access to the lock, or no way in the console. */
 export type ApprovalWay =
   | { readonly way: 'file'; readonly lock: string; readonly file: string }
   | { readonly way: 'command'; readonly lock: string; readonly command: string }
@@ -55,7 +52,7 @@ export interface LockDifferenceDetail extends LockDifference {
 /**
  * Body of POST `pins/approve`; response: `ApprovalResult`. Contains both sides of the review. 409 APPROVAL_STALE means
  * that the offered or the approved definition has changed since the review. 409 LOCK_NOT_WRITTEN means that the lock
- * cannot be written. In neither case does anything change.
+ * cannot be written. Both errors leave the lock unchanged.
  */
 export interface ApprovalRequest {
   readonly backend: string
@@ -67,7 +64,7 @@ export interface ApprovalRequest {
   readonly approvedDigest?: string | undefined
 }
 
-/** Limits how much a page shows for review, and therefore what can be approved there. */
+/** Maximum number of characters that a page shows for review. Longer differences cannot be approved on the page. */
 export const mostReviewed = 400_000
 
 /** The server reloads the file and then sends `catalog` on the stream. */

@@ -7,8 +7,8 @@
  * backends is not modified. The pages render it as text, never as markup.
  *
  * In anonymous mode (`gatehouse dev`), the printed address ends in `#launch=<token>`. Every API request sends this
- * token in the header `X-Gatehouse-Launch`; the page keeps it in sessionStorage. Otherwise, a cookie identifies the
- * user. `GET <basePath>/login?to=` signs in. `POST <basePath>/logout` with the CSRF header signs out and returns `{
+ * token in the header `X-Gatehouse-Launch`; the page stores the token in sessionStorage. Otherwise, a cookie identifies
+ * the user. `GET <basePath>/login?to=` signs in. `POST <basePath>/logout` with the CSRF header signs out and returns `{
  * location }`, the address to open next. `index.html` contains `{{base}}` in `<base href>`, which the server replaces
  * with the base path.
  */
@@ -37,7 +37,7 @@ export interface Me {
   readonly permissions: readonly Permission[]
   /** Value of the header `X-Gatehouse-CSRF`, required for all requests except GET. */
   readonly csrf: string
-  /** False when the last login is too old for operator actions; sign in again. */
+  /** False when the last login is too old for operator actions. The user must then sign in again. */
   readonly freshLogin: boolean
   readonly replica: string
 }
@@ -66,7 +66,7 @@ export interface ListPage<T> {
   readonly asOf: string
   /** Time of the oldest record that is still stored, for lists whose records expire. */
   readonly oldest?: string
-  /** True when records between this page and the previous one were dropped. */
+  /** True when records between this page and the previous page were dropped. */
   readonly gap?: boolean
 }
 
@@ -83,7 +83,7 @@ export interface Tool {
   /** Original name on the backend. */
   readonly original: string
   readonly title?: string
-  /** First 200 characters. */
+  /** First 200 characters of the description. */
   readonly summary: string
   readonly hints: {
     readonly readOnly?: boolean
@@ -142,7 +142,7 @@ export interface Policies {
 
 /** Body of POST `policies/explain`; response: `ExplainResponse`. */
 export interface ExplainRequest {
-  /** The caller's claims. Default: those of the signed-in user. */
+  /** Claims of the caller. Default: the claims of the signed-in user. */
   readonly claims?: Readonly<Record<string, unknown>>
   readonly action: 'call_tool' | 'get_prompt' | 'read_resource'
   readonly name: string
@@ -182,14 +182,14 @@ export interface Connect {
     readonly label: string
     /** Command of Gatehouse that edits the client's file. */
     readonly add?: string
-    /** A shell command, the content of a file, or both; or a link that the client opens. */
+    /** A shell command, the content of a file, both, or a link that the client opens. */
     readonly command?: string
     readonly file?: { readonly path: string; readonly content: string }
     readonly link?: string
   }[]
   /** URL of the connected accounts page; absent without an embedded authorization server. */
   readonly accounts?: string
-  /** Time of the signed-in user's first call, if any. */
+  /** Time of the signed-in user's first call; absent before the first call. */
   readonly firstCall?: string
 }
 

@@ -44,7 +44,7 @@ async function pinList(
   { view, recorder, now }: PinRouteParts,
   { query, visitor }: ApiRequest,
 ): Promise<PinList> {
-  // Lists the backends now, in case no client has done so yet.
+  // Lists the backends now, because no client may have listed them yet.
   await view.tools(visitor.caller)
   const backend = query.get('backend') || undefined
   const state = query.get('state') || undefined
@@ -117,10 +117,10 @@ function wayOf(approver: Approver, found: ReviewedDrift): ApprovalWay {
 
 const lockChanges = 'the lock has changed: reload and review the difference again'
 
-/** Returns why the item cannot be approved in the console, or undefined. */
+/** Returns the reason why the item cannot be approved in the console; undefined for an approvable item. */
 function whyNot({ digest, diff, changing }: ReviewedDrift): string | undefined {
   if (changing) return lockChanges
-  if (digest === '') return 'its definition cannot be compared, so it cannot be locked'
+  if (digest === '') return 'the definition cannot be compared, so it cannot be locked'
   const isLong = diff.some(
     ({ lines, cut }) => cut || lines.reduce((sum, line) => sum + line.length + 1, 0) > mostReviewed,
   )
@@ -147,7 +147,7 @@ async function approve({ view, approver }: PinRouteParts, { body }: ApiRequest):
   const found = view.pinDetail(String(backend), kind as LockedKind, String(name))
   if (!found)
     throw new GatehouseError('APPROVAL_STALE', {
-      detail: 'the item no longer differs: it matches the lock, or no longer exists',
+      detail: 'the item no longer differs: the item matches the lock, or no longer exists',
     })
   if (found.digest !== digest || found.state !== state)
     throw new GatehouseError('APPROVAL_STALE', {

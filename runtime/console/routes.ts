@@ -32,7 +32,7 @@ export interface ConsoleRouteParts {
 export function apiRoutes(parts: ConsoleRouteParts): readonly ApiRoute[] {
   const { view, recorder, now } = parts
   const facts = () => ({ replica: recorder.replica, now: now() })
-  // Unapproved definitions are visible only to users with access to the server.
+  // Only users with access to the server may see unapproved definitions.
   const tools = async ({ visitor, permissions }: ApiRequest) =>
     (await view.tools(visitor.caller)).filter(({ refused }) => !refused || permissions.has('overview'))
   return [

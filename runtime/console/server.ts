@@ -1,5 +1,6 @@
 /**
- * The console's listener: public pages, and an API for signed-in users. It is separate from the MCP port.
+ * The console's listener: public pages, and an API for signed-in users. The console has its own port, separate from the
+ * MCP port.
  *
  * Checks run in this order: browser rules (headers, host, origin), authentication, body, permission. Unauthenticated
  * users cannot find out which API paths exist.
@@ -21,7 +22,7 @@ const defaultGraceMs = 2_000
 
 export interface ConsoleServerOptions {
   readonly host: string
-  /** 0 lets the kernel choose a port. */
+  /** Port to listen on; 0 lets the kernel choose. */
   readonly port: number
   readonly certificate: ServedCertificate | undefined
   /** Prefix of all paths, without a trailing slash; usually ''. */
@@ -128,7 +129,7 @@ async function readJson(exchange: ConsoleExchange): Promise<void> {
   }
 }
 
-/** For a POST without a body, browsers send `Content-Length: 0` and no content type. */
+/** Accepts a POST without a body, for which browsers send `Content-Length: 0` and no content type. */
 function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0
 }

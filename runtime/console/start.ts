@@ -30,15 +30,15 @@ export interface ConsoleOptions {
   readonly recorder: CallRecorder
   readonly events: Events
   /**
-   * Stream shared with the other replicas. Closed together with the console. If undefined, only this replica's calls
-   * are shown.
+   * Stream shared with the other replicas. Closed together with the console. Without a stream, the console shows only
+   * this replica's calls.
    */
   readonly shared?: RecordStream | undefined
   readonly version: string
   readonly host: string
-  /** 0 lets the kernel choose a port. */
+  /** Port to listen on; 0 lets the kernel choose. */
   readonly port: number
-  /** Enables TLS. The caller closes it. */
+  /** Certificate for TLS. The caller closes the certificate. */
   readonly certificate?: ServedCertificate | undefined
   /** Prefix of all paths, without a trailing slash. Default: none. */
   readonly basePath?: string | undefined
@@ -62,10 +62,13 @@ export interface OidcOptions {
   readonly type: 'oidc'
   readonly issuer: string
   readonly clientId: string
-  /** Called for each login. Undefined for a public client. */
+  /** Returns the client secret for each login. Undefined for a public client. */
   readonly clientSecret: (() => string | undefined) | undefined
   readonly scopes: readonly string[]
-  /** The current settings; returns the same object while they are unchanged. Changes also apply to signed-in users. */
+  /**
+   * Returns the current settings: the same object while the settings are unchanged. Changes also apply to signed-in
+   * users.
+   */
   readonly roles: () => RoleSettings
   readonly fetch: Fetch
   readonly now?: () => number
@@ -80,7 +83,8 @@ export async function startConsole(options: ConsoleOptions): Promise<RunningCons
   recorder.serves(view)
   const hub = new Hub({ recorder, events, sessionCount: () => view.sessionCount() })
   const readers = new Readers(hub, recorder)
-  // Roles are part of the settings. Other changes are detected at each heartbeat.
+  // Checks the streams after a change of the roles, which are part of the settings. Each heartbeat detects other
+  // changes.
   const stopWatching = events.listen(({ type }) => {
     if (type === 'config_reloaded') readers.check()
   })

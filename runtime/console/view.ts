@@ -1,6 +1,6 @@
 /**
- * Interface between the console and the server that it shows: read-only data and a few operations. The server's view
- * implements it.
+ * Interface between the console and its server: read-only data and a few operations. The server's view implements this
+ * interface.
  */
 import type { DirectCall, DirectResult } from '../mcp/index.ts'
 import type { Caller } from '../net/index.ts'
@@ -34,13 +34,13 @@ export interface ConsoleBackend {
   readonly era: string
   readonly health: {
     readonly status: Health
-    /** Milliseconds since the epoch, like all times here. */
+    /** Time in milliseconds since the epoch, like all times in this interface. */
     readonly lastTransitionAt: number | undefined
     readonly lastError: (Cause & { readonly at: number }) | undefined
     readonly circuit: { readonly state: string; readonly changedAt: number } | undefined
   }
   readonly calls: { readonly latencyMs: { readonly p50: number; readonly p95: number } | undefined }
-  /** Why the backend is excluded; undefined when it is served. */
+  /** Reason why the backend is excluded; undefined for a served backend. */
   readonly excluded: readonly string[] | undefined
 }
 
@@ -51,9 +51,9 @@ export interface Tried {
   readonly backend: string
   readonly ms: number
   readonly outcome: CallResultKind
-  /** The check that rejected the call, if any. */
+  /** The check that rejected the call; undefined for a call that was not rejected. */
   readonly denied?: DeniedBy | undefined
-  /** Undefined when no policy was evaluated. */
+  /** Policy decision; undefined when no policy was evaluated. */
   readonly policy: PolicyRecord | undefined
   readonly error?: { readonly code?: number; readonly message: string }
 }
@@ -61,9 +61,12 @@ export interface Tried {
 export interface ConsoleView {
   /** The virtual server's name. */
   readonly server: string
-  /** Includes excluded backends; sorted by name. */
+  /** Returns all backends, including excluded backends, sorted by name. */
   backends(): readonly ConsoleBackend[]
-  /** Returns the address where the user must sign in to a backend, with the key. Undefined if no sign-in is required. */
+  /**
+   * Returns the address where the user must sign in to a backend, with the key. Returns undefined if no sign-in is
+   * required.
+   */
   signInUrl?(backend: string): string | undefined
   /** Current problems, oldest first. */
   problems(): readonly OpenProblem[]
@@ -71,11 +74,11 @@ export interface ConsoleView {
   recent(): readonly RecentFailure[]
   sessionCount(): number
   sessions(): readonly ShownSession[]
-  /** Returns false when no session has this hash. */
+  /** Ends a session. Returns false when no session has this hash. */
   endSession(hash: string): Promise<boolean>
   /** The current configuration. */
   config(): unknown
-  /** The current policies; the same object while they are unchanged. Undefined if there are no policies. */
+  /** Returns the current policies: the same object while the policies are unchanged. Undefined without policies. */
   policies(): DescribedPolicies | undefined
   /** URL of the external decision point, which replaces policies. */
   decisionPoint?(): string | undefined
@@ -83,7 +86,7 @@ export interface ConsoleView {
   connection(): { readonly url: string; readonly auth: boolean; readonly accounts: string | undefined }
   /** Checks a backend now. Returns false for an unknown backend. */
   recheck(backend: string): Promise<boolean>
-  /** Returns raw JSON: a result or an error object. Rejects with GatehouseError. */
+  /** Calls a tool and returns raw JSON: a result or an error object. Rejects with GatehouseError. */
   call(call: DirectCall): Promise<DirectResult>
   /** Returns the tools that this caller may name, and tools hidden from all clients, sorted by name. Never rejects. */
   tools(caller: Caller): Promise<readonly ShownTool[]>
@@ -131,7 +134,7 @@ export interface ReviewedDrift extends LockDifference {
 
 /** Approves reviewed differences. */
 export interface Approver {
-  /** Returns how the difference can be approved. Never throws. */
+  /** Returns the way to approve the difference. Never throws. */
   way(reviewed: ReviewedDrift): ApprovalWay
   /**
    * Writes the approval and returns the file that it was written to. Rejects with APPROVAL_STALE or LOCK_NOT_WRITTEN

@@ -2,10 +2,10 @@
  * Converts a tool call's arguments to attributes: `arg_<name>` with the value of a string, number or boolean, and
  * `arg_<name>_present` for a list or an object.
  *
- * Converts only the names that policies read. An attribute that a policy and a backend could interpret differently is
- * reported as unusable. A call is denied if a policy reads such an attribute. This applies to numbers that Cedar cannot
- * represent, strings that are too long, two arguments for one attribute, and names that differ only in case (some
- * servers treat them as equal).
+ * Converts only the names that policies read. Reports an attribute as unusable if a policy and a backend could
+ * interpret the attribute differently. A call is denied if a policy reads such an attribute. Unusable are numbers that
+ * Cedar cannot represent, long strings, two arguments for one attribute, and names that differ only in case, which some
+ * servers treat as equal.
  */
 import type { CedarValue } from '../../schemas/cedar/index.ts'
 import { GatehouseError } from '../../schemas/index.ts'
@@ -23,7 +23,7 @@ export interface RequestAttributes {
 /** The attributes that policies read. */
 export interface WantedArguments {
   has(name: string): boolean
-  /** Returns the requested names that differ from a name only in case. */
+  /** Returns the requested names that differ from `name` only in case. */
   variantsOf(name: string): readonly string[]
 }
 
@@ -40,7 +40,7 @@ export function argumentAttributes(raw: Buffer, wanted: WantedArguments, maxText
     const name = `${argumentPrefix}${argument}${isContainer ? '_present' : ''}`
     for (const variant of wanted.variantsOf(name)) unusable.add(variant)
     if (!wanted.has(name)) continue
-    // Null is treated as absent.
+    // Null counts as absent.
     const value = isContainer ? true : scalar(json, budget)
     if (value === null) continue
     const isUsable = value !== undefined && budget.take(name.length)
@@ -79,7 +79,7 @@ export function wantedNames(names: ReadonlySet<string>, all: boolean): WantedArg
   }
 }
 
-/** Folds a name's case. Converts to both cases, because some letters are equal only in upper case. */
+/** Folds a name's case. Converts to upper and lower case, because some letters are equal only in upper case. */
 function fold(name: string): string {
   return name.toUpperCase().toLowerCase()
 }

@@ -2,11 +2,11 @@
  * Uses Cedar policies to decide whether a caller may perform a request.
  *
  * Nothing is permitted by default, and a forbid overrides every permit. A permit that fails during evaluation is
- * ignored; a forbid that fails denies the request. Each failure is logged once. If the engine cannot decide, the
- * request is denied.
+ * ignored, and a forbid that fails denies the request. The log contains each failure once. If the engine cannot decide,
+ * the request is denied.
  *
- * Decisions that do not depend on arguments are cached by the caller, action and resource as the policies see them. A
- * new token therefore keeps the cached decisions unless it changes something that a policy reads.
+ * The cache contains decisions that do not depend on arguments, keyed by the caller, action and resource as the
+ * policies see them. A new token therefore keeps the cached decisions unless it changes data that a policy reads.
  * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz.
  */
 import { LRUCache } from 'lru-cache'
@@ -46,7 +46,7 @@ export interface Authorizer {
   readonly reads: ReadonlySet<string>
   /** Facts about the caller's token that a policy reads. */
   readonly facts: ReadonlySet<TokenFact>
-  /** Throws INVALID_PARAMS when policies read arguments that cannot be parsed. */
+  /** Returns the decision. Throws INVALID_PARAMS when policies read arguments that cannot be parsed. */
   decide(subject: PolicySubject, question: PolicyRequest): CedarDecision
   /** Returns the decision with its reasons. Throws like `decide`. */
   verdict(subject: PolicySubject, question: PolicyRequest): PolicyVerdict
@@ -56,7 +56,7 @@ export interface Authorizer {
   evidence(subject: PolicySubject, question: PolicyRequest): Evidence
 }
 
-/** The basis of a decision. */
+/** Policies and entities that a decision is based on. */
 export interface Evidence {
   readonly policies: readonly Policy[]
   readonly call: AuthorizationCall
@@ -72,7 +72,7 @@ export type AuthorizerConfig = Omit<RuntimeAuthz, 'type'>
 export interface AuthorizerParts {
   /** The server's name: `MCP::"<name>"` is the parent of everything that the server offers. */
   readonly serverName: string
-  /** Required for primaryUpstreamProvider; if absent, the claims are taken from the presented token. */
+  /** Required for primaryUpstreamProvider. By default, the claims come from the presented token. */
   readonly upstreamTokens?: UpstreamTokenSource | undefined
   /** Called for each engine failure. */
   readonly engineFailed?: ((error: unknown) => void) | undefined
@@ -84,11 +84,11 @@ export interface AuthorizerParts {
 }
 
 const memoBytes = 16 * 1024 * 1024
-/** Decisions about longer names are not cached, because untrusted clients choose them. */
+/** Maximum length of names in cached decisions, because untrusted clients choose the names. */
 const memoName = 512
 const noArguments: RequestAttributes = { attributes: {}, unusable: new Set() }
 
-/** Throws INVALID_CONFIG listing every invalid policy and entity document. */
+/** Creates an authorizer. Throws INVALID_CONFIG listing every invalid policy and entity document. */
 export function makeAuthorizer(config: AuthorizerConfig, parts: AuthorizerParts): Authorizer {
   const { policies, problems } = readPolicySet(config.policies ?? [], parts.nameOf)
   const { entities, problems: entityViolations } = readStaticEntities(config.entitiesJson)
@@ -151,7 +151,7 @@ class CedarAuthorizer implements Authorizer {
   readonly digest: string
   readonly reads: ReadonlySet<string>
   readonly facts: ReadonlySet<TokenFact>
-  /** Keyed by the claims of the presented token, which are never mutated. */
+  /** Subjects, keyed by the claims of the presented token, which are never mutated. */
   readonly #subjects = new WeakMap<Claims, PolicySubject>()
   readonly #fromUpstream = new WeakMap<Claims, FromUpstream>()
 
@@ -304,12 +304,12 @@ class CedarAuthorizer implements Authorizer {
       action: { type: 'Action', id: question.action },
       resource: resourceOf(question),
       context: { ...subject.attributes, ...subject.contextFacts, ...given.attributes },
-      // The engine does not modify the attributes, but its type is mutable.
+      // The cast is safe, because the engine does not modify the attributes although its type is mutable.
       entities: this.#entities.of(subject, question, given.attributes) as never,
     }
   }
 
-  /** Undefined when the engine failed; a retry may succeed. */
+  /** Returns undefined when the engine failed. A retry may succeed. */
   #evaluate(
     subject: PolicySubject,
     question: PolicyRequest,
@@ -335,7 +335,7 @@ class CedarAuthorizer implements Authorizer {
     }
     if (decision === 'allow' && !failed) return { decision: 'permitted', ...reasons, missing: [] }
     const forbidden = failed || diagnostics.reason.length > 0
-    // A permit is ignored when a forbid policy failed.
+    // Ignores permits when a forbid policy failed.
     const reason = decision === 'allow' ? [] : reasons.reason
     const missing = this.#missing(subject, question, call)
     return { decision: forbidden ? 'forbidden' : 'unmentioned', ...reasons, reason, missing }

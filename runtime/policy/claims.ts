@@ -16,7 +16,10 @@ export interface UpstreamTokenSource {
   readonly reserved?: readonly string[] | undefined
   /** Removes groups that belong to other issuers from upstream claims. */
   readonly ownGroups?: ((claims: Claims) => Claims) | undefined
-  /** Undefined when the caller has none. Rejects with GatehouseError when it is currently unavailable. */
+  /**
+   * Returns the caller's token; undefined for a caller without a token. Rejects with GatehouseError when the token is
+   * currently unavailable.
+   */
   get(
     caller: Caller,
     provider: string,
@@ -32,7 +35,7 @@ export function hasUpstreams({ facts }: Caller): boolean {
   return facts?.hasUpstreams ?? true
 }
 
-/** ID token claims that are added when the access token lacks them. */
+/** ID token claims to add when the access token contains none of these claims. */
 const lentClaims = ['name', 'email'] as const
 
 /**
@@ -49,7 +52,7 @@ export function claimsOfUpstream(
   { reserved = [], ownGroups = (all) => all }: Pick<UpstreamTokenSource, 'reserved' | 'ownGroups'> = {},
 ): Claims | undefined {
   const parts = accessToken.split('.')
-  // The header of a JWT is a JSON object, which starts like this in base64url.
+  // Start of a JWT in base64url, because the header of a JWT is a JSON object.
   if (parts.length !== 3 || !parts[0]?.startsWith('eyJ')) return withLentClaims(own, idToken)
   const payload = payloadOf(accessToken)
   if (!payload) return undefined

@@ -2,8 +2,9 @@
  * Explains a decision. Reports the determining policies and, for every other policy, the first part of its scope or
  * condition that does not hold. For operators only.
  *
- * The engine reports which policies matched, but not why other policies did not. Every part of a policy is therefore
- * evaluated as a separate policy, in a few batches of bounded size, yielding to other work in between.
+ * The engine reports the matching policies, but no reasons for other policies. The explanation therefore evaluates
+ * every part of a policy as a separate policy, in a few batches of bounded size, and yields to other work between
+ * batches.
  * Source: docs/guides/policies.md; Cedar, JSON policy format.
  */
 import { setImmediate } from 'node:timers/promises'
@@ -31,12 +32,12 @@ const partsAtOnce = 48
 const maxText = 300
 
 export interface PolicyExplanation {
-  /** `policies[3]`, or `policies[3].1` for the second policy in one string. */
+  /** Id such as `policies[3]`, or `policies[3].1` for the second policy in one string. */
   readonly id: string
   readonly effect: 'permit' | 'forbid'
-  /** `unknown`: a limit was exceeded, or the engine failed. */
+  /** Result of the policy; `unknown` after an exceeded limit or an engine failure. */
   readonly outcome: 'matches' | 'misses' | 'fails' | 'unknown'
-  /** The first part that does not hold, or that fails, as policy text. */
+  /** First part that does not hold or that fails, as policy text. */
   readonly because?: string | undefined
   /** Attributes that the part reads but the request lacks. */
   readonly absent?: readonly string[] | undefined
@@ -49,7 +50,7 @@ export interface DecisionExplanation {
   readonly errors: readonly string[]
   /** Attributes that permits read but the request lacks. */
   readonly missing: readonly string[]
-  /** Policies that could have applied, in configuration order; at most 200. */
+  /** Applicable policies in configuration order, at most 200. */
   readonly policies: readonly PolicyExplanation[]
   /** Number of further policies that could have applied. */
   readonly leftOut: number
@@ -57,7 +58,7 @@ export interface DecisionExplanation {
   readonly refused?: string | undefined
 }
 
-/** A query about any caller, from fixtures and commands. */
+/** A query about a caller from a fixture or a command. */
 export interface PolicyQuestion extends Omit<AccessRequest, 'arguments'> {
   readonly claims: Readonly<Record<string, unknown>>
   /** The caller's name when the claims have no `sub`. */
@@ -121,7 +122,7 @@ function callerOf(claims: PolicyQuestion['claims'], subject: string, given: Reco
       clientId: clientId ?? undefined,
       authMethod: authMethod ?? undefined,
       actor: actor ?? undefined,
-      // Policies read exactly these claims.
+      // Uses the given claims unchanged, because policies read exactly these claims.
       hasUpstreams: false,
     },
   })
@@ -158,7 +159,7 @@ async function explainRequest(
   }
 }
 
-/** False for policies about other actions, which explain nothing. */
+/** Returns false for policies about other actions, which explain nothing. */
 function mayMatter(policy: Policy, action: Action, actions: ReadonlySet<string>): boolean {
   const anybody = { op: 'All' } as const
   const scope = { principal: anybody, action: policy.scope.action, resource: anybody }
@@ -168,7 +169,7 @@ function mayMatter(policy: Policy, action: Action, actions: ReadonlySet<string>)
 
 type Conditions = PolicyJson['conditions']
 
-/** A part of a policy, as a policy that matches exactly when the part holds. */
+/** A part of a policy, written as a policy that matches exactly when the part holds. */
 interface Part {
   readonly policy: PolicyJson
   readonly isScope: boolean
@@ -254,7 +255,7 @@ interface Evaluated {
   readonly fail: ReadonlySet<string>
 }
 
-/** Undefined when the engine failed. */
+/** Returns undefined when the engine failed. */
 function evaluate(policies: ReadonlyMap<string, PolicyJson>, call: AuthorizationCall): Evaluated | undefined {
   if (policies.size === 0) return { hold: new Set(), fail: new Set() }
   try {

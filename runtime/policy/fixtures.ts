@@ -23,13 +23,13 @@ export interface PolicyTestResult {
   readonly name: string
   /** One line per unmet expectation. */
   readonly failures: readonly string[]
-  /** URL of the decision point that would decide but was not queried. */
+  /** URL of the configured decision point, if the test did not query it. */
   readonly elsewhere?: string | undefined
 }
 
 export interface PolicyTestRun {
   readonly results: readonly PolicyTestResult[]
-  /** Ids of policies that did not determine any test's decision. */
+  /** Ids of policies that determined no decision in the tests. */
   readonly idle: readonly string[]
 }
 
@@ -61,8 +61,8 @@ export async function runPolicyTests(
 }
 
 /**
- * Like `runPolicyTests`, for an external decision point. Without `point`, nothing is queried or decided. Rejects with
- * INVALID_PARAMS when the arguments are not an object.
+ * Runs the tests against an external decision point. Without `point`, the tests send no queries and get no decisions.
+ * Rejects with INVALID_PARAMS when the arguments are not an object.
  */
 export async function runPointTests(
   url: string,

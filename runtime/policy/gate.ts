@@ -19,9 +19,9 @@ import type { PolicySubject } from './subject.ts'
 import { undecided, type PolicyVerdict } from './verdict.ts'
 
 /**
- * The known state of a request's target: its facts, or that it does not exist; undefined when nothing is known.
- * `later`: the target is checked again at a later stage, which sends the response. An error: the reason why the facts
- * are unavailable.
+ * The known state of a request's target: its facts, or the absence of the target; undefined for an unknown state. With
+ * `later`, a later stage checks the target again and sends the response. An error is the reason why the facts are
+ * unavailable.
  */
 export type FactsResponse = Facts | GatehouseError | 'no such thing' | 'later' | undefined
 
@@ -35,15 +35,15 @@ export interface CheckOptions {
   readonly decided?: ((report: DecisionReport) => void) | undefined
 }
 
-/** A single decision, for operators. */
+/** Explains a single decision to operators. */
 export interface DecisionReport {
-  /** Includes the facts of the decision. */
+  /** Query, with the facts of the decision. */
   readonly request: AccessRequest
   readonly allowed: boolean
   readonly verdict: PolicyVerdict
   /** Digest of the enforced policies. */
   readonly digest: string
-  /** The shadow policies' decision; undefined if there are no shadow policies or they read unknown facts. */
+  /** Decision of the shadow policies; undefined without shadow policies, or if they read unknown facts. */
   readonly shadow: { readonly allowed: boolean; readonly verdict: PolicyVerdict } | undefined
   /** Returns the policy inputs, for the audit log. */
   inputs(mode: InputsMode, facts?: Facts): PolicyInputs
@@ -51,13 +51,15 @@ export interface DecisionReport {
 
 export interface GateOptions {
   /**
-   * How to handle methods without a policy action: `refuse` to reject them when they could reach a server that supports
-   * them, `pass` to forward them when the next component rejects them.
+   * Handling of methods without a policy action. `refuse` rejects the methods, if they could reach a server that
+   * supports them. `pass` forwards them, if the next component rejects them.
    */
   readonly unknownMethods: 'pass' | 'refuse'
-  /** Returns true for the gateway's own tools, which are permitted when enabled. A policy can still forbid them. */
+  /**
+   * Returns true for the gateway's own tools, which are permitted when enabled. A policy can still forbid these tools.
+   */
   readonly granted?: ((tool: string) => boolean) | undefined
-  /** Shadow policies: evaluated for every checked request, never enforced. */
+  /** Shadow policies, which are evaluated for every checked request but never enforced. */
   readonly shadow?: Authorizer | undefined
 }
 
@@ -77,11 +79,11 @@ export interface Gate {
    * removed, or when the method is not a list. Rejects with BACKEND_PROTOCOL for an invalid list.
    */
   filter(caller: Caller, method: string, result: Buffer, options?: FilterOptions): Promise<Buffer>
-  /** Releases its resources. */
+  /** Releases the resources of the gate. */
   close?(): Promise<void>
 }
 
-/** Time after which a filter yields to other work. */
+/** Time in milliseconds after which a filter yields to other work. */
 const turnMs = 5
 /** Cached views of a list page. */
 const maxViews = 64
@@ -91,7 +93,7 @@ interface Page extends ParsedList {
   readonly views: Map<string, Buffer>
 }
 
-/** The caller, as each set of policies sees it. */
+/** The caller as each set of policies sees it. */
 interface Subjects {
   readonly enforced: PolicySubject
   readonly shadow: PolicySubject | undefined
@@ -170,7 +172,7 @@ class PolicyGate implements Gate {
 
   async #subjectsOf(caller: Caller, signal: AbortSignal | undefined): Promise<Subjects> {
     const enforced = await this.#authorizer.subject(caller, signal)
-    // Without the upstream claims, the shadow policies permit nothing.
+    // Shadow policies permit nothing without the upstream claims.
     const shadow = await this.#options.shadow?.subject(caller, signal).catch(() => undefined)
     return { enforced, shadow }
   }
@@ -216,8 +218,8 @@ class PolicyGate implements Gate {
     })
     if (!allowed) throw refusal(question.action)
     if (known || !isRead) return
-    // The request is permitted only as long as the target does not exist. Deny it, because the target could appear
-    // before the request arrives.
+    // Denies a request that is permitted only while the target does not exist, because the target could appear before
+    // the request arrives.
     if (facts === undefined) throw refusal(question.action)
     if (facts instanceof GatehouseError) throw facts
     throw notFound(question)
@@ -248,7 +250,7 @@ function factsIn(facts: FactsResponse): Facts | undefined {
   return typeof facts === 'string' || facts instanceof GatehouseError ? undefined : facts
 }
 
-/** Uses the same text as the core, so that the two responses cannot be distinguished. */
+/** Uses the error text of the core, so clients cannot distinguish the two responses. */
 export function notFound({ action, id }: AccessRequest): GatehouseError {
   if (action === 'read_resource') return new GatehouseError('RESOURCE_NOT_FOUND', { data: { uri: id } })
   const what = action === 'call_tool' ? 'tool' : 'prompt'

@@ -11,7 +11,10 @@ import type { Authorizer } from './authorizer.ts'
 import type { AccessRequest } from './requests.ts'
 import type { PolicySubject, TokenFact } from './subject.ts'
 
-/** `read`: attributes that a policy reads. `all`: every claim and every argument. */
+/**
+ * Extent of the inputs. `read` selects the attributes that a policy reads, and `all` selects every claim and every
+ * argument.
+ */
 export type InputsMode = 'read' | 'all'
 
 export interface PolicyInputs {
@@ -19,22 +22,22 @@ export interface PolicyInputs {
   /** Group and role ids. */
   readonly groups: readonly string[]
   /**
-   * With `read`: attribute values as the policies see them; null for an absent attribute. A missing attribute means
-   * that its value has no Cedar representation.
+   * Attribute values as the policies see them, with `read`; null for an absent attribute. A missing member means that
+   * the value has no Cedar representation.
    */
   readonly attributes?: Readonly<Record<string, unknown>>
   /**
-   * Facts about the caller's token; null for an absent fact. With `read`: only the facts that a policy reads. Undefined
-   * in lines from older versions.
+   * Facts about the caller's token; null for an absent fact. With `read`, contains only the facts that a policy reads.
+   * Undefined in lines from older versions.
    */
   readonly principal?: RecordedFacts | undefined
-  /** With `all`: the claims that the policies see. */
+  /** Claims that the policies see, with `all`. */
   readonly claims?: Readonly<Record<string, unknown>> | undefined
-  /** Only with `all`; null when they cannot be parsed. */
+  /** Arguments, with `all`; null for arguments that cannot be parsed. */
   readonly arguments?: unknown
-  /** True when the caller is denied everything, regardless of policies. */
+  /** True when every request of the caller is denied, regardless of policies. */
   readonly denyAll?: true
-  /** The tool's hints; absent when they were not looked up. */
+  /** Hints of the tool; absent without a lookup. */
   readonly hints?: Readonly<Record<string, boolean>> | undefined
 }
 
@@ -88,8 +91,8 @@ export function recordedArguments({ arguments: raw }: AccessRequest): unknown {
 }
 
 /**
- * Converts an engine decimal back to a number. Returns undefined when it was rounded to a whole number, because the
- * engine would treat that as another type.
+ * Converts an engine decimal back to a number. Returns undefined for a decimal that was rounded to a whole number,
+ * because the engine would treat a whole number as another type.
  */
 function plainValue(value: unknown): unknown {
   if (isRawJson(value)) return value

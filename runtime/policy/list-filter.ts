@@ -1,7 +1,7 @@
 /**
- * Removes the items that a caller may not use from a list. Other items keep their original bytes.
+ * Removes items that the caller may not use from a list. Other items keep their original bytes.
  *
- * An item without a readable name is removed, because it cannot be checked.
+ * The filter removes an item without a readable name, because the item cannot be checked.
  * Source: docs/reference/specification/virtual-server.md#endpoints, endpoints (tools/list: hidden tools are omitted).
  */
 import { GatehouseError } from '../../schemas/index.ts'
@@ -17,7 +17,7 @@ export interface ListedItem {
 export interface ParsedList {
   readonly result: JsonObject
   readonly items: readonly ListedItem[]
-  /** True when any item had no readable name. */
+  /** True when an item had no readable name. */
   readonly incomplete: boolean
 }
 

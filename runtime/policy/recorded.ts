@@ -10,7 +10,7 @@ export interface RecordedLine {
   /** True for one of the gateway's own tools that was allowed without a policy. */
   readonly isUnreasoned: boolean
   readonly inputs: PolicyInputs | undefined
-  /** Set when an external decision point was responsible; `failed` when it did not make a decision. */
+  /** Set when an external decision point was responsible; `failed` is true when it made no decision. */
   readonly elsewhere: 'decided' | 'failed' | undefined
 }
 
@@ -20,7 +20,7 @@ const actions: Readonly<Record<string, Action>> = {
   resource: 'read_resource',
 }
 
-/** Returns undefined when the line contains no decision. */
+/** Parses a line. Returns undefined when the line contains no decision. */
 export function recordedLine(text: string): RecordedLine | undefined {
   const line = parsed(text)
   const policy = line?.['policy']

@@ -8,7 +8,7 @@ export interface Flip {
   readonly target: string
   readonly from: 'allow' | 'deny'
   readonly to: 'allow' | 'deny'
-  /** The new decision's determining policies; empty when no policy applies. */
+  /** Determining policies of the new decision; empty when no policy applies. */
   readonly policies: readonly string[]
 }
 
@@ -22,7 +22,7 @@ export interface Replay {
   /** Data missing from inconclusive lines, with the number of lines; most frequent first. */
   readonly lacking: readonly (readonly [string, number])[]
   readonly flips: readonly Flip[]
-  /** Ids of policies that did not determine any decision. */
+  /** Ids of policies that determined no decision. */
   readonly idle: readonly string[]
 }
 

@@ -4,7 +4,7 @@
  *
  * The data in a line depends on the audit settings (`audit.policyInputs`). A policy that may apply and reads missing
  * data is uncertain. Other policies may still decide (a matching forbid, or a permit that no uncertain policy can
- * forbid). Otherwise, the line is inconclusive; the decision is never guessed.
+ * forbid). Otherwise, the line is inconclusive, because the replay never guesses a decision.
  * Source: docs/guides/policies.md; docs/guides/observability.md, "Audit log".
  */
 import { setImmediate } from 'node:timers/promises'
@@ -23,13 +23,13 @@ import { undecided, type PolicyVerdict } from './verdict.ts'
 
 /** Maximum number of cached authorizers, each excluding a set of uncertain policies. */
 const maxVariants = 32
-/** Replaces an omitted policy, so that the remaining policies keep their ids. */
+/** Replaces an omitted policy, so the remaining policies keep their ids. */
 const neverMatches = 'forbid(principal, action, resource) when { false };'
 const turnMs = 20
 /** Claim that contains the recorded groups. */
 const groupClaim = 'gatehouse:groups'
 
-/** Rejects with INVALID_CONFIG listing every invalid policy. */
+/** Replays a log. Rejects with INVALID_CONFIG listing every invalid policy. */
 export async function replayDecisions(
   { serverName, ...config }: PolicySet,
   lines: Iterable<string> | AsyncIterable<string>,
@@ -75,23 +75,23 @@ class Replayer {
     this.#set = set
     this.#texts = set.policies ?? []
     this.#policies = readPolicySet(this.#texts).policies
-    // Throws for invalid policies before the first line.
+    // Checks the policies before the first line, and throws for invalid policies.
     this.#authorizerWithout(new Set(), 'read')
   }
 
   async decide(
     line: RecordedLine,
   ): Promise<{ readonly verdict?: PolicyVerdict; readonly lacks: readonly string[] }> {
-    // Denied regardless of policies.
+    // Skips a line that is denied regardless of policies.
     if (line.inputs?.denyAll) return { verdict: undecided, lacks: [] }
-    // Denied because of a failure: there is no decision to compare with.
+    // Skips a line that was denied because of a failure, because there is no decision to compare with.
     if (line.elsewhere === 'failed') return { lacks: ['a decision'] }
     const uncertain = new Map<string, string>()
     for (const policy of this.#policies) {
       const lack = mayApplyTo(policy, line) ? this.#missingDataOf(policy, line) : undefined
       if (lack !== undefined) uncertain.set(policy.id, lack)
     }
-    // Policies in the same string are omitted together.
+    // Omits all policies of a string together.
     const texts = new Set([...uncertain.keys()].map(textIndex))
     const out = this.#policies.filter(({ id }) => texts.has(textIndex(id)))
     const authorizer = this.#authorizerWithout(texts, line.inputs?.mode ?? 'read')

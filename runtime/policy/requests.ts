@@ -1,7 +1,7 @@
 /**
  * Maps an MCP request to policy queries: the action, and the type and id of its target.
  *
- * One table contains requests, and another contains the lists whose items are checked by the same actions.
+ * One table contains requests. Another table contains lists, and the actions that apply to their items.
  * Source: docs/reference/specification/virtual-server.md#authentication, authentication (authorization policies); MCP
  * 2025-11-25 and 2026-07-28, server features.
  */
@@ -11,7 +11,7 @@ import { JsonError, JsonObject } from '../mcp/index.ts'
 
 export type Action = 'call_tool' | 'get_prompt' | 'read_resource'
 
-/** Actions in the web console. They have separate policies. */
+/** Actions in the web console, which have separate policies. */
 export type ConsolePolicyAction = (typeof consoleActions)[number]
 
 export const methodOf: Readonly<Record<Action, string>> = {
@@ -80,7 +80,7 @@ export interface AccessRequest extends PolicyRequest {
 
 /** The backend target of a name. It is independent of the name that clients see. */
 export interface Origin {
-  /** Empty for a workflow, which belongs to the gateway. */
+  /** Name of the backend; empty for a workflow, which belongs to the gateway. */
   readonly backend: string
   /** Name or URI at the backend, or a workflow name. */
   readonly original: string
@@ -88,7 +88,7 @@ export interface Origin {
   readonly template?: string | undefined
 }
 
-/** Facts about a request's target. */
+/** Facts about the target of a request. */
 export interface Facts {
   readonly hints: ToolHints
   readonly origin: Origin
@@ -162,7 +162,7 @@ export function accessRequestsOf(method: string, params: JsonObject): readonly A
       return [{ action: 'get_prompt', id: text(params, 'name') }]
     case 'resources/read':
     case 'resources/subscribe':
-    // The response would reveal whether the resource exists.
+    // Checks the request, because the response would reveal whether the resource exists.
     case 'resources/unsubscribe':
       return [{ action: 'read_resource', id: text(params, 'uri') }]
     case 'completion/complete':

@@ -18,7 +18,7 @@ export interface ClaimRules {
   readonly groupEntityType: string
 }
 
-/** The caller, prepared for decisions. Created by Authorizer.subject. */
+/** The caller in the form that decisions use. Authorizer.subject creates it. */
 export interface PolicySubject {
   readonly principal: Uid
   /** Claims that policies may read; undefined when they are unavailable. */
@@ -34,7 +34,7 @@ export interface PolicySubject {
   readonly parents: readonly Uid[]
   /** Attributes whose values have no Cedar representation. */
   readonly unusable: ReadonlySet<string>
-  /** Equal for callers that no policy can distinguish. */
+  /** Key that is equal for callers that no policy can distinguish. */
   readonly fingerprint: string
   /** True when every request is denied, because required claims are unavailable. */
   readonly denyAll: boolean
@@ -51,7 +51,10 @@ export interface Wanted {
   readonly fact: (name: TokenFact) => boolean
 }
 
-/** `claims` contains the claims that policies read. The caller identifies a principal whose claims have no `sub`. */
+/**
+ * Creates a subject. `claims` contains the claims that policies read. Without a `sub` claim, the caller identifies the
+ * principal.
+ */
 export function makeSubject(
   claims: Claims,
   caller: Caller,
@@ -105,13 +108,13 @@ function factsOf(caller: Caller): Facts {
   }
 }
 
-/** False when the groups exceed the limit: omitting some of them could evade a forbid. */
+/** Returns false when the groups exceed the limit, because omitting groups could evade a forbid. */
 function isWithinGroupLimit(names: readonly string[]): boolean {
   const budget = new Budget()
   return names.every((name) => budget.take(name.length))
 }
 
-/** Returns a caller to whom nothing is permitted. */
+/** Returns a subject without any permission. */
 export function denyAll(id: string): PolicySubject {
   return {
     principal: { type: principalType, id },

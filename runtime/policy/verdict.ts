@@ -1,4 +1,4 @@
-/** The result of a policy decision, with its reasons. For operators only; clients never see it. */
+/** The result of a policy decision, with its reasons. Only operators see this result. */
 
 /**
  * `permitted` by a policy; `forbidden` by a policy or because of a failure; `unmentioned` when no policy applies, which

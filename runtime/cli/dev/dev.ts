@@ -33,7 +33,7 @@ export interface DevOptions extends ProcessLogs {
   readonly pinFirst?: string
 }
 
-/** How often backend health is read from the running servers. */
+/** Interval between reads of backend health from the running servers. */
 const refreshMs = 1000
 
 /** Returns the exit code. Throws INVALID_CONFIG when the input cannot be read or run. */
@@ -83,7 +83,7 @@ export async function runDev(options: DevOptions): Promise<number> {
       show(workload.metadata.name, line)
     },
     onProgress(line) {
-      // A terminal shows the state on its screen.
+      // Prints no lines on a terminal, where the screen shows the state.
       if (!process.stdout.isTTY) printError(line)
     },
     onError: failure,
@@ -145,7 +145,7 @@ function nothingToRun(paths: readonly string[]) {
   )
 }
 
-/** Clients store the address in their configuration, so only the user can choose another port. */
+/** Reports the port instead of choosing another port, because clients store the address in their configuration. */
 async function refuseTakenPort(docs: readonly LocalObject[], port: number): Promise<void> {
   if (!docs.some(({ kind }) => kind === 'VirtualMCPServer') || (await isFree(port))) return
   const next = await nextFreePort(port)

@@ -20,7 +20,7 @@ export async function showLogs(
   while (options.follow && !options.stop.aborted) {
     await sleep(followEveryMs, undefined, { signal: options.stop }).catch(() => undefined)
     if (!existsSync(file)) break
-    // A file shorter than the offset has been rotated: start from its beginning.
+    // Starts from the beginning of a file that is shorter than the offset, because such a file has been rotated.
     offset = await copyFrom(file, lstatSync(file).size < offset ? 0 : offset, write)
   }
   return exitCode.ok

@@ -3,9 +3,9 @@
  * SIGTERM.
  *
  * The flags come from the table in runtime/config, which checks all of them before anything is opened. Standard output
- * carries a single line, which lets scripts read the port. The log and messages for the user go to standard error. Exit
- * codes: 0 stopped by a signal, 1 failed, 2 invalid usage or configuration, 3 the login failed. If a signal stopped the
- * login, the exit code is 128 plus the signal number.
+ * contains a single line, from which scripts read the port. The log and messages for the user go to standard error.
+ * Exit codes: 0 stopped by a signal, 1 failed, 2 invalid usage or configuration, 3 the login failed. If a signal
+ * stopped the login, the exit code is 128 plus the signal number.
  * Source: docs/reference/specification/proxy-command.md.
  */
 import type { Command } from 'commander'
@@ -51,7 +51,7 @@ import { addProxyTunnelCommand } from './tunnel.ts'
 import { bindError } from '../../toolkit/terminal/options.ts'
 
 const defaultGraceMs = 5_000
-/** A proxy has one target, so its callers cannot choose between several upstreams. */
+/** A proxy has one target, so callers cannot choose between several upstreams. */
 const maxUpstreams = 1
 
 /** A proxy configuration that requires more than forwarding, converted to a virtual server's configuration. */
@@ -64,7 +64,7 @@ export interface VirtualServerRequest {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly host: string
   readonly port: number
-  /** Undefined for plain HTTP. */
+  /** Certificate files; undefined for plain HTTP. */
   readonly tls: CertificateFiles | undefined
   readonly allowedOrigins: readonly string[]
   /** Configuration file of an embedded authorization server. */
@@ -72,11 +72,11 @@ export interface VirtualServerRequest {
   readonly debug: boolean
 }
 
-/** Features of other modules that this command uses. */
+/** Functions of other modules that this command uses. */
 export interface ProxyFeatures {
   /**
-   * Serves until a signal arrives, then resolves with the exit code. Must either serve every section of the file or
-   * throw.
+   * Serves until a signal arrives, then resolves with the exit code. The function must either serve every section of
+   * the file or throw.
    */
   readonly virtualServer?: (request: VirtualServerRequest) => Promise<number>
 }
@@ -158,11 +158,11 @@ async function run(
 interface ProxyPins {
   readonly flag: '--tool-lock' | '--pin-first'
   readonly locks: readonly RuntimeToolLock[]
-  /** Where to write a new lock if the target does not have one. */
+  /** Path of a new lock if the target does not have a lock. */
   readonly store?: LockStorage
 }
 
-/** Returns undefined when the target's definitions are not checked. Throws INVALID_CONFIG. */
+/** Returns the locks for the target; undefined when definitions are not checked. Throws INVALID_CONFIG. */
 async function pinsOf({ toolLock, pinFirst }: ProxyInput, name: string): Promise<ProxyPins | undefined> {
   if (toolLock !== undefined && pinFirst !== undefined)
     throw new GatehouseError('INVALID_CONFIG', {
@@ -286,7 +286,7 @@ async function serveWith(
     ...(authServer ? { authServer } : {}),
   }
   if (isWorker) {
-    // The primary process reports worker failures.
+    // Prints no error, because the primary process reports worker failures.
     return runWorker(config, parts).then(
       () => exitCode.ok,
       () => exitCode.failed,
@@ -294,7 +294,7 @@ async function serveWith(
   }
   const starting = config.workers > 1 ? runPrimary(config, parts) : runProxy(config, parts)
   const proxy = await starting.catch((error: unknown) => {
-    // Print the warnings before the error.
+    // Prints the warnings before the error.
     log.flush()
     throw bindError(error, 'proxy')
   })

@@ -4,7 +4,7 @@
  *
  * With `stdio`, the program runs here, inside the stdio server's container. With `attach`, this process runs in a
  * container next to the proxy and attaches to a container that runs its image's own entrypoint. Neither mode
- * authenticates clients, because the proxy in front of this process already does so.
+ * authenticates clients, because the proxy in front of this process authenticates them.
  */
 import { GatehouseError, type ProxyFile } from '../../../schemas/index.ts'
 import { environment, type ProxyInput, shutdownGraceMs, vmcpEnvironment } from '../../config/index.ts'

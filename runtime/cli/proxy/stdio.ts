@@ -2,8 +2,8 @@
  * `gatehouse proxy stdio TARGET` lets an MCP client that starts programs use a server that uses HTTP.
  *
  * TARGET is the server's URL, the name of a server that runs on this machine, or the name of a resource in the current
- * kubeconfig context's cluster. Standard output carries only MCP messages. Exit codes: 0 the client closed its end, 1 the server could not be reached, 2 invalid
- * usage or configuration, 3 the login failed.
+ * kubeconfig context's cluster. Standard output contains only MCP messages. Exit codes: 0 the client closed its end, 1
+ * the server could not be reached, 2 invalid usage or configuration, 3 the login failed.
  * Source: docs/reference/specification/proxy-command.md (`proxy stdio`).
  */
 import type { Command } from 'commander'

@@ -2,8 +2,8 @@
  * `gatehouse proxy tunnel TARGET SERVER_NAME` runs the proxy behind a public tunnel, in the foreground until SIGINT or
  * SIGTERM.
  *
- * TARGET is either the target's URL (without a path) or a resource name in the current cluster. Standard output carries
- * only the public URL: one line each time it changes. The exit codes are the same as for the proxy command.
+ * TARGET is either the target's URL (without a path) or a resource name in the current cluster. Standard output
+ * contains only the public URL: one line each time the URL changes. The proxy command has the same exit codes.
  * Source: docs/reference/specification/proxy-command.md (`proxy tunnel`).
  */
 import type { Command } from 'commander'
@@ -136,7 +136,7 @@ async function tunnel(target: string, name: string, input: TunnelInput, debug: b
   return exitCode.ok
 }
 
-/** Clients add the path to a URL target. A resource's path is known, so it is printed with the public URL. */
+/** Prints the path of a resource with the public URL. For a URL target, clients add the path. */
 async function readTarget(
   target: string,
   namespace: string | undefined,

@@ -2,8 +2,8 @@
  * Finds and opens a configuration file's embedded authorization server.
  *
  * The server's file is `authserver-config.yaml` in the same directory as the host's configuration file. Without the
- * file there is no embedded server; an unreadable or invalid file is an error. Changed settings take effect at the next
- * start; changed keys and declared clients take effect within seconds.
+ * file, there is no embedded server. An unreadable or invalid file is an error. Changed settings take effect at the
+ * next start. Changed keys and declared clients take effect within seconds.
  * Source: spec documents 2 and 3.
  */
 import { lstatSync } from 'node:fs'
@@ -23,8 +23,8 @@ import {
 } from '../../observe/index.ts'
 
 /**
- * Returns the path of the file next to `configFile`, or undefined when there is no such file. A dangling link is
- * treated as a file.
+ * Returns the path of the file next to `configFile`, or undefined when there is no such file. A dangling link counts as
+ * a file.
  */
 export function authServerFileBeside(configFile: string | undefined): string | undefined {
   if (configFile === undefined) return undefined
@@ -38,9 +38,9 @@ export interface AuthServerOptions {
   readonly maxUpstreams?: number
   /** The host's event stream. Default: a new stream whose events are written to the log. */
   readonly events?: Events | undefined
-  /** Store shared by the processes of one server. */
+  /** Store that all processes of one server share. */
   readonly shared?: Store | undefined
-  /** The host's audit settings. */
+  /** Audit settings of the host. */
   readonly audit?: VmcpConfig['audit']
 }
 
@@ -51,7 +51,7 @@ export async function withAuthServer<T>(
   work: (server: HostedAuthServer | undefined) => Promise<T>,
 ): Promise<T> {
   if (path === undefined) return work(undefined)
-  // Loaded on demand, because most hosts have no authorization server.
+  // Loads the authorization server on demand, because most hosts have none.
   const { openAuthServer } = await import('../../authserver/index.ts')
   const { env = environment(), audit: settings, events = makeEvents(), ...parts } = options
   const stopLog = options.events ? () => {} : logEvents(events, parts.log)
@@ -81,7 +81,7 @@ function record(audit: AuditTrail, { type, sessionHash, ...event }: AuthServerEv
   audit.authorization({ ...event, type: `auth_${type}`, session: sessionHash })
 }
 
-/** Collects the errors of several checks, so that one run reports all of them. */
+/** Collects the errors of several checks, so one run reports all errors. */
 export class Checks {
   readonly #violations: string[] = []
 
@@ -96,7 +96,7 @@ export class Checks {
     }
   }
 
-  /** Throws INVALID_CONFIG, which lists all collected errors. */
+  /** Throws INVALID_CONFIG listing all collected errors. */
   throwIfAny(): void {
     if (this.#violations.length > 0) {
       throw new GatehouseError('INVALID_CONFIG', { detail: this.#violations.join('\n') })

@@ -20,7 +20,7 @@ export interface ConsoleParts {
   readonly config: VmcpConfig
   readonly events: Events
   readonly log: Log
-  /** The virtual server's certificate. Undefined when the console serves plain HTTP. */
+  /** Certificate of the virtual server; undefined when the console serves plain HTTP. */
   readonly certificate: ServedCertificate | undefined
 }
 
@@ -37,7 +37,7 @@ export async function prepareConsole(parts: ConsoleParts): Promise<PreparedConso
   const found = settingsOf(parts)
   if (!found) return undefined
   const { payloads, access, ...settings } = found
-  // Loaded on demand, because most servers have no console.
+  // Loads the console on demand, because most servers have no console.
   const { CallRecorder, startConsole } = await import('../../console/index.ts')
   const recorder = new CallRecorder({ events, payloads })
   return {
@@ -69,7 +69,7 @@ function sharedCalls({ env, config }: ConsoleParts): RecordStream | undefined {
 }
 
 interface Settings extends Pick<ConsoleOptions, 'host' | 'port' | 'basePath' | 'publicUrl'> {
-  /** Roles are read from the current settings, not from here. */
+  /** Omits roles, which the console reads from the current settings. */
   readonly access: AnonymousOptions | Omit<OidcOptions, 'roles'>
   readonly payloads: 'none' | 'failures' | 'all'
 }
@@ -79,7 +79,7 @@ export function consoleFetch(): Fetch {
   return makeFetch({ guard: 'operator' })
 }
 
-/** Settings from `gatehouse dev` take precedence, because it serves only this machine. */
+/** Settings from `gatehouse dev` take precedence, because `gatehouse dev` serves only this machine. */
 function settingsOf({ env, config }: ConsoleParts): Settings | undefined {
   const token = env[vmcpEnvironment.consoleToken]
   if (token) {

@@ -56,7 +56,7 @@ export interface ReadConfig {
 export interface ServedFile {
   /** Reads the configuration at startup and after each change. Throws INVALID_CONFIG. */
   readonly read: () => ReadConfig
-  /** File to watch. Undefined when the configuration never changes. */
+  /** File to watch; undefined when the configuration never changes. */
   readonly path: string | undefined
   readonly authServerFile: string | undefined
   readonly maxUpstreams?: number
@@ -67,13 +67,13 @@ export interface ServedFile {
 export type BackendErrors = 'all' | 'none'
 
 export interface CheckedConfig extends ReadConfig {
-  /** The environment and the authorization server that the configuration was checked against. */
+  /** Environment and authorization server that the check of the configuration used. */
   readonly parts: StartParts
 }
 
 /**
- * Runs every check that `serve` runs before it starts, then the checks of `more`. Throws INVALID_CONFIG, which lists
- * the problems in both files.
+ * Runs every check that `serve` runs before it starts, then the checks of `more`. Throws INVALID_CONFIG listing the
+ * problems in both files.
  */
 export async function readChecked(
   file: Omit<ServedFile, 'path'>,
@@ -101,14 +101,14 @@ export async function readChecked(
   return { ...(loaded ?? read()), parts }
 }
 
-/** Stands in for an authorization server whose file has errors, to avoid follow-up errors. */
+/** Replaces an authorization server with an invalid file, to avoid follow-up errors. */
 const anyProvider: UpstreamTokens = { get: async () => undefined }
 
 function factsOf(path: string, env: Environment): AuthServerFacts | undefined {
   try {
     return loadAuthServerConfig(path, env)
   } catch {
-    // The check for that file reports the error.
+    // Ignores the error, which the check for that file reports.
     return undefined
   }
 }
@@ -117,10 +117,10 @@ export interface ServeCommandOptions
   extends ServedFile,
     Pick<StartOptions, 'host' | 'port' | 'allowedOrigins'> {
   readonly debug: boolean
-  /** Stores locks for the backends that do not have one yet. */
+  /** Stores locks for backends without a lock. */
   readonly lockKeeper?: LockKeeper | undefined
   readonly version: string
-  /** Undefined for plain HTTP. */
+  /** Certificate files; undefined for plain HTTP. */
   readonly tls: CertificateFiles | undefined
   readonly sessionTtlMs?: number | undefined
   readonly maxSessions?: number | undefined
@@ -153,11 +153,11 @@ export async function serveVmcp(options: ServeCommandOptions): Promise<number> {
 interface ServeContext {
   readonly log: Log
   readonly events: Events
-  /** Undefined for the server's default. */
+  /** Settings of the sessions; undefined for the server's default. */
   readonly graceMs: number | undefined
 }
 
-/** Serves until `until` settles. The result limits how much longer requests in flight may take. */
+/** Serves until `until` settles. The result limits the remaining time of requests in flight. */
 async function serveOne(
   options: ServeCommandOptions,
   read: ReadConfig,
@@ -284,7 +284,7 @@ async function serveWorker(
   read: ReadConfig,
   context: ServeContext,
 ): Promise<void> {
-  // A terminal signals all processes of the group at once. Ignore the signal: the primary stops this process.
+  // Ignores the signal, which a terminal sends to all processes of the group. The primary stops this process.
   void stopSignal(new AbortController())
   await serveAsWorker(async (link) => {
     const started = Promise.withResolvers<VmcpServer>()
@@ -320,7 +320,7 @@ function watch({ path, read }: ServedFile, server: VmcpServer, events: Events): 
     try {
       server.reload(config, file)
     } catch {
-      // The server has already reported the error.
+      // Prints nothing, because the server has already reported the error.
     }
   })
 }

@@ -1,6 +1,6 @@
 /**
  * Shares the primary process's memory with a virtual server's workers when there is no Redis. Each kind of record has
- * its own store, so that one kind cannot evict another.
+ * its own store, so records of one kind cannot use up the space of another kind.
  */
 import { type MemoryStoreOptions, makeMemoryStore, makeRemoteStore, serveStore } from '../../store/index.ts'
 import type { Store, StoreCall } from '../../store/index.ts'
@@ -15,7 +15,9 @@ const bounds: Readonly<Record<Kind, MemoryStoreOptions>> = {
   logins: {},
 }
 
-/** A live primary responds immediately. A primary that does not respond is treated as dead. */
+/**
+ * Time limit for a response. A live primary responds immediately, and a primary that does not respond counts as dead.
+ */
 const longestMs = 10_000
 
 /** Returns the primary's handlers. */

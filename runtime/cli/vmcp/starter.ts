@@ -11,7 +11,7 @@ import { isLoopbackHost } from '../../net/index.ts'
 const hint =
   '# Serve this file: gatehouse vmcp serve --config FILE. Check it: gatehouse vmcp validate --config FILE.\n'
 
-/** Throws INVALID_CONFIG when a backend is not `name=URL`. */
+/** Creates a configuration. Throws INVALID_CONFIG when a backend is not `name=URL`. */
 export function starterFile(group: string, backends: readonly string[]): string {
   const text = hint + writeYaml(document(`${group}-vmcp`, group, backends))
   parseVmcpConfig(text)
@@ -19,8 +19,8 @@ export function starterFile(group: string, backends: readonly string[]): string 
 }
 
 /**
- * Writes the file atomically, with read access only for its owner. Throws INVALID_CONFIG when it cannot be written, or
- * when it exists and is not empty, because it may contain edits.
+ * Writes the file atomically, with read access only for its owner. Throws INVALID_CONFIG when the file cannot be
+ * written. Also throws for an existing file that is not empty, which may contain edits.
  */
 export function writeStarter(path: string, text: string): void {
   if (statSync(path, { throwIfNoEntry: false })?.size)
@@ -35,7 +35,10 @@ export function writeStarter(path: string, text: string): void {
   }
 }
 
-/** Throws INVALID_CONFIG when there is no group, or when the host is not a loopback address. */
+/**
+ * Creates the configuration of quick mode. Throws INVALID_CONFIG when there is no group, or when the host is not a
+ * loopback address.
+ */
 export function quickConfig(
   group: string | undefined,
   backends: readonly string[],

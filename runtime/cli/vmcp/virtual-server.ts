@@ -8,7 +8,7 @@ import type { VirtualServerRequest } from '../proxy/proxy.ts'
 import { stopSignal } from '../../toolkit/terminal/stop.ts'
 import { readChecked, withSwap } from './serve.ts'
 
-/** A proxy has one target, so its callers cannot choose between several upstreams. */
+/** A proxy has one target, so callers cannot choose between several upstreams. */
 const maxUpstreams = 1
 
 /**

@@ -2,7 +2,7 @@
  * `gatehouse vmcp serve|validate|init` combines many MCP servers behind one address.
  *
  * `serve` runs in the foreground until SIGINT or SIGTERM, and applies changes to its configuration file without a
- * restart. When a changed file has errors, it reports them and keeps the running configuration.
+ * restart. When a changed file has errors, `serve` reports the errors and keeps the running configuration.
  * Source: docs/reference/specification/virtual-server.md; runtime/config/vmcp/file.ts for the file.
  */
 import { type Command, Option } from 'commander'
@@ -174,7 +174,7 @@ function readConfig(options: ServeOptions): ReadConfig {
   return { config: options.optimizer && !config.optimizer ? withToolSearch(audited) : audited, ...file }
 }
 
-/** Only keyword search, because there is no embedding service. */
+/** Enables only keyword search, because there is no embedding service. */
 function withToolSearch(config: VmcpConfig): VmcpConfig {
   return {
     ...config,

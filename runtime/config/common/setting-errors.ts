@@ -144,7 +144,7 @@ export class SettingErrors {
   /** Rejects two settings that exclude each other. */
   exclusive(first: InputKey, second: InputKey): void {
     if (this.given(first) && this.given(second))
-      this.add(`${flagOf(first)}, ${flagOf(second)}`, 'set only one of these settings')
+      this.add(`${flagOf(first)}, ${flagOf(second)}`, 'set only one of them')
   }
 
   /** Rejects settings that have no effect without another setting. */

@@ -118,7 +118,7 @@ function machineClient(
   if (hasKey && clientSecret !== undefined) {
     violations.add(
       `${secretSource(violations)}, ${flagOf('remoteAuthPrivateKeyFile')}`,
-      'set only one of these settings',
+      'set only one of them',
     )
   }
   if (clientId === undefined) return undefined

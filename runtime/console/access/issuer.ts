@@ -61,7 +61,7 @@ export class Issuer {
     return metadata
   }
 
-  /** Returns the URL to send the browser to. With `again`, the issuer must prompt the user even if it has a session. */
+  /** Returns the URL to send the browser to. With `again`, the issuer must prompt the user even during a session. */
   async begin(secrets: LoginSecrets, { again }: { readonly again: boolean }): Promise<string> {
     const server = await this.#metadata()
     const { clientId, redirectUri, scopes } = this.#options
@@ -105,7 +105,7 @@ export class Issuer {
     return { claims, subject, idToken, accessToken }
   }
 
-  /** Returns the issuer's logout URL, or undefined when the issuer has none or is unreachable. */
+  /** Returns the issuer's logout URL; undefined when the issuer has no logout URL or is unreachable. */
   async logoutUrl(idToken: string, returnTo: string): Promise<string | undefined> {
     const server = await this.#metadata().catch(() => undefined)
     const endpoint = server?.['end_session_endpoint']

@@ -12,7 +12,7 @@ const maxSessions = 10_000
 export interface ConsoleSession {
   readonly caller: Caller
   readonly name: string | undefined
-  /** Needed to end the session at the issuer. */
+  /** ID token, which ends the session at the issuer. */
   readonly idToken: string
   /** Time of the last login prompt, in milliseconds since the epoch. */
   readonly authenticatedAt: number
@@ -24,7 +24,8 @@ export interface ConsoleSession {
 export class LoginSessions {
   readonly #now: () => number
   /**
-   * Keyed by a hash of the id, so that memory dumps and errors contain no usable id. Insertion order is login order.
+   * Sessions, keyed by a hash of the id, so memory dumps and errors contain no usable id. Insertion order is login
+   * order.
    */
   readonly #sessions = new Map<string, ConsoleSession>()
   readonly #csrfKey = randomBytes(32)
@@ -43,7 +44,7 @@ export class LoginSessions {
     return id
   }
 
-  /** With `touch` false, the session does not count as used. */
+  /** Returns a session. With `touch` false, the session does not count as used. */
   find(id: string, { touch }: { readonly touch: boolean }): ConsoleSession | undefined {
     const key = keyOf(id)
     const session = this.#sessions.get(key)

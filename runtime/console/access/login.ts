@@ -40,7 +40,7 @@ export interface LoginOptions {
   readonly issuer: Issuer
   /** Issuer, as in the `iss` claim of ID tokens. */
   readonly issuerName: string
-  /** Closed when the access is closed. */
+  /** Provider of the login. Closing the access closes the provider. */
   readonly roles: Roles
   /** The console's URL with its base path, without a trailing slash. */
   readonly publicUrl: string
@@ -66,7 +66,7 @@ export function loginAccess(options: LoginOptions): VisitorAccess {
       caller,
       csrf,
       freshLogin: now() - authenticatedAt < freshMs,
-      // A user's open streams also end when the user loses the required roles.
+      // Ends open streams, also when the user loses the required roles.
       isLive: async () =>
         sessions.find(id, { touch: false }) !== undefined && isSame(await granted.of(caller), roles),
     }
@@ -95,7 +95,7 @@ export function loginAccess(options: LoginOptions): VisitorAccess {
     addCookie(exchange, clearCookie(loginCookie))
     const login = id === undefined ? undefined : pending.take(id)
     const query = new URLSearchParams(exchange.query)
-    // The response is only valid if this browser started the login.
+    // Accepts the response only if this browser started the login.
     if (!login || !isOurState(query, login.secrets.state)) {
       refuse(exchange, 400, 'This login was started in another browser, or more than ten minutes ago.')
       return
@@ -172,7 +172,8 @@ function sessionFacts(
 ) {
   const name = [claims['name'], claims['email']].find((text) => typeof text === 'string' && text !== '')
   /**
-   * Without an authentication time, the issuer may have authenticated the user long ago, unless it was asked to prompt.
+   * Without an authentication time, the issuer may have authenticated the user long ago, unless the login required a
+   * prompt.
    */
   const authenticatedAt = (): number => {
     const authTime = claims['auth_time']
@@ -201,7 +202,7 @@ function requireMethod({ req }: Exchange, method: string): void {
   if (req.method !== method) throw new GatehouseError('METHOD_NOT_ALLOWED', { headers: { allow: method } })
 }
 
-/** Returns a console path. A path that could lead to another site is replaced with the start page. */
+/** Returns a console path. Replaces a path that could lead to another site with the start page. */
 function pathIn(to: string | null): string {
   const isPath =
     to !== null && to.length <= maxTo && /^\/(?![/\\])[\x21-\x7e]*$/.test(to) && !to.includes('\\')
@@ -224,11 +225,12 @@ const settingsErrors: ReadonlySet<string> = new Set([
 ])
 
 /**
- * True when the provider rejects this user or this login. Otherwise, the error is in the provider or in the settings.
+ * Returns true when the provider rejects this user or this login. Any other error is caused by the provider or the
+ * settings.
  */
 function isLoginRefusal(error: OAuthClientError): boolean {
   const refusal = tokenRefusal(error)
   if (refusal !== 'request') return refusal === 'grant'
-  // Unlike a token endpoint response, an authorization response has no status.
+  // Authorization responses have no status, unlike token endpoint responses.
   return error.responseStatus === undefined && !settingsErrors.has(error.error ?? '')
 }

@@ -1,6 +1,6 @@
 /**
- * Logins in progress, each bound to the browser that started it. They expire after ten minutes, and their number is
- * limited.
+ * Logins in progress, each bound to the browser that started it. Pending logins expire after ten minutes, and their
+ * number is limited.
  */
 import { randomBytes } from 'node:crypto'
 import type { LoginSecrets } from '../../oauth/index.ts'
@@ -12,14 +12,14 @@ export interface PendingLogin {
   readonly secrets: LoginSecrets
   /** Path of the page to open after login. */
   readonly to: string
-  /** True when the issuer was asked to prompt the user. */
+  /** True when the login required a prompt by the issuer. */
   readonly again: boolean
   readonly expiresAt: number
 }
 
 export class PendingLogins {
   readonly #now: () => number
-  /** Keyed by the browser's cookie value, in the order in which the logins started. */
+  /** Logins, keyed by the browser's cookie value, in the order of their start. */
   readonly #pending = new Map<string, PendingLogin>()
 
   constructor(now: () => number) {
@@ -36,7 +36,7 @@ export class PendingLogins {
     return id
   }
 
-  /** Returns a pending login and removes it, so that it can be completed only once. */
+  /** Removes and returns a pending login, so a login can be completed only once. */
   take(id: string): PendingLogin | undefined {
     const login = this.#pending.get(id)
     this.#pending.delete(id)

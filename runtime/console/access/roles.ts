@@ -1,8 +1,8 @@
 /**
  * Determines a user's console roles from the claims in the ID token, either by claim rules or by the console's
- * policies. Roles are evaluated for each request, so that changed settings also apply to signed-in users.
+ * policies. Each request evaluates the roles, so changed settings also apply to signed-in users.
  *
- * Policies grant what they permit. A decision that fails grants nothing.
+ * A permitted action grants its role, and a failed decision grants nothing.
  */
 import { own } from '../../../schemas/index.ts'
 import { isDeepStrictEqual } from 'node:util'
@@ -25,7 +25,7 @@ export interface RoleRule {
   readonly values: readonly string[]
 }
 
-/** Exactly one is set. With policies, the rules are ignored. */
+/** Rules or policies. With policies, the rules are ignored. */
 export interface RoleSettings {
   readonly roles?: readonly RoleRule[] | undefined
   readonly authz?: AuthorizerConfig | undefined
@@ -47,7 +47,7 @@ export interface Roles {
 
 type RolesOf = Roles['of']
 
-/** Throws INVALID_CONFIG for invalid policies. Policies that become invalid later grant nothing. */
+/** Creates the roles. Throws INVALID_CONFIG for invalid policies. Policies that become invalid later grant nothing. */
 export function makeRoles(parts: RoleParts): Roles {
   const failures = failuresIn(parts.events)
   const made = ({ authz, roles = [] }: RoleSettings): RolesOf =>
@@ -60,7 +60,7 @@ export function makeRoles(parts: RoleParts): Roles {
     const found = parts.settings()
     if (found === seen) return
     seen = found
-    // When a reload does not change the rules, cached decisions and reported failures are kept.
+    // Keeps cached decisions and reported failures when a reload does not change the rules.
     if (isDeepStrictEqual(rulesIn(found), known)) return
     known = rulesIn(found)
     failures.forget()
@@ -103,7 +103,7 @@ interface Failures {
 }
 
 function failuresIn(events: Pick<Events, 'emit'>): Failures {
-  /** The limit is the number of policies in one set. */
+  /** Limits the reported failures to the number of policies in one set. */
   const failing = new Set<string>()
   let isTold = false
   return {

@@ -3,10 +3,10 @@ import type { Caller, Exchange, Stage } from '../../net/index.ts'
 import type { Permission, Role } from '../api.ts'
 
 export interface Visitor {
-  /** Undefined in anonymous mode. */
+  /** The signed-in user; undefined in anonymous mode. */
   readonly user: { readonly sub: string; readonly name?: string } | undefined
   readonly roles: readonly Role[]
-  /** The caller on whose behalf tools are tried. */
+  /** Caller for trying tools. */
   readonly caller: Caller
   /** Required header value for all requests except GET. */
   readonly csrf: string
@@ -20,8 +20,8 @@ export interface Visitor {
 export interface VisitorAccess {
   readonly anonymous: boolean
   /**
-   * Returns undefined when the user is not signed in. Throws HOST_DENIED or FORBIDDEN for a request that must not be
-   * served.
+   * Returns the visitor; undefined when the user is not signed in. Throws HOST_DENIED or FORBIDDEN for a forbidden
+   * request.
    */
   visitor(exchange: Exchange): Visitor | undefined | Promise<Visitor | undefined>
   /** Returns the stage for a login or logout path; `path` is relative to the base path. */

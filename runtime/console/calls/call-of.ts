@@ -89,8 +89,8 @@ function callerOf(caller: Caller | undefined, client: string | undefined): NonNu
 }
 
 /**
- * Returns what rejected a call, based on the code of the denial or of the call's error. Returns undefined when the call
- * was not rejected.
+ * Returns the check that rejected a call, based on the code of the denial or of the call's error. Returns undefined for
+ * a call that was not rejected.
  */
 export function deniedBy(denial: string | undefined, error: ErrorCode | undefined): DeniedBy | undefined {
   if (denial === undefined || denial.startsWith('token_')) return error && byError[error]
@@ -107,7 +107,10 @@ function outcomeOf({ status, outcome }: ExchangeRecord, by: DeniedBy | undefined
   return outcome === 'application_error' ? 'failure' : outcome
 }
 
-/** Policies that denied the call. Policies that permitted the call do not explain why something else rejected it. */
+/**
+ * Policies that denied the call. Omits policies that permitted the call, because they do not explain the rejection by
+ * another check.
+ */
 export function denyingPolicies({ decision, reason }: PolicyRecord): readonly string[] | undefined {
   return decision === 'deny' ? reason.slice(0, maxPolicies) : undefined
 }

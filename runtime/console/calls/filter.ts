@@ -1,7 +1,7 @@
 /** Filters calls. The server applies the filter to lists, and the pages apply it to live rows. */
 import type { CallView } from '../api.ts'
 
-/** Empty members match everything. */
+/** A filter for calls. Empty members match every call. */
 export interface CallFilter {
   /** Substring of the caller's name or subject, or of the acting client. */
   readonly caller: string

@@ -1,6 +1,6 @@
 /**
- * Stores the arguments and results of calls while recording is enabled. They are redacted before they are stored,
- * truncated, and limited in total size; the oldest are dropped first.
+ * Stores the arguments and results of calls while recording is enabled. Payloads are redacted and truncated before
+ * storage, and limited in total size. The oldest payloads are dropped first.
  */
 import { type ExchangeRecord, recordedPayload } from '../../observe/index.ts'
 import type { PayloadView } from '../api.ts'
@@ -9,7 +9,7 @@ import { type RingEntry, Ring } from './ring.ts'
 
 const ringBytes = 32 * 1024 * 1024
 const maxSideBytes = 16 * 1024
-/** Extra bytes after the recorded part, so that a credential at its end is redacted completely. */
+/** Extra bytes after the recorded part, which allow complete redaction of a credential at its end. */
 const marginBytes = 4 * 1024
 
 export type PayloadMode = 'none' | 'failures' | 'all'
@@ -28,8 +28,8 @@ export class Payloads {
   }
 
   /**
-   * Returns true when the payload of the call was stored. Calls without an authenticated caller are not stored, so that
-   * they cannot displace the payloads of users.
+   * Returns true when the payload of the call was stored. Does not store calls without an authenticated caller, which
+   * could displace the payloads of users.
    */
   store(seq: number, { caller, rpc, response, outcome, mask }: ExchangeRecord): boolean {
     if (!caller || this.#mode === 'none' || (this.#mode === 'failures' && outcome === 'success')) return false

@@ -4,15 +4,13 @@
  */
 import type { DescribedPolicies } from '../../policy/index.ts'
 
-/**
- * The current set of policies or the previous one: requests in flight finish with the policies that they started with.
- */
+/** The current or the previous set of policies. Requests in flight finish with the policies that they started with. */
 interface KnownSet {
   readonly set: DescribedPolicies
   readonly textOf: ReadonlyMap<string, string>
 }
 
-/** The policies that a decision names. */
+/** Determining policies of a decision. */
 export interface Decided {
   readonly reason: readonly string[]
   readonly errors: readonly string[]

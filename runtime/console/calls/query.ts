@@ -71,7 +71,7 @@ export function callsPage(recorder: CallRecorder, request: ApiRequest, now: numb
   }
 }
 
-/** Throws NOT_FOUND, even if the call exists but the visitor may not see it. */
+/** Returns a call. Throws NOT_FOUND for an unknown call, and for a call that the visitor may not see. */
 export function findCall(recorder: CallRecorder, request: ApiRequest): StoredCall {
   const id = request.names[0] ?? ''
   const stored = remoteCall(recorder, id) ?? ownCall(recorder, seqOf(id, recorder.replica))
@@ -92,7 +92,7 @@ function remoteCall(recorder: CallRecorder, id: string): StoredCall | undefined 
   return undefined
 }
 
-/** Where the ring of all calls ends, continues with the notable calls. */
+/** Continues with the notable calls after the end of the ring of all calls. */
 function* newestFirst({ all, notable }: CallRecorder, from: number): Generator<StoredCall> {
   yield* all.before(from)
   yield* notable.before(Math.min(from, all.oldest?.seq ?? from))

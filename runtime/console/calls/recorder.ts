@@ -3,7 +3,7 @@
  * limited, regardless of what clients send.
  *
  * Pings, notifications and the opening of streams are not stored. Unauthenticated requests are stored only among the
- * latest requests, so that they cannot displace users' calls.
+ * latest requests, because they must not displace users' calls.
  */
 import { randomBytes } from 'node:crypto'
 import type { Events, ExchangeRecord, ExchangeRecorder } from '../../observe/index.ts'
@@ -41,7 +41,7 @@ export interface CallRecorderOptions {
   readonly events: Events
   /** Milliseconds since the epoch. */
   readonly now?: () => number
-  /** Selects which calls are stored with their redacted arguments and result. Default: off. */
+  /** Selects the calls to store with their redacted arguments and result. Default: no calls. */
   readonly payloads?: PayloadMode | undefined
   /** Size of each ring in bytes (for tests). */
   readonly ringBytes?: number
@@ -189,7 +189,7 @@ function deniedOf({ denied, policy }: Tried): CallView['denied'] {
   }
 }
 
-/** Strings need at most two bytes per character. */
+/** Estimates the size of strings, which need at most two bytes per character. */
 function sizeOf({ method, name, original, backend, caller, era, error, denied }: CallView): number {
   const texts = [method, name, original, backend, era, error?.message, ...Object.values(caller ?? {})]
   return [...texts, ...(denied?.policies ?? [])].reduce(

@@ -1,6 +1,6 @@
 /**
- * Holds the latest entries, up to a total size in bytes; the oldest entries are dropped first. Entries are looked up by
- * sequence number; the numbers are ascending.
+ * Stores the latest entries, up to a total size in bytes, and drops the oldest entries first. Entries have ascending
+ * sequence numbers.
  */
 export interface RingEntry {
   readonly seq: number
@@ -8,7 +8,7 @@ export interface RingEntry {
   readonly bytes: number
 }
 
-/** The array is compacted when this many slots at the start are empty. */
+/** Number of empty slots at the start after which the array is compacted. */
 const compactAfter = 1_024
 
 export class Ring<E extends RingEntry> {
@@ -34,7 +34,10 @@ export class Ring<E extends RingEntry> {
     return this.#entries[this.#head]
   }
 
-  /** Adds an entry; its number must exceed all previous numbers. An entry larger than the whole ring is not stored. */
+  /**
+   * Adds an entry. Its number must exceed all previous numbers. Does not store an entry that is larger than the whole
+   * ring.
+   */
   push(entry: E): void {
     if (entry.bytes > this.#maxBytes) return
     this.#entries.push(entry)
@@ -65,7 +68,7 @@ export class Ring<E extends RingEntry> {
     return entry?.seq === seq ? entry : undefined
   }
 
-  /** Returns the index of the first entry with this number or a higher one. */
+  /** Returns the index of the first entry with at least this number. */
   #firstAt(seq: number): number {
     let low = this.#head
     let high = this.#entries.length

@@ -22,11 +22,11 @@ const failedAt = callsAt + 1
 const deniedAt = callsAt + 2
 const width = callsAt + 3
 
-/** Ordered from best to worst. */
+/** Health states, ordered from best to worst. */
 const severity: readonly Health[] = ['healthy', 'unknown', 'degraded', 'unauthenticated', 'unhealthy']
 
 export interface CallSample {
-  /** Empty when the call reached no backend. */
+  /** Backend of the call; empty when the call reached no backend. */
   readonly backend: string
   readonly ms: number
   readonly result: 'ok' | 'failed' | 'denied'
@@ -43,7 +43,7 @@ export interface Totals {
 /** Counters for one hour. A row is cleared when it is reused for another minute. */
 class Hour {
   readonly #counts = new Uint32Array(minutes * width)
-  /** The minute that each row belongs to. */
+  /** Minute of each row. */
   readonly #minuteOf = new Float64Array(minutes)
 
   add(minute: number, { ms, result }: CallSample): void {
@@ -82,7 +82,9 @@ export class Series {
     this.#now = now
   }
 
-  /** `at` is the end of the call, in milliseconds since the epoch. Ignores calls that are not within the last hour. */
+  /**
+   * Counts a call. `at` is the end of the call, in milliseconds since the epoch. Ignores calls before the last hour.
+   */
   add(sample: CallSample, at: number): void {
     const minute = Math.floor(at / minuteMs)
     const present = Math.floor(this.#now() / minuteMs)

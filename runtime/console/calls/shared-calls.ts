@@ -1,7 +1,7 @@
 /**
  * Shares calls between replicas: each replica appends its calls to a shared stream and reads the other replicas' calls
- * into its rings. A replica's calls remain after it exits. Calls never wait for the stream. While it is unreachable,
- * new calls are not shared; reading resumes later where it stopped.
+ * into its rings. The calls of a replica remain after the replica exits. Calls never wait for the stream. While the
+ * stream is unreachable, new calls are not shared. Reading resumes later where it stopped.
  */
 import { isFields, jsonFields } from '../../../schemas/index.ts'
 import type { RecordStream } from '../../store/index.ts'
@@ -12,7 +12,7 @@ const writeMs = 100
 const maxBatch = 500
 const readMs = 500
 const readAtOnce = 500
-/** Larger records are not shared, because the stream limits only the number of records. */
+/** Maximum size of shared records, because the stream limits only the number of records. */
 const maxRecord = 4_096
 
 export class SharedCalls {
@@ -43,7 +43,7 @@ export class SharedCalls {
     this.#writer = undefined
     const texts = this.#batch.map(({ call, owner, isTry }) => JSON.stringify({ call, owner, isTry }))
     this.#batch = []
-    // A lost record is missing only on the other replicas. The session storage reports outages.
+    // Ignores the error: a lost record is missing only on other replicas, and the session storage reports outages.
     this.#stream.append(texts.filter(({ length }) => length <= maxRecord)).catch(() => {})
   }
 
@@ -60,7 +60,7 @@ export class SharedCalls {
         }
       }
     } catch {
-      // The next run resumes here.
+      // The next run resumes after this record.
     } finally {
       this.#isReading = false
     }
@@ -81,7 +81,7 @@ export class SharedCalls {
   }
 }
 
-/** A record from another version may not have all fields, in which case it is skipped. */
+/** Skips a record without all fields, which another version may have written. */
 function isCall(value: unknown): value is CallView {
   if (!isFields(value)) return false
   const { id, at, method, ms, outcome, payload } = value

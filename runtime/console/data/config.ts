@@ -1,7 +1,4 @@
-/**
- * Renders the running configuration as text. The text contains no secrets; values that look like secrets are removed
- * too.
- */
+/** Renders the running configuration as text. The text contains no secrets, and no values that look like secrets. */
 import { writeYaml } from '../../../schemas/yaml/index.ts'
 import { isFields } from '../../../schemas/index.ts'
 import { recordedPayload } from '../../observe/index.ts'

@@ -18,7 +18,7 @@ export interface AskedExplanation {
 /** Explains how the running server would decide. `caller` is the user who made the request. */
 export type Explain = (question: AskedExplanation, caller: Caller) => Promise<ExplainResponse>
 
-/** Rejects with BAD_REQUEST, naming the invalid member. */
+/** Explains a request. Rejects with BAD_REQUEST, with the name of the invalid member. */
 export async function explained(explain: Explain, { body, visitor }: ApiRequest): Promise<ExplainResponse> {
   if (!isFields(body)) throw refused('the body', 'an object')
   const { claims, action, name, arguments: text } = body
@@ -45,7 +45,7 @@ function argumentsIn(text: unknown): unknown {
     const value: unknown = typeof text === 'string' ? JSON.parse(text) : undefined
     if (isFields(value)) return value
   } catch {
-    // Rejected below.
+    // The code below rejects this value.
   }
   throw refused('arguments', 'a JSON object, serialized as text')
 }

@@ -1,6 +1,4 @@
-/**
- * Paginates lists. A cursor contains the last entry on the page, so that added or removed entries do not shift pages.
- */
+/** Paginates lists. A cursor contains the last entry of the page, so added or removed entries do not shift pages. */
 import { GatehouseError } from '../../../schemas/index.ts'
 import type { ListPage } from '../api.ts'
 import { given, iso } from './texts.ts'

@@ -1,6 +1,6 @@
 /**
- * Tools in the console. Each definition from a backend is parsed once, in short slices, so that a large catalog does
- * not block other work.
+ * Tools in the console. The console parses each definition once, in short slices, so a large catalog does not block
+ * other work.
  */
 import { setImmediate } from 'node:timers/promises'
 import { GatehouseError, hiddenInText } from '../../../schemas/index.ts'
@@ -24,7 +24,7 @@ interface Definition {
   readonly suspicious: boolean
 }
 
-/** Parsed definitions, kept for as long as the catalog contains them. */
+/** Parsed definitions of the tools in the catalog. */
 const read = new WeakMap<Buffer, Definition>()
 
 export interface ToolFilter {
@@ -122,7 +122,7 @@ function parse(json: Buffer): Definition {
     inputSchema: tool.raw('inputSchema')?.toString() ?? '{}',
     outputSchema: tool.raw('outputSchema')?.toString(),
     hints: hintsOf(tool.value('annotations')),
-    // Serialized again, so that the search also finds escaped characters. Control characters are replaced with escapes.
+    // Serializes the definition again, so the search also finds escaped characters. Escapes replace control characters.
     suspicious: hasHidden(JSON.stringify(JSON.parse(json.toString()))),
   }
 }

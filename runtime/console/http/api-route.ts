@@ -20,7 +20,7 @@ export interface ApiRoute {
   readonly method: 'GET' | 'POST' | 'DELETE'
   /** Path relative to `api/v1/`; `{}` matches one name. */
   readonly path: keyof Answers
-  /** Undefined if any signed-in user may call it. */
+  /** Required permission; undefined if any signed-in user may call the route. */
   readonly needs?: Permission
   /** True for actions that require a recent login. */
   readonly fresh?: boolean

@@ -46,7 +46,7 @@ export function originsOf(publicUrl: string | undefined, listener: Listener): Re
   return new Set(names.map((name) => new URL(`${protocol}//${name}:${port}`).origin))
 }
 
-/** Throws HOST_DENIED or ORIGIN_DENIED. Prevents DNS rebinding and requests from other pages. */
+/** Prevents DNS rebinding and requests from other pages. Throws HOST_DENIED or ORIGIN_DENIED. */
 export function checkOrigin({ req }: Exchange, origins: ReadonlySet<string>): void {
   const host = req.headers.host?.toLowerCase()
   const hosts = [...origins].map((origin) => new URL(origin).host)

@@ -1,8 +1,8 @@
 /**
  * Publishes events for open pages: batches of calls, health, catalog changes, and the number of sessions.
  *
- * Every event has a number and is kept for a while, so that a page can resume after a lost connection. Dropped events
- * are reported as a gap.
+ * Every event has a number and is stored for a while, so a page can resume after a lost connection. The hub reports
+ * dropped events as a gap.
  */
 import type { Events } from '../../observe/index.ts'
 import type { StreamEvent } from '../api.ts'
@@ -79,7 +79,7 @@ export class Hub {
     return () => this.#listeners.delete(listener)
   }
 
-  /** Returns the events after `seq`, oldest first, or undefined when some of them were dropped. */
+  /** Returns the events after `seq`, oldest first; undefined after dropped events. */
   since(seq: number): readonly LoggedEvent[] | undefined {
     if (seq > this.#seq) return undefined
     const { oldest } = this.#log

@@ -29,7 +29,7 @@ interface OpenStream {
 export class Readers {
   readonly #hub: Hub
   readonly #recorder: CallRecorder
-  /** Open streams, keyed by the function that closes each one. */
+  /** Open streams, keyed by the function that closes the stream. */
   readonly #open = new Map<() => void, OpenStream>()
 
   constructor(hub: Hub, recorder: CallRecorder) {
@@ -122,7 +122,7 @@ export class Readers {
   }
 }
 
-/** Returns undefined when the event contains nothing for this reader. */
+/** Returns the visible part of an event; undefined when the event contains nothing for this reader. */
 function asSeen(
   logged: LoggedEvent,
   isVisible: (stored: StoredCall) => boolean,

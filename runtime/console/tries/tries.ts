@@ -12,7 +12,7 @@ import { Attempt } from './attempt.ts'
 
 const maxPerVisitor = 4
 const maxAll = 64
-/** How long the result of a try waits for its reader. */
+/** Time that the result of a try waits for its reader. */
 const unreadMs = 60_000
 const eras: ReadonlySet<string> = new Set<TryRequest['era']>(['2025-11-25', '2026-07-28'])
 const actions: ReadonlySet<string> = new Set<AskAnswer['action']>(['accept', 'decline', 'cancel'])
@@ -33,7 +33,7 @@ export class Tries {
     const own = [...this.#attempts.values()].filter(({ owner }) => owner === visitor.caller.key)
     if (own.filter(({ isDone }) => !isDone).length >= maxPerVisitor)
       throw new GatehouseError('TOO_MANY_TRIES')
-    // Finished tries that were never read are removed to make room for new ones.
+    // Removes finished tries that were never read, to make room for new tries.
     if (own.length >= maxPerVisitor) {
       const ended = own.find(({ isDone }) => isDone)
       if (ended) this.#attempts.delete(ended.id)
@@ -47,7 +47,7 @@ export class Tries {
     return { id: attempt.id }
   }
 
-  /** Throws NOT_FOUND, even for a try that belongs to another visitor. */
+  /** Returns a try. Throws NOT_FOUND, also for a try of another visitor. */
   #find({ visitor, names }: ApiRequest): Attempt {
     const attempt = this.#attempts.get(names[0] ?? '')
     if (attempt?.owner !== visitor.caller.key)

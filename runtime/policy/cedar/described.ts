@@ -6,7 +6,7 @@ import { hash } from 'node:crypto'
 type Config = Omit<RuntimeAuthz, 'type'>
 
 export interface DescribedPolicy {
-  /** Id in decisions. */
+  /** Id of the policy in decisions. */
   readonly id: string
   readonly effect: 'permit' | 'forbid'
   readonly text: string
@@ -18,11 +18,11 @@ export interface DescribedPolicies {
   /** `setDigest` in decisions made by the enforced policies. */
   readonly digest: string
   readonly items: readonly DescribedPolicy[]
-  /** The reason why the policies cannot be parsed. */
+  /** Reason why the policies cannot be parsed. */
   readonly problems: readonly string[]
 }
 
-/** Never throws. */
+/** Describes the policies. Never throws. */
 export function describePolicies(config: Config, serverName: string): DescribedPolicies {
   const { policies = [], shadowPolicies = [] } = config
   const enforced = readPolicySet(policies)
@@ -40,8 +40,8 @@ export function describePolicies(config: Config, serverName: string): DescribedP
 }
 
 /**
- * Returns the hash that identifies the policies behind a decision. Shadow policies are excluded, because they are not
- * enforced.
+ * Returns the hash that identifies the policies behind a decision. The hash excludes shadow policies, because they are
+ * not enforced.
  */
 export function digestOf(config: Omit<RuntimeAuthz, 'type'>, serverName: string): string {
   const { policies, entitiesJson, groupEntityType, groupClaimName, roleClaimName, primaryUpstreamProvider } =

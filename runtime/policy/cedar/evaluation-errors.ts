@@ -1,8 +1,8 @@
 /**
- * Handles policies that fail during evaluation: which failures affect the decision, and how they are logged.
+ * Handles policies that fail during evaluation: decides which failures affect the decision, and logs them.
  *
- * Each policy error is logged as a warning the first time, and at debug level afterwards. The engine's message may
- * quote the caller's data, so the log contains a reworded message.
+ * The first occurrence of a policy error is a warning, and later occurrences are at debug level. The engine's message
+ * may quote the caller's data, so the log contains a reworded message.
  */
 import type { EngineError } from '../../../schemas/cedar/index.ts'
 import type { Log } from '../../net/index.ts'
@@ -28,8 +28,8 @@ export class EvaluationErrors {
   readonly #log: Log
   readonly #reportFailure: ((failure: PolicyFailure) => void) | undefined
   /**
-   * Bounded by the number of policies times the error kinds that `reword` recognizes and the attributes that policies
-   * read.
+   * Logged errors. Their number is bounded by the number of policies times the error kinds that `reword` recognizes and
+   * the attributes that policies read.
    */
   readonly #seen = new Set<string>()
 
@@ -52,7 +52,7 @@ export class EvaluationErrors {
     return forbid
   }
 
-  /** A policy reads an attribute without a Cedar value. */
+  /** Reports a policy that reads an attribute without a Cedar value. */
   reportUnusable(policy: Policy, attribute: string): void {
     const name = policy.reads.attributes.has(attribute) ? attribute : 'some attribute'
     this.#note(policy, `the value of ${name} has no Cedar representation; the request is denied`)

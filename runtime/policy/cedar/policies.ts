@@ -17,7 +17,7 @@ import { GatehouseError, type Violation } from '../../../schemas/index.ts'
 import { type Reads, readsOf } from './reads.ts'
 
 export interface Policy {
-  /** `policies[3]`, or `policies[3].1` for the second policy in one string. */
+  /** Id such as `policies[3]`, or `policies[3].1` for the second policy in one string. */
   readonly id: string
   readonly text: string
   readonly effect: 'permit' | 'forbid'
@@ -31,7 +31,10 @@ export interface PolicySetRead {
   readonly problems: readonly Violation[]
 }
 
-/** Never throws. A string may contain several policies; `nameOf` returns a string's id from its position. */
+/**
+ * Parses the policies. Never throws. A string may contain several policies; `nameOf` returns a string's id from its
+ * position.
+ */
 export function readPolicySet(
   texts: readonly string[],
   nameOf: (index: number) => string = (index) => `policies[${index}]`,
@@ -65,7 +68,7 @@ export interface PolicyTarget {
   readonly resource: Uid
 }
 
-/** False when a policy's scope definitely excludes the request; true is inconclusive. */
+/** Returns false when a policy's scope definitely excludes the request. The result true is inconclusive. */
 export function mayApply({ scope }: Policy, { principal, actions, resource }: PolicyTarget): boolean {
   const { action } = scope
   if (action.op !== 'All' && !entitiesOf(action).some((entity) => actions.has(keyOf(entity)))) return false
@@ -84,7 +87,7 @@ function entitiesOf(constraint: object): Uid[] {
   return named.flatMap((one) => toUid(one) ?? [])
 }
 
-/** Throws INVALID_CONFIG when the policies cannot be used together. */
+/** Checks the policies as a set. Throws INVALID_CONFIG when the policies cannot be used together. */
 export function prepare(policies: readonly Policy[]): PreparedPolicies {
   const prepared = new PreparedPolicies(Object.fromEntries(policies.map(({ id, text }) => [id, text])))
   const failure = prepared.check()

@@ -2,8 +2,8 @@
  * Determines from a policy's JSON form what the policy reads: attributes, the context as a whole, and the entities
  * whose own attributes or parents matter.
  *
- * When in doubt, the analysis overestimates: an attribute is treated as read regardless of which object it is read
- * from. Data that no policy reads is not sent to the engine, and does not affect cached decisions.
+ * When in doubt, the analysis overestimates: it ignores which object an attribute is read from. The engine does not
+ * receive data that no policy reads, and such data does not affect cached decisions.
  * Source: Cedar, JSON policy format.
  */
 import { isFields } from '../../../schemas/index.ts'
@@ -11,7 +11,7 @@ import { type PolicyJson, toUid, type Uid } from '../../../schemas/cedar/index.t
 
 export interface Reads {
   readonly attributes: ReadonlySet<string>
-  /** The attributes among them that may be read from the principal. */
+  /** Attributes that may be read from the principal. */
   readonly principalAttributes: ReadonlySet<string>
   /** True when the context is used as a value, so all its attributes matter. */
   readonly wholeContext: boolean
@@ -19,7 +19,7 @@ export interface Reads {
   readonly entities: readonly Uid[]
   /** Total length of the policy's patterns. Matching a string takes time proportional to string × pattern. */
   readonly patternLength: number
-  /** Types of all entities that the policy names. */
+  /** Types of all entities in the policy. */
   readonly types: ReadonlySet<string>
   /** True when the policy tests membership in an entity that is not a literal, such as `in principal.teams`. */
   readonly computedEntities: boolean
@@ -53,8 +53,8 @@ export function readsOf(policy: PolicyJson): Reads {
 }
 
 /**
- * Visits an expression: an object with one member, named by its operator. Each operand is an expression, or a list or
- * object of expressions.
+ * Visits an expression: an object with one member, named after the operator. Each operand is an expression, or a list
+ * or object of expressions.
  */
 function visit(value: unknown, found: Found): void {
   if (Array.isArray(value)) {
@@ -73,7 +73,7 @@ function visitOperator(operator: string, operand: unknown, found: Found): void {
   }
   switch (operator) {
     case 'Record':
-      // Record keys are chosen by the author and must not be mistaken for operators.
+      // Skips record keys, because the author of the policy chooses them and they could look like operators.
       visit(Object.values(operand), found)
       break
     case 'Value':
@@ -107,7 +107,7 @@ function visitOperator(operator: string, operand: unknown, found: Found): void {
   }
 }
 
-/** A pattern is a list of wildcards and literals. */
+/** Adds the length of a pattern, which is a list of wildcards and literals. */
 function lengthOf(pattern: unknown): number {
   const parts: readonly unknown[] = Array.isArray(pattern) ? pattern : []
   return parts.reduce<number>((sum, part) => {
@@ -116,7 +116,7 @@ function lengthOf(pattern: unknown): number {
   }, 0)
 }
 
-/** `left.attr`, `left["attr"]`, `left has attr`, `left has a.b.c`. */
+/** Visits `left.attr`, `left["attr"]`, `left has attr` or `left has a.b.c`. */
 function visitAccess({ left, attr }: Node, found: Found): void {
   for (const name of Array.isArray(attr) ? attr : [attr]) {
     if (typeof name !== 'string') continue
@@ -127,7 +127,7 @@ function visitAccess({ left, attr }: Node, found: Found): void {
   if (!(isFields(left) && left['Var'] === 'context')) visit(left, found)
 }
 
-/** False for the resource, the action, and everything inside the context, which contains no entities. */
+/** Returns false for the resource, the action, and everything inside the context, which contains no entities. */
 function mayBePrincipal(value: unknown): boolean {
   if (!isFields(value)) return true
   const { Var: variable, '.': access } = value

@@ -28,7 +28,7 @@ export class RequestEntities {
   readonly #options: RequestEntitiesOptions
   /** The server and its ancestors. */
   readonly #server: readonly Uid[]
-  /** Everything except the resource, built once per subject. */
+  /** Engine input without the resource, built once per subject. */
   readonly #around = new WeakMap<PolicySubject, ByAction>()
 
   constructor(options: RequestEntitiesOptions) {
@@ -75,7 +75,7 @@ export class RequestEntities {
     }
     const around = this.#aroundOf(subject, question.action)
     if (!configured) return [resource, ...around]
-    // In rare cases, the resource, or an entity that it references, is already present.
+    // Merges entities, because the resource, or an entity that it references, may already be present.
     const all = this.#options.configured.within(referencesIn(configured))
     for (const entity of [...around, resource]) all.set(keyOf(entity.uid), entity)
     return [...all.values()]
@@ -113,7 +113,7 @@ export class RequestEntities {
     // written.
     if (principal)
       all.set(keyOf(principal.uid), { ...principal, attrs: { ...subject.facts, ...principal.attrs } })
-    // The engine treats an entity without attributes and parents as absent.
+    // Omits an entity without attributes and parents, which the engine treats as absent.
     return [...all.values()].filter(
       ({ attrs, parents, tags }) => Object.keys(attrs).length + parents.length > 0 || tags,
     )

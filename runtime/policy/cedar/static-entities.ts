@@ -2,8 +2,8 @@
  * The configured entities: groups and their parents, attributes of tools, and other entities that policies refer to.
  *
  * The engine parses its input again for each decision, so it receives only entities that a policy can reach. A policy
- * can only test membership; it cannot navigate from an entity to its parents. Parents are therefore passed as a flat
- * list of all ancestors, not as entities.
+ * can only test membership and cannot navigate from an entity to its parents. The engine therefore gets parents as a
+ * flat list of all ancestors, not as entities.
  * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz.entitiesJson (an absent
  * entity has no parents, so `in` is false).
  */
@@ -11,7 +11,7 @@ import { keyOf, readEntities, toUid, type Uid, type CedarValue } from '../../../
 import type { Fields, Violation } from '../../../schemas/index.ts'
 
 export class StaticEntities {
-  /** Parents include all ancestors. */
+  /** A configured entity. Its parents include all ancestors. */
   readonly #entities: ReadonlyMap<string, Entity>
 
   constructor(entities: readonly Entity[]) {
@@ -35,7 +35,7 @@ export class StaticEntities {
     return this.#entities.get(keyOf(uid))
   }
 
-  /** Returns the entities and their ancestors, each once. */
+  /** Returns the entities and their ancestors, without duplicates. */
   withAncestors(uids: readonly Uid[]): readonly Uid[] {
     return upwards(uids, (key) => this.#entities.get(key)?.parents)
   }

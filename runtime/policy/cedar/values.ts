@@ -2,31 +2,30 @@
  * Converts JSON values to Cedar values.
  *
  * Cedar has 64-bit integers and decimals with four digits, but no null. A value without a Cedar representation becomes
- * undefined; the caller must then not treat it as absent.
+ * undefined, and the caller must not treat such a value as absent.
  * Source: docs/reference/specification/virtual-server.md#incomingAuth, incomingAuth.authz; Cedar, entity JSON format.
  */
 import { isRawJson } from '../../../schemas/index.ts'
 import type { CedarValue } from '../../../schemas/cedar/index.ts'
 
-/** Objects and lists nested deeper than this are not converted. */
+/** Maximum nesting of converted objects and lists. */
 const maxDepth = 10
-/** Strings longer than this are not converted. */
+/** Maximum length of converted strings. */
 export const maxTextLength = 64 * 1024
-/** Limit on string length times total pattern length; the engine takes about 3 ns per unit for near matches. */
+/** Maximum string length times total pattern length. The engine takes about 3 ns per unit for near matches. */
 const maxCompared = 4_000_000
-/** Strings up to this length are always passed to the policies. */
+/** Length up to which policies always get a string. */
 const minText = 2048
 const minLong = -(2n ** 63n)
 const maxLong = 2n ** 63n - 1n
-/** Decimals larger than this do not fit in 64 bits. */
+/** Largest decimal that fits in 64 bits. */
 const maxDecimal = 922_337_203_685_477
 
-/** Members that Cedar interprets as entities or extension values; they must not come from untrusted data. */
+/** Members that Cedar interprets as entities or extension values. Untrusted data must not contain these members. */
 const escapeMembers: ReadonlySet<string> = new Set(['__entity', '__extn', '__expr'])
 
 /**
- * Limit on the data that policies receive about one caller or one call. Values beyond the limit are treated as having
- * no Cedar value.
+ * Limit on the data that policies receive about one caller or one call. Values beyond the limit have no Cedar value.
  */
 export class Budget {
   readonly #maxText: number
@@ -36,7 +35,9 @@ export class Budget {
     this.#maxText = maxText
   }
 
-  /** False when a string of this length exceeds the budget. Every value is charged, even an oversized one. */
+  /**
+   * Returns false when a string of this length exceeds the budget. Charges for every value, even an oversized value.
+   */
   take(length: number): boolean {
     if (length > this.#maxText) return false
     this.#characters -= length + 8
@@ -49,7 +50,7 @@ export function longestText(patternLength: number): number {
   return Math.min(maxTextLength, Math.max(minText, Math.floor(maxCompared / Math.max(1, patternLength))))
 }
 
-/** Returns the Cedar value, or undefined. The caller must omit null. */
+/** Returns the Cedar value, or undefined. Callers must omit null values before the call. */
 export function toCedar(value: unknown, budget: Budget, depth = 0): CedarValue | undefined {
   if (!budget.take(typeof value === 'string' ? value.length : 0)) return undefined
   switch (typeof value) {
@@ -110,7 +111,7 @@ interface RawJson {
   rawJSON(text: string): CedarValue
 }
 
-/** Wraps a number so that its digits are unchanged in the engine's JSON input. */
+/** Wraps a number to keep its digits unchanged in the engine's JSON input. */
 function exactNumber(text: string): CedarValue {
   return (JSON as unknown as RawJson).rawJSON(text)
 }

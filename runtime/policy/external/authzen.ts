@@ -1,8 +1,8 @@
 /**
  * Wire format authzenv1: the Access Evaluation API and, for lists, the Access Evaluations API.
  *
- * A resource is identified by its backend and original name, so that neither a rename nor another backend inherits a
- * permission. A response's `context` is ignored, so that none of it can reach a client.
+ * The backend and the original name identify a resource, so neither a rename nor another backend inherits a permission.
+ * Gatehouse ignores a response's `context`, which must not reach a client.
  * Source: OpenID AuthZEN Authorization API 1.0, access evaluation and access evaluations;
  * docs/guides/decision-point.md.
  */
@@ -26,7 +26,7 @@ export function authzenFormat({ context }: Pick<RuntimeAuthzenPoint, 'context'>)
         action: { name: methodOf[request.action] },
       })
       const resource = membersText({ resource: resourceOf(server, request) })
-      // The context is never empty, because some decision points reject a batch without a context.
+      // Adds a context, because some decision points reject a batch without a context.
       const environment = [membersText({ server }), ...(args === undefined ? [] : [`"arguments":${args}`])]
       const own = `${resource},"context":{${environment.join(',')}}`
       return { text: `{${shared},${own}}`, shared, own }
@@ -45,7 +45,7 @@ const batch: BatchFormat = {
   },
   answers(body, count) {
     const answers = elementsOf(body).map(decisionIn)
-    // Responses are matched to queries only by their order.
+    // Rejects additional evaluations, because only the order matches evaluations to queries.
     if (answers.length > count)
       throw new DecisionFailure('malformed', 'the response from the decision point has too many evaluations')
     return Array.from({ length: count }, (_, at) => answers[at])

@@ -1,7 +1,7 @@
 /**
  * Queries the decision point over HTTP, one query or a batch, in the configured format.
  *
- * The gateway's credentials are read from files, which may change. The caller's token is never sent.
+ * The client reads the gateway's credentials from files, which may change. It never sends the caller's token.
  * Source: docs/guides/decision-point.md.
  */
 import { invalidConfig } from '../../../schemas/index.ts'
@@ -23,7 +23,7 @@ export interface DecisionClient {
 interface BatchClient {
   /** Number of queries per request. */
   readonly most: number
-  /** Returns one decision per query; undefined where it is missing. Rejects like `ask`. */
+  /** Returns one decision per query; undefined for a missing decision. Rejects like `ask`. */
   ask(
     questions: readonly Question[],
     signal: AbortSignal | undefined,
@@ -31,7 +31,7 @@ interface BatchClient {
 }
 
 const maxAnswerBytes = 64 * 1024
-/** Decision points return reasons for individual items. */
+/** Maximum size of a response. Decision points return reasons for individual items. */
 const maxBatchBytes = 512 * 1024
 
 /** Throws INVALID_CONFIG when a file cannot be used. */
@@ -66,7 +66,7 @@ export function makeDecisionClient(point: ExternalPoint, log: Log): DecisionClie
   }
 }
 
-/** The token is sent in a header, so it must be one line of valid header characters. */
+/** The token must be one line of valid header characters, because a header contains it. */
 function ownToken(path: string, field: string, log: Log): ReturnType<typeof rotatingSecret> {
   const token = rotatingSecret(path, { log })
   if (!/^[\x21-\x7e]+$/.test(token().reveal()))

@@ -9,7 +9,7 @@ export interface RuntimePoint {
   readonly point: ExternalPoint
 }
 
-/** Rejects with INVALID_PARAMS when the arguments are not an object. */
+/** Returns the query. Rejects with INVALID_PARAMS when the arguments are not an object. */
 export async function explainExternal(
   about: RuntimePoint,
   question: PolicyQuestion,

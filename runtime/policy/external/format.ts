@@ -7,7 +7,7 @@ import type { Principal } from './question.ts'
 import { JsonObject } from '../../mcp/index.ts'
 import { DecisionFailure } from '../remote/json-post.ts'
 
-/** A query. Decisions are cached by `text`, which contains everything that they can depend on. */
+/** A query. `text` is the cache key of its decision and contains all data that the decision can depend on. */
 export interface Question {
   readonly text: string
   /**
@@ -29,9 +29,9 @@ export interface WireFormat {
   readonly path: string
   /** Member of the response that contains the decision. */
   readonly member: string
-  /** Rejects with INVALID_PARAMS for arguments that two parsers could read differently. */
+  /** Builds a query. Rejects with INVALID_PARAMS for arguments that two parsers could read differently. */
   question(subject: QueryContext, request: AccessRequest): Promise<Question>
-  /** Undefined: list items are queried one by one. */
+  /** Batch format; undefined when the decision point decides list items one by one. */
   readonly batch?: BatchFormat
 }
 

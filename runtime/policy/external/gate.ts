@@ -2,8 +2,8 @@
  * A gate that queries an external decision point about each request, and about each item of a list.
  *
  * Fails closed: a request without a decision is denied. List items without a decision are omitted. A list without any
- * decision is rejected, because an empty list would be misleading. The gateway's own tools are queried like all other
- * tools.
+ * decision is rejected, because an empty list would be misleading. The gate also queries the decision point about the
+ * gateway's own tools.
  * Source: docs/guides/decision-point.md; ARCHITECTURE.md, "A tool call".
  */
 import { hash } from 'node:crypto'
@@ -26,10 +26,10 @@ import { type Principal, principalOf } from './question.ts'
 export interface ExternalGateParts {
   /** Part of each resource's name. */
   readonly serverName: string
-  /** Required for primaryUpstreamProvider. */
+  /** Source of upstream tokens, required for primaryUpstreamProvider. */
   readonly upstreamTokens?: UpstreamTokenSource | undefined
   readonly observe: (event: PointEvent) => void
-  /** Default: no log. */
+  /** Log for failures. Default: no log. */
   readonly log?: Log | undefined
 }
 
@@ -44,7 +44,9 @@ interface Requester {
   readonly principal: Principal
 }
 
-/** Undefined if there is no decision point. Throws INVALID_CONFIG when a configured file cannot be used. */
+/**
+ * Creates the gate; undefined without a decision point. Throws INVALID_CONFIG when a configured file cannot be used.
+ */
 export function makeExternalGate(
   authz: RuntimeAuthz | undefined,
   parts: ExternalGateParts,
@@ -58,11 +60,11 @@ class ExternalGate implements Gate {
   readonly #settings: ExternalPoint['settings']
   /** The decision maker's name in the audit log. */
   readonly #decidedBy: ExternalPoint['type']
-  /** Upstream provider whose token supplies the claims; undefined: the presented token. */
+  /** Upstream provider that provides the claims; undefined when the presented token provides them. */
   readonly #provider: string | undefined
   readonly #format: WireFormat
   readonly #point: AskedPoint
-  /** Identifies the settings in decision records. */
+  /** Hash that identifies the settings in decision records. */
   readonly #digest: string
   readonly #listMs: number
 
@@ -132,11 +134,11 @@ class ExternalGate implements Gate {
       ...principalOf(claims, this.#settings.claimMapping),
       ...(actor === undefined ? {} : { actor }),
     }
-    // Fallback id for callers whose claims have no `sub`.
+    // Id for callers without a `sub` claim.
     return principal['sub'] === undefined ? { ...principal, sub: caller.subject } : principal
   }
 
-  /** Undefined if the required claims are unavailable, in which case nothing is allowed. */
+  /** Claims for the decision point. Without the required claims, nothing is allowed. */
   async #claimsOf(caller: Caller, signal: AbortSignal | undefined): Promise<Claims | undefined> {
     const { upstreamTokens } = this.#parts
     if (this.#provider === undefined || !upstreamTokens || !hasUpstreams(caller)) return caller.claims
@@ -170,8 +172,8 @@ class ExternalGate implements Gate {
       missing: [],
     })
     if (!allow) throw refusal(question.action)
-    // The request is allowed without facts about the resource. Deny it if the facts are unavailable or the resource
-    // does not exist, because it could appear before the request arrives.
+    // The decision point allows the request without facts about the resource. Denies the request if the facts are
+    // unavailable or the resource does not exist, because the resource could appear before the request arrives.
     if (facts instanceof GatehouseError) throw facts
     if (facts === 'no such thing') throw notFound(question)
   }

@@ -9,7 +9,7 @@ import { AskedPoint } from './point.ts'
 
 export type PointReply =
   | { readonly decision: 'allow' | 'deny' }
-  /** The query failed. */
+  /** Reason why the query failed. */
   | { readonly decision: 'none'; readonly failure: FailureReason }
 
 export interface TriedPoint {

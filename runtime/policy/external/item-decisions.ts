@@ -1,7 +1,7 @@
 /**
  * Decides on the items of one list, several at a time, within the list's time limit.
  *
- * Items that fail or take too long stay undecided; gate.ts handles them.
+ * Items that fail or take too long stay undecided, and gate.ts handles them.
  */
 import type { ListedItem } from '../list-filter.ts'
 import { DecisionFailure } from '../remote/json-post.ts'

@@ -1,6 +1,6 @@
 /**
- * The external decision point as used by the gate: caches decisions and reports query results to observers. Failures
- * are never cached and never become a decision.
+ * The decision point as the gate sees it: caches decisions and reports query results to observers. The cache never
+ * contains a failure, and a failure never becomes a decision.
  * Source: docs/guides/decision-point.md.
  */
 import { hash } from 'node:crypto'
@@ -65,8 +65,8 @@ export class AskedPoint {
   }
 
   /**
-   * Returns one decision per query; undefined where there is none. Rejects like `decide` when there is no decision at
-   * all.
+   * Returns one decision per query; undefined for a missing decision. Rejects like `decide` when all decisions are
+   * missing.
    */
   async decideAll(
     questions: readonly Question[],
@@ -150,7 +150,7 @@ export class AskedPoint {
     answers: readonly (boolean | undefined)[],
     ms: number,
   ): void {
-    // The duration of a batch is reported once.
+    // Reports the duration of a batch once.
     let took = ms
     let missing = 0
     for (const [at, question] of questions.entries()) {

@@ -1,8 +1,8 @@
 /**
  * The parts of a query that all wire formats share: the principal, hints and arguments.
  *
- * Arguments are sent as the backend receives them. Duplicate members are rejected, because the decision point and the
- * backend could read them differently.
+ * The decision point gets the arguments exactly as the backend does. Duplicate members are rejected, because the
+ * decision point and the backend could read them differently.
  * Source: docs/guides/decision-point.md.
  */
 import { GatehouseError, type RuntimeDecisionPoint } from '../../../schemas/index.ts'
@@ -13,7 +13,7 @@ import { type AccessRequest, hintNames, type ToolHints } from '../requests.ts'
 export type Principal = Readonly<Record<string, unknown>>
 type Mapping = RuntimeDecisionPoint['claimMapping']
 
-/** Maps members of the principal to claims; the first present claim is used. */
+/** Maps each member of the principal to claims. The first present claim applies. */
 const principals: Readonly<Record<Mapping, Readonly<Record<string, string[]>>>> = {
   standard: {
     sub: ['sub'],

@@ -1,8 +1,8 @@
 /**
  * Queries an external decision point about decisions recorded in the audit log, and reports which would change.
  *
- * A line without the complete query is inconclusive, because a decision is never guessed. A line that was denied
- * because of a failure is also inconclusive, as is a query that fails now.
+ * A line without the complete query is inconclusive, because the replay never guesses a decision. Also inconclusive are
+ * lines that were denied because of a failure, and lines for which the query now fails.
  * Source: docs/guides/decision-point.md.
  */
 import type { RecordedLine } from '../recorded.ts'
@@ -39,8 +39,8 @@ async function replayLine(
 ): Promise<{ readonly to: 'allow' | 'deny' } | { readonly lacks: string }> {
   const { inputs, request, principal, elsewhere } = line
   if (elsewhere === 'failed') return { lacks: 'a decision' }
-  // The attributes record the claims sent to a decision point; for policies they record only the claims that policies
-  // read.
+  // The attributes contain the claims sent to a decision point. For policies, they contain only the claims that
+  // policies read.
   const claims = inputs?.claims ?? (elsewhere ? inputs?.attributes : undefined)
   if (!claims) return { lacks: 'claims' }
   if (request.action === 'call_tool' && !inputs?.hints) return { lacks: 'tool hints' }

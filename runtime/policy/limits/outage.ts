@@ -1,6 +1,6 @@
 /**
- * Calls a shared store that may be down. Uses a timeout, and pauses after a failure, so that calls do not wait for the
- * store each time. Reports outages and recovery; the caller decides what happens to calls during an outage.
+ * Calls a shared store that may be down. Uses a timeout, and pauses after a failure, so calls do not wait for the store
+ * each time. Reports outages and recovery. The caller decides about calls during an outage.
  */
 import { GatehouseError, ModuleError } from '../../../schemas/index.ts'
 import { withTimeout } from '../../net/index.ts'
@@ -15,11 +15,11 @@ export type OutageEvent =
   | { readonly kind: 'store_up' }
 
 export interface OutageOptions {
-  /** Describes, for `store_down`, what happens to calls during an outage. */
+  /** Treatment of calls during an outage, for `store_down`. */
   readonly calls: 'allowed' | 'refused'
-  /** How long a call waits for the store. Default 1 s. */
+  /** Time limit of a call to the store. Defaults to 1 s. */
   readonly timeoutMs?: number | undefined
-  /** Milliseconds. */
+  /** Returns the time in milliseconds. */
   readonly now: () => number
   readonly observe: (event: OutageEvent) => void
 }
@@ -28,7 +28,7 @@ export interface OutageOptions {
 export type StoreAnswer<T> = { readonly value: T } | { readonly error: unknown }
 
 export interface Outage {
-  /** Never rejects. */
+  /** Calls the store. Never rejects. */
   ask<T>(work: () => Promise<T>): Promise<StoreAnswer<T>>
 }
 
@@ -41,7 +41,7 @@ export function makeOutage({ calls, timeoutMs = defaultTimeoutMs, now, observe }
 
   function isPausing(): boolean {
     const leftMs = downUntil === undefined ? 0 : downUntil - now()
-    // If it is longer than the pause, the clock was set back.
+    // A remaining time longer than the pause means that the clock was set back.
     return leftMs > 0 && leftMs <= pauseMs
   }
 

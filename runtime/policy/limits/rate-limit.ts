@@ -4,10 +4,10 @@
  *
  * A call takes a token from every applicable bucket, or from none. On Redis, this is one atomic operation that uses the
  * server's clock and is shared by all replicas. With the memory store, limits apply only to this process. Users are
- * identified by issuer and subject. Only tools/call is counted.
+ * identified by issuer and subject. The limiter counts only tools/call.
  *
- * Runs after parsing and before authorization. When the store is unavailable, calls are not counted (or are rejected,
- * as configured), without waiting for the store each time.
+ * It runs after parsing and before authorization. While the store is unavailable, calls are not counted (or are
+ * rejected, as configured), without waiting for the store each time.
  * Source: docs/reference/specification/virtual-server.md#rateLimiting, config.rateLimiting; ARCHITECTURE.md, "A tool
  * call".
  */
@@ -43,11 +43,11 @@ export type RateLimitEvent =
 
 export interface RateLimiterOptions {
   readonly config: RateLimitConfig
-  /** The limiter appends `rl:{namespace:server}:` to the store's key prefix. */
+  /** Store for the buckets. The limiter appends `rl:{namespace:server}:` to its key prefix. */
   readonly store: Store
   readonly namespace: string
   readonly server: string
-  /** Default: allow. */
+  /** Treatment of calls during an outage. Default: allow. */
   readonly whenStoreDown?: 'allow' | 'refuse' | undefined
   /** Timeout for calls to the store. Default: 1 s. */
   readonly timeoutMs?: number | undefined
@@ -77,7 +77,7 @@ interface Limit extends Bucket {
   readonly operationType: LimitedOperation
 }
 
-/** Throws INVALID_CONFIG for a refillPeriod that is not a valid duration. */
+/** Creates the limiter. Throws INVALID_CONFIG for a refillPeriod that is not a valid duration. */
 export function makeRateLimiter(options: RateLimiterOptions): RateLimiter {
   const { now = Date.now, observe = () => {}, timeoutMs, whenStoreDown = 'allow' } = options
   const store = options.store.namespace(`rl:{${options.namespace}:${options.server}}:`)
@@ -85,7 +85,7 @@ export function makeRateLimiter(options: RateLimiterOptions): RateLimiter {
   const calls = whenStoreDown === 'refuse' ? 'refused' : 'allowed'
   const outage = makeOutage({ calls, timeoutMs, now, observe })
 
-  /** Result for a call that cannot be counted. */
+  /** Result for a call that could not be counted. */
   function uncounted(cause: unknown): undefined {
     if (whenStoreDown === 'refuse')
       throw new GatehouseError('STORE_DOWN', { detail: 'rate limits cannot be checked at the moment', cause })
@@ -159,7 +159,7 @@ function bucket(config: RateLimitBucket | undefined): Omit<Bucket, 'key'> | unde
   return config && { capacity: config.maxTokens, refillMs: parseDuration(config.refillPeriod) }
 }
 
-/** Returns a user's key in stores: a digest of issuer and subject that does not identify the person. */
+/** Returns a user's key in stores: a digest of issuer and subject that does not reveal the user. */
 export function userKey({ issuer, subject }: Caller): string {
   return hash('sha256', `${issuer}\0${subject}`, 'base64url')
 }

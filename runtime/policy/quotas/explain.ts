@@ -1,5 +1,5 @@
 /**
- * Lists, for operators, the quotas that a call counts toward. Reads only the fullest budget of each quota, not the
+ * Lists the quotas that a call counts toward, for operators. Reads only the fullest budget of each quota, not the
  * caller's budget.
  */
 import { own } from '../../../schemas/index.ts'

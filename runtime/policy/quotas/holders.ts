@@ -1,8 +1,8 @@
 /**
- * The holder of a budget: a call's user, groups or client, or all of the server's callers.
+ * Determines the owner of a budget: the user, groups or client of a call, or all callers of the server.
  *
  * The keys are suitable for a store and do not identify a person. All callers without a group or client share one
- * budget, so that omitting a claim does not yield a separate budget.
+ * budget, so omitting a claim does not yield a separate budget.
  * Source: RFC 9068 (client_id), OpenID Connect Core (azp).
  */
 import { hash } from 'node:crypto'
@@ -20,7 +20,7 @@ const maxGroups = 256
 /** Key of the budget for callers without a group or client. */
 const namelessHolder = '-'
 
-/** Key of the shared budget used when the store has no room for more budgets. */
+/** Key of the shared budget when the store has no room for more budgets. */
 export const overflowHolder = 'others'
 
 /** Returns the distinct keys of the budgets that a call made by this caller uses. */

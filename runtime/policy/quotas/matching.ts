@@ -1,6 +1,6 @@
 /**
- * Matches calls to quotas and prices them. Uses the backend and the tool's original name, regardless of the name that
- * clients see.
+ * Matches calls to quotas and determines their price. Uses the backend and the tool's original name, regardless of the
+ * name that clients see.
  */
 import { own } from '../../../schemas/index.ts'
 import type { Quota } from '../../../schemas/index.ts'
@@ -10,7 +10,7 @@ interface BackendTool {
   readonly tool: string
 }
 
-/** Prices in micro-units, by `backend/tool` or `backend`. */
+/** Prices in micro-units, keyed by `backend/tool` or `backend`. */
 export type Costs = Readonly<Record<string, number>>
 
 export function matchesQuota({ match = {} }: Pick<Quota, 'match'>, { backend, tool }: BackendTool): boolean {

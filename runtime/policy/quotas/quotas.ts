@@ -1,8 +1,8 @@
 /**
  * Quotas on the use of tools per hour, day or month, in calls, result bytes or cost.
  *
- * Before it is sent, a call is counted against every matching quota and budget, or against none if one of them blocks
- * it. Bytes and reported costs are known only afterwards, and are added without waiting. A call that was not sent is
+ * Before a call is sent, it counts against every matching quota and budget, or against none if a budget blocks the
+ * call. Bytes and reported costs are known only afterwards, and are added without waiting. A call that was not sent is
  * subtracted again. The counters are in the store, keyed by period, so they survive restarts, reloads and clock
  * changes. When the store is unavailable, calls are not counted, as with rate limits.
  * Source: docs/guides/quotas.md.
@@ -19,21 +19,21 @@ export interface QuotaOptions {
   readonly quotas: readonly Quota[]
   readonly costs?: Costs | undefined
   readonly groupClaimName?: string | undefined
-  /** The quotas append `quota:{namespace:server}:` to the store's key prefix. */
+  /** Store for the counters. The quotas append `quota:{namespace:server}:` to its key prefix. */
   readonly store: Store
   readonly namespace: string
   readonly server: string
-  /** Milliseconds since the epoch; determines the period. */
+  /** Returns the time in milliseconds since the epoch, which determines the period. */
   readonly now: () => number
   /** Timeout for calls to the store. Default: 1 s. */
   readonly timeoutMs?: number | undefined
   readonly observe: (event: QuotaEvent) => void
 }
 
-/** Used share of a budget at which its holder and the operators are notified. */
+/** Used share of a budget at which the caller and the operators are notified. */
 export const nearShare = 0.8
 
-/** Counters outlive their period, because late calls may be subtracted again and clocks differ. */
+/** Additional lifetime of counters after their period, because late calls may be subtracted again and clocks differ. */
 const lateMs = 3_600_000
 
 /** A budget that a call uses. */
@@ -62,7 +62,7 @@ export function makeQuotas(options: QuotaOptions): Quotas {
       .flatMap((quota) => {
         const period = periodOf(quota.window, nowMs)
         const add = initialAmount(quota, costs, call)
-        // A token may contain thousands of groups.
+        // Limits the groups, because a token may contain thousands of groups.
         const holders = known.get(quota.per) ?? holdersOf(quota.per, call.caller, groupClaimName)
         known.set(quota.per, holders)
         return holders.map((holder) => shareOf(quota, period, { holder, add, nowMs }))
@@ -122,7 +122,7 @@ export function makeQuotas(options: QuotaOptions): Quotas {
         addLater(
           shares.flatMap(({ counter: { key, ttlMs } }, i) => (more[i] ? [{ key, add: more[i], ttlMs }] : [])),
         )
-        // Subtract a call that was not sent, and do not report it as usage.
+        // Subtracts a call that was not sent, and does not report it as usage.
         if (use.sent) observeUse(shares, sums)
         return shares.flatMap((share, i) => {
           const { limit, action } = share.quota
@@ -167,7 +167,8 @@ function shareOf(
       add,
       limit: action === 'block' ? limit : undefined,
       ttlMs: period.endMs - nowMs + lateMs,
-      // Clients control the number of users, but not the number of quotas.
+      // Marks budgets that untrusted clients can create: clients control the number of users, but not the number of
+      // quotas.
       yields: per !== 'server' && holder !== overflowHolder,
     },
   }

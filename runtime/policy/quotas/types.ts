@@ -16,7 +16,7 @@ export type QuotaEvent =
   /** The memory store has no room for further callers' budgets; these callers then share one budget. */
   | { readonly kind: 'full' }
 
-/** A call that has not been sent yet. */
+/** A call before it is sent. */
 export interface QuotaCall {
   readonly caller: Caller
   readonly backend: string
@@ -24,16 +24,16 @@ export interface QuotaCall {
   readonly tool: string
 }
 
-/** A call's outcome. */
+/** Outcome of a call. */
 export interface QuotaUse {
-  /** False when nothing was sent to the backend. */
+  /** False when the call was not sent to the backend. */
   readonly sent: boolean
   readonly bytes: number
   /** Cost in micro-units, as reported by the backend. */
   readonly cost?: number | undefined
 }
 
-/** The state of a budget, as its holder may see it. */
+/** The state of a budget, as the caller may see it. */
 export interface QuotaState {
   readonly quota: string
   readonly per: Quota['per']
@@ -41,7 +41,7 @@ export interface QuotaState {
   readonly window: Quota['window']
   readonly limit: number
   readonly remaining: number
-  /** RFC 3339 time. */
+  /** End of the period, RFC 3339 time. */
   readonly resetsAt: string
 }
 
@@ -49,12 +49,14 @@ export interface QuotaState {
 export interface Reservation {
   /** True when costs reported by the backend are counted. */
   readonly readsCost: boolean
-  /** Must be called once. Returns the blocking budgets of which at least 80% is now used. */
+  /**
+   * Completes the call. Call this method exactly once. Returns the blocking budgets of which at least 80% is now used.
+   */
   settle(use: QuotaUse): readonly QuotaState[]
 }
 
 export interface Quotas {
-  /** Returns undefined when no quota applies. Rejects with QUOTA_EXCEEDED. */
+  /** Counts a call. Returns undefined when no quota applies. Rejects with QUOTA_EXCEEDED. */
   reserve(call: QuotaCall): Promise<Reservation | undefined>
   /** Resolves when all pending writes are complete. */
   settled(): Promise<void>

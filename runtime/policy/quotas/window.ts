@@ -2,9 +2,9 @@
 import type { Quota } from '../../../schemas/index.ts'
 
 export interface Period {
-  /** Identifies the period in keys; the same for all processes that share the counters. */
+  /** Name of the period in keys, identical for all processes that share the counters. */
   readonly label: string
-  /** The first millisecond after the period. */
+  /** First millisecond after the period. */
   readonly endMs: number
 }
 

@@ -1,6 +1,6 @@
 /**
- * Queries a remote decision service. Callers take turns, a circuit breaker stops queries to an unavailable service, and
- * operators are notified of single and repeated failures.
+ * Queries a remote decision service. Callers take turns, and a circuit breaker stops queries to an unavailable service.
+ * Operators are notified of single and repeated failures.
  *
  * Only signs of an outage open the circuit. A failure that a caller can provoke with its query must not affect other
  * callers.
@@ -19,7 +19,7 @@ export type InquiryEvent =
 export interface InquiryOptions {
   /** Name of the remote service in messages. */
   readonly who: string
-  /** Durations. */
+  /** Time limits, as durations. */
   readonly timeout: string
   readonly circuitBreaker: { readonly failureThreshold: number; readonly timeout: string }
   readonly observe: (event: InquiryEvent) => void
@@ -53,9 +53,7 @@ export class Inquiry {
     })
   }
 
-  /**
-   * `caller` is the key of the caller who sends the query. Rejects with DecisionFailure, or with the signal's reason.
-   */
+  /** Sends a query. `caller` is the key of the caller. Rejects with DecisionFailure, or with the signal's reason. */
   async ask<T>(caller: string, signal: AbortSignal | undefined, work: () => Promise<T>): Promise<Asked<T>> {
     const waiting = new AbortController()
     const within = signal ? AbortSignal.any([signal, waiting.signal]) : waiting.signal
@@ -100,7 +98,7 @@ export class Inquiry {
         breaker.release()
         throw error
       }
-      // Any response proves that the service is reachable.
+      // Closes the circuit, because any response proves that the service is reachable.
       if (error.isDown) breaker.failure()
       else breaker.success()
       this.#failed(error, performance.now() - began)
@@ -115,7 +113,7 @@ export class Inquiry {
     if (this.#failures >= failuresToTell) observe({ kind: 'down', reason: failure.reason })
   }
 
-  /** The service is no longer queried, so no outage remains. */
+  /** Reports the end of an outage, because the service is no longer queried. */
   close(): void {
     if (this.#failures >= failuresToTell) this.#options.observe({ kind: 'up', replaced: true })
   }

@@ -24,12 +24,12 @@ export type FailureReason =
   | 'busy'
   | 'list_timeout'
 
-/** No decision was made. The message contains nothing from the response except the status. */
+/** Thrown without a decision. The message contains nothing from the response except the status. */
 export class DecisionFailure extends ModuleError {
   readonly reason: FailureReason
   /** True when the service seems to be down, independent of the query. */
   readonly isDown: boolean
-  /** The response's status, if that is the reason. */
+  /** Status of the response, if the status is the reason. */
   readonly status: number | undefined
   constructor(
     reason: FailureReason,
@@ -49,7 +49,7 @@ export class DecisionFailure extends ModuleError {
 
 export interface JsonPostSettings extends TlsFiles {
   readonly url: string
-  /** Duration. */
+  /** Time limit for one response, as a duration. */
   readonly timeout: string
 }
 
@@ -72,7 +72,7 @@ export interface JsonPost {
   close(): Promise<void>
 }
 
-/** Sent by a load balancer in front of an unavailable service. */
+/** Statuses that a load balancer in front of an unavailable service returns. */
 const downStatus: ReadonlySet<number> = new Set([502, 503, 504])
 /**
  * Error codes of connections that ended during a request, for example because of an idle timeout or a server restart.
@@ -111,7 +111,7 @@ export function makeJsonPost(
   return {
     async post(body, headers, signal) {
       const response = await send(body, headers, signal).catch((failure: unknown) =>
-        // Queries have no side effects, so they can be retried.
+        // Retries a query, which has no side effects.
         wasLost(failure) ? send(body, headers, signal) : Promise.reject(failure),
       )
       return readBody(response, who)

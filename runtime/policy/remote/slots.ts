@@ -1,6 +1,6 @@
 /**
- * Limits concurrent queries in total and per caller, so that a caller with long lists delays only itself. Waiting
- * callers take turns.
+ * Limits concurrent queries in total and per caller, so a caller with long lists delays only itself. Waiting callers
+ * take turns.
  */
 import { abortable } from '../../net/index.ts'
 
@@ -24,9 +24,7 @@ export class QuestionSlots {
     this.#mostPerCaller = mostPerCaller
   }
 
-  /**
-   * Runs work when a slot is free. Rejects with the signal's reason if it fires first; the work is then not started.
-   */
+  /** Runs work when a slot is free. If the signal aborts first, rejects with its reason and does not start the work. */
   async run<T>(caller: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     signal.throwIfAborted()
     if (this.#mayStart(caller)) this.#take(caller)
@@ -48,7 +46,7 @@ export class QuestionSlots {
       await abortable(promise, signal)
     } catch (error) {
       entry.left = true
-      // The slot was assigned while the caller was leaving.
+      // Frees a slot that was assigned to a caller whose signal had aborted.
       if (entry.started) this.#release(caller)
       throw error
     }
@@ -78,7 +76,7 @@ export class QuestionSlots {
       this.#waiting.delete(caller)
       const next = queue.shift()
       if (!next) continue
-      // Append to the end of the queue.
+      // Appends the caller to the end of the queue.
       if (queue.length > 0) this.#waiting.set(caller, queue)
       this.#take(caller)
       next.started = true

@@ -26,7 +26,7 @@ const maxText = 512
 /** Maximum number of values in a patch. */
 const maxPatchValues = 50_000
 
-/** Rejects with DecisionFailure. */
+/** Parses the response. Rejects with DecisionFailure. */
 export async function readAnswer(body: Buffer, uid: string, kind: WebhookKind): Promise<WebhookAnswer> {
   try {
     await workOn(body, readMembers(body))

@@ -1,9 +1,9 @@
 /**
- * A server's webhooks, in order: first the mutating webhooks, each of which sees the changes made by its predecessors,
- * then the validating webhooks. The first denial ends the chain.
+ * A server's webhooks, in order: first the mutating webhooks, which see the changes of earlier webhooks, then the
+ * validating webhooks. The first denial ends the chain.
  *
  * Fails closed: without a valid response, a call is rejected unless the webhook's failurePolicy is `ignore` or its mode
- * is `audit`. With mode `enforce`, a call that is too large, or that finds no free slot in time, is always rejected.
+ * is `audit`. With mode `enforce`, a call that is too large, or that gets no slot in time, is always rejected.
  * Otherwise, a caller could bypass a webhook with large or many concurrent calls.
  * Source: docs/guides/webhooks.md.
  */
@@ -28,7 +28,7 @@ export interface WebhookDecision {
   readonly webhook: string
   readonly phase: WebhookPhase
   readonly outcome: 'allowed' | 'denied' | 'mutated' | FailureReason
-  /** False: the call continues, because of `mode: audit` or `failurePolicy: ignore`. */
+  /** False when the call continues because of `mode: audit` or `failurePolicy: ignore`. */
   readonly enforced: boolean
   /** Reason for a denial, for operators. */
   readonly reason?: string | undefined
@@ -63,7 +63,7 @@ export interface ChainParts extends WebhookPlace, WebhookSecrets {
   readonly observe: (event: WebhookEvent) => void
 }
 
-/** Throws INVALID_CONFIG when a file or variable in the settings cannot be used. */
+/** Creates the chain. Throws INVALID_CONFIG when a file or variable in the settings cannot be used. */
 export function makeWebhookChain(settings: RuntimeWebhooks, parts: ChainParts): WebhookChain {
   const { observe } = parts
   const peersOf = (kind: WebhookKind, list: readonly RuntimeWebhook[] = []): WebhookPeer[] =>
@@ -206,7 +206,10 @@ export function webhookViolations(
   return [...doubled, ...files]
 }
 
-/** Like `webhookViolations`, but for one webhook. Returns at most one line, which starts with `<field>.<member>: `. */
+/**
+ * Returns the configuration error of one webhook, like `webhookViolations`: at most one line, which starts with
+ * `<field>.<member>: `.
+ */
 export function webhookFileViolation(
   settings: RuntimeWebhook,
   kind: WebhookKind,

@@ -21,7 +21,7 @@ const maxValues = 50_000
 /** Members that determine a result's kind. */
 const lockedResult = ['resultType', 'inputRequests', 'requestState']
 
-/** Returns the patched params. `document` contains `mcp_request`. Rejects with DecisionFailure. */
+/** Returns the patched params. `document` contains `mcp_request`. Parses the response. Rejects with DecisionFailure. */
 export async function patchedParams(
   method: string,
   params: JsonObject,
@@ -44,7 +44,9 @@ export async function patchedParams(
   return parseChecked(params.with(changes))
 }
 
-/** Returns the patched response. `document` contains `mcp_response`. Rejects with DecisionFailure. */
+/**
+ * Returns the patched response. `document` contains `mcp_response`. Parses the response. Rejects with DecisionFailure.
+ */
 export async function patchedResponse(
   { kind }: WebhookResponse,
   document: Buffer,
@@ -63,9 +65,7 @@ export async function patchedResponse(
   return { kind, body: bytes }
 }
 
-/**
- * Clients reject a structured result that violates the tool's output schema, so a patch must not produce such a result.
- */
+/** Checks a patched result, because clients reject a structured result that violates the tool's output schema. */
 async function requireFit(
   { structuredContent: from }: Fields,
   { structuredContent: to }: Fields,
@@ -118,8 +118,8 @@ function run(document: unknown, patch: readonly unknown[]): unknown {
 }
 
 /**
- * Replaces copies and moves with other operations. Copied values keep their digits, and the total of the copied bytes
- * is bounded.
+ * Replaces copies and moves with other operations. Copied values keep their digits, and the total number of copied
+ * bytes is bounded.
  */
 function* inSimpleOperations(
   document: unknown,

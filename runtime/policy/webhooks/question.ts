@@ -25,7 +25,7 @@ export interface WebhookPlace {
 export interface WebhookQuestion {
   readonly uid: string
   readonly body: Buffer
-  /** `{"mcp_request": …}` or `{"mcp_response": …}`: the document that patches apply to. */
+  /** The document that patches apply to: `{"mcp_request": …}` or `{"mcp_response": …}`. */
   readonly document: Buffer
 }
 
@@ -77,7 +77,7 @@ export function questionOf(
   return { uid, body, document }
 }
 
-/** Rejects with JsonError for duplicate members, which two parsers could read differently. */
+/** Checks the client's data. Rejects with JsonError for duplicate members, which two parsers could read differently. */
 export async function requireOneReading(raw: Buffer): Promise<void> {
   await workOn(raw, canonicalText(raw))
 }

@@ -30,8 +30,8 @@ export interface WebhookCall {
   readonly origin: Origin | undefined
   readonly signal: AbortSignal
   /**
-   * Lists the mismatches between a structured result (raw JSON) and the tool's output schema, one line each. Undefined
-   * when the result is not checked. Called when a patch changed the result.
+   * Lists the mismatches between a structured result (raw JSON) and the tool's output schema, one line each. Returns
+   * undefined for an unchecked result. Called when a patch changed the result.
    */
   readonly misfits?: Misfits | undefined
 }

@@ -29,16 +29,16 @@ export interface WebhookPeer {
   close(): Promise<void>
 }
 
-/** The environment for the variables that the settings name. */
+/** Environment for the variables in the settings. */
 export interface WebhookSecrets {
   readonly env: Environment
   /** Name of the settings in errors; `webhooks.validating[<name>]` when undefined. */
   readonly field?: string | undefined
-  /** Default: no log. */
+  /** Log for failures. Default: no log. */
   readonly log?: Log | undefined
 }
 
-/** A response with this status is a denial, regardless of its body. */
+/** Status of a denial, regardless of the response's body. */
 const denialStatus = 422
 
 /** Throws INVALID_CONFIG when a file or a variable cannot be used. */

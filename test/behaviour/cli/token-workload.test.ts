@@ -135,11 +135,7 @@ await t.test('contradictory, missing and unusable options are named at once', as
   const job = { [jobUrl]: 'https://gh.example/token', [jobToken]: 'x' }
   const needed = `--github: requires the variables ${jobUrl} and ${jobToken}. GitHub sets them for a job with the permission "id-token: write"`
   const rows: readonly (readonly [Partial<TokenFlags>, Variables, readonly string[]])[] = [
-    [
-      { assertionFile: good, github: true },
-      {},
-      ['--assertion-file, --github: set only one of these settings', needed],
-    ],
+    [{ assertionFile: good, github: true }, {}, ['--assertion-file, --github: set only one of them', needed]],
     [{ github: true }, { [jobUrl]: 'https://gh.example/token' }, [needed]],
     [{ github: true }, { [jobToken]: 'x' }, [needed]],
     [
@@ -165,7 +161,7 @@ await t.test('contradictory, missing and unusable options are named at once', as
     [
       { assertionFile: good, clientId: 'job', clientSecretFile: secret, privateKeyFile: key },
       {},
-      ['--client-secret-file, --private-key-file: set only one of these settings'],
+      ['--client-secret-file, --private-key-file: set only one of them'],
     ],
     [
       { assertionFile: good, clientId: 'job', signingAlg: 'ES256' },

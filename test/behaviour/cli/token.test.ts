@@ -151,11 +151,11 @@ await t.test('invalid usage exits with 2 and names every error', async (t) => {
   t.same(all.stderr.trimEnd().split('\n'), [
     'Error: --issuer: must be https (http is allowed for loopback hosts)',
     '--token-url: must be an absolute URL',
-    '--issuer, --token-url: set only one of these settings',
+    '--issuer, --token-url: set only one of them',
     '--resource: must be an absolute URI without a fragment',
     '--scope: must contain only printable ASCII characters, without quotes or backslashes',
     '--client-id: required, unless --assertion-file or --github is set',
-    '--client-secret-file, --private-key-file: set only one of these settings',
+    '--client-secret-file, --private-key-file: set only one of them',
     '--private-key-file: expected a private key as PEM or JWK',
     '--ca-file: cannot read /absent: file not found',
   ])
@@ -190,6 +190,6 @@ await t.test('contradictory and missing options are named', async (t) => {
   t.teardown(() => void delete process.env['GATEHOUSE_CLIENT_SECRET'])
   const privateKeyFile = fileWith('token-key-2', keyText('first'))
   await t.rejects(printToken({ server: world.resource, clientId: 'job', json: false, privateKeyFile }), {
-    message: 'GATEHOUSE_CLIENT_SECRET, --private-key-file: set only one of these settings',
+    message: 'GATEHOUSE_CLIENT_SECRET, --private-key-file: set only one of them',
   })
 })

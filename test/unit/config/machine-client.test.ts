@@ -111,9 +111,9 @@ await t.test('client_credentials: all conflicts are reported at once, one error 
   t.same(found.toSorted(), [
     '--remote-auth-authorize-url: has no effect with the client_credentials grant',
     '--remote-auth-callback-port: has no effect with the client_credentials grant',
-    '--remote-auth-client-secret-file, --remote-auth-private-key-file: set only one of these settings',
+    '--remote-auth-client-secret-file, --remote-auth-private-key-file: set only one of them',
     '--remote-auth-ephemeral: has no effect with the client_credentials grant',
-    '--remote-auth-issuer, --remote-auth-authorize-url: set only one of these settings',
+    '--remote-auth-issuer, --remote-auth-authorize-url: set only one of them',
     `--remote-auth-private-key-file: the file ${keyFile}: the key cannot sign with RS256`,
     '--remote-auth-scope-param-name: has no effect with the client_credentials grant',
     '--remote-auth-skip-browser: has no effect with the client_credentials grant',
@@ -134,9 +134,7 @@ await t.test('client_credentials: a missing or unusable setting is named', async
     ],
     [
       { ...machine, remoteAuthPrivateKeyFile: keyFile },
-      [
-        'GATEHOUSE_REMOTE_OAUTH_CLIENT_SECRET, --remote-auth-private-key-file: set only one of these settings',
-      ],
+      ['GATEHOUSE_REMOTE_OAUTH_CLIENT_SECRET, --remote-auth-private-key-file: set only one of them'],
       secret,
     ],
     [

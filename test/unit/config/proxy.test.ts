@@ -119,10 +119,7 @@ await t.test('settings: alternatives exclude one another', async (t) => {
       },
       /--remote-auth-issuer, --remote-auth-authorize-url: set only one/,
     ],
-    [
-      { remoteAuthBearerToken: 't', remoteAuthBearerTokenFile: file('b', 'x') },
-      /set only one of these settings/,
-    ],
+    [{ remoteAuthBearerToken: 't', remoteAuthBearerTokenFile: file('b', 'x') }, /set only one of them/],
     [{ remoteAuthBearerToken: 't', remoteAuth: true }, /mutually exclusive/],
     [
       { remoteAuthBearerToken: 't', remoteAuthClientId: 'c', remoteAuthScopes: ['a'] },
@@ -135,7 +132,7 @@ await t.test('settings: alternatives exclude one another', async (t) => {
         tokenExchangeClientSecret: 's',
         tokenExchangeClientSecretFile: file('e', 'x'),
       },
-      /set only one of these settings/,
+      /set only one of them/,
     ],
   ]
   for (const [input, expected] of cases) t.match(violations(input).join('\n'), expected)

@@ -1,4 +1,4 @@
-/** The list of calls: rows that have been loaded, and new rows that are not shown yet. */
+/** The list of calls: loaded rows, and new rows that are not shown yet. */
 import type { CallView, StreamEvent } from '../../api.ts'
 import { type CallFilter, callTest } from '../../calls/filter.ts'
 

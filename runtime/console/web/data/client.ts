@@ -1,5 +1,5 @@
 /**
- * Sends requests to the console's API. Paths are relative to the script, so that they work under any base path.
+ * Sends requests to the console's API. Paths are relative to the script, so they work under any base path.
  *
  * Every failure is reported as an `ApiError`. Failures that affect the whole console (signed out, connection lost) also
  * update `session`, which the shell shows.
@@ -31,7 +31,7 @@ export const session = signal<SignInState>({ state: 'loading' })
 /** Time when the connection was lost; undefined while the server responds. */
 export const lostSince = signal<number | undefined>(undefined)
 
-/** The folder of the scripts is the base path. */
+/** Base path: the folder of the scripts. */
 const base = new URL('./', import.meta.url)
 const api = new URL('api/v1/', base).href
 
@@ -123,7 +123,7 @@ export async function loadMe(): Promise<void> {
  * in.
  */
 export function loginUrl({ again = false }: { readonly again?: boolean } = {}): string {
-  // Relative to the base path, which the server prepends.
+  // Path relative to the base path, which the server prepends.
   const to = encodeURIComponent(`/${location.hash}`)
   return `${base.pathname}login?to=${to}${again ? '&again=true' : ''}`
 }
@@ -134,7 +134,9 @@ export function queryOf(members: Readonly<Record<string, string | undefined>>): 
   return filled.length === 0 ? '' : `?${new URLSearchParams(filled)}`
 }
 
-/** Ends the session and leaves the page. The response contains the logout URL of the provider, if any. */
+/**
+ * Ends the session and leaves the page. The response contains the logout URL of the provider if the provider has one.
+ */
 export async function signOut(): Promise<void> {
   const csrf = session.peek().me?.csrf ?? ''
   const response = await fetch(new URL('logout', base), {

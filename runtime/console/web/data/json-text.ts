@@ -1,6 +1,6 @@
 /**
- * Parses and writes JSON without losing digits. A number that a double cannot represent is kept as source text and
- * written back unchanged.
+ * Parses and writes JSON without losing digits. The parser keeps a number that a double cannot represent as source
+ * text, and the writer writes the text unchanged.
  */
 interface RawJson {
   readonly rawJSON: string
@@ -14,7 +14,7 @@ interface SourceJson {
 
 const json = JSON as unknown as SourceJson
 
-/** Throws a SyntaxError, or a RangeError when the nesting is too deep. */
+/** Parses JSON. Throws a SyntaxError, or a RangeError for deep nesting. */
 export function readJson(text: string): unknown {
   return json.parse(text, (_, value, { source }) =>
     typeof value === 'number' && source !== undefined && String(value) !== source

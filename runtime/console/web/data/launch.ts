@@ -11,7 +11,7 @@ if (given !== undefined) {
   history.replaceState(null, '', location.pathname)
 }
 
-/** True when the console has no login page, so that only the printed address gives access. */
+/** True when the console has no login page, and only the printed address gives access. */
 export const needsLaunch = document.documentElement.dataset['login'] === 'launch'
 
 /** Stores the token in a printed address. Returns false if the text contains no token. */
@@ -32,7 +32,7 @@ channel.addEventListener('message', ({ data }: MessageEvent<unknown>) => {
   if (data === 'ask' && token !== undefined) channel.postMessage({ token })
 })
 
-/** Resolves to true when another tab had a new token. It does so at most once per token. */
+/** Resolves to true when another tab has a new token, at most one time for each token. */
 export function askOtherTabs(): Promise<boolean> {
   return new Promise((resolve) => {
     const end = (found: boolean): void => {

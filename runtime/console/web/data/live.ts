@@ -1,6 +1,6 @@
 /**
- * The event stream, which each browser opens only once: the tab that holds the lock reads it and forwards events to the
- * other tabs. Pages get events at most twice a second, and none while paused.
+ * The event stream, which each browser opens only once: the tab with the lock reads the stream and forwards events to
+ * the other tabs. Pages get events at most twice a second, and none while paused.
  */
 import { effect, signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
@@ -19,7 +19,7 @@ type Listener = (events: readonly StreamEvent[]) => void
 const listeners = new Set<Listener>()
 let waiting: StreamEvent[] = []
 let timer: ReturnType<typeof setTimeout> | undefined
-/** Events were dropped or arrived while paused, so pages must reload their lists. */
+/** Signals that events were dropped or arrived during a pause, so pages must reload their lists. */
 let missed = false
 
 /**
@@ -68,12 +68,12 @@ const topicOf: Readonly<Partial<Record<Permission, string>>> = {
 
 type Message = { readonly event: StreamEvent } | { readonly state: 'connecting' | 'open' | 'lost' }
 
-/** Starts reading for the signed-in user. Returns a function that stops it. */
+/** Starts reading for the signed-in user. Returns a function that stops reading. */
 export function startLive(sub: string, permissions: readonly Permission[]): () => void {
   const topics = [...new Set(permissions.map((one) => topicOf[one]).filter((one) => one !== undefined))]
   if (topics.length === 0) return () => undefined
   const ended = new AbortController()
-  // Each user has a separate channel: another tab may still show another user's session.
+  // Each user has a separate channel, because another tab may still show another user's session.
   const name = `gatehouse-console ${location.pathname} ${sub}`
   const channel = new BroadcastChannel(name)
   channel.addEventListener('message', ({ data }: MessageEvent<Message>) => take(data))
@@ -127,7 +127,7 @@ async function readUntil(
       }
     } catch (error) {
       if (ended.aborted) return
-      // The user is signed out or lacks permission, so another attempt would fail too.
+      // Stops, because the user is signed out or lacks permission and another attempt would fail too.
       if (error instanceof ApiError && (error.status === 401 || error.status === 403))
         return tell({ state: 'lost' })
     }

@@ -1,6 +1,6 @@
 /**
- * Reads the server-sent events of one response. Used instead of EventSource, which hides the response status and cannot
- * send headers.
+ * Reads the server-sent events of one response. This module replaces EventSource, which hides the response status and
+ * cannot send headers.
  * Source: HTML standard, server-sent events.
  */
 export interface ReceivedEvent {
@@ -8,7 +8,7 @@ export interface ReceivedEvent {
   readonly data: string
 }
 
-/** Longer events end the stream; the API never sends events of this size. */
+/** Maximum length of an event. A longer event ends the stream; the API never sends such events. */
 const maxEventChars = 4 * 1024 * 1024
 
 export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<ReceivedEvent> {

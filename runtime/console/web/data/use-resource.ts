@@ -16,12 +16,12 @@ interface Loaded<T> {
   readonly loading: boolean
 }
 
-/** `key` must identify everything that `load` depends on. */
+/** Loads data. `key` must identify everything that `load` depends on. */
 export function useResource<T>(key: string, load: (signal: AbortSignal) => Promise<T>): FetchedResource<T> {
   return useLoaded(key, load, false)
 }
 
-/** For lists: keeps the previous key's data while the new key's data loads, and removes it if loading fails. */
+/** Loads a list. Keeps the data of the previous key until the data of the new key arrives or fails to load. */
 export function useList<T>(key: string, load: (signal: AbortSignal) => Promise<T>): FetchedResource<T> {
   return useLoaded(key, load, true)
 }
@@ -60,7 +60,7 @@ function useLoaded<T>(
   return { data: data?.value, error, loading, reload }
 }
 
-/** Returns the data to show for a key whose data is not loaded yet. */
+/** Returns the data to show for a key without loaded data. */
 function of<T>({ data }: Loaded<T>, key: string, keeps: boolean): Loaded<T> {
   return { key, loading: true, ...(keeps ? { data } : {}) }
 }

@@ -1,4 +1,4 @@
-/** Calls: newest first, with filters. New calls are held behind a button unless the list is following them. */
+/** Calls: newest first, with filters. New calls wait behind a button unless the list follows them. */
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { type CallView, type Me, outcomes, type ListPage } from '../../api.ts'
 import type { CallFilter } from '../../calls/filter.ts'
@@ -64,10 +64,10 @@ function List({ me, filter }: { readonly me: Me; readonly filter: CallFilter }) 
   const resource = useList(path, (signal) => get<ListPage<CallView>>(path, signal))
   const [changed, setChanged] = useState<{ readonly of: ListPage<CallView>; readonly list: CallList }>()
   const [follow, setFollow] = useState(false)
-  // This is a ref, because an event may arrive before the next effect.
+  // Uses a ref, because an event may arrive before the next effect.
   const following = useRef(follow)
   const { data, reload } = resource
-  // Changes from the stream apply to one page of the list.
+  // Applies changes from the stream to one page of the list.
   const listOf = (last: typeof changed): CallList =>
     last !== undefined && last.of === data ? last.list : { rows: data?.items ?? [], waiting: [] }
   const list = listOf(changed)
@@ -158,7 +158,7 @@ function Rows({ me, rows }: { readonly me: Me; readonly rows: readonly CallView[
   )
 }
 
-/** A linked call that is not in the list. */
+/** Shows a linked call that is not in the list. */
 function Elsewhere({ me, id }: { readonly me: Me; readonly id: string }) {
   const path = `calls/${pathPart(id)}`
   const resource = useResource(path, (signal) => get<CallView>(path, signal))

@@ -8,7 +8,7 @@ import { Copyable, Loaded } from '../parts/notices.tsx'
 import { Foreign, Time } from '../parts/text.tsx'
 import { texts } from '../texts.ts'
 
-/** Links with these schemes could run scripts in this page. */
+/** Schemes of links that could run scripts in this page. */
 const ownSchemes = /^\s*(?:javascript|data|vbscript|blob|file|about):/i
 
 export function ConnectPage() {

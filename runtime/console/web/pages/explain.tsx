@@ -1,4 +1,4 @@
-/** Explain: shows step by step whether a caller may do something, and what leads to the decision. */
+/** Explain: shows step by step whether a caller may perform an action, and the reasons for the decision. */
 import { useEffect, useState } from 'preact/hooks'
 import type { ExplainResponse, ExplainRequest, Me } from '../../api.ts'
 import { ApiError, send } from '../data/client.ts'
@@ -18,7 +18,7 @@ interface Draft {
   readonly arguments: string
 }
 
-/** A link from a call fills in the form. */
+/** Fills in the form from the link of a call. */
 function draftOf(query: URLSearchParams): Draft {
   const action = actions.find((one) => one === query.get('action')) ?? 'call_tool'
   const caller = query.get('caller')

@@ -176,13 +176,13 @@ function ItemPage({
   const [approved, setApproved] = useState<Approved>()
   const resource = useCurrent<LockDifferenceDetail>(path)
   const gone = resource.error?.status === 404
-  // The backend now offers a different definition, so the approval no longer applies.
+  // Handles a stale approval: the backend now offers a different definition.
   const isOld = !gone && resource.data !== undefined && resource.data.digest !== approved?.digest
   const latestApproval = isOld ? undefined : approved
   const heading = useRef<HTMLHeadingElement>(null)
   const done = (result: Approved): void => {
     setApproved(result)
-    // The button that had the focus no longer exists.
+    // Moves the focus, because the focused button no longer exists.
     heading.current?.focus()
   }
   return (

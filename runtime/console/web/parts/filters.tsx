@@ -1,4 +1,4 @@
-/** Filter fields for a list. The fields update the route's query, so that a filtered list has a URL. */
+/** Filter fields for a list. The fields update the route's query, which gives a filtered list a URL. */
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { BackendView, Me, ListPage } from '../../api.ts'
@@ -50,7 +50,7 @@ export function ChoiceFilter({
 }: {
   readonly name: string
   readonly label: string
-  /** Value and text. */
+  /** Value and text of an option. */
   readonly options: readonly (readonly [string, string])[]
 }) {
   const current = route.value.query.get(name) ?? ''
@@ -84,7 +84,7 @@ function BackendChoice() {
   return <ChoiceFilter name="backend" label={texts.backend} options={options} />
 }
 
-/** Cursors of the pages up to the current one. A new filter starts at the first page. */
+/** Cursors of the pages up to the current page. A new filter starts at the first page. */
 export function useTrail(filter: string): [readonly string[], (trail: readonly string[]) => void] {
   const [gone, setGone] = useState<{ readonly filter: string; readonly trail: readonly string[] }>()
   return [gone?.filter === filter ? gone.trail : [], (trail) => setGone({ filter, trail })]

@@ -41,6 +41,6 @@ export function fullTime(at: string): string {
 
 /** Formats the time that has elapsed since then, rounded. */
 export function ago(at: string): string {
-  // Fractions of a second do not matter here.
+  // Ignores fractions of a second.
   return duration(Math.max(1000, Date.now() - new Date(at).getTime())).replace(/\.\d/, '')
 }

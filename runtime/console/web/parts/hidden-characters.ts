@@ -2,7 +2,7 @@
 import { hiddenInText } from '../../../../schemas/hidden-characters.ts'
 
 export interface HiddenRun {
-  /** `U+202E`. */
+  /** Code point, such as `U+202E`. */
   readonly code: string
   readonly count: number
 }

@@ -12,7 +12,7 @@ export function Notice({
   children,
 }: {
   readonly tone: 'bad' | 'warn' | 'plain'
-  /** Screen readers announce the notice when it appears. */
+  /** Makes screen readers announce the notice when it appears. */
   readonly alert?: boolean
   readonly children: ComponentChildren
 }) {

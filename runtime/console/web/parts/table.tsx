@@ -9,9 +9,9 @@ export interface Column<T> {
   readonly label: string
   readonly cell: (row: T) => ComponentChildren
   readonly number?: true
-  /** The row header: a header cell, and the title of the card. */
+  /** True for the row header, which is a header cell and the title of the card. */
   readonly head?: true
-  /** The line of a two-line row on phones. If a table has such columns, phones show only these columns. */
+  /** Line of a two-line row on phones. If a table has such columns, phones show only these columns. */
   readonly phone?: 'first' | 'second'
   /** Makes the column take up the remaining width. */
   readonly wide?: true

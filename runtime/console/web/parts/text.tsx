@@ -1,6 +1,6 @@
 /**
- * Renders text from servers and clients as text: its direction is isolated, hidden characters are made visible, and its
- * length is limited.
+ * Renders text from servers and clients as text. Isolates its direction, makes hidden characters visible, and limits
+ * its length.
  */
 import { useState } from 'preact/hooks'
 import { type CallerView, mostReviewed } from '../../api.ts'
@@ -68,7 +68,7 @@ export function LongText({
   readonly text: string
   readonly label: string
   readonly code?: boolean
-  /** Shows the whole text at once, so that it can be reviewed before an approval. */
+  /** Shows the whole text at once, for the review before an approval. */
   readonly whole?: boolean
 }) {
   const [shown, setShown] = useState(whole ? mostReviewed : firstChars)
@@ -77,7 +77,7 @@ export function LongText({
   return (
     <div class="long-text">
       {code ? (
-        // The element can receive the focus, because it scrolls.
+        // Makes the element focusable, because it scrolls.
         <pre class="code" tabIndex={0} role="region" aria-label={label} dir="ltr">
           {pieces}
         </pre>

@@ -1,7 +1,7 @@
 /**
- * The state of a form, and the JSON that it produces. Optional members that the user did not fill in are omitted.
+ * The state of a form, and the JSON that it produces. The JSON omits optional members that the user did not fill in.
  *
- * Numbers are kept as text, so that integers of any size are sent unchanged.
+ * Numbers stay text, so the form sends integers of any size unchanged.
  */
 import { type Signal, signal } from '@preact/signals'
 import { jsonProblem, numberText, readJson, writeJson } from '../data/json-text.ts'
@@ -30,7 +30,7 @@ interface NullDraft extends Base {
 
 interface OptionsDraft extends Base {
   readonly plan: PlanOf<'options'>
-  /** -1 when no option is selected. */
+  /** Index of the selected option; -1 without a selection. */
   readonly index: Signal<number>
 }
 
@@ -125,10 +125,12 @@ function memberOf({ name, required, plan }: PlanOf<'object'>['members'][number])
   return { name, required, included: signal(required), draft: draftOf(plan()) }
 }
 
-/** A value that must not be sent. Its field shows the reason. */
+/** Marks a value that must not be sent. The field shows the reason. */
 class Invalid extends Error {}
 
-/** Returns a form's content as JSON text, or undefined if a field is invalid; that field then shows the error. */
+/**
+ * Returns the content of a form as JSON text. Returns undefined if a field is invalid; the field then shows the error.
+ */
 export function textOfDraft(draft: ValueDraft): string | undefined {
   const wrong = { count: 0 }
   const value = valueOf(draft, wrong)
@@ -194,9 +196,7 @@ function valueOfText({ plan, text: { value: text } }: DraftOf<'text' | 'number' 
   return readJson(trimmed)
 }
 
-/**
- * Fills a form with a value. Returns false if the value does not fit, in which case the form may be partly filled in.
- */
+/** Fills a form with a value. Returns false if the value does not fit. The form may then be partly filled in. */
 export function fill(draft: ValueDraft, value: unknown): boolean {
   if (isOf(draft, 'object')) return fillObject(draft, value)
   if (isOf(draft, 'choice')) return fillChoice(draft, value)

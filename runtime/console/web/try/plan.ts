@@ -149,7 +149,7 @@ function objectPlan(schema: Schema, place: Place): FieldPlan {
     required: required.includes(name),
     plan: () => plan(properties[name], inner),
   }))
-  // Required members come first.
+  // Sorts required members first.
   return {
     ...commonOf(schema),
     kind: 'object',
@@ -188,7 +188,7 @@ function choicePlan(schema: Schema, alternatives: readonly unknown[], place: Pla
       }),
     }
   if (alternatives.length === 0 || alternatives.length > mostChoices) return jsonPlan(schema, 'large')
-  // Keywords next to the alternatives apply to each of them.
+  // Applies keywords next to the alternatives to each alternative.
   const {
     oneOf: _one,
     anyOf: _any,
@@ -213,7 +213,7 @@ function choiceLabel(schema: unknown, i: number, place: Place): string {
   return title ?? reference?.split('/').at(-1) ?? String(i + 1)
 }
 
-/** Merges object schemas in `allOf`. Returns undefined when one of them is not a plain object schema. */
+/** Merges object schemas in `allOf`. Returns undefined when a part is not a plain object schema. */
 function mergedAll(schema: Schema, place: Place): Schema | undefined {
   const { allOf, ...own } = schema
   const parts = [own, ...(allOf as readonly unknown[]).map((one) => resolved(one, place)?.schema)]

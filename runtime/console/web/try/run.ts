@@ -27,7 +27,7 @@ export interface Run {
   readonly state: { readonly value: RunState }
   answer(ask: string, answer: AskAnswer): Promise<void>
   cancel(): Promise<void>
-  /** Stops following; the server cancels an abandoned run. */
+  /** Stops following. The server cancels an abandoned run. */
   leave(): void
 }
 
@@ -71,7 +71,7 @@ export function startRun(body: TryRequest): Run {
     for await (const { data } of readEvents(response.body ?? new ReadableStream())) {
       const event = JSON.parse(data) as TryEvent
       next = { ...next, ...afterEvent({ ...state.peek(), ...next }, event) }
-      // Progress updates are throttled; results and requests to the user are shown immediately.
+      // Throttles progress updates. Shows results and requests to the user immediately.
       if (event.type === 'ask' || event.type === 'done') show()
       else timer ??= setTimeout(show, repaintMs)
       if (next.done) return
@@ -87,7 +87,7 @@ export function startRun(body: TryRequest): Run {
     },
     async cancel() {
       change({ cancelling: true })
-      // A run that has no id yet is cancelled when its id arrives.
+      // Cancels a run without an id as soon as the id arrives.
       if (id !== undefined) await end(id).catch(fail)
     },
     leave() {

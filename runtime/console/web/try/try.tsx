@@ -214,7 +214,7 @@ function Progress({ state: { startedAt, progress } }: { readonly state: RunState
   return (
     <>
       <span>{texts.run.running}</span>
-      {/* Hidden from screen readers, which would announce every change. */}
+      {/* Hides the element from screen readers, which would announce every change. */}
       <span aria-hidden="true">{duration(Math.max(0, Math.floor((now - startedAt) / 1000) * 1000))}</span>
       {share === undefined ? undefined : (
         <>
