@@ -17,68 +17,84 @@ import { makeUpHome } from '../../helpers/up/up-home.ts'
 
 t.setTimeout(300_000)
 
-t.test('up --login ISSUER: only the allowed accounts use the servers', { skip: missingBrowser }, async (t) => {
-  const authority = await makeAuthority()
-  const leaf = await authority.leaf()
-  const up = await makeUpHome(t, ['cursor'])
-  const idp = await startOidcProvider({
-    clients: [
-      {
-        client_id: 'gatehouse',
-        client_secret: 'planted-issuer-secret-planted-issuer-secret',
-        redirect_uris: [`${up.url}/oauth/callback`],
-      },
-    ],
-    claims: { email: 'alice@example.com', email_verified: true, name: 'Alice' },
-    tls: leaf,
-  })
-  t.teardown(() => idp.close())
-  const ca = join(up.home, 'ca.pem')
-  writeFileSync(ca, authority.ca)
-  up.env['NODE_EXTRA_CA_CERTS'] = ca
-  up.env['GATEHOUSE_LOGIN_CLIENT_SECRET'] = 'planted-issuer-secret-planted-issuer-secret'
-  const browser = await openBrowser(t)
-  const landing = await startLanding(t)
-  const start = (...allow: string[]) =>
-    up.up('--background', '--login', idp.issuer, '--login-client-id', 'gatehouse', ...allow.flatMap((one) => ['--login-allow', one]))
-  const connect = () =>
-    connectSignedIn({
-      generation: 'sdk1',
-      url: up.url,
-      provider: storingProvider(landing),
-      async login(start) {
-        const context = await browser.newContext({ ignoreHTTPSErrors: true })
-        const page = await context.newPage()
-        const arrival = landing.next()
-        await page.goto(start.href)
-        t.match(await page.locator('main').textContent(), `You will sign in at ${new URL(idp.issuer).host}`)
-        await page.getByRole('button', { name: 'Allow and continue' }).click()
-        await page.waitForURL((url) => url.href.startsWith(landing.redirectUri))
-        await context.close()
-        return { titles: [], query: await arrival }
-      },
+t.test(
+  'up --login ISSUER: only the allowed accounts use the servers',
+  { skip: missingBrowser },
+  async (t) => {
+    const authority = await makeAuthority()
+    const leaf = await authority.leaf()
+    const up = await makeUpHome(t, ['cursor'])
+    const idp = await startOidcProvider({
+      clients: [
+        {
+          client_id: 'gatehouse',
+          client_secret: 'planted-issuer-secret-planted-issuer-secret',
+          redirect_uris: [`${up.url}/oauth/callback`],
+        },
+      ],
+      claims: { email: 'alice@example.com', email_verified: true, name: 'Alice' },
+      tls: leaf,
     })
+    t.teardown(() => idp.close())
+    const ca = join(up.home, 'ca.pem')
+    writeFileSync(ca, authority.ca)
+    up.env['NODE_EXTRA_CA_CERTS'] = ca
+    up.env['GATEHOUSE_LOGIN_CLIENT_SECRET'] = 'planted-issuer-secret-planted-issuer-secret'
+    const browser = await openBrowser(t)
+    const landing = await startLanding(t)
+    const start = (...allow: string[]) =>
+      up.up(
+        '--background',
+        '--login',
+        idp.issuer,
+        '--login-client-id',
+        'gatehouse',
+        ...allow.flatMap((one) => ['--login-allow', one]),
+      )
+    const connect = () =>
+      connectSignedIn({
+        generation: 'sdk1',
+        url: up.url,
+        provider: storingProvider(landing),
+        async login(start) {
+          const context = await browser.newContext({ ignoreHTTPSErrors: true })
+          const page = await context.newPage()
+          const arrival = landing.next()
+          await page.goto(start.href)
+          t.match(await page.locator('main').textContent(), `You will sign in at ${new URL(idp.issuer).host}`)
+          await page.getByRole('button', { name: 'Allow and continue' }).click()
+          await page.waitForURL((url) => url.href.startsWith(landing.redirectUri))
+          await context.close()
+          return { titles: [], query: await arrival }
+        },
+      })
 
-  const started = await start('bob@example.com', 'alice@example.com')
-  t.match(started, { code: 0, stdout: `Other clients must sign in at ${idp.issuer} in a browser.` })
-  t.match(await up.gatehouse('tools', 'list', 'gatehouse'), { code: 0, stdout: /files_start/ }, 'the owner')
-  const alice = await connect()
-  t.strictSame(await alice.listTools(), ['files_start'])
-  t.match(await alice.call('files_start'), /files/)
-  await alice.close()
-  t.match(await up.gatehouse('up', 'user', 'add', 'x'), { code: 2, stderr: /start it with --login/ })
-  t.equal((await up.gatehouse('down')).code, 0)
+    const started = await start('bob@example.com', 'alice@example.com')
+    t.match(started, { code: 0, stdout: `Other clients must sign in at ${idp.issuer} in a browser.` })
+    t.match(await up.gatehouse('tools', 'list', 'gatehouse'), { code: 0, stdout: /files_start/ }, 'the owner')
+    const alice = await connect()
+    t.strictSame(await alice.listTools(), ['files_start'])
+    t.match(await alice.call('files_start'), /files/)
+    await alice.close()
+    t.match(await up.gatehouse('up', 'user', 'add', 'x'), { code: 2, stderr: /start it with --login/ })
+    t.equal((await up.gatehouse('down')).code, 0)
 
-  t.equal((await start('@other.example')).code, 0)
-  const denied = await connect()
-  t.strictSame(await denied.listTools(), [])
-  await t.rejects(denied.call('files_start'), 'an account that is not allowed')
-  await denied.close()
-})
+    t.equal((await start('@other.example')).code, 0)
+    const denied = await connect()
+    t.strictSame(await denied.listTools(), [])
+    await t.rejects(denied.call('files_start'), 'an account that is not allowed')
+    await denied.close()
+  },
+)
 
 t.test('up --login: errors in the options', async (t) => {
   const host = thisHost()
-  const issuer = { login: 'https://id.example.com', loginClientId: 'x', loginAllow: ['a@b.example'], share: false }
+  const issuer = {
+    login: 'https://id.example.com',
+    loginClientId: 'x',
+    loginAllow: ['a@b.example'],
+    share: false,
+  }
   const settings = (more: object) => loginSettings({ loginAllow: [], share: false, ...more }, host)
   t.equal(settings({}), undefined)
   t.match(settings({ login: true, publicUrl: 'https://tools.example.com/' }), {
@@ -87,7 +103,10 @@ t.test('up --login: errors in the options', async (t) => {
   })
   t.match(settings(issuer), { issuer: 'https://id.example.com', clientId: 'x', allow: ['a@b.example'] })
   const secret = join(t.testdir({ secret: 'planted\n' }), 'secret')
-  t.match(settings({ ...issuer, loginClientSecretFile: secret }), { clientSecretFile: secret, clientSecret: undefined })
+  t.match(settings({ ...issuer, loginClientSecretFile: secret }), {
+    clientSecretFile: secret,
+    clientSecret: undefined,
+  })
   const errors: readonly (readonly [object, RegExp])[] = [
     [{ share: true }, /--share: requires --login, because/],
     [{ publicUrl: 'https://x.example' }, /--public-url: requires --login/],
@@ -95,7 +114,10 @@ t.test('up --login: errors in the options', async (t) => {
     [{ login: true, publicUrl: 'https://x.example/a' }, /--public-url: must be an https URL/],
     [{ login: true, publicUrl: 'https://u@x.example' }, /--public-url: must be an https URL/],
     [{ login: true, loginClientId: 'x' }, /--login-client-id: requires --login with an issuer URL/],
-    [{ login: true, loginClientSecretFile: 'x' }, /--login-client-secret-file: requires --login with an issuer/],
+    [
+      { login: true, loginClientSecretFile: 'x' },
+      /--login-client-secret-file: requires --login with an issuer/,
+    ],
     [{ loginAllow: ['*'] }, /--login-allow: requires --login with an issuer URL/],
     [{ ...issuer, login: 'http://id.example.com' }, /--login: the issuer must be an https URL/],
     [{ ...issuer, login: 'id' }, /--login: the issuer must be an https URL/],

@@ -87,11 +87,17 @@ t.test('up --share: a colleague signs in through a tunnel', { skip: missingBrows
     else process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = before
   })
   const url = `${outside.url}/mcp`
-  const refused = await fetch(url, { method: 'POST', body: '{}', headers: { 'content-type': 'application/json' } })
+  const refused = await fetch(url, {
+    method: 'POST',
+    body: '{}',
+    headers: { 'content-type': 'application/json' },
+  })
   t.equal(refused.status, 401)
   t.match(refused.headers.get('www-authenticate'), `resource_metadata="${outside.url}/.well-known/`)
   t.equal((await fetch(`${outside.url}/status`)).status, 401)
-  const document = (await (await fetch(`${outside.url}/.well-known/oauth-protected-resource/mcp`)).json()) as object
+  const document = (await (
+    await fetch(`${outside.url}/.well-known/oauth-protected-resource/mcp`)
+  ).json()) as object
   t.match(document, { resource: url, authorization_servers: [outside.url] })
   const forged = await fetch(`${outside.url}/login/enrol`, {
     method: 'POST',
@@ -133,7 +139,10 @@ t.test('proxy tunnel --target-requires-login: only a target that asks for a logi
         more,
       ),
     )
-  t.match(await run(open.url), { code: 2, stderr: /must respond with 401 and a login challenge .*found: status 200/ })
+  t.match(await run(open.url), {
+    code: 2,
+    stderr: /must respond with 401 and a login challenge .*found: status 200/,
+  })
   t.match(await run(bare.url), { code: 2, stderr: /found: status 401/ })
   t.match(await run('http://127.0.0.1:1'), { code: 2, stderr: /connection refused/i })
   t.match(await run(open.url, '--insecure-unauthenticated'), { code: 2, stderr: /cannot be combined/ })
