@@ -41,9 +41,8 @@ const lentClaims = ['name', 'email'] as const
 /**
  * Returns the claims of an upstream access token, or `own` for an opaque token. Adds the name and email from the ID token
  * if the claims lack them, except an email address that the provider has not verified. Returns undefined for an invalid
- * JWT, and for a subject
- * that could be another caller's principal: a declared client, a subject of a trusted issuer, or a user from one of the
- * `reserved` issuers.
+ * JWT, and for a subject that could be another caller's principal: a declared client, a subject of a trusted issuer, or
+ * a user from one of the `reserved` issuers.
  */
 export function claimsOfUpstream(
   accessToken: string,

@@ -2,7 +2,11 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { ownerCaller } from '../../../runtime/incoming/identity.ts'
+import { type Caller, makeCaller } from '../../../runtime/net/index.ts'
+import { makeAuthorizer } from '../../../runtime/policy/index.ts'
 import { thisHost } from '../../../runtime/toolkit/client-files/host.ts'
+import { policiesFor } from '../../../runtime/tools/up/identity/allowed-accounts.ts'
 import { loginSettings } from '../../../runtime/tools/up/identity/options.ts'
 import { startOidcProvider } from '../../helpers/authserver/oidc-provider.ts'
 import {
@@ -86,6 +90,37 @@ t.test(
     await denied.close()
   },
 )
+
+t.test('up --login ISSUER: the accounts that its policies permit', async (t) => {
+  const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
+  const decide = async (allow: readonly string[], caller: Caller, upstream: object = {}) => {
+    const accessToken = `${part({ alg: 'RS256' })}.${part(upstream)}.c2ln`
+    const authorizer = makeAuthorizer(
+      {
+        policies: [...policiesFor(allow)],
+        entitiesJson: '[]',
+        groupEntityType: 'ServiceGroup',
+        primaryUpstreamProvider: 'login',
+      },
+      { serverName: 'gatehouse', upstreamTokens: { get: async () => ({ accessToken }) } },
+    )
+    return authorizer.decide(await authorizer.subject(caller), { action: 'call_tool', id: 'files_read' })
+  }
+  const user = makeCaller({ issuer: 'http://127.0.0.1:4483', subject: 'u-1', claims: { sub: 'u-1' } })
+  const alice = ['alice@example.com']
+  t.equal(await decide(alice, ownerCaller()), 'permitted')
+  t.equal(await decide(alice, user, { sub: 'x', email: 'alice@example.com' }), 'permitted')
+  t.equal(await decide(['@example.com'], user, { sub: 'x', email: 'bob@example.com' }), 'permitted')
+  t.equal(await decide(['*'], user, { sub: 'x' }), 'permitted')
+  for (const claims of [
+    { sub: 'owner' },
+    { sub: 'owner', iss: 'gatehouse-local', issuer: 'gatehouse-local' },
+    { sub: 'x', email: 'alice@example.com.evil.example' },
+    { sub: 'x', email: ['alice@example.com'] },
+    { sub: 'x' },
+  ])
+    t.not(await decide([...alice, '@b.example'], user, claims), 'permitted', JSON.stringify(claims))
+})
 
 t.test('up --login: errors in the options', async (t) => {
   const host = thisHost()

@@ -3,14 +3,13 @@ import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { missingBrowser } from '../../helpers/authserver/signed-in-client.ts'
-import { connectThroughEntry } from '../../helpers/up/up-home.ts'
+import { connectThroughEntry, makeUpHome } from '../../helpers/up/up-home.ts'
 import {
   addAuthenticator,
   choosePassword,
   connectClient,
   enterPassword,
   invite,
-  openLogin,
   password,
   startUpLogin,
 } from '../../helpers/up/up-login.ts'
@@ -151,7 +150,6 @@ t.test('up --login: other users, removed users, and a restart', skip, async (t) 
 })
 
 t.test('up: without --login, there are no users', async (t) => {
-  const { makeUpHome } = await import('../../helpers/up/up-home.ts')
   const up = await makeUpHome(t, ['cursor'])
   t.equal((await up.up('--background')).code, 0)
   t.match(await up.gatehouse('up', 'user', 'add', 'alice'), { code: 2, stderr: /start it with --login/ })
@@ -174,5 +172,4 @@ t.test('up --login: the login page shows the address and the expired login', ski
     }),
     { message: 'ended' },
   )
-  t.type(openLogin, 'function')
 })

@@ -70,6 +70,19 @@ t.test(
   },
 )
 
+t.test('primaryUpstreamProvider: an opaque token, with name and email from the ID token', async (t) => {
+  const askOpaque = (claims: object, condition: string) =>
+    ask(condition, { accessToken: 'opaque', idToken: jwt(claims) })
+  const email = 'ada@example.com'
+  t.equal(await askOpaque({ email }, `context.claim_own && context.claim_email == "${email}"`), 'permitted')
+  t.equal(await askOpaque({ email, email_verified: true }, `context.claim_email == "${email}"`), 'permitted')
+  t.equal(await askOpaque({ email, email_verified: false }, '!(context has claim_email)'), 'permitted')
+  t.equal(
+    await askOpaque({ sub: 'x', level: 9 }, 'principal == Client::"u-1" && !(context has claim_level)'),
+    'permitted',
+  )
+})
+
 t.test('primaryUpstreamProvider: an opaque token leaves the claims of the presented one', async (t) => {
   for (const accessToken of ['ya29.abc-def', 'gho_abcdef', 'a.b.c', `${part({ alg: 'RSA-OAEP' })}.a.b.c.d`])
     t.equal(

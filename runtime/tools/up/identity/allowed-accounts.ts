@@ -1,11 +1,13 @@
 /** Which accounts of another issuer may use the servers. */
+import { localIssuer } from '../../../net/index.ts'
 
 /**
  * Returns policies that permit the owner's programs and the accounts in `allow`: email addresses, `@domain` for all
  * addresses of a domain, or `*` for every account of the issuer.
  */
 export function policiesFor(allow: readonly string[]): readonly string[] {
-  const owner = 'permit(principal == Client::"owner", action, resource);'
+  // Not by subject, because an account of the issuer could have the same one.
+  const owner = `permit(principal, action, resource) when { principal.issuer == "${localIssuer}" };`
   const accounts = allow.map((rule) => {
     if (rule === '*') return 'permit(principal, action, resource);'
     const test = rule.startsWith('@') ? `like "*${rule}"` : `== "${rule}"`
