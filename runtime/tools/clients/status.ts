@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import {
   type ClientId,
@@ -11,11 +12,13 @@ import {
   parseDocument,
 } from '../../toolkit/clients/index.ts'
 import { readFileOnDisk } from '../../toolkit/client-files/file.ts'
+import { upFolder } from '../../toolkit/client-files/host.ts'
+import { ParkJournal } from '../../toolkit/client-files/park-journal.ts'
 import { hashOfEntry, Records } from '../../toolkit/client-files/records.ts'
 
 /**
- * absent: no entry. connected: the entry that Gatehouse wrote. differs: an entry with this name but different contents.
- * shadowed: another of the client's files takes precedence. unreadable: the file cannot be parsed.
+ * absent: no entry. connected: the entry that `client add` or `up` wrote. differs: an entry with this name but
+ * different contents. shadowed: another of the client's files takes precedence. unreadable: the file cannot be parsed.
  */
 export type EntryState = 'absent' | 'connected' | 'differs' | 'shadowed' | 'unreadable'
 
@@ -40,6 +43,7 @@ export function statusOf(
   host: Host,
   records: string,
 ): readonly ClientStatus[] {
+  const journal = new ParkJournal(resolve(host.cwd, upFolder(host)))
   const all = locationsOf(client, host)
   // In the home folder, the project's file is the user's file.
   const existing = all.filter(
@@ -49,7 +53,7 @@ export function statusOf(
   )
   const preferred = all.find(({ scope, row }) => scope === 'user' && !row.ifPresent)
   const rows = (existing.length > 0 ? existing : preferred ? [preferred] : []).map((location) =>
-    rowOf(location, name, records),
+    rowOf(location, name, { records, journal }),
   )
   return rows
     .filter((row, index) => row.servers.length > 0 || isFirstOfFile(rows, index))
@@ -60,7 +64,11 @@ function isFirstOfFile(rows: readonly ClientStatus[], index: number): boolean {
   return rows.findIndex(({ file }) => file === rows[index]?.file) === index
 }
 
-function rowOf(location: Location, name: string, records: string): ClientStatus {
+function rowOf(
+  location: Location,
+  name: string,
+  { records, journal }: { readonly records: string; readonly journal: ParkJournal },
+): ClientStatus {
   const { client, scope, file, key } = location
   const base = { client, scope, file, servers: [], url: undefined, why: undefined }
   try {
@@ -72,7 +80,9 @@ function rowOf(location: Location, name: string, records: string): ClientStatus 
     const entry = entryAt(document, [...key, name])
     if (entry === undefined) return { ...base, exists: true, state: 'absent', servers }
     const hash = hashOfEntry(entry)
-    const isOurs = new Records(records, target).read().some((record) => record.entry === hash)
+    const isOurs =
+      new Records(records, target).read().some((record) => record.entry === hash) ||
+      journal.find({ target, file })?.entry === hash
     return { ...base, exists: true, servers, state: isOurs ? 'connected' : 'differs', url: urlIn(entry) }
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
