@@ -7,6 +7,7 @@ import { forTerminal } from '../../../toolkit/terminal/plain-text.ts'
 import { selfCommand } from '../../../toolkit/terminal/self.ts'
 import { askInstance } from './control.ts'
 import { type Instance, isRunning, runningInstance } from './instance.ts'
+import { progressPrinter } from './progress.ts'
 import type { UpReport } from '../report.ts'
 import type { UpState } from '../state.ts'
 
@@ -14,10 +15,18 @@ const pollMs = 100
 const maxLogBytes = 5 * 1024 * 1024
 const shownLines = 20
 
+export interface BackgroundOptions {
+  /** Prints the report, and returns the exit code. */
+  readonly show: (report: UpReport) => number
+  readonly whileRunning: boolean
+  /** True to print no progress. */
+  readonly json: boolean
+}
+
 /** Returns the exit code: that of `show`, or 1 when the process ended before it had reported. */
 export async function runInBackground(
   state: UpState,
-  { show, whileRunning }: { readonly show: (report: UpReport) => number; readonly whileRunning: boolean },
+  { show, whileRunning, json }: BackgroundOptions,
 ): Promise<number> {
   const log = openLog(state.logFile)
   const [program = '', ...args] = selfCommand()
@@ -28,6 +37,7 @@ export async function runInBackground(
   })
   closeSync(log)
   const from = statSync(state.logFile).size
+  const showProgress = json ? () => {} : progressPrinter()
   const ended = new AbortController()
   child.once('exit', () => ended.abort())
   child.once('error', () => ended.abort())
@@ -40,6 +50,7 @@ export async function runInBackground(
       printError(`Runs in the background (process ${report.pid}). Log: ${state.logFile}`)
       return code
     }
+    showProgress(instance?.starting ?? [])
     await sleep(pollMs, undefined, { signal: ended.signal }).catch(() => undefined)
   }
   const text = readFileSync(state.logFile).subarray(from).toString('utf8').trim()
