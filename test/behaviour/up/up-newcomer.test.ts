@@ -14,7 +14,8 @@ function writeServers(up: UpHome, servers: Readonly<Record<string, unknown>>): v
 t.test('up: names the servers that start slowly, and status names them as well', async (t) => {
   const up = await makeUpHome(t, ['cursor'])
   const { command, args } = up.serversOf('cursor')['files'] as { command: string; args: string[] }
-  const script = `sleep 12; exec "${process.execPath}" "$@"`
+  const go = join(up.home, 'go')
+  const script = `until [ -e "${go}" ]; do sleep 0.2; done; exec "${process.execPath}" "$@"`
   writeServers(up, {
     files: { command, args },
     slow: { command: 'sh', args: ['-c', script, 'sh', ...args] },
@@ -26,6 +27,7 @@ t.test('up: names the servers that start slowly, and status names them as well',
     code: 2,
     stderr: /gatehouse up is still starting \(process \d+\) and waiting for slow; try again/,
   })
+  writeFileSync(go, '')
   await started.waitFor(/^ {2}ready {5}files, slow {3}2 tools$/m)
   t.equal(started.output().match(/^Waiting for slow …$/gm)?.length, 1, 'the same names are printed once')
 
