@@ -1,5 +1,7 @@
 /** What `gatehouse up` and the commands around it print in the first minutes. */
+import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'
 import { makeUpHome, type UpHome } from '../../helpers/up/up-home.ts'
@@ -36,6 +38,27 @@ t.test('up: names the servers that start slowly, and status names them as well',
   t.notMatch(log, '"rpc":"ping"', 'health checks do not hide the output of the server')
   t.notMatch(log, 'every client that reaches this port may use the proxy', 'the port requires a token')
   t.match((await up.gatehouse('client', 'status', 'cursor')).stdout, /^cursor +user +connected /)
+})
+
+t.test('up: does not wait for npm longer than the start timeout', async (t) => {
+  const registry = createServer(() => {}).listen(0, '127.0.0.1')
+  await once(registry, 'listening')
+  t.teardown(() => {
+    registry.closeAllConnections()
+    registry.close()
+  })
+  const address = registry.address()
+  const port = typeof address === 'object' ? address?.port : 0
+  const up = await makeUpHome(t, ['cursor'])
+  up.env['npm_config_registry'] = `http://127.0.0.1:${port}/`
+  up.env['npm_config_cache'] = join(up.home, 'cache')
+  writeServers(up, {
+    ...up.serversOf('cursor'),
+    absent: { command: 'npx', args: ['-y', 'gatehouse-absent'] },
+  })
+  const { stdout } = await up.up('--background', '--start-timeout', '15')
+  t.match(stdout, /^ {2}ready {5}files {3}1 tool$/m)
+  t.match(stdout, /^ {2}skipped {3}absent: /m)
 })
 
 t.test('up: a server that is skipped in two clients counts once', async (t) => {
