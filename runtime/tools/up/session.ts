@@ -39,6 +39,9 @@ export interface UpSession {
   close(): Promise<void>
 }
 
+/** The default timeout of a virtual server. */
+const minRequestSeconds = 30
+
 export async function startSession(conversion: Conversion, options: UpSessionOptions): Promise<UpSession> {
   const { hooks } = await localHooks()
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-up-'))
@@ -66,11 +69,13 @@ export async function startSession(conversion: Conversion, options: UpSessionOpt
     },
     onError: report,
   })
-  await session.declare(documentsOf(conversion))
+  // A new client session starts its own process of a stdio server, which may take as long as the first one.
+  const requestTimeout = `${Math.max(options.startTimeout, minRequestSeconds)}s`
+  await session.declare(documentsOf(conversion, { requestTimeout }))
   return {
     session,
     declare: async (changed) => {
-      await session.declare(documentsOf(changed))
+      await session.declare(documentsOf(changed, { requestTimeout }))
     },
     async close() {
       await session.stop()

@@ -2,17 +2,18 @@
 import { printableName } from '../../../toolkit/clients/index.ts'
 import { printError } from '../../../toolkit/terminal/output.ts'
 
-/** Most servers respond before this time, so that nothing is printed. */
+/** Time before the first line and between two lines. Most servers respond earlier, so that nothing is printed. */
 const quietMs = 5000
 
-/** Returns a function that prints the names of the servers that have not responded yet, at most once for the same names. */
+/** Returns a function that prints the names of the servers that have not responded yet. Skips unchanged names. */
 export function progressPrinter(): (names: readonly string[]) => void {
-  const startedAt = performance.now()
+  let quietUntil = performance.now() + quietMs
   let printed = ''
   return (names) => {
     const text = names.map(printableName).join(', ')
-    if (text === '' || text === printed || performance.now() - startedAt < quietMs) return
+    if (text === '' || text === printed || performance.now() < quietUntil) return
     printed = text
+    quietUntil = performance.now() + quietMs
     printError(`Waiting for ${text} …`)
   }
 }
