@@ -128,9 +128,12 @@ function Backends({
           <HealthMark health={health} />
           {since === undefined ? undefined : <span class="soft"> {texts.overview.forTime(ago(since))}</span>}
           {signInUrl === undefined ? undefined : (
-            <a href={signInUrl} target="_blank" rel="noreferrer">
-              {texts.overview.signIn(name)}
-            </a>
+            <>
+              {' '}
+              <a href={signInUrl} target="_blank" rel="noreferrer">
+                {texts.overview.signIn(name)}
+              </a>
+            </>
           )}
         </>
       ),
