@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-export const slowSeconds = 40
+const slowSeconds = 40
 
 const npx = (name: string, ...more: readonly string[]) => ({ command: 'npx', args: ['-y', name, ...more] })
 

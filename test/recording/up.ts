@@ -7,15 +7,7 @@
  * to the npm registry. Writes docs/images/up.cast, up.svg and the pictures of the pages from the first run, and prints
  * the times of both runs. Keys in addresses are hidden in the recording.
  */
-import {
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { Client } from '@modelcontextprotocol/client'

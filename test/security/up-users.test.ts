@@ -1,6 +1,5 @@
 /** Attacks on `gatehouse up` by another user of the machine, with a process of that user. */
-import { readdirSync, readFileSync } from 'node:fs'
-import { chownSync, mkdirSync } from 'node:fs'
+import { chownSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { descendantsOf } from '../helpers/gatehouse.ts'
