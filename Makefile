@@ -82,8 +82,9 @@ pictures: build ## Take the pictures of the docs from a real run of the quicksta
 soak: build ## Three hours of churning clients and dying backends against the built vMCP at 60 % of its capacity; memory must stay flat
 	@node test/bench/soak.ts
 
-recording: package ## Run install, import, run, call and connect, and record them as docs/images/recording.svg and .cast
+recording: package ## Record install, import, run, call and connect, and gatehouse up with ten servers, in docs/images (needs the npm registry and Chromium)
 	@node test/recording/main.ts
+	@node test/recording/up.ts
 
 clean: ## Remove what was built
 	@rm -rf dist .tap gatehouse-*.tgz

@@ -14,6 +14,7 @@ program
   .addHelpText(
     'after',
     '\nStart here:\n' +
+      '  gatehouse up --dry-run                                           the servers of all MCP clients behind one address\n' +
       '  gatehouse proxy --target-uri https://mcp.example.com my-server   one remote server behind a local address\n' +
       '  gatehouse dev -f manifests/examples/quickstart                   many servers as one, from manifests',
   )

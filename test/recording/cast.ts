@@ -24,21 +24,22 @@ export function castOf(recorded: readonly Recorded[]): string {
   return [header, ...events].map((line) => `${JSON.stringify(line)}\n`).join('')
 }
 
-export function svgOf(recorded: readonly Recorded[]): string {
+/** `label` describes the picture for screen readers. */
+export function svgOf(recorded: readonly Recorded[], label: string): string {
   const lines = linesOf(shortened(recorded))
   const totalMs = (lines.at(-1)?.atMs ?? 0) + restMs
   const height = lines.length * lineHeight + 2 * margin
   const rows = lines.map(({ atMs, text }, index) => {
     const at = ((100 * atMs) / totalMs).toFixed(2)
-    const kind = text.startsWith('$ ') ? ' class="c"' : ''
+    const kind = text.startsWith('$ ') ? ' class="c"' : text.startsWith('# ') ? ' class="n"' : ''
     return {
       style: `@keyframes l${index}{0%,${at}%{opacity:0}${(Number(at) + 0.01).toFixed(2)}%,100%{opacity:1}}#l${index}{animation:l${index} ${totalMs}ms infinite}`,
       text: `<text id="l${index}"${kind} x="${margin}" y="${margin + (index + 0.75) * lineHeight}">${escaped(text)}</text>`,
     }
   })
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width * 8.1 + 2 * margin} ${height}" role="img" aria-label="A terminal: install, import, run, call and connect">`,
-    '<style>text{font:13px ui-monospace,Menlo,Consolas,monospace;fill:#d0d7de;white-space:pre}.c{fill:#7ee787}',
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width * 8.1 + 2 * margin} ${height}" role="img" aria-label="${escaped(label)}">`,
+    '<style>text{font:13px ui-monospace,Menlo,Consolas,monospace;fill:#d0d7de;white-space:pre}.c{fill:#7ee787}.n{fill:#8b949e}',
     ...rows.map(({ style }) => style),
     '</style>',
     '<rect width="100%" height="100%" rx="8" fill="#0d1117"/>',

@@ -5,11 +5,11 @@
  * Writes docs/images/recording.cast (asciicast v2) and docs/images/recording.svg, which shows the same in a browser. Waits are shortened to a
  * second and a half.
  */
-import { spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { castOf, type Recorded, svgOf } from './cast.ts'
+import { castOf, svgOf } from './cast.ts'
+import { Recorder } from './recorder.ts'
 
 const root = resolve(import.meta.dirname, '../..')
 const temp = mkdtempSync(join(tmpdir(), 'recording-'))
@@ -50,68 +50,24 @@ const env: NodeJS.ProcessEnv = {
   npm_config_fund: 'false',
   npm_config_audit: 'false',
 }
-const recorded: Recorded[] = []
-const startedAt = performance.now()
-
-function record(text: string): void {
-  recorded.push({ atMs: performance.now() - startedAt, text })
-}
-
-interface Running {
-  readonly ended: Promise<number | null>
-  readonly sees: (pattern: RegExp) => Promise<void>
-  readonly interrupt: () => void
-}
-
-function start(line: string): Running {
-  record(`$ ${line}\n`)
-  const child = spawn('/bin/sh', ['-c', `exec ${line}`], {
-    cwd: project,
-    env,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  let text = ''
-  const heard = new EventTarget()
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding('utf8').on('data', (chunk: string) => {
-      text += chunk
-      record(chunk)
-      heard.dispatchEvent(new Event('text'))
-    })
-  }
-  const ended = new Promise<number | null>((done) => child.once('close', done))
-  return {
-    ended,
-    async sees(pattern) {
-      const over = ended.then(() => 'over')
-      while (!pattern.test(text)) {
-        const more = new Promise((done) => heard.addEventListener('text', done, { once: true }))
-        if ((await Promise.race([more, over])) === 'over')
-          throw new Error(`ended without ${pattern}:\n${text}`)
-      }
-    },
-    interrupt: () => child.kill('SIGINT'),
-  }
-}
-
-async function run(line: string): Promise<void> {
-  const code = await start(line).ended
-  if (code !== 0) throw new Error(`"${line}" ended with code ${code}:\n${recorded.at(-1)?.text}`)
-}
+const recorder = new Recorder({ cwd: project, env })
+const { recorded } = recorder
 
 try {
-  await run(`npm install --global ./${tarball}`)
-  await run('gatehouse import cursor --save mcp')
-  const gateway = start('gatehouse run --from cursor')
+  await recorder.run(`npm install --global ./${tarball}`)
+  await recorder.run('gatehouse import cursor --save mcp')
+  const gateway = recorder.start('gatehouse run --from cursor')
   await gateway.sees(/All servers are responding/)
-  await run('gatehouse client add codex')
-  await run('gatehouse tools call gatehouse everything_echo message=hello')
-  await run('gatehouse client remove codex')
+  await recorder.run('gatehouse client add codex')
+  await recorder.run('gatehouse tools call gatehouse everything_echo message=hello')
+  await recorder.run('gatehouse client remove codex')
   gateway.interrupt()
   await gateway.ended
 } finally {
   rmSync(temp, { recursive: true, force: true })
 }
 writeFileSync(join(root, 'docs/images/recording.cast'), castOf(recorded))
-writeFileSync(join(root, 'docs/images/recording.svg'), svgOf(recorded))
-process.stdout.write(recorded.map(({ text }) => text).join(''))
+writeFileSync(
+  join(root, 'docs/images/recording.svg'),
+  svgOf(recorded, 'A terminal: install, import, run, call and connect'),
+)

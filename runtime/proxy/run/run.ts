@@ -54,7 +54,7 @@ export async function runProxy(config: ProxySettings, parts: RunParts): Promise<
   const { log, authServer } = parts
   if (authServer) checkAuthServer(config, authServer)
   for (const warning of config.warnings) log.warn(warning)
-  if (!config.oidc && !parts.incoming && !parts.quiet)
+  if (!config.oidc && !parts.incoming && !parts.localTokens && !parts.quiet)
     log.warn('no --oidc-* flag set; every client that reaches this port may use the proxy')
   const host = await resolveHost(config.host)
   const shared = { ca: config.remoteCa, tls: targetTls(config, log), proxy: config.proxyEnvironment }

@@ -1,6 +1,6 @@
 /**
  * Logs one line per finished request, and reports the same data for metrics. The line contains no query, headers, body
- * or session id; the caller appears as a hash.
+ * or session id; the caller appears as a hash. Successful health checks, including MCP pings, are logged at debug level.
  */
 import { hash } from 'node:crypto'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -32,7 +32,8 @@ export function makeRequestLog(
     const method = req.method ?? ''
     // Overload is logged when it starts and ends, not for each request.
     const isOverload = error instanceof GatehouseError && error.code === 'OVERLOADED'
-    const line = isOverload || (exchange.probe && status < 400) ? log.debug : log.info
+    const isHealthCheck = exchange.probe || rpcMethod === 'ping'
+    const line = isOverload || (isHealthCheck && status < 400) ? log.debug : log.info
     line('request', {
       method,
       path: exchange.path,

@@ -25,7 +25,7 @@ const maxSessions = 100_000
 /** Starts `config.workers` processes, with this process's arguments. Rejects when the first processes cannot serve. */
 export async function runPrimary(config: ProxySettings, parts: RunParts): Promise<RunningCommand> {
   for (const warning of config.warnings) parts.log.warn(warning)
-  if (!config.oidc)
+  if (!config.oidc && !parts.localTokens)
     parts.log.warn('no --oidc-* flag set; every client that reaches this port may use the proxy')
   const host = await resolveHost(config.host)
   const dispatcher = makeDispatcher({

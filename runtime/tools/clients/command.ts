@@ -126,7 +126,7 @@ function addStatus(client: Command): void {
       .summary('show the state of the gateway’s entry in each client')
       .description(
         'Shows the state of the gateway’s entry in each client.\n' +
-          'States: absent (no entry), connected (the entry from add), differs (an entry with this name but different contents),\n' +
+          'States: absent (no entry), connected (the entry from add or from gatehouse up), differs (an entry with this name but different contents),\n' +
           'shadowed (another of the client’s files takes precedence), unreadable (the file cannot be parsed).',
       ),
   )

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import {
   type ClientId,
@@ -16,8 +17,8 @@ import { ParkJournal } from '../../toolkit/client-files/park-journal.ts'
 import { hashOfEntry, Records } from '../../toolkit/client-files/records.ts'
 
 /**
- * absent: no entry. connected: the entry that Gatehouse wrote. differs: an entry with this name but different contents.
- * shadowed: another of the client's files takes precedence. unreadable: the file cannot be parsed.
+ * absent: no entry. connected: the entry that `client add` or `up` wrote. differs: an entry with this name but
+ * different contents. shadowed: another of the client's files takes precedence. unreadable: the file cannot be parsed.
  */
 export type EntryState = 'absent' | 'connected' | 'differs' | 'shadowed' | 'unreadable'
 

@@ -1,6 +1,7 @@
 /** Finds the servers in clients' files, and decides which of them run and which files change. */
 import { existsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import { invalidConfig, nearest } from '../../../schemas/index.ts'
 import { canStart } from '../../config/index.ts'
 import {
@@ -158,7 +159,15 @@ export async function makePlan(
   return {
     files,
     chosen,
-    skipped: [...reasons].map(([{ name, source }, why]) => ({ name, file: source.file, why })),
+    skipped: [...reasons]
+      // The same server may be in the files of several clients.
+      .filter(([{ name, target }], index, all) => {
+        const first = all.findIndex(
+          ([other]) => other.name === name && isDeepStrictEqual(other.target, target),
+        )
+        return first === index
+      })
+      .map(([{ name, source }, why]) => ({ name, file: source.file, why })),
     conversion,
     targets: targetsOf(files, chosen, options, host),
   }

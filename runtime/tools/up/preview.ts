@@ -72,8 +72,8 @@ function previewOf(
       shown,
       { format: clientRow(client).format, revealsInserted: false },
     )
-    const command = Object.values(entry)
-      .flat()
+    const command = Object.entries(entry)
+      .flatMap(([field, value]) => (field === 'type' ? [] : value))
       .filter((word) => typeof word === 'string')
     return { client, file, diff, error: undefined, text: `${diff}The entry runs: ${command.join(' ')}` }
   } catch (error) {

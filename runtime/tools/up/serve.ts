@@ -19,7 +19,7 @@ import {
   sessionStateOf,
 } from '../../toolkit/local/screen/member-states.ts'
 import { selfCommand } from '../../toolkit/terminal/self.ts'
-import { publishControl } from './instance/instance.ts'
+import { publishProgress } from './instance/instance.ts'
 import { serveControl } from './instance/control.ts'
 import { whyNotChangeable } from './targets.ts'
 import { convertServers, entranceName, type UpPlan } from './plan.ts'
@@ -40,6 +40,8 @@ export interface ServeOptions {
   /** Also changes the files of clients that are running. */
   readonly whileRunning: boolean
   readonly onLine: (name: string, line: string) => void
+  /** Called repeatedly with the names of the servers that have not responded yet. */
+  readonly onStarting: (names: readonly string[]) => void
   /** Called once, when the servers' states are known and the files are changed. */
   readonly onReady: (report: UpReport) => void
 }
@@ -76,6 +78,7 @@ export async function serveUntilStopped(options: ServeOptions): Promise<boolean>
     const settled = await settledState(up, names, {
       startTimeout: settings.startTimeout,
       signal: stop.signal,
+      onStarting: options.onStarting,
     })
     if (stop.signal.aborted) return true
     const servers = await removeFailed(up, settled, options)
@@ -228,7 +231,7 @@ async function answerUntilStopped(up: UpSession, results: Results, options: Serv
   })
   try {
     const first = await report()
-    publishControl(state.folder, control.address)
+    publishProgress(state.folder, { control: control.address })
     options.onReady(first)
     if (!stop.signal.aborted)
       await new Promise((resolve) => stop.signal.addEventListener('abort', resolve, { once: true }))

@@ -43,6 +43,9 @@ export interface UpSession {
   close(): Promise<void>
 }
 
+/** The default timeout of a virtual server. */
+const minRequestSeconds = 30
+
 export async function startSession(conversion: Conversion, options: UpSessionOptions): Promise<UpSession> {
   const { hooks } = await localHooks()
   const folder = mkdtempSync(join(tmpdir(), 'gatehouse-up-'))
@@ -72,8 +75,10 @@ export async function startSession(conversion: Conversion, options: UpSessionOpt
     onError: report,
   })
   const { login } = options
+  // A new client session starts its own process of a stdio server, which may take as long as the first one.
+  const requestTimeout = `${Math.max(options.startTimeout, minRequestSeconds)}s`
   const declare = async (servers: Conversion): Promise<void> => {
-    const documents = documentsOf(servers)
+    const documents = documentsOf(servers, { requestTimeout })
     await session.declare(login ? login.apply(documents) : documents)
   }
   await declare(conversion)
@@ -93,6 +98,14 @@ const stepMs = 200
 /** The checks of a running server may fail for this long, because a server may not be ready for its first one. */
 const failureMs = 6000
 
+interface SettleOptions {
+  /** In seconds. */
+  readonly startTimeout: number
+  readonly signal: AbortSignal
+  /** Called repeatedly with the names of the servers that are not settled yet. */
+  readonly onStarting: (names: readonly string[]) => void
+}
+
 /**
  * Resolves when every server is ready, needs a login, or has failed. After the start timeout, servers that are still
  * starting have failed.
@@ -100,7 +113,7 @@ const failureMs = 6000
 export async function settledState(
   { session }: UpSession,
   names: readonly string[],
-  { startTimeout, signal }: { readonly startTimeout: number; readonly signal: AbortSignal },
+  { startTimeout, signal, onStarting }: SettleOptions,
 ): Promise<SessionState> {
   const startedAt = performance.now()
   const failedSince = new Map<string, number>()
@@ -115,7 +128,9 @@ export async function settledState(
       member.phase === 'failed' && !member.hasEnded
         ? now - (failedSince.get(member.name) ?? now) > failureMs
         : member.phase !== 'starting'
-    if (state.url !== undefined && state.members.every(isSettled)) return state
+    const starting = state.members.filter((member) => !isSettled(member))
+    if (state.url !== undefined && starting.length === 0) return state
+    onStarting(starting.map(({ name }) => name))
     if (signal.aborted || now - startedAt > startTimeout * 1000) return withoutStarting(state, startTimeout)
     await sleep(stepMs, undefined, { signal }).catch(() => undefined)
   }

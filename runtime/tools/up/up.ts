@@ -16,10 +16,17 @@ import { stopSignal } from '../../toolkit/terminal/stop.ts'
 import { runDown } from './down.ts'
 import { loginStart } from './login/at-login.ts'
 import { runInBackground } from './instance/background.ts'
-import { alreadyRunning, becomeInstance, endInstance, runningInstance } from './instance/instance.ts'
+import {
+  alreadyRunning,
+  becomeInstance,
+  endInstance,
+  publishProgress,
+  runningInstance,
+} from './instance/instance.ts'
 import { loginSettings, type LoginOptions } from './identity/options.ts'
 import { findFiles, type FoundFile, makePlan, type PlanOptions, readClientFile, type UpPlan } from './plan.ts'
 import { planLines, previewLines } from './preview.ts'
+import { progressPrinter } from './instance/progress.ts'
 import { reportLines, type UpReport } from './report.ts'
 import { restoreFiles, restoreLines } from './restore.ts'
 import { serveUntilStopped } from './serve.ts'
@@ -113,9 +120,10 @@ async function serveHere(work: Work, options: UpOptions): Promise<number> {
   const { whileRunning } = options
   const stop = new AbortController()
   void stopSignal(stop, ['SIGINT', 'SIGTERM', 'SIGHUP'])
-  if (!options.json)
-    printError(`Starting ${plan.conversion.members.map(({ metadata }) => metadata.name).join(', ')} …`)
+  if (!options.json) printError(startingLine(plan))
   const shown = verboseLine({ verbose: options.verbose })
+  const showProgress = options.json ? () => {} : progressPrinter()
+  let published = ''
   becomeInstance(state.folder)
   try {
     const wasServed = await serveUntilStopped({
@@ -123,6 +131,12 @@ async function serveHere(work: Work, options: UpOptions): Promise<number> {
       stop,
       whileRunning,
       onLine: shown,
+      onStarting(starting) {
+        showProgress(starting)
+        if (starting.join() === published) return
+        published = starting.join()
+        publishProgress(state.folder, { starting })
+      },
       onReady(report) {
         // The log of a background process must not contain the console's token or the key of a link.
         const shown = options.resume ? withoutKeys(report) : report
@@ -168,6 +182,10 @@ async function resume(options: UpOptions, host: Host, state: UpState): Promise<n
   const plan = await makePlan(confirmed, { from: [], only: [], except: [], connect: [], port }, host, lookup)
   const skipped = [...plan.skipped, ...settings.skipped]
   return serveHere({ plan: { ...plan, skipped }, settings, lookup, host, state }, options)
+}
+
+function startingLine({ conversion }: UpPlan): string {
+  return `Starting ${conversion.members.map(({ metadata }) => metadata.name).join(', ')} …`
 }
 
 function nothingFound(files: readonly FoundFile[]): number {

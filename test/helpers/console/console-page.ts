@@ -2,7 +2,6 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
-import type { Test } from 'tap'
 
 export interface ConsolePage {
   readonly page: Page
@@ -69,7 +68,11 @@ interface AxeResult {
 }
 
 /** Fails for each violation that axe-core finds on the current page. */
-export async function checkAccessibility(t: Pick<Test, 'same'>, page: Page, what: string): Promise<void> {
+export async function checkAccessibility(
+  t: { readonly same: (found: unknown, wanted: unknown, message: string) => unknown },
+  page: Page,
+  what: string,
+): Promise<void> {
   // Evaluated through the DevTools protocol, so the page's policy stays in force.
   await page.evaluate(axe)
   const { violations } = await page.evaluate<AxeResult>('axe.run()')

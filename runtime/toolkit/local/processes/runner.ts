@@ -5,6 +5,7 @@
  * The session turns the states that `onChange` reports into the workload's status. A failed process keeps the state
  * `failed` until it is ready again, so that repeated crashes are reported as one state.
  */
+import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { silentLog } from '../../../net/index.ts'
 import { type Cause, causeText, decisiveLine, tellingLines, withDetail } from '../../../observe/index.ts'
@@ -120,7 +121,8 @@ export class ProcessRunner {
     const cause = { category: 'package_installing', detail: label }
     // A package that could not be installed stays failed during the next attempt.
     if (this.state.phase !== 'failed') this.#set({ phase: 'starting', cause })
-    return this.#parts.packages.fetch(spec)
+    // npm may retry for minutes. Other servers may need the package, so `stop` only stops waiting for it.
+    return Promise.race([this.#parts.packages.fetch(spec), this.#stopped.then(() => undefined)])
   }
 
   async #runOnce(): Promise<Cause> {
@@ -245,6 +247,11 @@ export class ProcessRunner {
 
   get #isStopping(): boolean {
     return this.#stopping.signal.aborted
+  }
+
+  get #stopped(): Promise<unknown> {
+    const { signal } = this.#stopping
+    return signal.aborted ? Promise.resolve() : once(signal, 'abort')
   }
 
   async #pause(ms: number): Promise<void> {

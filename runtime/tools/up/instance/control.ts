@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatehouseError, invalidConfig } from '../../../../schemas/index.ts'
 import { type Listener, listen, sendJson, sendProblem, silentLog, tokenDigest } from '../../../net/index.ts'
+import { printableName } from '../../../toolkit/clients/index.ts'
 import type { Accounts } from '../identity/login.ts'
 import type { Instance } from './instance.ts'
 import type { UpReport } from '../report.ts'
@@ -91,11 +92,14 @@ const stopTimeoutMs = 10_000
 
 /** Sends a request to the instance. Throws INVALID_CONFIG when it does not answer. */
 export async function askInstance(
-  { pid, control }: Instance,
+  { pid, control, starting = [] }: Instance,
   method: 'GET' | 'POST' | 'DELETE',
   path: string,
 ): Promise<unknown> {
-  if (!control) throw invalidConfig(`gatehouse up is still starting (process ${pid}); try again`)
+  if (!control) {
+    const waiting = starting.length > 0 ? ` and waiting for ${starting.map(printableName).join(', ')}` : ''
+    throw invalidConfig(`gatehouse up is still starting (process ${pid})${waiting}; try again`)
+  }
   try {
     const response = await fetch(`${control.url}/${path}`, {
       method,

@@ -15,6 +15,8 @@ export interface Instance {
   readonly startedAt: string | null
   /** Undefined while the instance starts. */
   readonly control?: { readonly url: string; readonly token: string }
+  /** Names of the servers that have not responded yet, while the instance starts. */
+  readonly starting?: readonly string[]
 }
 
 export function instanceFile(folder: string): string {
@@ -45,9 +47,9 @@ export function becomeInstance(folder: string): void {
   }
 }
 
-/** Publishes the address of this instance's control listener. */
-export function publishControl(folder: string, control: NonNullable<Instance['control']>): void {
-  const own: Instance = { pid: process.pid, startedAt: startOf(process.pid), control }
+/** Publishes the address of this instance's control listener, or the servers that it waits for. */
+export function publishProgress(folder: string, progress: Pick<Instance, 'control' | 'starting'>): void {
+  const own: Instance = { pid: process.pid, startedAt: startOf(process.pid), ...progress }
   writePrivate(instanceFile(folder), JSON.stringify(own))
 }
 
