@@ -234,8 +234,8 @@ export class TargetLogin implements OwnLogin {
     if (status === 403) return this.#flights.once('step-up', () => this.#stepUp(challenge, url))
     const refusedProof = session?.proofKey && proofRefusal(challenge)
     if (refusedProof) throw refusedProof
-    const isUnbound = session && !session.proofKey && this.#parts.settings.dpop !== 'off'
-    if (isUnbound && challenge?.proof === 'required') this.#session = session = withRequiredProof(session)
+    const isProofRequired = challenge?.proof === 'required' && this.#parts.settings.dpop !== 'off'
+    if (session && !session.proofKey && isProofRequired) this.#session = session = withRequiredProof(session)
     if (!session && !this.#open && this.#failure) throw this.#failure
     const isFresh = this.#parts.now() - this.#renewedAt < loginPauses.freshMs
     if (session?.tokens.refreshToken !== undefined && !isFresh)
