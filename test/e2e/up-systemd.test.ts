@@ -120,7 +120,7 @@ t.test(
     await first.run(`kill -KILL ${pid}`)
     while ((await first.run(property('NRestarts'))).trim() !== '1') await delay(500)
     t.pass('systemd has restarted the service after a crash')
-    while (!control()) await delay(100)
+    await untilServing(up, Number(pid))
     const again = await connectThroughEntry(up, 'cursor')
     t.equal((await again.listTools()).tools.length, 1)
     await again.close()
