@@ -208,8 +208,8 @@ t.test(
       /exchanges tokens of users.*subjectClients.*declare a program that acts for itself/,
     )
     t.match(textOf('trustedIssuers'), /not subject tokens here.*inboundGrants.jwtBearer, with the scopes/)
-    for (const field of ['spiffeTrustDomains', 'inboundGrants.spiffeClientAuth'])
-      t.match(textOf(field), /SPIFFE identities are not supported/, field)
+    t.match(textOf('spiffeTrustDomains[0]'), /only bundles in a ConfigMap/)
+    t.match(textOf('inboundGrants.spiffeClientAuth[0]'), /its trust domain is not converted/)
     t.match(textOf('inboundGrants.tokenExchange'), /not exchanged/)
     t.match(textOf('inboundGrants.jwtBearer'), /bindings without scopes.*with the scopes of each subject/)
     t.match(textOf('allowPrivateKeyJWTRegistration'), /cannot register public keys/)

@@ -127,7 +127,12 @@ t.test('primaryUpstreamProvider: a renewed token is reloaded', async (t) => {
 })
 
 t.test('primaryUpstreamProvider: a subject of a trusted issuer is another principal', async (t) => {
-  for (const sub of ['https://cluster.example#job', 'http://127.0.0.1:8080#system:serviceaccount:a:b'])
+  for (const sub of [
+    'https://cluster.example#job',
+    'http://127.0.0.1:8080#system:serviceaccount:a:b',
+    'https://idp.example?tenant=a#alice',
+    'spiffe://prod.example.com/agents/triage',
+  ])
     t.not(await ask('true', { accessToken: jwt({ sub }) }), 'permitted', sub)
   for (const sub of ['https://cluster.example/job', 'a#b', 'urn:x#y'])
     t.equal(await ask('true', { accessToken: jwt({ sub }) }), 'permitted', sub)

@@ -3,9 +3,9 @@
  * fields whose name or form differs. Fields without a rule stay unchanged.
  */
 import type { MigrationDraft, ObjectContext } from './draft.ts'
+import { convertAuthServer } from './auth-server-rules.ts'
 import { convertInlineOidc, convertInlineTelemetry, convertInlineTools } from './inline-settings.ts'
 import {
-  convertAuthServer,
   convertImage,
   convertProxyOverrides,
   convertVirtualServer,
@@ -92,7 +92,7 @@ function externalAuth(draft: MigrationDraft): void {
   ]) {
     draft.rename(`${exchange}.${field}`, camelCase(field))
   }
-  convertAuthServer(draft, 'spec.embeddedAuthServer')
+  convertAuthServer(draft, 'spec.embeddedAuthServer', undefined)
 }
 
 function camelCase(name: string): string {
@@ -117,5 +117,5 @@ function virtualServer(draft: MigrationDraft, context: ObjectContext): void {
   convertInlineOidc(draft, 'spec.incomingAuth.oidcConfig', context)
   convertPolicies(draft, 'spec.incomingAuth.authzConfig.inline.entitiesJson')
   convertVirtualServer(draft, 'spec.config', context.tools)
-  convertAuthServer(draft, 'spec.authServerConfig')
+  convertAuthServer(draft, 'spec.authServerConfig', draft.value('spec.incomingAuth.oidcConfigRef.scopes'))
 }

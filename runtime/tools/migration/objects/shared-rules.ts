@@ -146,26 +146,3 @@ export function convertVirtualServer(
   }
   convertWorkflow(draft, `${at}compositeTools[]`, tools)
 }
-
-/** Drops embedded authorization server fields that have no counterpart. None of these fields is a protection. */
-export function convertAuthServer(draft: MigrationDraft, at: string): void {
-  const ownClient = 'declare a program that acts for itself in clients'
-  const delegate = 'declare a client that exchanges tokens of users in clients, with subjectClients'
-  const platform =
-    'declare the issuers in trustedIssuers and their subjects in inboundGrants.jwtBearer, with the scopes of each subject'
-  const lost: Readonly<Record<string, string>> = {
-    forceConfidentialRedirectUris: 'only clients that request a secret become confidential',
-    insecureAllowConfidentialOverLoopbackHTTP: 'confidential clients need no permission for loopback issuers',
-    delegateClients: `these clients are not converted; ${delegate}; ${ownClient}`,
-    trustedIssuers: `tokens from other issuers are not subject tokens here; for assertions, ${platform}`,
-    spiffeTrustDomains: `SPIFFE identities are not supported; ${ownClient}, with its public keys`,
-    'inboundGrants.spiffeClientAuth': `SPIFFE identities are not supported; ${ownClient}, with its public keys`,
-    'inboundGrants.tokenExchange': `tokens of other issuers are not exchanged; ${delegate}`,
-    'inboundGrants.jwtBearer': `bindings without scopes get no tokens here; ${platform}`,
-    inboundGrants: 'these grants are not supported',
-    allowPrivateKeyJWTRegistration: `clients cannot register public keys; ${ownClient}, with its public keys`,
-    'upstreamProviders[].oauth2Config.allowPrivateIPs': 'private addresses are rejected',
-    'upstreamProviders[].oauth2Config.insecureAllowHTTP': 'plain http is rejected',
-  }
-  for (const [field, text] of Object.entries(lost)) draft.drop(`${at}.${field}`, 'lost', text)
-}
