@@ -7,7 +7,7 @@
  * "Workload Identity Federation" (SEP-1933).
  */
 import type { Log } from '../../net/index.ts'
-import { type AssertionAlg, assertionAlgs, type Fetch, type OAuthClient } from '../../oauth/index.ts'
+import { type AssertionAlg, assertionAlgs, type OAuthClient } from '../../oauth/index.ts'
 import type { Secret } from '../../observe/index.ts'
 import { quoteShortened, type InputKey, type SettingErrors } from '../common/setting-errors.ts'
 import { jwtInFile, privateKeyInFile, secretInFile } from './credential-files.ts'
