@@ -177,6 +177,8 @@ export interface Connect {
   readonly url: string
   readonly name: string
   readonly auth: boolean
+  /** True if only the commands of Gatehouse can connect a client, because the address requires a token. */
+  readonly isLocalOnly: boolean
   readonly clients: readonly {
     readonly id: string
     readonly label: string

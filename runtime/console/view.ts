@@ -83,7 +83,13 @@ export interface ConsoleView {
   /** URL of the external decision point, which replaces policies. */
   decisionPoint?(): string | undefined
   /** `accounts` is the connected accounts page of an embedded authorization server. */
-  connection(): { readonly url: string; readonly auth: boolean; readonly accounts: string | undefined }
+  connection(): {
+    readonly url: string
+    readonly auth: boolean
+    /** True if only programs of this machine's user can connect, with a token that Gatehouse adds. */
+    readonly isLocalOnly: boolean
+    readonly accounts: string | undefined
+  }
   /** Checks a backend now. Returns false for an unknown backend. */
   recheck(backend: string): Promise<boolean>
   /** Calls a tool and returns raw JSON: a result or an error object. Rejects with GatehouseError. */

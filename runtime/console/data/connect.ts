@@ -6,16 +6,30 @@ import { given } from './texts.ts'
 const maxName = 32
 
 export function connectPage(view: ConsoleView, firstCall: string | undefined): Connect {
-  const { url, auth, accounts } = view.connection()
+  const { url, auth, isLocalOnly, accounts } = view.connection()
   const name = clientSafeName(view.server)
+  const clients = clientsOf(name, url, auth)
   return {
     url,
     name,
     auth,
-    clients: clientsOf(name, url, auth),
+    isLocalOnly,
+    clients: isLocalOnly ? clients.map(withBridge) : clients,
     ...given('firstCall', firstCall),
     ...given('accounts', accounts),
   }
+}
+
+/** Leaves only what starts `gatehouse proxy stdio`, which adds the token. A client cannot send the token itself. */
+function withBridge({
+  id,
+  label,
+  add,
+  command,
+  file,
+}: Connect['clients'][number]): Connect['clients'][number] {
+  if (add === undefined) return { id, label, ...given('command', command) }
+  return { id, label, add, ...given('file', id === 'claude-desktop' ? file : undefined) }
 }
 
 /** Returns a name that every client accepts. */

@@ -253,6 +253,8 @@ export const texts = {
   connect: {
     login: 'Add this address to your MCP client. It will open a browser for your login; you need no token.',
     open: 'Add this address to your MCP client. No login is required.',
+    localOnly:
+      'Connect your MCP clients with these commands. They start a bridge that adds the token for this address.',
     address: 'Server address',
     waiting: 'Waiting for your first call',
     seen: 'Your first call arrived at:',

@@ -99,6 +99,9 @@ function targetOf(
   return { kind, name, url, transport: isSse ? 'sse' : 'streamable-http' }
 }
 
+/** Beginning of the variables that contain the Authorization headers for backends. */
+const authorizationVariable = 'GATEHOUSE_LOCK_AUTHORIZATION'
+
 /** A configuration used only to list the targets, and the variables that it refers to. */
 interface Survey {
   readonly config: VmcpConfig
@@ -112,7 +115,7 @@ export function surveyConfig(
 ): Survey {
   const tokens = targets.flatMap(({ name, url }, index) => {
     const token = tokenFor(url)
-    return token === undefined ? [] : [{ name, token, variable: `GATEHOUSE_LOCK_AUTHORIZATION_${index}` }]
+    return token === undefined ? [] : [{ name, token, variable: `${authorizationVariable}_${index}` }]
   })
   const config = parseVmcpConfig(
     JSON.stringify({

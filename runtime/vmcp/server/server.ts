@@ -213,6 +213,7 @@ class Vmcp implements VmcpServer {
       events,
       sessions: this.#sessions,
       url: () => this.url,
+      requiresToken: options.localTokens !== undefined,
       accountsUrl: options.authServer?.accountsUrl,
       perform: this.#chain.perform,
       audit: observation.audit,

@@ -275,10 +275,10 @@ t.test('dry runs: a file on one line shows which entries change, and no value', 
   const text = JSON.stringify({ theme: 'canary', mcpServers: servers })
   const { file, on } = setUp(t, text)
   const added = await addEntry(on({ dryRun: true }), entry)
-  const shown = (revealsInserted: boolean) =>
-    maskedDiff(text, added.changes, file, { format: 'json', revealsInserted })
-  t.match(shown(true), /^\+ {4}"gatehouse":\{$\n^\+ {6}"url":"http:\/\/127\.0\.0\.1:4483\/mcp"/m)
-  t.match(shown(false), /^\+ {4}"gatehouse":\{$\n^\+ {6}"url":…$/m)
+  const shown = (revealed: 'entry' | 'nothing') =>
+    maskedDiff(text, added.changes, file, { format: 'json', revealsInserted: revealed === 'entry' })
+  t.match(shown('entry'), /^\+ {4}"gatehouse":\{$\n^\+ {6}"url":"http:\/\/127\.0\.0\.1:4483\/mcp"/m)
+  t.match(shown('nothing'), /^\+ {4}"gatehouse":\{$\n^\+ {6}"url":…$/m)
 
   // What gatehouse up shows: the whole text is replaced.
   const without = JSON.stringify({ theme: 'canary', mcpServers: { b: servers.b, gatehouse: entry } })
@@ -289,5 +289,5 @@ t.test('dry runs: a file on one line shows which entries change, and no value', 
   t.match(whole, /^-.*"a":\{$/m)
   t.match(whole, /^\+.*"gatehouse":\{$/m)
   t.match(whole, /^-.*"args":\[…\],$/m, 'lists stay on one line')
-  for (const diff of [shown(true), shown(false), whole]) t.notMatch(diff, /canary|--key/)
+  for (const diff of [shown('entry'), shown('nothing'), whole]) t.notMatch(diff, /canary|--key/)
 })

@@ -357,10 +357,8 @@ const rows: readonly Row[] = [
     connection: 'client status: the server of an entry',
     hosts: ['mcp.example'],
     async run(t) {
-      t.same(await greet('https://mcp.example/mcp', { timeoutMs: 10_000 }), {
-        kind: 'server',
-        name: 'remote',
-      })
+      const greeting = await greet('https://mcp.example/mcp', { timeoutMs: 10_000 })
+      t.same(greeting, { kind: 'server', name: 'remote' })
     },
   },
   {

@@ -79,6 +79,19 @@ t.test('up: client add writes entries that reach its servers, without a token', 
       code: 1,
       stderr: /gatehouse up has connected Cursor: run gatehouse down first/,
     })
+
+  const { origin, hash } = new URL(JSON.parse((await up.gatehouse('status', '--json')).stdout).console)
+  const headers = { 'x-gatehouse-launch': hash.replace('#launch=', '') }
+  const connect = untyped(await (await fetch(`${origin}/api/v1/connect`, { headers })).json())
+  t.equal(connect.isLocalOnly, true)
+  for (const { id, add, command = '', link } of connect.clients) {
+    if (id === 'other') t.equal(command, `gatehouse proxy stdio ${up.url}`)
+    else
+      t.strictSame(
+        [add, command, link],
+        [`gatehouse client add ${id} --name gatehouse --url ${up.url}`, '', undefined],
+      )
+  }
   t.equal((await up.gatehouse('down')).code, 0)
   t.notOk(up.serversOf('cursor')['gatehouse'])
   t.ok(up.serversOf('cursor')['files'])

@@ -464,6 +464,7 @@ export const connect: Connect = {
   url: 'https://tools.example.com/mcp',
   name: 'team-tools',
   auth: true,
+  isLocalOnly: false,
   accounts: 'https://tools.example.com/oauth/accounts',
   clients: [
     {

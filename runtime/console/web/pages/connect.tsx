@@ -24,7 +24,7 @@ export function ConnectPage() {
       <Loaded resource={resource}>
         {(connect) => (
           <>
-            <p>{connect.auth ? texts.connect.login : texts.connect.open}</p>
+            <p>{introductionOf(connect)}</p>
             <Copyable text={connect.url} label={texts.connect.address} />
             <p role="status">
               {connect.firstCall === undefined ? (
@@ -44,6 +44,11 @@ export function ConnectPage() {
       </Loaded>
     </>
   )
+}
+
+function introductionOf({ auth, isLocalOnly }: Connect): string {
+  if (isLocalOnly) return texts.connect.localOnly
+  return auth ? texts.connect.login : texts.connect.open
 }
 
 function Client({ client }: { readonly client: Connect['clients'][number] }) {

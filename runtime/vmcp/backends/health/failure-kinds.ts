@@ -58,7 +58,7 @@ const answerCategories: Readonly<Record<AnswerKind, string | undefined>> = {
   other: undefined,
 }
 
-export function categoryOf(error: unknown): string {
+function categoryOf(error: unknown): string {
   if (knownFailure(error)?.failure === 'proxy') return 'http_proxy_failed'
   if (error instanceof GatehouseError && error.code === 'BACKEND_PROTOCOL') {
     const answer = findAnswer(error)

@@ -71,7 +71,13 @@ export interface ServerView {
   /** Returns the URL of the external decision point. A decision point replaces policies. */
   decisionPoint(): string | undefined
   /** Returns the connection settings for clients. */
-  connection(): { readonly url: string; readonly auth: boolean; readonly accounts: string | undefined }
+  connection(): {
+    readonly url: string
+    readonly auth: boolean
+    /** True if only programs of this machine's user can connect, with a token that Gatehouse adds. */
+    readonly isLocalOnly: boolean
+    readonly accounts: string | undefined
+  }
   /** Returns the data for the page that browsers receive. */
   pageFacts(): { readonly name: string; readonly url: string | undefined; readonly requiresAuth: boolean }
   /** Checks a backend now. Resolves to false if no backend has this name. */
@@ -105,6 +111,8 @@ export interface ReviewedPin extends PinDetail {
 export interface ViewParts {
   readonly sessions: SessionTable
   readonly url: () => string
+  /** True if the address requires a token from local programs. */
+  readonly requiresToken: boolean
   readonly accountsUrl: string | undefined
   readonly perform: Perform
   readonly audit: AuditTrail
@@ -139,7 +147,8 @@ export function makeServerView(parts: ViewParts): ServerView {
     connection() {
       const { console, incomingAuth } = config()
       const url = console?.mcpUrl ?? incomingAuth.oidc?.resource ?? parts.url()
-      return { url, auth: incomingAuth.type !== 'anonymous', accounts: parts.accountsUrl }
+      const auth = incomingAuth.type !== 'anonymous'
+      return { url, auth, isLocalOnly: parts.requiresToken && !auth, accounts: parts.accountsUrl }
     },
     pageFacts() {
       const { name, incomingAuth } = config()
