@@ -16,7 +16,7 @@ import { stopSignal } from '../../toolkit/terminal/stop.ts'
 import { loginStart } from './login/at-login.ts'
 import { runInBackground } from './instance/background.ts'
 import { alreadyRunning, becomeInstance, endInstance, runningInstance } from './instance/instance.ts'
-import { loginSettings, type LoginOptions } from './identity/options.ts'
+import { loginSettings, type UpLoginOptions } from './identity/options.ts'
 import { findFiles, type FoundFile, makePlan, type PlanOptions, readClientFile, type UpPlan } from './plan.ts'
 import { planLines, previewLines } from './preview.ts'
 import { reportLines, type UpReport } from './report.ts'
@@ -27,7 +27,7 @@ import { shareLines } from './share.ts'
 import { type UpSettings, UpState } from './state.ts'
 import { isClientId } from '../../toolkit/clients/index.ts'
 
-export interface UpOptions extends PlanOptions, LoginOptions {
+export interface UpOptions extends PlanOptions, UpLoginOptions {
   readonly yes: boolean
   readonly dryRun: boolean
   readonly json: boolean

@@ -32,7 +32,7 @@ import { passkeyScript } from './passkey-script.ts'
 import { Passkeys } from './passkeys.ts'
 import { hashPassword, isPassword, passwordLength } from './passwords.ts'
 import { interactionPath, makeProvider, type ProviderOptions, sessionCookie } from './provider.ts'
-import type { User, Users } from './users.ts'
+import type { LoginUser, Users } from './users.ts'
 
 export interface LoginServerOptions extends ProviderOptions {
   /** Address that MCP clients connect to. */
@@ -158,7 +158,7 @@ class LoginPages {
     return sendPage(res, 200, continuePage(await this.#finish(exchange, user)))
   }
 
-  #finish({ req, res }: Exchange, { id }: User): Promise<string> {
+  #finish({ req, res }: Exchange, { id }: LoginUser): Promise<string> {
     return this.#provider.interactionResult(req, res, { login: { accountId: id, remember: false } })
   }
 
