@@ -1,13 +1,9 @@
 /** Attacks on the login pages of `gatehouse up --login`: guessed passwords, stolen links, forged requests, floods. */
 import { statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { Attempts } from '../../runtime/tools/up/identity/attempts.ts'
-import {
-  enrolmentUrl,
-  type LoginServer,
-  startLoginServer,
-} from '../../runtime/tools/up/identity/login-server.ts'
+import { enrolmentUrl } from '../../runtime/tools/up/identity/login-server.ts'
 import { hashPassword, isPassword } from '../../runtime/tools/up/identity/passwords.ts'
 import { Users } from '../../runtime/tools/up/identity/users.ts'
 import { Browser } from '../helpers/authserver/cookie-browser.ts'
@@ -123,7 +119,11 @@ t.test('login pages: an enrolment link works once, for 24 hours, until a newer o
   t.equal((await save({ password: 'too short' })).status, 422)
   t.equal((await save({ repeated: 'another long password' })).status, 422)
   const both = await Promise.all([save({}), save({ password: `${password}2`, repeated: `${password}2` })])
-  t.strictSame(both.map(({ status }) => status).sort(), [200, 403], 'of two requests, one wins')
+  t.strictSame(
+    both.map(({ status }) => status).toSorted((a, b) => a - b),
+    [200, 403],
+    'of two requests, one wins',
+  )
   t.equal((await fetch(link)).status, 403)
   t.equal((await save({})).status, 403)
   const options = await fetch(`${rig.origin}/login/enrol/options`, {
@@ -170,7 +170,7 @@ t.test('login pages: a login belongs to the browser that began it, and to this s
     'with the cookie of another login',
   )
   for (const path of ['', '/options', '/passkey']) {
-    const wrongType = await browser.open(`${page.url}${path}`, undefined, { method: 'POST', body: 'x' })
+    const wrongType = await browser.open(`${page.url.href}${path}`, undefined, { method: 'POST', body: 'x' })
     t.equal(wrongType.status, 415, `${path} accepts no plain text, which other sites can send`)
   }
   t.equal((await browser.open(page.url, undefined, { method: 'PUT' })).status, 405)

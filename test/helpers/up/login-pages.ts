@@ -30,7 +30,8 @@ export async function startLoginPages(t: Test): Promise<LoginRig> {
   const front = createServer((req, res) => {
     const chunks: Buffer[] = []
     req.on('data', (chunk: Buffer) => chunks.push(chunk))
-    req.on('end', async () => {
+    req.on('end', () => void forward())
+    async function forward(): Promise<void> {
       const { host: _host, connection: _connection, 'content-length': _length, ...headers } = req.headers
       const body = chunks.length > 0 ? Buffer.concat(chunks) : undefined
       const answer = await fetch(`${server.url}${req.url}`, {
@@ -42,7 +43,7 @@ export async function startLoginPages(t: Test): Promise<LoginRig> {
       const { 'content-encoding': _e, ...more } = Object.fromEntries(answer.headers)
       res.writeHead(answer.status, { ...more, 'set-cookie': answer.headers.getSetCookie() })
       res.end(Buffer.from(await answer.arrayBuffer()))
-    })
+    }
   })
   await new Promise<void>((resolve) => front.listen(port, '127.0.0.1', resolve))
   t.teardown(async () => {
@@ -59,5 +60,5 @@ export async function startLoginPages(t: Test): Promise<LoginRig> {
     code_challenge_method: 'S256',
     state: 's',
   })
-  return { users, server, origin, file, start: `${origin}/login/auth?${query}` }
+  return { users, server, origin, file, start: `${origin}/login/auth?${query.toString()}` }
 }

@@ -201,8 +201,8 @@ class LoginPages {
     const password = form.get('password') ?? ''
     const { min, max } = passwordLength
     if (!this.#users.invited(key)) return sendPage(res, 403, messagePage('This link does not work', usedLink))
-    const length = [...password].length
-    if (length < min || password.length > max)
+    const { length } = password
+    if (length < min || length > max)
       return this.#showEnrolment(res, 422, key, `The password must have ${min} to ${max} characters.`)
     if (password !== form.get('repeated'))
       return this.#showEnrolment(res, 422, key, 'The two passwords are different.')
