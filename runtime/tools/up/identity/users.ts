@@ -84,10 +84,11 @@ export class Users {
   invited(key: string): LoginUser | undefined {
     const digest = Buffer.from(tokenDigest(key), 'hex')
     // Compares with every user, so that the time does not depend on which one matches.
-    const [found] = this.#users.filter(({ enrolment }) => {
+    const matching = this.#users.filter(({ enrolment }) => {
       const own = Buffer.from(enrolment?.digest ?? '', 'hex')
       return own.length === digest.length && timingSafeEqual(own, digest)
     })
+    const [found] = matching
     return found?.enrolment && found.enrolment.until > this.#now() ? found : undefined
   }
 
