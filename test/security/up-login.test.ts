@@ -1,85 +1,25 @@
 /** Attacks on the login pages of `gatehouse up --login`: guessed passwords, stolen links, forged requests, floods. */
-import { createServer } from 'node:http'
 import { statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { Attempts } from '../../runtime/tools/up/identity/attempts.ts'
-import {
-  enrolmentUrl,
-  type LoginServer,
-  startLoginServer,
-} from '../../runtime/tools/up/identity/login-server.ts'
+import { enrolmentUrl } from '../../runtime/tools/up/identity/login-server.ts'
 import { hashPassword, isPassword } from '../../runtime/tools/up/identity/passwords.ts'
 import { Users } from '../../runtime/tools/up/identity/users.ts'
 import { Browser } from '../helpers/authserver/cookie-browser.ts'
-import { freePort } from '../helpers/gatehouse.ts'
+import { clientSecret, type LoginRig, redirectUri, startLoginPages } from '../helpers/up/login-pages.ts'
 
 t.setTimeout(120_000)
 
 const password = 'correct horse battery staple'
-const redirectUri = 'http://127.0.0.1:4483/mcp/oauth/callback'
-const challenge = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'
 const verifier = 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk'
-const clientSecret = 'planted-client-secret-planted-client-secret'
-
-interface Rig {
-  readonly users: Users
-  readonly server: LoginServer
-  readonly origin: string
-  readonly file: string
-  readonly start: string
-}
-
-/** The pages behind a listener that stands for the virtual server: it forwards requests, with their headers. */
-async function startPages(t: Test): Promise<Rig> {
-  const file = join(t.testdir({}), 'login/users.json')
-  const users = new Users(file)
-  const port = await freePort()
-  const origin = `http://localhost:${port}`
-  const address = `http://127.0.0.1:${port}/mcp`
-  const clientId = 'gatehouse-up'
-  const server = await startLoginServer({ origin, address, clientId, clientSecret, redirectUri, users })
-  const front = createServer((req, res) => {
-    const chunks: Buffer[] = []
-    req.on('data', (chunk: Buffer) => chunks.push(chunk))
-    req.on('end', async () => {
-      const { host: _host, connection: _connection, 'content-length': _length, ...headers } = req.headers
-      const body = chunks.length > 0 ? Buffer.concat(chunks) : undefined
-      const answer = await fetch(`${server.url}${req.url}`, {
-        method: req.method ?? 'GET',
-        headers: headers as Record<string, string>,
-        redirect: 'manual',
-        ...(body && { body }),
-      })
-      const { 'content-encoding': _e, ...more } = Object.fromEntries(answer.headers)
-      res.writeHead(answer.status, { ...more, 'set-cookie': answer.headers.getSetCookie() })
-      res.end(Buffer.from(await answer.arrayBuffer()))
-    })
-  })
-  await new Promise<void>((resolve) => front.listen(port, '127.0.0.1', resolve))
-  t.teardown(async () => {
-    front.close()
-    front.closeAllConnections()
-    await server.close()
-  })
-  const query = new URLSearchParams({
-    response_type: 'code',
-    client_id: clientId,
-    redirect_uri: redirectUri,
-    scope: 'openid profile',
-    code_challenge: challenge,
-    code_challenge_method: 'S256',
-    state: 's',
-  })
-  return { users, server, origin, file, start: `${origin}/login/auth?${query}` }
-}
 
 const form = (fields: Record<string, string>): RequestInit => ({
   method: 'POST',
   body: new URLSearchParams(fields),
 })
 
-async function enrolled(rig: Rig, name: string): Promise<void> {
+async function enrolled(rig: LoginRig, name: string): Promise<void> {
   const key = rig.users.invite(name)
   const answer = await fetch(
     enrolmentUrl(rig.origin, key).replace(/\?.*/, ''),
@@ -89,7 +29,7 @@ async function enrolled(rig: Rig, name: string): Promise<void> {
 }
 
 t.test('login pages: a code is issued to the virtual server only, for the user who signed in', async (t) => {
-  const rig = await startPages(t)
+  const rig = await startLoginPages(t)
   await enrolled(rig, 'alice')
   const browser = new Browser()
   const page = await browser.open(rig.start)
@@ -125,7 +65,7 @@ t.test('login pages: a code is issued to the virtual server only, for the user w
 })
 
 t.test('login pages: guessed passwords', async (t) => {
-  const rig = await startPages(t)
+  const rig = await startLoginPages(t)
   await enrolled(rig, 'alice')
   const guess = async (name: string, given: string) => {
     const browser = new Browser()
@@ -169,7 +109,7 @@ t.test('attempts: the wait doubles up to 15 minutes, and a right password resets
 })
 
 t.test('login pages: an enrolment link works once, for 24 hours, until a newer one', async (t) => {
-  const rig = await startPages(t)
+  const rig = await startLoginPages(t)
   const key = rig.users.invite('alice')
   const link = enrolmentUrl(rig.origin, key)
   const save = (fields: Record<string, string>) =>
@@ -179,7 +119,11 @@ t.test('login pages: an enrolment link works once, for 24 hours, until a newer o
   t.equal((await save({ password: 'too short' })).status, 422)
   t.equal((await save({ repeated: 'another long password' })).status, 422)
   const both = await Promise.all([save({}), save({ password: `${password}2`, repeated: `${password}2` })])
-  t.strictSame(both.map(({ status }) => status).sort(), [200, 403], 'of two requests, one wins')
+  t.strictSame(
+    both.map(({ status }) => status).toSorted((a, b) => a - b),
+    [200, 403],
+    'of two requests, one wins',
+  )
   t.equal((await fetch(link)).status, 403)
   t.equal((await save({})).status, 403)
   const options = await fetch(`${rig.origin}/login/enrol/options`, {
@@ -204,7 +148,7 @@ t.test('login pages: an enrolment link works once, for 24 hours, until a newer o
 })
 
 t.test('login pages: a login belongs to the browser that began it, and to this site', async (t) => {
-  const rig = await startPages(t)
+  const rig = await startLoginPages(t)
   await enrolled(rig, 'alice')
   const browser = new Browser()
   const page = await browser.open(rig.start)
@@ -226,7 +170,7 @@ t.test('login pages: a login belongs to the browser that began it, and to this s
     'with the cookie of another login',
   )
   for (const path of ['', '/options', '/passkey']) {
-    const wrongType = await browser.open(`${page.url}${path}`, undefined, { method: 'POST', body: 'x' })
+    const wrongType = await browser.open(`${page.url.href}${path}`, undefined, { method: 'POST', body: 'x' })
     t.equal(wrongType.status, 415, `${path} accepts no plain text, which other sites can send`)
   }
   t.equal((await browser.open(page.url, undefined, { method: 'PUT' })).status, 405)
@@ -234,7 +178,7 @@ t.test('login pages: a login belongs to the browser that began it, and to this s
 })
 
 t.test('login pages: headers, and what the pages contain', async (t) => {
-  const rig = await startPages(t)
+  const rig = await startLoginPages(t)
   const browser = new Browser()
   const page = await browser.open(rig.start)
   const csp = page.headers.get('content-security-policy') ?? ''

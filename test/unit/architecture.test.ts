@@ -82,6 +82,8 @@ const gates: Record<string, readonly string[]> = {
   '@opentelemetry/sdk-metrics': ['runtime/observe'],
   preact: ['runtime/console'],
   '@preact/signals': ['runtime/console'],
+  'oidc-provider': ['runtime/tools/up'],
+  '@simplewebauthn/server': ['runtime/tools/up'],
   commander: ['runtime/cli', 'runtime/tools', 'runtime/toolkit', 'hooks'],
   'jsonc-parser': ['runtime/toolkit'],
   'smol-toml': ['runtime/toolkit'],

@@ -25,7 +25,7 @@ import { whyNotChangeable } from './targets.ts'
 import { convertServers, entranceName, type UpPlan } from './plan.ts'
 import type { ClientReport, ServerReport, UpReport } from './report.ts'
 import { countTools, settledState, startSession, type UpSession } from './session.ts'
-import type { LoginParts, RunningLogin } from './identity/login.ts'
+import type { UpLoginParts, RunningLogin } from './identity/login.ts'
 import type { LoginSettings, UpFile, UpSettings, UpState } from './state.ts'
 
 export const entryName = 'gatehouse'
@@ -97,7 +97,7 @@ export async function serveUntilStopped(options: ServeOptions): Promise<boolean>
 }
 
 /** Loads the identity provider and its packages, which most runs do not need. */
-async function openLogin(login: LoginSettings, parts: LoginParts): Promise<RunningLogin> {
+async function openLogin(login: LoginSettings, parts: UpLoginParts): Promise<RunningLogin> {
   const { startLogin } = await import('./identity/login.ts')
   return startLogin(login, parts)
 }

@@ -23,7 +23,7 @@ import {
   publishProgress,
   runningInstance,
 } from './instance/instance.ts'
-import { loginSettings, type LoginOptions } from './identity/options.ts'
+import { loginSettings, type UpLoginOptions } from './identity/options.ts'
 import { findFiles, type FoundFile, makePlan, type PlanOptions, readClientFile, type UpPlan } from './plan.ts'
 import { planLines, previewLines } from './preview.ts'
 import { progressPrinter } from './instance/progress.ts'
@@ -35,7 +35,7 @@ import { shareLines } from './share.ts'
 import { type UpSettings, UpState } from './state.ts'
 import { isClientId } from '../../toolkit/clients/index.ts'
 
-export interface UpOptions extends PlanOptions, LoginOptions {
+export interface UpOptions extends PlanOptions, UpLoginOptions {
   readonly yes: boolean
   readonly dryRun: boolean
   readonly json: boolean

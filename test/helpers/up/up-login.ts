@@ -81,7 +81,7 @@ export async function enterPassword(page: Page, name: string, given = password):
 }
 
 /** Opens a login, allows the client's access, and returns when the login page is shown. */
-export async function openLogin(page: Page, start: URL): Promise<void> {
+async function openLogin(page: Page, start: URL): Promise<void> {
   await page.goto(start.href)
   await page.getByRole('button', { name: 'Allow and continue' }).click()
   await page.getByRole('heading', { name: 'Sign in to Gatehouse' }).waitFor()

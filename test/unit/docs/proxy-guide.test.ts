@@ -11,7 +11,8 @@ const page = readFileSync('docs/guides/proxy.md', 'utf8')
 t.test('guide: every flag in it exists', async (t) => {
   const known = new Set<string>(Object.values(proxyFlags).map(({ flag }) => flag))
   // Of the commands beside, and help itself.
-  for (const flag of ['--help', '--tunnel-provider', '--provider-args']) known.add(flag)
+  for (const flag of ['--help', '--login', '--tunnel-provider', '--provider-args', '--target-requires-login'])
+    known.add(flag)
   const program = new CliCommand('gatehouse')
   addTokenCommand(program)
   for (const { long } of program.commands[0]?.options ?? []) if (long) known.add(long)

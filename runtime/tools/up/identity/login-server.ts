@@ -32,7 +32,7 @@ import { passkeyScript } from './passkey-script.ts'
 import { Passkeys } from './passkeys.ts'
 import { hashPassword, isPassword, passwordLength } from './passwords.ts'
 import { interactionPath, makeProvider, type ProviderOptions, sessionCookie } from './provider.ts'
-import type { User, Users } from './users.ts'
+import type { LoginUser, Users } from './users.ts'
 
 export interface LoginServerOptions extends ProviderOptions {
   /** Address that MCP clients connect to. */
@@ -158,7 +158,7 @@ class LoginPages {
     return sendPage(res, 200, continuePage(await this.#finish(exchange, user)))
   }
 
-  #finish({ req, res }: Exchange, { id }: User): Promise<string> {
+  #finish({ req, res }: Exchange, { id }: LoginUser): Promise<string> {
     return this.#provider.interactionResult(req, res, { login: { accountId: id, remember: false } })
   }
 
@@ -201,8 +201,8 @@ class LoginPages {
     const password = form.get('password') ?? ''
     const { min, max } = passwordLength
     if (!this.#users.invited(key)) return sendPage(res, 403, messagePage('This link does not work', usedLink))
-    const length = [...password].length
-    if (length < min || password.length > max)
+    const { length } = password
+    if (length < min || length > max)
       return this.#showEnrolment(res, 422, key, `The password must have ${min} to ${max} characters.`)
     if (password !== form.get('repeated'))
       return this.#showEnrolment(res, 422, key, 'The two passwords are different.')

@@ -33,7 +33,7 @@ export interface Accounts {
   invite(name: string): string
 }
 
-export interface LoginParts {
+export interface UpLoginParts {
   readonly port: number
   readonly usersFile: string
 }
@@ -50,7 +50,7 @@ export function addressOf({ publicUrl }: LoginSettings, port: number): string {
 
 export async function startLogin(
   settings: LoginSettings,
-  { port, usersFile }: LoginParts,
+  { port, usersFile }: UpLoginParts,
 ): Promise<RunningLogin> {
   const address = addressOf(settings, port)
   const redirectUri = `${address}/oauth/callback`

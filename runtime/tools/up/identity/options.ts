@@ -6,7 +6,7 @@ import type { Host } from '../../../toolkit/clients/index.ts'
 import type { LoginSettings } from '../state.ts'
 import { allowPattern } from './allowed-accounts.ts'
 
-export interface LoginOptions {
+export interface UpLoginOptions {
   /** True for the built-in identity provider, or the URL of another issuer. */
   readonly login?: true | string
   readonly loginClientId?: string
@@ -17,7 +17,7 @@ export interface LoginOptions {
 }
 
 /** Returns undefined without `--login`. Throws INVALID_CONFIG, which lists all errors. */
-export function loginSettings(options: LoginOptions, host: Host): LoginSettings | undefined {
+export function loginSettings(options: UpLoginOptions, host: Host): LoginSettings | undefined {
   const violations = [...violationsIn(options)]
   if (violations.length > 0) throw invalidConfig(violations.join('\n'))
   const {
@@ -42,7 +42,7 @@ export function loginSettings(options: LoginOptions, host: Host): LoginSettings 
   return { ...base, issuer: login, clientId, clientSecretFile, clientSecret }
 }
 
-function* violationsIn(options: LoginOptions): Generator<string> {
+function* violationsIn(options: UpLoginOptions): Generator<string> {
   const { login, loginClientId, loginClientSecretFile, loginAllow, publicUrl, share } = options
   if (login === undefined) {
     if (share)

@@ -47,7 +47,7 @@ ${alert(problem)}
 ${passkeyBox({ kind: 'create', key, options: `${enrolPath}/options`, submit: `${enrolPath}/passkey`, label: 'Create a passkey' })}
 <form method="post" action="${enrolPath}">
 <input type="hidden" name="key" value="${key}">
-<input type="hidden" name="username" value="${user}" autocomplete="username">
+<input type="text" name="username" value="${user}" autocomplete="username" readonly hidden>
 <p class="field"><label for="password">Password</label>
 <input id="password" name="password" type="password" autocomplete="new-password" minlength="${String(min)}" maxlength="${String(max)}" aria-describedby="rule" required></p>
 <p class="soft" id="rule">At least ${String(min)} characters.</p>

@@ -11,7 +11,7 @@ import {
   verifyRegistrationResponse,
 } from '@simplewebauthn/server'
 import { isFields } from '../../../../schemas/index.ts'
-import type { Passkey, User, Users } from './users.ts'
+import type { Passkey, LoginUser, Users } from './users.ts'
 
 const challengeMs = 5 * 60_000
 const maxChallenges = 1000
@@ -29,7 +29,7 @@ export class Passkeys {
     this.#users = users
   }
 
-  async registrationOptions(user: User, key: string): Promise<object> {
+  async registrationOptions(user: LoginUser, key: string): Promise<object> {
     const options = await generateRegistrationOptions({
       rpName: 'Gatehouse',
       rpID: this.#host,
@@ -66,7 +66,7 @@ export class Passkeys {
   }
 
   /** Returns the user who signed the login's challenge; undefined when the response is invalid. */
-  async signIn(login: string, response: unknown): Promise<User | undefined> {
+  async signIn(login: string, response: unknown): Promise<LoginUser | undefined> {
     const expectedChallenge = this.#take(login)
     if (expectedChallenge === undefined || !isFields(response)) return undefined
     const { id } = response

@@ -19,7 +19,7 @@ export interface Passkey {
   readonly host: string
 }
 
-export interface User {
+export interface LoginUser {
   /** Stable, and never reused for a user with the same name. */
   readonly id: string
   readonly name: string
@@ -31,17 +31,16 @@ export interface User {
 
 const linkMs = 24 * 3_600_000
 const maxUsers = 200
-export const maxPasskeys = 10
 
-/** Describes the names that `add` accepts, for messages. */
-export const nameRule =
+/** Describes the names that `invite` accepts, for messages. */
+const nameRule =
   'must have 1 to 64 letters, digits, or the characters . _ @ + -, and begin with a letter or digit'
 const namePattern = /^[a-z0-9][a-z0-9._@+-]{0,63}$/
 
 export class Users {
   readonly #path: string
   readonly #now: () => number
-  #users: readonly User[]
+  #users: readonly LoginUser[]
 
   /** Throws INVALID_CONFIG when the file cannot be read, because users must not disappear. */
   constructor(path: string, now: () => number = Date.now) {
@@ -50,19 +49,19 @@ export class Users {
     this.#users = readUsers(path)
   }
 
-  get all(): readonly User[] {
+  get all(): readonly LoginUser[] {
     return this.#users
   }
 
-  named(name: string): User | undefined {
+  named(name: string): LoginUser | undefined {
     return this.#users.find((user) => user.name === name.toLowerCase())
   }
 
-  withId(id: string): User | undefined {
+  withId(id: string): LoginUser | undefined {
     return this.#users.find((user) => user.id === id)
   }
 
-  withPasskey(id: string): User | undefined {
+  withPasskey(id: string): LoginUser | undefined {
     return this.#users.find(({ passkeys }) => passkeys.some((passkey) => passkey.id === id))
   }
 
@@ -82,13 +81,14 @@ export class Users {
   }
 
   /** Returns the user whose enrolment link contains the key; undefined for a used or expired link. */
-  invited(key: string): User | undefined {
+  invited(key: string): LoginUser | undefined {
     const digest = Buffer.from(tokenDigest(key), 'hex')
     // Compares with every user, so that the time does not depend on which one matches.
-    const [found] = this.#users.filter(({ enrolment }) => {
+    const matching = this.#users.filter(({ enrolment }) => {
       const own = Buffer.from(enrolment?.digest ?? '', 'hex')
       return own.length === digest.length && timingSafeEqual(own, digest)
     })
+    const [found] = matching
     return found?.enrolment && found.enrolment.until > this.#now() ? found : undefined
   }
 
@@ -99,10 +99,10 @@ export class Users {
   enrol(
     key: string,
     credential: { readonly password: string } | { readonly passkey: Passkey },
-  ): User | undefined {
+  ): LoginUser | undefined {
     const user = this.invited(key)
     if (!user) return undefined
-    const enrolled: User = {
+    const enrolled: LoginUser = {
       id: user.id,
       name: user.name,
       passkeys: 'passkey' in credential ? [credential.passkey] : [],
@@ -113,7 +113,7 @@ export class Users {
   }
 
   /** Stores the counter of a passkey, which must grow with each use. */
-  usedPasskey(user: User, id: string, counter: number): void {
+  usedPasskey(user: LoginUser, id: string, counter: number): void {
     const passkeys = user.passkeys.map((passkey) => (passkey.id === id ? { ...passkey, counter } : passkey))
     this.#save({ ...user, passkeys })
   }
@@ -126,11 +126,11 @@ export class Users {
     return true
   }
 
-  #save(user: User): void {
+  #save(user: LoginUser): void {
     this.#write([...this.#users.filter(({ id }) => id !== user.id), user])
   }
 
-  #write(users: readonly User[]): void {
+  #write(users: readonly LoginUser[]): void {
     try {
       const folder = dirname(this.#path)
       mkdirSync(folder, { recursive: true, mode: 0o700 })
@@ -143,7 +143,7 @@ export class Users {
   }
 }
 
-function readUsers(path: string): readonly User[] {
+function readUsers(path: string): readonly LoginUser[] {
   let text: string
   try {
     text = readFileSync(path, 'utf8')
@@ -163,7 +163,7 @@ function readUsers(path: string): readonly User[] {
   return users
 }
 
-function isUser(value: unknown): value is User {
+function isUser(value: unknown): value is LoginUser {
   return (
     isFields(value) &&
     typeof value['id'] === 'string' &&
