@@ -7,7 +7,6 @@
 import type { Exchange } from '../../net/index.ts'
 import type { AssertionPolicy } from '../clients/assertion-policies.ts'
 import { replayKey, replayMs } from '../clients/client-assertion.ts'
-import { verifyWithKeys } from '../clients/issuer-keys.ts'
 import {
   claimedIssuer,
   type VerifiedGrantAssertion,
@@ -97,7 +96,7 @@ async function verify(
   const audiences =
     policy.acceptedAudiences ??
     [config.issuer, urls.token].filter((audience) => !config.allowedAudiences.includes(audience))
-  const verified = await verifyWithKeys(issuer, issuerKeys, (keys) =>
+  const verified = await issuerKeys.verify(issuer, (keys) =>
     verifyGrantAssertion(assertion, { issuer, audiences, maxAgeMs, keys, now }),
   )
   if (verified === undefined) throw grantError("the issuer's keys cannot be read")
