@@ -9,13 +9,13 @@
 import { decodeJwt } from 'jose'
 import { subjectPrefixOf } from '../../schemas/index.ts'
 import type { Caller } from '../net/index.ts'
-import { type Keys, TokenRefused } from '../oauth/index.ts'
+import { type Keys, maxTokenLength, TokenRefused } from '../oauth/index.ts'
 import type { IncomingConfig, OidcConfig } from './config.ts'
 import { type FetchParts, type IncomingFetches, makeFetches } from './fetches.ts'
 import type { IdentityRules } from './identity.ts'
 import { claimRenamer, foreignGroupRemover } from './prefixes.ts'
 import { VerifiedTokens } from './verified-tokens.ts'
-import { looksLikeJwt, maxTokenLength, TokenVerifier } from './verifier.ts'
+import { looksLikeJwt, TokenVerifier } from './verifier.ts'
 
 /** Returns the caller for a token. Throws or rejects with an error that clients may see. */
 export type TokenCheck = (token: string) => Caller | Promise<Caller>

@@ -4,11 +4,10 @@
  */
 import { GatehouseError } from '../../schemas/index.ts'
 import type { Log } from '../net/index.ts'
-import { OAuthClientError, oauthCode, ProofRefused, TokenRefused } from '../oauth/index.ts'
+import { maxTokenLength, OAuthClientError, oauthCode, ProofRefused, TokenRefused } from '../oauth/index.ts'
 import { annotateDenial } from '../observe/index.ts'
 import { type AuthScheme, challengeFor } from './challenge.ts'
 import { acceptsProofs, type OidcConfig } from './config.ts'
-import { maxTokenLength } from './verifier.ts'
 
 /**
  * Result of a token check: the token was rejected, checks are failing, or checks are working again. `reason` is a short

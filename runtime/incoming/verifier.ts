@@ -16,6 +16,7 @@ import {
   introspect,
   type JsonRecord,
   type Keys,
+  maxTokenLength,
   OAuthClientError,
   RemoteKeys,
   skewSec,
@@ -40,8 +41,6 @@ export interface VerifierParts {
 /** The embedded authorization server sets this type in every access token, and in no other token. */
 const embeddedTypes = ['at+jwt'] as const
 
-/** Maximum length in characters. Documented in docs/reference/limits.md. */
-export const maxTokenLength = 16_384
 /**
  * Maximum number of concurrent checks. Without this limit, untrusted clients could exhaust memory when the issuer is
  * slow.

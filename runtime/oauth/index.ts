@@ -55,7 +55,15 @@ export { type Callback, openCallback, type Redirect, unavailablePort } from './l
 export { isRefusedClient, refusesClientAtLogin } from './login/refusal.ts'
 export { withOffline } from './metadata/server-metadata.ts'
 export { type TokenBinding, confirmationClaim, isConfirmed, readConfirmation } from './confirmation.ts'
-export { accessTokenTypes, hasIdTokenClaims, skewSec, TokenRefused, verifyIdToken, verifyJwt } from './jwt.ts'
+export {
+  accessTokenTypes,
+  hasIdTokenClaims,
+  maxTokenLength,
+  skewSec,
+  TokenRefused,
+  verifyIdToken,
+  verifyJwt,
+} from './jwt.ts'
 export { type Keys, localKeys, RemoteKeys } from './keys.ts'
 export { revokeToken } from './revocation.ts'
 export {

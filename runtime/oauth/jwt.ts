@@ -27,6 +27,9 @@ const signatureAlgorithms = [
 
 export const skewSec = 60
 
+/** Maximum length of a token or an assertion in characters. Documented in docs/reference/limits.md. */
+export const maxTokenLength = 16_384
+
 export type RefusalReason =
   | 'malformed'
   | 'type'

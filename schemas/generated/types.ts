@@ -96,7 +96,7 @@ export type AuthServerFile = {
   readonly tokenLifespans: TokenLifespans
   /** Issues access tokens that are bound to a key of the client (DPoP, RFC 9449). With required, it issues only such tokens. When unset, tokens are not bound. */
   readonly dpop?: Dpop
-  /** Binds access tokens to the TLS client certificate of the token request, if it has one (RFC 8705). Needs a server that asks for client certificates: tls.clientCABundleRef, or --tls-client-ca-file. When unset, tokens are not bound to certificates. */
+  /** Binds access tokens to the TLS client certificate of the token request, if it has one (RFC 8705). Needs tls.clientCABundleRef, or --tls-client-ca-file. */
   readonly tlsClientCertificateBoundAccessTokens?: boolean
   /** Where the authorization server stores its state. */
   readonly storage: AuthServerStorageFile
@@ -829,7 +829,7 @@ export type EmbeddedAuthServerConfig = {
   readonly primaryUpstreamProvider?: string
   /** Issues access tokens that are bound to a key of the client (DPoP, RFC 9449). With required, it issues only such tokens. When unset, tokens are not bound. */
   readonly dpop?: Dpop
-  /** Binds access tokens to the TLS client certificate of the token request, if it has one (RFC 8705). Needs a server that asks for client certificates: tls.clientCABundleRef, or --tls-client-ca-file. When unset, tokens are not bound to certificates. */
+  /** Binds access tokens to the TLS client certificate of the token request, if it has one (RFC 8705). Needs tls.clientCABundleRef, or --tls-client-ca-file. */
   readonly tlsClientCertificateBoundAccessTokens?: boolean
   /** Where the authorization server stores its state. */
   readonly storage?: AuthServerStorage
@@ -1059,7 +1059,7 @@ export type InboundGrants = {
   readonly jwtBearer?: JwtBearerGrant
   /** Clients that authenticate with a JWT-SVID of a SPIFFE trust domain (client_credentials grant). */
   readonly spiffeClientAuth?: readonly SpiffeClientAuth[]
-  /** Token exchange (RFC 8693): a declared client exchanges a user's access token for a token that names both. The access token is from this server (subjectClients) or from a trusted issuer (issuerPolicies). */
+  /** Token exchange (RFC 8693): clients exchange a user's access token, from this server (subjectClients) or a trusted issuer (issuerPolicies), for one that names both. */
   readonly tokenExchange?: TokenExchangeGrant
 }
 
@@ -2841,7 +2841,7 @@ export type ServiceAccountToken = {
 export type ServingTLS = {
   /** Secret of type kubernetes.io/tls (tls.crt, tls.key). If it contains ca.crt, virtual servers can use this server as a backend. */
   readonly secretName: string
-  /** Certificate authorities of clients. The server asks clients for a certificate, and accepts tokens that are bound to it (RFC 8705). Clients without a certificate are accepted too. */
+  /** Authorities for client certificates. The server asks for a certificate without requiring one, and accepts tokens that are bound to it (RFC 8705). */
   readonly clientCABundleRef?: CABundleSource
 }
 
@@ -3026,31 +3026,31 @@ export type TokenExchangeConfig = {
   readonly subjectTokenType?: string
 }
 
-/** Token exchange (RFC 8693): a declared client exchanges a user's access token for a token that names both. The access token is from this server (subjectClients) or from a trusted issuer (issuerPolicies). */
+/** Token exchange (RFC 8693): clients exchange a user's access token, from this server (subjectClients) or a trusted issuer (issuerPolicies), for one that names both. */
 export type TokenExchangeGrant = {
   /** Maximum lifetime of an exchanged token, from 1m to 1h. It never outlives the exchanged token. */
   readonly delegationLifespan: string
   /** Maximum number of declared clients in an act chain. */
   readonly maxDelegationDepth: number
-  /** Trusted issuers whose users' access tokens can be exchanged. One policy for each issuer. */
+  /** One policy for each trusted issuer whose users' tokens can be exchanged. */
   readonly issuerPolicies?: readonly TokenExchangeIssuerPolicy[]
 }
 
-/** Which tokens of a trusted issuer can be exchanged, and by which clients. */
+/** Which tokens of an issuer can be exchanged, and by which clients. */
 export type TokenExchangeIssuerPolicy = {
   /** Name of one of trustedIssuers. */
   readonly issuerRef: string
   /** Value that the aud claim must contain. */
   readonly expectedAudience: string
-  /** Claim that names the issuer's client to which the token was issued: azp, appid for Entra ID v1, cid for Okta. */
+  /** Claim that names the issuer's client: azp, appid (Entra ID v1), cid (Okta). */
   readonly actorClaim: string
   /** Values of actorClaim that are accepted. */
   readonly allowedActors?: readonly string[]
-  /** CEL expression over the claims map, such as claims.azp.startsWith('agent-'). A token is accepted if the expression is true or allowedActors lists its actor. */
+  /** CEL expression over the claims map that accepts further actors. */
   readonly actorMatcher?: string
-  /** Ids of the declared clients that may exchange the issuer's tokens, or "*" alone for all of them. */
+  /** Declared clients that may exchange the issuer's tokens, or "*" alone for all. */
   readonly allowedDelegateClients: readonly string[]
-  /** Accepts a may_act claim that names the client, with this server as iss, instead of checking the actor. When false, tokens with a may_act claim are rejected. */
+  /** Accepts a may_act claim with this server as iss and the client as sub, instead of checking the actor. */
   readonly allowMayAct: boolean
 }
 

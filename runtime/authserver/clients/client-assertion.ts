@@ -14,12 +14,11 @@ import {
   jwtVerify,
   type ProtectedHeaderParameters,
 } from 'jose'
-import { type AssertionAlg, skewSec } from '../../oauth/index.ts'
+import { type AssertionAlg, maxTokenLength, skewSec } from '../../oauth/index.ts'
 import { compoundKey, sha256 } from '../model/identifiers.ts'
 
 export const assertionType = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
 
-const maxLength = 16_384
 const maxLifeSec = 300
 const types: ReadonlySet<string> = new Set(['jwt', 'client-authentication+jwt'])
 const keyMembers = ['jwk', 'jku', 'x5u', 'x5c'] as const
@@ -49,7 +48,7 @@ export interface VerifiedClientAssertion {
 
 /** Returns the client id in an assertion, without verifying the assertion. */
 export function claimedClient(assertion: string): string | undefined {
-  if (assertion.length > maxLength) return undefined
+  if (assertion.length > maxTokenLength) return undefined
   try {
     const { sub } = decodeJwt(assertion)
     return typeof sub === 'string' && sub !== '' ? sub : undefined
@@ -71,7 +70,7 @@ export function assertionViolation(assertion: string, algs: readonly AssertionAl
 
 /** Returns the header of an assertion that contains no key and no URL of a key, or why the assertion is rejected. */
 export function readAssertionHeader(assertion: string): ProtectedHeaderParameters | string {
-  if (assertion.length > maxLength) return 'the assertion is larger than 16 KiB'
+  if (assertion.length > maxTokenLength) return 'the assertion is larger than 16 KiB'
   let header
   try {
     header = decodeProtectedHeader(assertion)

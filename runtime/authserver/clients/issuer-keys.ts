@@ -8,11 +8,20 @@
 import { GatehouseError } from '../../../schemas/index.ts'
 import { rotatingSecret, type TrustedIssuerSettings } from '../../config/index.ts'
 import { fetchWithToken } from '../../incoming/index.ts'
-import { type Fetch, followCaBundle, isLoopbackHost, type Log, makeFetch } from '../../net/index.ts'
+import {
+  type Fetch,
+  followCaBundle,
+  isLoopbackHost,
+  limitToOncePerMinute,
+  type Log,
+  makeFetch,
+} from '../../net/index.ts'
 import { discoverServer, isTransient, type Keys, OAuthClientError, RemoteKeys } from '../../oauth/index.ts'
 
 interface Opened {
   readonly keys: Keys
+  /** Logs at most once a minute, because untrusted clients cause the fetches. */
+  readonly reportUnreadable: (error: unknown) => void
   close(): Promise<void>
 }
 
@@ -38,32 +47,29 @@ export class IssuerKeys {
     return opened.keys
   }
 
+  /**
+   * Calls `verify` with the keys of an issuer. Rejects with AUTH_UNAVAILABLE while the keys are unavailable. Returns
+   * undefined, and logs the reason, when they cannot be read, for instance because the address is not permitted.
+   */
+  async verify<T>(issuer: TrustedIssuerSettings, verify: (keys: Keys) => Promise<T>): Promise<T | undefined> {
+    try {
+      return await verify(this.keysOf(issuer))
+    } catch (error) {
+      // A reload can name a file that does not exist yet.
+      const isUnusable = error instanceof GatehouseError && error.code === 'INVALID_CONFIG'
+      if (!(error instanceof OAuthClientError) && !isUnusable) throw error
+      if (isUnusable || isTransient(error)) throw new GatehouseError('AUTH_UNAVAILABLE', { cause: error })
+      this.#opened.get(JSON.stringify(issuer))?.reportUnreadable(error)
+      return undefined
+    }
+  }
+
   /** Closes the key sets of all other issuers. */
   async retain(issuers: readonly TrustedIssuerSettings[]): Promise<void> {
     const kept = new Set(issuers.map((issuer) => JSON.stringify(issuer)))
     const removed = [...this.#opened].filter(([id]) => !kept.has(id))
     for (const [id] of removed) this.#opened.delete(id)
     await Promise.all(removed.map(([, { close }]) => close()))
-  }
-}
-
-/**
- * Calls `verify` with the keys of an issuer. Rejects with AUTH_UNAVAILABLE while the keys are unavailable. Returns
- * undefined when they cannot be read, for instance because the issuer's address is not permitted.
- */
-export async function verifyWithKeys<T>(
-  issuer: TrustedIssuerSettings,
-  issuerKeys: IssuerKeys,
-  verify: (keys: Keys) => Promise<T>,
-): Promise<T | undefined> {
-  try {
-    return await verify(issuerKeys.keysOf(issuer))
-  } catch (error) {
-    // A reload can name a file that does not exist yet.
-    const isUnusable = error instanceof GatehouseError && error.code === 'INVALID_CONFIG'
-    if (!(error instanceof OAuthClientError) && !isUnusable) throw error
-    if (isUnusable || isTransient(error)) throw new GatehouseError('AUTH_UNAVAILABLE', { cause: error })
-    return undefined
   }
 }
 
@@ -88,6 +94,12 @@ function open(issuer: TrustedIssuerSettings, { now, log }: IssuerKeysParts): Ope
   }
   return {
     keys: new RemoteKeys({ fetch, now, locate }),
+    reportUnreadable: limitToOncePerMinute((error: unknown) =>
+      log.warn("the trusted issuer's keys cannot be read; its tokens are rejected", {
+        issuer: name,
+        err: error,
+      }),
+    ),
     close: async () => {
       await Promise.all([guarded.close(), local.close()])
     },

@@ -10,7 +10,6 @@ import type { Exchange } from '../../net/index.ts'
 import type { AssertionPolicy } from '../clients/assertion-policies.ts'
 import { replayKey, replayMs } from '../clients/client-assertion.ts'
 import { type AuthenticatedClient, clientAuthError } from '../clients/client-directory.ts'
-import { verifyWithKeys } from '../clients/issuer-keys.ts'
 import {
   claimedIssuer,
   type VerifiedGrantAssertion,
@@ -212,7 +211,7 @@ async function verifyForClient(
 ): Promise<VerifiedIdentityAssertion> {
   const { issuer, userBindings } = policy
   if (userBindings.length === 0) throw grantError('identity assertions of this issuer are not accepted')
-  const verified = await verifyWithKeys(issuer, issuerKeys, (keys) =>
+  const verified = await issuerKeys.verify(issuer, (keys) =>
     verifyIdentityAssertion(assertion, { issuer, self: config.issuer, clientId, jkt, keys, now }),
   )
   return accepted(verified)
@@ -228,7 +227,7 @@ async function verify(
   const audiences =
     policy.acceptedAudiences ??
     [config.issuer, urls.token].filter((audience) => !config.allowedAudiences.includes(audience))
-  const verified = await verifyWithKeys(issuer, issuerKeys, (keys) =>
+  const verified = await issuerKeys.verify(issuer, (keys) =>
     verifyGrantAssertion(assertion, { issuer, audiences, maxAgeMs, types: ['jwt'], keys, now }),
   )
   return accepted(verified)

@@ -11,7 +11,6 @@ import { type TokenBinding, isConfirmed, readConfirmation } from '../../oauth/in
 import type { AuthenticatedMachine } from '../clients/client-directory.ts'
 import type { ExchangePolicy } from '../clients/exchange/exchange-policies.ts'
 import { readExternalSubject } from '../clients/exchange/external-subject.ts'
-import { verifyWithKeys } from '../clients/issuer-keys.ts'
 import { type AuthServerContext, canSignIn, nowSec } from '../login/context.ts'
 import { makeEvent } from '../model/events.ts'
 import { issuerSubject, isMachineToken, machineSubject } from '../model/identifiers.ts'
@@ -148,7 +147,7 @@ async function readForeignSubject(
   const { form, client } = request
   const token = requireToken(form, 'subject_token')
   const { id: clientId } = client
-  const read = await verifyWithKeys(policy.issuer, issuerKeys, (keys) =>
+  const read = await issuerKeys.verify(policy.issuer, (keys) =>
     readExternalSubject(token, { policy, clientId, issuer: config.issuer, keys, now }),
   )
   if (read === undefined) throw rejected(client, "the issuer's keys cannot be read")

@@ -316,18 +316,28 @@ async function reloadAll({ keys, clients, inboundGrants }: Reloads): Promise<voi
   for (const result of results) if (result.status === 'rejected') throw result.reason
 }
 
+const reloadFailures: Readonly<Record<keyof Reloads, string>> = {
+  keys: 'the changed keys are invalid; keeping the old ones',
+  clients: 'the changed declared clients are invalid; keeping the old ones',
+  inboundGrants: 'the changed inboundGrants are invalid; keeping the old ones',
+}
+
+/** Logs each failure once, until it changes or the reload succeeds. */
 function reloadRegularly(reload: Reloads, everyMs: number, log: Log): NodeJS.Timeout | undefined {
   if (everyMs <= 0) return undefined
+  const reported = new Map<string, string>()
+  async function run(part: keyof Reloads): Promise<void> {
+    try {
+      await reload[part]()
+      reported.delete(part)
+    } catch (error) {
+      const message = String(error)
+      if (reported.get(part) !== message) log.error(reloadFailures[part], { err: error })
+      reported.set(part, message)
+    }
+  }
   const timer = setInterval(() => {
-    reload.keys().catch((error: unknown) => {
-      log.error('the changed keys are invalid; keeping the old ones', { err: error })
-    })
-    reload.clients().catch((error: unknown) => {
-      log.error('the changed declared clients are invalid; keeping the old ones', { err: error })
-    })
-    reload.inboundGrants().catch((error: unknown) => {
-      log.error('the changed inboundGrants are invalid; keeping the old ones', { err: error })
-    })
+    for (const part of ['keys', 'clients', 'inboundGrants'] as const) void run(part)
   }, everyMs)
   timer.unref()
   return timer

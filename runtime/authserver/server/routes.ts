@@ -123,7 +123,7 @@ async function handleRequest(
 
 function noLoginError(): OAuthError {
   const text =
-    'users cannot sign in here: this server issues tokens only to machines (client_credentials and jwt-bearer grants)'
+    'users cannot sign in here, because this server has no upstream provider: request a token at the token endpoint'
   return new OAuthError('access_denied', text)
 }
 

@@ -33,6 +33,7 @@ interface ConfigFile {
   readonly issuer?: string
   readonly clients?: readonly object[]
   readonly dpop?: object
+  readonly tlsClientCertificateBoundAccessTokens?: boolean
 }
 
 /** The file as JSON, which is also valid YAML. */
@@ -72,13 +73,20 @@ t.test('file: a client gets the defaults, and every field is read', (t) => {
     resources: ['https://mcp.example.com/other'],
     tokenLifespan: '1h',
     dpopBoundAccessTokens: true,
+    tlsClientCertificateBoundAccessTokens: true,
   }
   const job = { clientId: 'job', scopes: ['tools:read'], clientSecretFiles: files }
   const config = parseAuthServerConfig(
-    fileOf({ clients: [keyed, full, job], dpop: { mode: 'optional' } }),
+    fileOf({
+      clients: [keyed, full, job],
+      dpop: { mode: 'optional' },
+      tlsClientCertificateBoundAccessTokens: true,
+    }),
     {},
   )
   t.strictSame(config.upstreams, [])
+  t.equal(config.bindsCertificates, true)
+  t.equal(parseAuthServerConfig(fileOf({ clients: [keyed] }), {}).bindsCertificates, false)
   const [first, second, third] = config.clients ?? []
   t.strictSame(first, {
     clientId: 'signer',
@@ -88,6 +96,7 @@ t.test('file: a client gets the defaults, and every field is read', (t) => {
     resources: ['https://mcp.example.com/mcp', 'https://mcp.example.com/other'],
     tokenMs: 900_000,
     isBound: false,
+    isCertificateBound: false,
   })
   t.strictSame(second, {
     clientId: 'full',
@@ -97,6 +106,7 @@ t.test('file: a client gets the defaults, and every field is read', (t) => {
     resources: full.resources,
     tokenMs: 3_600_000,
     isBound: true,
+    isCertificateBound: true,
   })
   t.equal(third?.secrets?.[0]?.(), secret, 'trimmed')
   t.equal(third?.secrets?.length, 2)

@@ -3,6 +3,7 @@ import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { openAuthServer } from '../../../runtime/authserver/index.ts'
 import { openAuthServerStore } from '../../../runtime/authserver/server/hosted-auth-server.ts'
@@ -10,6 +11,8 @@ import { makeAuthServer } from '../../../runtime/authserver/server/auth-server.t
 import { loadAuthServerConfig } from '../../../runtime/config/index.ts'
 import { parseAuthServerConfig } from '../../../runtime/config/authserver/file.ts'
 import { silentLog } from '../../../runtime/net/index.ts'
+import { keepingLog } from '../../helpers/authserver/authserver.ts'
+import { until } from '../../helpers/redis.ts'
 
 const hour = 3_600_000
 
@@ -268,6 +271,38 @@ upstreamProviders: [{ name: corp, type: oidc, oidcConfig: { issuerUrl: 'https://
     t.equal(server.keys.version, before + 1, 'the old keys stay in use')
   },
 )
+
+t.test('reload: an invalid file is logged once, and again after it was valid', async (t) => {
+  const { file } = folder(t)
+  const { log, text } = keepingLog()
+  const write = (key: string): string => file('key', key)
+  const config = parseAuthServerConfig(
+    `
+issuer: https://mcp.example.com
+allowedAudiences: [https://mcp.example.com]
+signingKeyFiles: [${write(pem())}]
+upstreamProviders: [{ name: corp, type: oidc, oidcConfig: { issuerUrl: 'https://127.0.0.1:1', clientId: x } }]
+`,
+    {},
+  )
+  const server = await makeAuthServer(config, {
+    store: openAuthServerStore(config.storage, silentLog),
+    log,
+    reloadEveryMs: 10,
+  })
+  t.teardown(() => server.close())
+  const logged = (): number => text().split('the changed keys are invalid').length - 1
+  for (const times of [1, 2]) {
+    write('junk')
+    await until(() => logged() >= times)
+    await setTimeout(100)
+    t.equal(logged(), times, 'ten reloads later')
+    write(pem())
+    const { version } = server.keys
+    await until(() => server.keys.version > version)
+    await setTimeout(50)
+  }
+})
 
 t.test(
   'host: from the file to a running server, and an error that the file does not show closes everything again',

@@ -50,7 +50,7 @@ t.test('token exchange: the runtime file has the same rules', async (t) => {
   t.match(config, { inboundGrants: { tokenExchange: { delegationLifespan: '15m', maxDelegationDepth: 5 } } })
   t.equal(
     messageFor('inboundGrants', {}, exchanging),
-    'inboundGrants: inboundGrants.tokenExchange and the subjectClients of at least one client must be set together',
+    'inboundGrants: clients with subjectClients need inboundGrants.tokenExchange',
   )
   t.strictSame(pathsFor('clients', [client], exchanging), ['inboundGrants'])
   t.strictSame(pathsFor('upstreamProviders', [], exchanging), ['upstreamProviders'])

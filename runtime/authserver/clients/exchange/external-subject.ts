@@ -12,6 +12,7 @@ import {
   accessTokenTypes,
   hasIdTokenClaims,
   type Keys,
+  maxTokenLength,
   TokenRefused,
   verifyJwt,
 } from '../../../oauth/index.ts'
@@ -41,8 +42,6 @@ export interface ExternalSubjectRules {
   readonly now: () => number
 }
 
-const maxLength = 16_384
-
 /**
  * Returns the subject, or why the token is rejected, in fixed wording. Rejects with OAuthClientError when the keys are
  * unavailable.
@@ -53,7 +52,7 @@ export async function readExternalSubject(
 ): Promise<ExternalSubject | string> {
   const { policy, clientId, keys, now } = rules
   if (!policy.allows(clientId)) return 'the client may not exchange tokens of this issuer'
-  if (token.length > maxLength) return 'the subject token is larger than 16 KiB'
+  if (token.length > maxTokenLength) return 'the subject token is larger than 16 KiB'
   try {
     const claims = await verifyJwt(token, {
       keys,

@@ -1,9 +1,10 @@
 /** Token exchange with access tokens of another issuer. */
 import t from 'tap'
+import { makeAuthenticator } from '../../../../runtime/incoming/index.ts'
 import { callerFacts } from '../../../../runtime/net/index.ts'
 import { jsonOf } from '../../../helpers/authserver/authserver.ts'
 import { exchange, jwtType, postAs } from '../../../helpers/authserver/delegation.ts'
-import { exchangePolicy, startExternalExchange } from '../../../helpers/oauth/external-exchange.ts'
+import { audience, exchangePolicy, startExternalExchange } from '../../../helpers/oauth/external-exchange.ts'
 import { startPlatform } from '../../../helpers/authserver/platform.ts'
 import { callerOf } from '../../../helpers/authserver/test-client.ts'
 
@@ -39,6 +40,42 @@ t.test('an agent exchanges the token of a user of another issuer', async (t) => 
   })
   t.equal(narrow.scope, 'tools:read', 'scp as a list, and the type JWT')
   t.notMatch(rig.logged(), /eyJ/, 'no token is logged')
+})
+
+t.test('a resource accepts the new token, also if it accepts the tokens of the issuer itself', async (t) => {
+  const started = await startExternalExchange(t)
+  const { rig, idp, token } = started
+  const { access } = await exchange(started, 'agent', await token(), { resource: rig.resource })
+  for (const issuers of [undefined, [{ issuer: idp.issuer, audience }]]) {
+    const authenticator = makeAuthenticator(
+      { type: 'oidc', oidc: { issuer: rig.issuer, audience: rig.resource }, issuers },
+      { keys: rig.server.keys, isLive: (caller) => rig.server.isLive(caller) },
+    )
+    t.teardown(() => authenticator.close())
+    const caller = await authenticator.authenticate(`Bearer ${access}`)
+    t.match(caller, {
+      issuer: rig.issuer,
+      subject: `${idp.issuer}#alice`,
+      facts: { kind: 'user', actor: 'client:agent', hasUpstreams: false },
+    })
+    if (!issuers) continue
+    const direct = await authenticator.authenticate(`Bearer ${await token()}`)
+    t.match(direct, { issuer: idp.issuer, subject: caller.subject }, 'the same principal')
+    t.not(direct.key, caller.key, 'but the agent cannot use the sessions of the user')
+  }
+})
+
+t.test('a policy that one replica removed ends the tokens at another replica', async (t) => {
+  const started = await startExternalExchange(t)
+  const { rig, policies, token } = started
+  const replica = await rig.replica()
+  const { access } = await exchange(started, 'agent', await token(), { resource: rig.resource })
+  t.equal(await replica.server.isLive(callerOf(access)), true)
+  policies.length = 0
+  await rig.server.reload()
+  // The other replica still has the policy, and caches the result for five seconds.
+  replica.pass(5_001)
+  t.equal(await replica.server.isLive(callerOf(access)), false)
 })
 
 t.test('another agent exchanges the new token, and an agent inspects and revokes its own', async (t) => {

@@ -126,7 +126,7 @@ const exchanged: Table = {
       at: `${exchangePolicy}.actorClaim`,
       default: 'azp',
       good: ['appid', 'cid', 'https://idp.example.com/client', 'x'.repeat(64)],
-      bad: ['', 'a b', 'x'.repeat(65), 1],
+      bad: ['', 'x'.repeat(65), 1],
     },
     {
       id: '',
