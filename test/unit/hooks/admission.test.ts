@@ -1,6 +1,4 @@
-/**
- * What the webhook refuses, kind by kind, and what it lets pass.
- */
+/** Manifests that the webhook rejects or accepts, by kind. */
 import t from 'tap'
 import { validateResource } from '../../../hooks/index.ts'
 import { proves } from '../../helpers/proves.ts'
@@ -37,7 +35,7 @@ const servedBy = {
   },
 }
 
-/** Manifest and where its one problem lies. */
+/** Manifest, and the location of its only problem. */
 const refused: readonly [string, object, RegExp][] = [
   [
     'cloudSts without role',
@@ -204,7 +202,7 @@ const refused: readonly [string, object, RegExp][] = [
   ],
 ]
 
-t.test('admission: refuses what can only fail later, naming the field', async (t) => {
+t.test('admission: a spec that can only fail later is rejected, naming the field', async (t) => {
   proves(
     '2.error.cloudSts.no-role',
     '3.error.passthroughHeaders',
@@ -218,7 +216,7 @@ t.test('admission: refuses what can only fail later, naming the field', async (t
   }
 })
 
-t.test('admission: accepts what is right, whatever else exists', async (t) => {
+t.test('admission: a valid spec is accepted, even if the objects it names do not exist', async (t) => {
   const right = [
     ...Object.values(auth),
     server('s'),
@@ -237,7 +235,7 @@ t.test('admission: accepts what is right, whatever else exists', async (t) => {
     t.strictSame(validateResource(manifest).violations, [], `${manifest.kind} ${manifest.metadata.name}`)
 })
 
-t.test('admission: says all errors at once', async (t) => {
+t.test('admission: all errors are reported at once', async (t) => {
   const { violations } = validateResource(
     virtual({
       incomingAuth: servedBy,
@@ -254,7 +252,7 @@ t.test('admission: says all errors at once', async (t) => {
   )
 })
 
-t.test('admission: warns of what is legal and seldom meant', async (t) => {
+t.test('admission: valid but unusual settings cause warnings', async (t) => {
   proves('3.version.telemetry', '3.version.primaryUpstreamProvider')
   const warned: [object, RegExp][] = [
     [auth.none, /no credentials are sent/],
@@ -292,7 +290,7 @@ t.test('admission: warns of what is legal and seldom meant', async (t) => {
   }
 })
 
-t.test('admission: warns of a step whose backend has nearly the name of a static one', async (t) => {
+t.test('admission: a step whose backend name resembles a static backend causes a warning', async (t) => {
   const withStep = (tool: string, aggregation?: object) =>
     validateResource(
       virtual({
@@ -316,7 +314,7 @@ t.test('admission: warns of a step whose backend has nearly the name of a static
   t.same(withStep('flies_read', priority).warnings, [], 'any name may be that of a tool')
 })
 
-t.test('admission: obo is checked at reconcile, not here', async (t) => {
+t.test('admission: obo is checked during reconciliation instead', async (t) => {
   const incomplete = external('obo', { scopes: ['a'] })
   t.strictSame(validateResource(incomplete).violations, [])
   t.strictSame(validateResource(incomplete, { settings: { enableObo: true } }).violations, [])

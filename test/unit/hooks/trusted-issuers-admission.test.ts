@@ -28,7 +28,7 @@ function settings({ issuer = {}, binding = { subject: 'job' }, policy = {}, more
   }
 }
 
-/** Messages of both kinds and of the runtime, without the path of the settings. */
+/** Returns the messages of both kinds and of the runtime, without the path of the settings. */
 function messagesFor(values: Fields): {
   readonly door: string
   readonly shared: string

@@ -1,6 +1,6 @@
 /**
- * Pod templates that the API server would refuse: refused by us first, at admission where the template alone shows it,
- * else in the condition, in the API server's words.
+ * Pod templates that the API server would reject. Admission rejects a template that is invalid on its own; the
+ * condition reports the rest, in the API server's words.
  */
 import t from 'tap'
 import { validateResource } from '../../../../hooks/index.ts'
@@ -62,7 +62,7 @@ const atAdmission: readonly [string, object, RegExp][] = [
 ]
 
 for (const [what, manifest, message] of atAdmission) {
-  t.test(`admission refuses ${what}`, async (t) => {
+  t.test(`admission rejects ${what}`, async (t) => {
     const { violations } = validateResource(manifest)
     t.equal(violations.length, 1)
     t.match(violations.map(({ path, message }) => `${path}: ${message}`)[0], message)
@@ -87,7 +87,7 @@ const inEmbedding = (container: object) =>
   })
 const execProbe = { exec: { command: ['true'] } }
 
-/** What shows beside the generated template, whatever the references of the resource say. */
+/** Problems that appear in combination with the generated template, regardless of the resource's references. */
 const besideGenerated: readonly [string, object, RegExp][] = [
   [
     'another handler beside the generated one',
@@ -178,7 +178,7 @@ const besideGenerated: readonly [string, object, RegExp][] = [
 ]
 
 for (const [what, manifest, message] of besideGenerated) {
-  t.test(`admission and the condition tell ${what}`, async (t) => {
+  t.test(`admission and the condition report ${what}`, async (t) => {
     const { violations } = validateResource(manifest)
     t.equal(violations.length, 1)
     t.match(violations.map(({ path, message }) => `${path}: ${message}`)[0], message)
@@ -191,23 +191,26 @@ for (const [what, manifest, message] of besideGenerated) {
   })
 }
 
-t.test('root is taken where the template allows it, and probes that replace the generated one', async (t) => {
-  for (const manifest of [
-    inContainer({ securityContext: { runAsUser: 0, runAsNonRoot: false } }),
-    inPod({ securityContext: { runAsUser: 0 } }),
-    inPod({
-      securityContext: { runAsNonRoot: false },
-      containers: [{ ...sidecar, securityContext: { runAsUser: 0 } }],
-    }),
-    inServer({ readinessProbe: { tcpSocket: null, exec: { command: ['true'] } } }),
-    inServer({ readinessProbe: execProbe }, { transport: 'stdio' }),
-    inContainer({ env: [{ name: 'HOME', value: null, valueFrom: secret }] }),
-    inPod({ containers: [{ ...sidecar, volumeMounts: [{ name: 'of-a-reference', mountPath: '/x' }] }] }),
-  ])
-    t.strictSame(validateResource(manifest).violations, [], JSON.stringify(manifest))
-})
+t.test(
+  'running as root is accepted if the template allows it, as are probes that replace the generated probe',
+  async (t) => {
+    for (const manifest of [
+      inContainer({ securityContext: { runAsUser: 0, runAsNonRoot: false } }),
+      inPod({ securityContext: { runAsUser: 0 } }),
+      inPod({
+        securityContext: { runAsNonRoot: false },
+        containers: [{ ...sidecar, securityContext: { runAsUser: 0 } }],
+      }),
+      inServer({ readinessProbe: { tcpSocket: null, exec: { command: ['true'] } } }),
+      inServer({ readinessProbe: execProbe }, { transport: 'stdio' }),
+      inContainer({ env: [{ name: 'HOME', value: null, valueFrom: secret }] }),
+      inPod({ containers: [{ ...sidecar, volumeMounts: [{ name: 'of-a-reference', mountPath: '/x' }] }] }),
+    ])
+      t.strictSame(validateResource(manifest).violations, [], JSON.stringify(manifest))
+  },
+)
 
-/** What shows only beside the whole generated template. */
+/** Problems that appear only in combination with the complete generated template. */
 const inSync: readonly [string, object, RegExp][] = [
   [
     'a mount without a volume',
@@ -218,7 +221,7 @@ const inSync: readonly [string, object, RegExp][] = [
 ]
 
 for (const [what, manifest, message] of inSync) {
-  t.test(`the condition tells ${what}, and what runs stays`, async (t) => {
+  t.test(`the condition reports ${what}, and the running objects stay`, async (t) => {
     t.strictSame(validateResource(manifest).violations, [], 'nothing that the manifest alone shows')
     const w = world(virtual()).ready()
     const before = JSON.stringify(w.get('Deployment', 'vmcp-door')['spec'])
@@ -232,7 +235,7 @@ for (const [what, manifest, message] of inSync) {
   })
 }
 
-t.test('what the API server takes is taken', async (t) => {
+t.test('templates that the API server accepts are accepted', async (t) => {
   const taken = inPod({
     restartPolicy: 'Always',
     initContainers: [{ name: 'first', image: 'registry.example/first:1', restartPolicy: 'Always' }],
@@ -260,7 +263,7 @@ t.test('what the API server takes is taken', async (t) => {
   t.strictSame(validateResource(vectors).violations, [], 'the generated container has an image of its own')
 })
 
-t.test('the volume of a model cache is one that a pod template may stand beside', async (t) => {
+t.test('a pod template is compatible with the volume of a model cache', async (t) => {
   const w = world(
     resource('EmbeddingServer', 'vectors', {
       model: 'm',

@@ -104,7 +104,7 @@ t.test('an optional CA bundle may be absent, and is used once it exists', async 
 })
 
 t.test(
-  'the Secret of the default session store is watched, told when it is missing, and rolled',
+  'the Secret of the default session store is watched, reported when it is missing, and rolls the pods when it changes',
   async (t) => {
     const settings = {
       ...testSettings,
