@@ -1,9 +1,9 @@
-/** Turns at the decision point: nobody's many questions keep the others out. */
+/** Slots at the decision point: one caller with many requests does not block other callers. */
 import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { QuestionSlots } from '../../../runtime/policy/remote/slots.ts'
 
-t.test('callers have turns, within their own share and the share of all', async (t) => {
+t.test('callers take turns, within their own limit and the limit for all', async (t) => {
   const slots = new QuestionSlots(3, 2)
   const started: string[] = []
   const ends: (() => void)[] = []

@@ -1,4 +1,4 @@
-/** Definitions that are wrong: what is, the part of the spec that differs, and what must be said of it. */
+/** Invalid definitions: the mistake, the changed part of the spec, and the expected message. */
 import { ask, each, tool } from './parts.ts'
 
 type Wrong = readonly [what: string, spec: object, where: RegExp]
