@@ -8,7 +8,7 @@ const skip = lacksIpv6
 
 const statusAt = async (origin: string): Promise<number> => (await fetch(`${origin}/callback?state=x`)).status
 
-t.test('callback: localhost is served on both addresses', { skip }, async (t) => {
+t.test('callback: localhost is bound on both addresses', { skip }, async (t) => {
   const callback = await openCallback(0, silentLog)
   t.teardown(() => callback.close())
   for (const host of ['127.0.0.1', '[::1]', 'localhost']) {

@@ -17,7 +17,7 @@ proves(
 const pass = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms + 5))
 
 t.test(
-  'redis sentinel: the contract, TLS apart for nodes and Sentinels',
+  'redis sentinel: the contract, with separate TLS settings for nodes and Sentinels',
   { skip: missingRedisTls },
   async (t) => {
     const [tls, sentinelTls] = [makeCertificates(), makeCertificates()]
@@ -52,7 +52,7 @@ t.test(
 )
 
 t.test(
-  'redis sentinel: after the master dies, writes go to its successor',
+  'redis sentinel: after the master stops, writes go to its successor',
   { skip: missingRedisTls },
   async (t) => {
     const group = await startRedisSentinel({ auth: { username: 'gatehouse', password: 'secret' } })
@@ -72,7 +72,7 @@ t.test(
       await store.close()
       await group.stop()
     })
-    // A store that is down for a moment throws, also while the first connection is opened on a busy machine.
+    // A store that is briefly down throws, even while the first connection is opened on a busy machine.
     const write = async (value: string): Promise<boolean> => {
       try {
         return await store.set('key', value)

@@ -15,7 +15,7 @@ proves(
 const pass = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms + 5))
 
 t.test(
-  'redis standalone: the contract, with an ACL user that may do no more than needed',
+  'redis standalone: the contract, with an ACL user that has only the required permissions',
   { skip: missingRedis },
   async (t) => {
     const auth = { username: 'gatehouse', password: 'pass word"\'' }
@@ -64,24 +64,20 @@ t.test(
   },
 )
 
-t.test(
-  'redis standalone: a script cache that was flushed is filled again',
-  { skip: missingRedis },
-  async (t) => {
-    const redis = await startRedis()
-    const store = makeRedisStore({ addr: redis.addr, keyPrefix: 'p:' })
-    t.teardown(async () => {
-      await store.close()
-      await redis.stop()
-    })
-    t.equal(await store.swap('key', undefined, 'a'), true)
-    redis.cli('script', 'flush')
-    t.equal(await store.swap('key', await store.read('key'), 'b'), true)
-  },
-)
+t.test('redis standalone: a flushed script cache is filled again', { skip: missingRedis }, async (t) => {
+  const redis = await startRedis()
+  const store = makeRedisStore({ addr: redis.addr, keyPrefix: 'p:' })
+  t.teardown(async () => {
+    await store.close()
+    await redis.stop()
+  })
+  t.equal(await store.swap('key', undefined, 'a'), true)
+  redis.cli('script', 'flush')
+  t.equal(await store.swap('key', await store.read('key'), 'b'), true)
+})
 
 t.test(
-  'redis standalone: a server without memory refuses writes as STORE_FULL',
+  'redis standalone: a server without memory rejects writes as STORE_FULL',
   { skip: missingRedis },
   async (t) => {
     const redis = await startRedis({ args: ['--maxmemory-policy', 'noeviction'] })

@@ -1,4 +1,4 @@
-/** In a bundle undici has its second parser packed, for processors without SIMD. */
+/** A bundle contains undici's second parser, for processors without SIMD. */
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -11,7 +11,7 @@ import { bundleOptions } from '../../../../manifests/bundle/options.ts'
 
 const root = resolve(import.meta.dirname, '../../../..')
 
-t.test('undici: in a bundle both of its parsers read responses', async (t) => {
+t.test('undici: both parsers read responses in a bundle', async (t) => {
   const outdir = t.testdir({ 'package.json': '{"type":"module"}' })
   const contents = `
     import { makeDispatcher } from './runtime/net/index.ts'
