@@ -18,7 +18,7 @@ const chart = join(manifestsFolder, 'chart')
 
 /**
  * Returns the objects by id for comparison, without CRDs, objects of `helm test` and the namespace (a chart is
- * installed into one), and with the random suffix of Jobs removed.
+ * installed into one), and without the last part of Job names.
  */
 function comparable(objects: readonly Obj[]): Record<string, unknown> {
   const kept = objects.filter(

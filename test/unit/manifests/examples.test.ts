@@ -89,7 +89,7 @@ for (const example of examples) {
   })
 
   await t.test(
-    `${example}: the first line describes the purpose, and the README lists all files`,
+    `${example}: the first line describes the purpose, and the kustomization lists all files`,
     async (t) => {
       const { resources }: { resources: string[] } = parseOne(join(root, example, 'kustomization.yaml'))
       t.match(readFileSync(join(root, example, resources[0] ?? ''), 'utf8'), /^# \S/)

@@ -123,7 +123,7 @@ t.test('observer: paths that are not observed leave no record', async (t) => {
   t.same(lines, [])
 })
 
-t.test('observer: an event stream is reported when it opens, with the caller of its exchange', async (t) => {
+t.test('observer: an event stream is reported once, when it opens', async (t) => {
   let end = () => {}
   const { url, line, lines } = await rig(t, ({ res }) => {
     res.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()

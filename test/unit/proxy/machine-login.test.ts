@@ -16,7 +16,7 @@ interface TokenResponse {
   readonly body?: unknown
 }
 
-/** A login at a token endpoint that responds with `next`, at a time that the test sets. */
+/** Creates a login at a token endpoint that responds with `next`, at a time that the test sets. */
 async function makeLogin(t: Test, first: TokenResponse) {
   const state = { now: 1_800_000_000_000, next: first }
   const server = await startLoopback(() => state.next)
@@ -122,7 +122,7 @@ await t.test('a failed renewal leaves the token in use until it expires', async 
   }
 })
 
-await t.test('failures are not repeated for every caller', async (t) => {
+await t.test('failures are shared by all callers until the pause ends', async (t) => {
   const rows: readonly (readonly [string, TokenResponse, string, number])[] = [
     ['an outage', { status: 503 }, 'BACKEND_UNAVAILABLE', 1_000],
     ['Retry-After', { status: 429, headers: { 'retry-after': '20' } }, 'BACKEND_UNAVAILABLE', 20_000],

@@ -1,6 +1,6 @@
 /**
- * No file is longer than 400 lines, of the product or of its tests, and no function of the product longer than 120: a
- * longer one does more than one thing.
+ * No file of the product or its tests is longer than 400 lines, and no function of the product is longer than 120
+ * lines, because a longer function does more than one thing.
  */
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -12,7 +12,7 @@ import { openSourceTree } from '../../helpers/source/tree.ts'
 const root = resolve(import.meta.dirname, '../../..')
 const most = 400
 
-/** Tables, one row after the other: to divide them would only hide a row. */
+/** Tables with one row per entry; splitting them would only hide a row. */
 const tables: ReadonlyMap<string, string> = new Map([
   ['runtime/console/web/texts.ts', 'every text of the pages, as one object that a translation repeats'],
   [
@@ -45,7 +45,7 @@ t.test('sizes: no file is longer than 400 lines', async (t) => {
 
 const mostOfFunction = 120
 
-/** `file:name`, with the reason why it is not divided. */
+/** `file:name`, and why it is not split. */
 const longFunctions: ReadonlyMap<string, string> = new Map([
   [
     'runtime/expr/starlark/vm/machine.ts:runFrame',
