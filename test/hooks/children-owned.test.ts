@@ -57,7 +57,7 @@ for (const [what, parent] of Object.entries(parents)) {
       const condition = conditions.find(({ type }) => type === 'ChildrenOwned')
       t.match(condition, { status: 'False', reason: 'ChildConflict' })
       t.match(condition?.message, `${child.kind} ${name} exists`)
-      t.equal(applied.length, children.length, 'and the children are given as before')
+      t.equal(applied.length, children.length, 'and the children do not change')
     })
   }
 }

@@ -56,7 +56,7 @@ t.test('both spellings have the same result, and Secrets become files', (t) => {
   )
   t.match(JSON.stringify(needs.volumes), /"secretName":"client".*"secretName":"pdp"/)
   const file = { name: 'x', targetUri: 'https://x.example.com/mcp', authz }
-  t.same(validateRuntime('proxy', file).violations, [], 'the runtime reads it')
+  t.same(validateRuntime('proxy', file).violations, [], 'the runtime accepts it')
   t.end()
 })
 
@@ -66,7 +66,7 @@ t.test('all problems are reported at once, in the spelling of the manifest', (t)
   t.same(paths(pdp), [])
   t.same(paths({ http: { url, timeout: 30, insecure_skip_verify: true }, claim_mapping: 'mpe' }), [])
   const plain = { url: 'http://localhost:9000', insecure_skip_verify: true }
-  t.same(paths({ http: plain, claim_mapping: 'mpe' }), [], 'without https there is nothing to verify')
+  t.same(paths({ http: plain, claim_mapping: 'mpe' }), [], 'without https there is no certificate to verify')
   t.same(paths({}), ['spec.config.claim_mapping', 'spec.config.http'])
   t.same(paths({ http: {}, claim_mapping: 'other', extra: 1 }), [
     'spec.config.claim_mapping',
@@ -151,7 +151,7 @@ t.test('AuthZEN: the same files and checks, and additional members', (t) => {
   })
   t.equal(needs.mounts.length, 3)
   const file = { name: 'x', targetUri: 'https://x.example.com/mcp', authz }
-  t.same(validateRuntime('proxy', file).violations, [], 'the runtime reads it')
+  t.same(validateRuntime('proxy', file).violations, [], 'the runtime accepts it')
 
   const paths = (config: Record<string, unknown>) =>
     authzConfigViolations(shared(config, 'authzenv1')).map(({ path }) => path)

@@ -36,7 +36,7 @@ for (const { kind, name, request } of stored()) {
     t.strictSame(
       JSON.parse(JSON.stringify(hook.sync(askedFor(hook, request)))),
       expected,
-      'customize asks for all that the response needs',
+      'customize requests everything that the response needs',
     )
     t.strictSame(validateStatus(kind as KindName, response.status), [], 'the status fits its schema')
     const { relatedResources } = hook.customize({ controller: {}, parent: request.parent })
@@ -46,7 +46,7 @@ for (const { kind, name, request } of stored()) {
         rules.some((rule) =>
           matchesRule(structuredClone(child) as unknown as Stored, rule, child.metadata.namespace),
         ),
-        `customize asks for ${child.kind} ${child.metadata.name}, which may be somebody else's`,
+        `customize requests ${child.kind} ${child.metadata.name}, which may belong to another owner`,
       )
       if (child.kind !== 'ConfigMap') continue
       const data = (child['data'] ?? {}) as Record<string, string>

@@ -183,12 +183,12 @@ for (const [kind, fields] of fieldsOfKinds) {
               naming.some(
                 ({ type, status }) => (type === 'Reconciling' || type === 'Stalled') === (status === 'True'),
               ),
-              'as something wrong',
+              'only a True condition reports a problem',
             )
             if (Object.hasOwn(quiet, path)) return undefined
             t.ok(
               events.some(({ type, message }) => type === 'Warning' && message.includes(name)),
-              'and a Warning Event tells it',
+              'a Warning Event reports it',
             )
             return undefined
           })

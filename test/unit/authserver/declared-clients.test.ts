@@ -40,8 +40,8 @@ t.test('while a removal cannot be stored, this process rejects the tokens issued
   await reload([], 1_000)
   t.equal(clients.isDeclaredSince('ci', before), false, 'removed')
   await reload([ci], 1_000)
-  t.equal(clients.isDeclaredSince('ci', before), false, 'added again')
-  t.equal(clients.isDeclaredSince('ci', nowSec()), true, 'a token from after that')
+  t.equal(clients.isDeclaredSince('ci', before), false, 'declared again')
+  t.equal(clients.isDeclaredSince('ci', nowSec()), true, 'a token issued after that')
   t.same(stored, [])
   store.isDown = false
   await reload([ci], 1_000)

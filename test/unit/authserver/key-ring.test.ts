@@ -77,7 +77,7 @@ t.test('hmac: the first secret signs, all secrets verify, and dropped secrets do
   const token = makeRefreshToken(before, id, 3)
   t.same(readRefreshToken(during, token), { family: id, generation: 3 })
   t.equal(readRefreshToken(after, token), undefined)
-  t.not(makeRefreshToken(during, id, 3), token, 'made with the current one')
+  t.not(makeRefreshToken(during, id, 3), token, 'signed with the current secret')
 })
 
 t.test('hmac: the whole secret is used, and every purpose has its own key', async (t) => {

@@ -27,7 +27,7 @@ for (const [alg, key, times] of cases) {
       if (payload['n'] !== n || payload['name'] !== 'Žofie') t.fail(`claims of token ${n}`)
       lengths.add(token.split('.')[2]?.length ?? 0)
     }
-    t.equal(lengths.size, 1, 'all signatures have one length')
+    t.equal(lengths.size, 1, 'all signatures have the same length')
     const token = await signJwt(signing, 'JWT', {})
     t.same(decodeProtectedHeader(token), { alg, kid: signing.kid, typ: 'JWT' })
   })

@@ -77,7 +77,7 @@ t.test('state: a problem that blocks Ready comes before other problems', async (
     reason,
     message,
   })
-  const route = condition('ExposureReady', 'HostnameClaimed', 'a.example.com is of another server')
+  const route = condition('ExposureReady', 'HostnameClaimed', 'a.example.com belongs to another server')
   const certificate = condition('TLSReady', 'TLSSecretInvalid', told)
   for (const ready of [
     condition('Ready', 'TLSSecretInvalid', told),
@@ -137,7 +137,7 @@ t.test('pods: waiting, ended and unscheduled containers', async (t) => {
     const found = podProblem({ ...pod })
     if (problem === undefined) t.equal(found, undefined)
     else t.match(found, problem)
-    t.notMatch(JSON.stringify(found ?? ''), /token abc/, 'what a container printed is not shown')
+    t.notMatch(JSON.stringify(found ?? ''), /token abc/, 'output of a container is not shown')
   }
 })
 

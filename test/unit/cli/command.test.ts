@@ -77,7 +77,7 @@ await t.test(
         stdio: ['ignore', full, 'pipe'],
         encoding: 'utf8',
       })
-      t.match(hooks, { status: 0, stderr: '' }, 'gatehouse-hooks does what it does all the same')
+      t.match(hooks, { status: 0, stderr: '' }, 'gatehouse-hooks exits with the same code and no output')
     })
   },
 )
@@ -152,7 +152,7 @@ t.test('completion: commands, options, and values of options', async (t) => {
   t.same(words('proxy', '-o', ''), ['text', 'json'])
   t.same(words('proxy', '--output', 'j'), ['json'])
   t.same(words('proxy', '--output=j'), ['--output=json'])
-  t.same(words('proxy', '--url', ''), [], 'a value that nobody knows')
+  t.same(words('proxy', '--url', ''), [], 'a value without suggestions')
   t.same(words('proxy', '--', '--d'), [], 'after the end of options')
   t.same(words('nothing', ''), [])
 })

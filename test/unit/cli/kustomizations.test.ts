@@ -41,7 +41,11 @@ t.test('kustomizations: names collide only within a set', async (t) => {
     'a.yaml': groupNamed('tools'),
     one: { 'kustomization.yaml': kustomization('a.yaml'), 'a.yaml': groupNamed('tools') },
   })
-  t.match(found([loose]), [/^one\/a\.yaml: is already used/], 'a file of no kustomization belongs to all')
+  t.match(
+    found([loose]),
+    [/^one\/a\.yaml: is already used/],
+    'a file outside all kustomizations belongs to every set',
+  )
   const twice = t.testdir({
     'kustomization.yaml': kustomization('one', 'two'),
     one: { 'kustomization.yaml': kustomization('a.yaml'), 'a.yaml': groupNamed('tools') },

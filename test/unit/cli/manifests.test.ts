@@ -20,7 +20,7 @@ t.test('manifests: documents keep the file and line of each field', async (t) =>
   )
   t.equal(manifests[1]?.line, 6)
   t.equal(manifests[1]?.lineOf('spec.list[1].two'), 10)
-  t.equal(manifests[1]?.lineOf('spec.missing'), 8, 'the nearest that exists')
+  t.equal(manifests[1]?.lineOf('spec.missing'), 8, 'the nearest existing folder')
 })
 
 t.test('manifests: a List is split into its items, and a dash reads standard input', async (t) => {
@@ -46,7 +46,7 @@ t.test(
   'manifests: a path without a document is an error, because the command that produced it may have failed',
   async (t) => {
     const dir = t.testdir({ 'empty.yaml': '', 'comments.yaml': '# nothing\n---\n', 'a.yaml': 'kind: A\n' })
-    t.equal(readManifests([dir], none).length, 1, 'beside others in a folder it is none')
+    t.equal(readManifests([dir], none).length, 1, 'in a folder with other documents it is not an error')
     t.throws(() => readManifests([`${dir}/empty.yaml`, `${dir}/a.yaml`, `${dir}/comments.yaml`, '-'], none), {
       code: 'INVALID_CONFIG',
       message:

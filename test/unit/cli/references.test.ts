@@ -105,7 +105,7 @@ t.test(
       [{ path: 'spec.config.aggregation.tools[0].workload' }],
       'static backends are used with source inline only',
     )
-    t.same(check(tools, door('inline')).violations, [], 'no member is given: they may be on the cluster')
+    t.same(check(tools, door('inline')).violations, [], 'no member is given, so they may be on the cluster')
   },
 )
 
@@ -228,9 +228,9 @@ t.test('references: a missing Secret causes a warning if a given one has a simil
       'spec.headerInjection.valueSecretRef.name: Secret "tokens" is not among the given files; did you mean "token"?',
     ],
   })
-  t.same(unchecked(header, similar), [], 'told once')
+  t.same(unchecked(header, similar), [], 'reported once')
   const elsewhere = { ...secret('token', {}), metadata: { name: 'token', namespace: 'elsewhere' } }
-  t.same(check(header, elsewhere).warnings, [], 'of another namespace')
+  t.same(check(header, elsewhere).warnings, [], 'in another namespace')
 })
 
 t.test('validate: Secrets and ConfigMaps that are not given are counted in one line', async (t) => {
@@ -247,7 +247,7 @@ t.test('validate: Secrets and ConfigMaps that are not given are counted in one l
   })
   const generated = await runGatehouse(['validate', '-f', folder])
   t.equal(generated.code, 0, generated.stderr)
-  t.equal(generated.stderr, '', 'a generator makes it')
+  t.equal(generated.stderr, '', 'a generator creates it')
 })
 
 t.test('references: unknown backend names in shared webhooks cause warnings', async (t) => {

@@ -59,7 +59,7 @@ t.test('json: a new entry is added at the end, in the style of its neighbors', a
   for (const [name, [before, after]] of Object.entries(golden)) {
     const edit = putEntry(at(before), entry)
     t.equal(edit.text, after, name)
-    t.equal(applyChanges(after, invertChanges(edit.changes)), before, `${name}: taken back`)
+    t.equal(applyChanges(after, invertChanges(edit.changes)), before, `${name}: undone`)
   }
 })
 

@@ -26,7 +26,7 @@ t.test('toml: a new table is added at the end, and removed without a trace', asy
   for (const [name, [before, after]] of Object.entries(tomlGolden)) {
     const edit = putEntry(toml(before), { url })
     t.equal(edit.text, after, name)
-    t.equal(applyChanges(edit.text, invertChanges(edit.changes)), before, `${name}: taken back`)
+    t.equal(applyChanges(edit.text, invertChanges(edit.changes)), before, `${name}: undone`)
     if (before.endsWith('\n')) t.equal(dropEntry(toml(after)).text, before, `${name}: removed`)
   }
 })
@@ -130,7 +130,7 @@ t.test('yaml: a new member is added at the end of its map, and removed without a
   for (const [name, [before, after]] of Object.entries(yamlGolden)) {
     const edit = putEntry(yaml(before), extension)
     t.equal(edit.text, after, name)
-    t.equal(applyChanges(edit.text, invertChanges(edit.changes)), before, `${name}: taken back`)
+    t.equal(applyChanges(edit.text, invertChanges(edit.changes)), before, `${name}: undone`)
   }
   const [, before] = yamlGolden['comments, lists over lines and block texts'] ?? []
   t.equal(dropEntry(yaml(before ?? '')).text, yamlGolden['comments, lists over lines and block texts']?.[0])

@@ -125,7 +125,10 @@ t.test('clients: every row has files, a key, and how the client loads a change',
   for (const id of clientIds) {
     const row = clientRow(id)
     t.ok(row.files.length > 0 && row.key.length > 0 && row.pickUp !== '', id)
-    t.ok(row.program !== undefined || row.remote === undefined, `${id}: what can be written can be a program`)
+    t.ok(
+      row.program !== undefined || row.remote === undefined,
+      `${id}: a client with a remote form also has a program form`,
+    )
     for (const host of [linux, mac, windows]) {
       for (const { file } of locationsOf(id, host))
         t.notMatch(file, /[{}*]|undefined/, `${id} on ${host.platform}`)

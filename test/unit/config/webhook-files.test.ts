@@ -84,7 +84,7 @@ const lines: readonly (readonly [string, readonly unknown[], RegExp])[] = [
   ['a webhook that is none', [{ validating: ['v'] }], /- validating\[0\]: expected an object/],
   ['no name and no url', [{ mutating: [{}] }], /mutating\[0\]\.name: .*\n.*mutating\[0\]\.url: /],
   [
-    'another member of a webhook',
+    'an unknown member of a webhook',
     one({ failure_polcy: 'fail' }),
     /validating\[0\]\.failure_polcy: unknown field/,
   ],
@@ -95,12 +95,12 @@ const lines: readonly (readonly [string, readonly unknown[], RegExp])[] = [
   ],
   ['another policy', one({ failure_policy: 'open' }), /validating\[0\]\.failure_policy: /],
   [
-    'half of mutual TLS',
+    'an incomplete client certificate',
     one({ tls_config: { client_cert_path: 'c' } }),
     /tls_config\.client_key_path: .*must be set together/,
   ],
   [
-    'the other half',
+    'the other part only',
     one({ tls_config: { client_key_path: 'c' } }),
     /tls_config\.client_cert_path.*must be set together/,
   ],
@@ -110,7 +110,7 @@ const lines: readonly (readonly [string, readonly unknown[], RegExp])[] = [
     /validating\[0\]\.tls_config\.ca_bundle_path: /,
   ],
   [
-    'another member of TLS',
+    'an unknown member of TLS',
     one({ tls_config: { ca: 'x' } }),
     /validating\[0\]\.tls_config\.ca: unknown field/,
   ],
@@ -148,7 +148,7 @@ const lines: readonly (readonly [string, readonly unknown[], RegExp])[] = [
   ],
   ['two secrets', one({ hmacSecretPath: '/a', hmacSecretEnv: 'A' }), /mutually exclusive/],
   [
-    'a secret that is nowhere',
+    'a secret that does not exist',
     one({ hmac_secret_ref: 'none' }),
     /validating\[0\]\.hmac_secret_ref: secret "none": not found/,
   ],
@@ -172,7 +172,7 @@ const lines: readonly (readonly [string, readonly unknown[], RegExp])[] = [
     /all files together.*a name must not appear in both/s,
   ],
   [
-    'more than there may be',
+    'more than the maximum',
     [0, 1].map((n) => ({ validating: Array.from({ length: 9 }, (_, i) => ({ name: `v${n}${i}`, url })) })),
     /all files together.*validating/s,
   ],
@@ -184,7 +184,7 @@ t.test('an error contains the file, the member and the rule', async (t) => {
   for (const [what, contents, message] of lines) t.match(said(t, contents), message, what)
   const all = said(t, [{ validating: [{ name: 'V', url: 'x' }] }, { mutating: [{ timeout: 1 }] }, ''])
   for (const part of ['0.yaml', 'validating[0].name', '1.yaml', 'mutating[0].timeout', '2.yaml'])
-    t.match(all, part, 'all errors of all files at once')
+    t.match(all, part, 'all errors of all files are reported at once')
   t.throws(
     () => readWebhookFiles(['/does/not/exist'], {}, { check: () => [] }),
     /--webhook-config: .*\/does\/not\/exist cannot be read/,

@@ -114,7 +114,7 @@ t.test('yaml: merge keys fill in the members that are not set', async (t) => {
   const base = 'base: &b {image: x, env: {A: one}}\nmore: &m {image: w, port: 1}\n'
   t.match(read(`${base}a:\n  <<: *b\n  image: z`), { a: { image: 'z', env: { A: 'one' } } })
   t.match(read(`${base}a: {<<: [*m, *b]}`), { a: { image: 'w', port: 1, env: { A: 'one' } } })
-  t.strictSame(read('a: {<<: {b: 1}, "<<": 2}'), { a: { b: 1, '<<': 2 } }, 'in quotes it is a name')
+  t.strictSame(read('a: {<<: {b: 1}, "<<": 2}'), { a: { b: 1, '<<': 2 } }, 'a quoted << is an ordinary key')
   t.strictSame(
     read('a: &a {b: 1}\nc: {<<: *a, __proto__: {d: 1}}'),
     JSON.parse('{"a":{"b":1},"c":{"b":1,"__proto__":{"d":1}}}'),
@@ -151,7 +151,7 @@ t.test('yaml: ordinary documents are accepted', async (t) => {
   t.strictSame(
     value(['- &a x', ...Array.from({ length: 500 }, () => '- *a')].join('\n')),
     [Array(501).fill('x')],
-    'many aliases that stand for little',
+    'many aliases with few items',
   )
 })
 

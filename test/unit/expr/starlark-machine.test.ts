@@ -186,7 +186,7 @@ t.test('steps: exceeding the budget ends the script without awaiting open calls'
     'def spin():\n  for i in range(1 << 30): pass\nparallel([lambda: wait("long"), spin])',
   )
   await t.rejects(result, { message: 'Starlark computation cancelled: too many steps' })
-  t.equal(outside.open.length, 1, 'the wait goes on without it')
+  t.equal(outside.open.length, 1, 'the call stays open')
   outside.answerAll()
 })
 

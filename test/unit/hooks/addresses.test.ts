@@ -98,7 +98,7 @@ t.test('addressViolation: only local mode allows loopback addresses', async (t) 
   t.match(
     validateResource(entry).violations,
     [{ path: 'spec.remoteUrl' }],
-    'the webhook and gatehouse validate refuse it',
+    'the webhook and gatehouse validate reject it',
   )
   t.strictSame(
     validateResource(entry, { settings: { enableObo: false, allowLoopback: true } }).violations,

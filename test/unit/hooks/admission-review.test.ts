@@ -65,7 +65,7 @@ t.test(
     t.equal(remove(used({ annotations: { 'gatehouse.dev/allow-delete': 'yes' } })).allowed, false)
     t.equal(remove(used({ deletionTimestamp: '2026-01-01T00:00:00Z' })).allowed, true)
     t.equal(remove({ ...auth.bearer, status: { referenceCount: 0, referencingWorkloads: [] } }).allowed, true)
-    t.equal(remove(auth.bearer).allowed, true, 'nobody has looked yet')
+    t.equal(remove(auth.bearer).allowed, true, 'the members have not been checked yet')
   },
 )
 
@@ -82,7 +82,7 @@ t.test('review: deleting a group with members is allowed with a warning', async 
   t.equal(allowed, true)
   t.match(warnings, [/^3 members remain; .* GroupRefNotFound/])
   t.ok((warnings[0] ?? '').length <= 120)
-  t.strictSame(remove(group({})), { uid: 'u-1', allowed: true }, 'nothing to tell of an empty one')
+  t.strictSame(remove(group({})), { uid: 'u-1', allowed: true }, 'an empty group causes no warning')
   t.equal(remove(group({ servers: 'odd', entries: null })).allowed, true)
 })
 

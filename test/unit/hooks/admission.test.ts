@@ -99,7 +99,7 @@ const refused: readonly [string, object, RegExp][] = [
     /the variable A is set twice/,
   ],
   [
-    'an inline policy that does not parse',
+    'an inline policy with a syntax error',
     server('s', {
       authzConfig: {
         type: 'inline',
@@ -109,7 +109,7 @@ const refused: readonly [string, object, RegExp][] = [
     /spec\.authzConfig\.inline\.policies\[1\]: is not a Cedar policy/,
   ],
   [
-    'entities that are no entities',
+    'entities in the wrong form',
     virtual({
       incomingAuth: {
         type: 'anonymous',
@@ -122,7 +122,7 @@ const refused: readonly [string, object, RegExp][] = [
     /entitiesJson: must be a JSON list/,
   ],
   [
-    'a shared policy that does not parse',
+    'a shared policy with a syntax error',
     authzConfig({ policies: ['forbid'] }),
     /spec\.config\.policies\[0\]: is not a Cedar policy/,
   ],
@@ -138,12 +138,12 @@ const refused: readonly [string, object, RegExp][] = [
     /neither query nor fragment/,
   ],
   [
-    'a collector that is no address',
+    'a collector with an invalid address',
     telemetryConfig({ endpoint: 'not a host' }),
     /must be host:port or a URL/,
   ],
   [
-    'two tools of one name',
+    'two tools with the same name',
     toolConfig({ toolsOverride: { a: { name: 'c' }, b: { name: 'c' } } }),
     /would both be called c/,
   ],
@@ -191,7 +191,7 @@ const refused: readonly [string, object, RegExp][] = [
     /the steps a -> a have a circular dependency/,
   ],
   [
-    'one workflow twice',
+    'the same workflow twice',
     door({
       compositeTools: [
         { name: 'w', description: 'd', steps: [{ id: 'a', tool: 'x.a' }] },
@@ -211,7 +211,7 @@ t.test('admission: a spec that can only fail later is rejected, naming the field
   )
   for (const [what, manifest, where] of refused) {
     const { violations } = validateResource(manifest)
-    t.ok(violations.length > 0, `${what}: refused`)
+    t.ok(violations.length > 0, `${what}: rejected`)
     t.match(violations.map(({ path, message }) => `${path}: ${message}`).join('\n'), where, what)
   }
 })
@@ -311,7 +311,7 @@ t.test('admission: a step whose backend name resembles a static backend causes a
     t.same(withStep(tool), { violations: [], warnings: [] }, `${tool}: of a static backend, or of a member`)
   }
   const priority = { conflictResolution: 'priority', conflictResolutionConfig: { priorityOrder: ['files'] } }
-  t.same(withStep('flies_read', priority).warnings, [], 'any name may be that of a tool')
+  t.same(withStep('flies_read', priority).warnings, [], 'a tool can have any name')
 })
 
 t.test('admission: obo is checked during reconciliation instead', async (t) => {

@@ -24,7 +24,7 @@ const old = {
 
 t.test('conditions: lastTransitionTime stays the same as long as the status does', async (t) => {
   const conditions = new Conditions(parent([old]), () => '2026-01-01T00:00:00Z')
-  conditions.set('Valid', 'True', 'Other', 'other words')
+  conditions.set('Valid', 'True', 'Other', 'another message')
   t.equal(conditions.get('Valid')?.lastTransitionTime, old.lastTransitionTime)
   t.equal(conditions.get('Valid')?.reason, 'Other')
   conditions.set('Valid', 'False', 'Broken', 'why')

@@ -48,7 +48,7 @@ t.test(
       }),
       { status: 'False', reason: 'AuthServerConfigInvalid', message: /credentials/ },
     )
-    t.equal(checked({ incomingAuth: { type: 'anonymous' } }), undefined, 'nothing to say without a server')
+    t.equal(checked({ incomingAuth: { type: 'anonymous' } }), undefined, 'no condition without a server')
     const shared = authzConfig({ primary_upstream_provider: 'elsewhere' })
     t.match(
       checked(
@@ -184,6 +184,6 @@ t.test('UnknownBackend: settings for an unknown backend are reported, and nothin
   t.equal(
     doorCondition(world(server('files'), virtual()).ready(), 'BackendNamesValidated'),
     undefined,
-    'nothing to say without names',
+    'no condition without names',
   )
 })

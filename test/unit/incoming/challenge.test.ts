@@ -67,7 +67,7 @@ const cases: readonly (readonly [string, string | undefined, string, object])[] 
     { error: 'invalid_request', error_description: 'empty token in authorization header' },
   ],
   [
-    'a token that is none',
+    'a malformed token',
     'bearer abc',
     `${where}, error="invalid_token", error_description="the access token is not valid"`,
     { error: 'invalid_token', error_description: 'the access token is not valid' },

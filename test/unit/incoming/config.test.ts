@@ -37,7 +37,7 @@ const broken: readonly (readonly [OidcConfig, RegExp])[] = [
 
 await t.test('oidcProblems: complete settings have no problems', async (t) => {
   for (const config of fine) t.same(oidcViolations(config), [])
-  t.same(oidcViolations({ audience: 'a' }, { ownKeys: true }), [], 'keys of our own need no issuer')
+  t.same(oidcViolations({ audience: 'a' }, { ownKeys: true }), [], 'local keys need no issuer')
 })
 
 for (const [config, expected] of broken) {

@@ -80,7 +80,7 @@ t.test('grants that cannot be checked: their streams continue for 10 s, and then
   })
   for (let i = 0; i < 100; i++) open(`s${i}`, callerUntil(9_999, `user-${i}`))
   await pass(6)
-  t.ok(asked <= 64, 'a store that does not answer is not asked about every stream')
+  t.ok(asked <= 64, 'an unavailable store does not get a request for every stream')
   isDown = false
   await pass(6)
   t.same(ended, [])

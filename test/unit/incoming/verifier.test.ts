@@ -182,7 +182,7 @@ await t.test('tokens: while the issuer is slow, the number of waiting checks is 
       (error: unknown) => (error instanceof Error && 'code' in error ? error.code : error),
     ),
   )
-  t.equal(await outcomes[1_000], 'AUTH_UNAVAILABLE', 'the one too many is told to come back')
+  t.equal(await outcomes[1_000], 'AUTH_UNAVAILABLE', 'the check beyond the limit gets Retry-After')
   release()
   t.same(new Set(await Promise.all(outcomes.slice(0, 1_000))), new Set(['INVALID_TOKEN']))
   t.equal(server.seen.length, 1)

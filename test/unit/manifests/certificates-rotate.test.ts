@@ -118,7 +118,7 @@ await t.test(
     cluster.later(day)
     await cluster.run()
     t.not(cluster.stored.serving.certificate, first, 'the new leaf')
-    t.equal(cluster.stored.next.key, '', 'its key is kept once')
+    t.equal(cluster.stored.next.key, '', 'its key is stored only once')
     t.equal(cluster.authorities(), 2, 'servers may show the old leaf a little longer')
 
     cluster.later(day)
@@ -139,7 +139,7 @@ await t.test('rotation: a step waits until the previous step has settled', async
   const staged = cluster.stored
   cluster.later(3_599_000)
   await cluster.run()
-  t.equal(cluster.stored, staged, 'a second short of an hour: nothing')
+  t.equal(cluster.stored, staged, 'no change a second before the hour')
   cluster.later(1000)
   await cluster.run()
   t.equal(cluster.stored.serving.certificate, staged.next.certificate)
@@ -156,7 +156,7 @@ await t.test('rotation: the leaf does not change while one client cannot be upda
   t.equal(cluster.stored.serving.certificate, first)
   cluster.refuse.clear()
   await cluster.run()
-  t.not(cluster.stored.serving.certificate, first, 'goes on by itself when the client is back')
+  t.not(cluster.stored.serving.certificate, first, 'continues without intervention once the client responds')
   t.equal(cluster.violations, 0)
 })
 

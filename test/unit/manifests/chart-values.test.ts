@@ -265,8 +265,8 @@ await t.test(
   'values.schema.json: accepts the defaults, and rejects misspelled and unknown values',
   async (t) => {
     t.ok(validate(values), JSON.stringify(validate.errors))
-    t.notOk(validate({ ...values, hook: {} }), 'a section that is none')
-    t.notOk(validate({ ...values, hooks: { ...values['hooks'], replica: 1 } }), 'a setting that is none')
+    t.notOk(validate({ ...values, hook: {} }), 'an unknown section')
+    t.notOk(validate({ ...values, hooks: { ...values['hooks'], replica: 1 } }), 'an unknown setting')
     const refused = (section: string, given: object) =>
       t.notOk(validate({ ...values, [section]: given }), JSON.stringify(given))
     refused('certificates', { mode: 'selfsigned' })

@@ -45,7 +45,7 @@ for (const { path, program, options } of images) {
       readFileSync(join(root, 'package.json'), 'utf8'),
     )
     const { engines, devDependencies } = declared
-    t.equal(node, devDependencies.node, 'and is the one the project is tested with')
+    t.equal(node, devDependencies.node, 'and it is the version that the project is tested with')
     t.equal(Number(engines.node.match(/\d+/)?.[0]), Number(node?.split('.')[0]))
     t.strictSame(of('FROM'), [
       '--platform=$BUILDPLATFORM node:${NODE}-bookworm AS build',
@@ -140,6 +140,6 @@ for (const { path, program, options } of images) {
     t.ok(sbom.components.length > 20, 'the list of contents names the packages')
     if (program !== 'gatehouse') return
     const policy = run('validate', '-f', join(root, 'manifests/examples/authz'))
-    t.equal(policy.status, 0, `the policy engine is there: ${policy.stderr}`)
+    t.equal(policy.status, 0, `the policy engine is included: ${policy.stderr}`)
   })
 }

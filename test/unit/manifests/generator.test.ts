@@ -41,7 +41,7 @@ await t.test(
     t.match(output, 'node manifests/generate/main.ts')
     t.equal(generate(copy, '--check').code, 1, 'nothing was repaired by looking')
     t.equal(generate(copy).code, 0)
-    t.equal(generate(copy, '--check').code, 0, 'writing repairs it')
+    t.equal(generate(copy, '--check').code, 0, 'writing fixes it')
   },
 )
 

@@ -71,11 +71,11 @@ t.test(
     const { stdout } = await promisify(execFile)('env', ['-i', process.execPath, outfile])
     const [line = '', used] = stdout.split('\n')
     const [kind, ...loaded]: string[] = JSON.parse(line)
-    t.equal(used, 'Server true', 'what is called is loaded then')
+    t.equal(used, 'Server true', 'the called module is loaded on use')
     t.equal(kind, 'function')
     t.ok(
       loaded.some((name) => name.endsWith(' http')),
-      'Node names what it has loaded',
+      'Node lists its loaded modules',
     )
     t.same(
       loaded.filter((name) => /deps\/undici|readline|fs\/promises|Module (?:tls|https)$/.test(name)),

@@ -69,7 +69,7 @@ for (const [variant, objects] of Object.entries(variants)) {
 
   await t.test(`${variant}: every object has a unique name, labels and a namespace`, async (t) => {
     const ids = objects.map(idOf)
-    t.equal(new Set(ids).size, ids.length, 'no object is there twice')
+    t.equal(new Set(ids).size, ids.length, 'no object is defined twice')
     for (const object of ours) {
       const { name, namespace, labels } = object.metadata
       t.match(name, /^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/, idOf(object))

@@ -56,7 +56,7 @@ function check(t: Test, query: string, program?: keyof typeof programMetrics): v
     const row = rows.get(name) ?? rows.get(name.replace(/_(?:count|bucket|sum)$/, ''))
     t.ok(row, `${name} is a metric`)
     if (!row) continue
-    if (program) t.ok(programMetrics[program].includes(row), `${name} is one of ${program}`)
+    if (program) t.ok(programMetrics[program].includes(row), `${name} is a metric of ${program}`)
     const known = new Set([...row.labels.map((label) => label.replaceAll('.', '_')), 'job', 'instance', 'le'])
     for (const [, label = ''] of matchers.matchAll(/[{,]([a-z_]+)[=!]/g))
       t.ok(known.has(label), `${name} ${label}`)

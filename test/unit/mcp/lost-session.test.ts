@@ -84,7 +84,7 @@ t.test(
     t.equal(
       sessionRefusal(404, { headers, requestId: '7' }, own),
       'lost',
-      'a server of this program marks a refusal',
+      'a Gatehouse server marks its rejection',
     )
     t.strictSame(refusalHeaders(new GatehouseError('BACKEND_TIMEOUT')), {})
     t.equal(mayResend('alive', { isRepeatable: true }), false)

@@ -40,7 +40,7 @@ t.test('reserved keys of _meta are removed everywhere, however they are written'
   t.equal(
     view(`{"structuredContent":{"_meta":{"${OWN}/x":1}}}`),
     `{"structuredContent":{"_meta":{"${OWN}/x":1}}}`,
-    'data of a tool is its own',
+    'data of a tool is not changed',
   )
   t.throws(() => withoutReservedMeta(Buffer.from(`{"_meta":{"${OWN}/x":1},"_meta":{}}`)), {
     name: /Duplicate|JsonError/,
@@ -55,7 +55,7 @@ t.test('reserved keys are searched only where results can have them', async (t) 
   t.equal(
     view(deep(4, reserved)),
     deep(4, reserved),
-    'no result is that deep: each level would be read once more',
+    'no result is that deep, because each level would be read once more',
   )
   const plain = '{},'.repeat(300_000)
   t.equal(view(`{"content":[${plain}${reserved}]}`), `{"content":[${plain}{"a":"\\u0041"}]}`)

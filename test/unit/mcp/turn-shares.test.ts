@@ -53,7 +53,7 @@ t.test('turns: the length of a turn does not depend on the amount of work', asyn
   }
   await Promise.all(done.map(async (_, own) => inTurns(steps(own))))
   t.ok((await clock.longestTurnMs()) <= mostMs)
-  t.ok(largestLead <= 3, `nobody is far ahead of others: ${largestLead} steps`)
+  t.ok(largestLead <= 3, `no task is far ahead of the others: ${largestLead} steps`)
 })
 
 t.test('turns: work that follows from finished work counts, too', async (t) => {

@@ -75,7 +75,7 @@ t.test('objects: workflows with fields that ToolHive accepts and ignores', async
       { tool: 'notes.add', onError: { action: 'retry', retryCount: 3 } },
     ],
   })
-  t.equal(migration.documents[0]?.outcome, 'differs', 'the text that is not there is told')
+  t.equal(migration.documents[0]?.outcome, 'differs', 'the missing text is reported')
   const deep = (value: unknown) =>
     specs(
       convert([

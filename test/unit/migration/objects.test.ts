@@ -18,7 +18,7 @@ t.test('objects: fields without a rule are copied, and the API group is replaced
   )
   const [first, second] = [...migration.files.values()].flat()
   t.equal(first?.['apiVersion'], 'gatehouse.dev/v1beta1')
-  t.same(first, second, 'both versions have one schema')
+  t.same(first, second, 'both versions have the same schema')
   t.same(first?.['spec'], spec)
   t.same(first?.['metadata'], { name: 'one', namespace: 'tools', labels: { team: 'a' } })
 })
@@ -57,7 +57,7 @@ t.test('objects: fields written by a cluster are removed', async (t) => {
     },
     spec: { description: 'd' },
   })
-  t.equal(migration.documents[0]?.outcome, 'differs', 'the strategy is left out, and told')
+  t.equal(migration.documents[0]?.outcome, 'differs', 'the strategy is omitted and reported')
 })
 
 t.test('objects: renamed fields and values', async (t) => {

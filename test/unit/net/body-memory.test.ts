@@ -61,7 +61,7 @@ t.test('body memory: a slow body of the largest holder is dropped, a fast one is
   slow.take(600)
   const fair = begin('b')
   fair.take(300)
-  t.throws(() => begin('c').take(200), /refused/, 'none has been arriving for long')
+  t.throws(() => begin('c').take(200), /refused/, 'no body has been arriving for long')
   wait(1_000)
   begin('c').take(200)
   t.same([slow.body.gaveWay, fair.body.gaveWay], [true, false])

@@ -217,7 +217,7 @@ await t.test('fetch: the body sets the content type, unless the caller sets it',
   t.equal(await typeOf({ body: new Uint8Array(3) }), undefined)
   const headers = await sent({ headers: new Headers({ Accept: 'application/json' }) })
   t.equal(headers['accept'], 'application/json')
-  t.ok(headers['user-agent'], 'some servers refuse requests without')
+  t.ok(headers['user-agent'], 'some servers reject requests without it')
   await fetch.close()
 })
 

@@ -24,7 +24,7 @@ t.test(
     t.equal(list.size, 0)
     t.same(list.values(), [])
     list.add({ id: 'd', n: 3 })
-    t.equal(list.find(() => true)?.n, 3, 'it begins again')
+    t.equal(list.find(() => true)?.n, 3, 'it can be used again')
   },
 )
 

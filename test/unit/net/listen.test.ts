@@ -53,11 +53,11 @@ await t.test(
 
     const closed = listener.close({ graceMs: 60_000 })
     t.equal(await stream.text(), 'data: 1\n\ndata: bye\n\n', 'the stream ends in order')
-    await t.rejects(fetch(listener.url), 'nobody new is accepted')
+    await t.rejects(fetch(listener.url), 'no new connection is accepted')
     finish()
     t.equal(await (await response).text(), 'done', 'the request in flight gets its response')
     await closed
-    t.equal(listener.close(), closed, 'a second close is the same one')
+    t.equal(listener.close(), closed, 'a second close returns the same promise')
   },
 )
 
@@ -171,7 +171,7 @@ await t.test('unused connections: closed without a response, by close and by the
   t.equal(ahead.text(), '', 'a closing listener does not wait for it')
   const late = await opened({ headersTimeoutMs: 50, checkIntervalMs: 20 })
   await late.closed
-  t.equal(late.text(), '', 'no 408 that would pass for the response to the next request')
+  t.equal(late.text(), '', 'no 408 that the client could treat as the response to its next request')
   await late.listener.close()
 })
 

@@ -76,7 +76,7 @@ function named(subject: string): Caller {
 t.test('without load, no request waits', async (t) => {
   const rig = new Rig()
   t.equal(rig.load.admit(rig.exchange()), undefined)
-  t.equal(rig.load.turn(rig.exchange()), undefined, 'no promise, so that the hot path makes none')
+  t.equal(rig.load.turn(rig.exchange()), undefined, 'no promise, so that the hot path creates none')
   t.equal(rig.load.waiting, 0)
   await rig.endTurn(0.1)
   t.equal(rig.turnIsOpen, false, 'nothing runs while nothing is to do')
@@ -86,7 +86,7 @@ t.test('requests beyond the time of one turn continue in the next turns, oldest 
   const rig = new Rig()
   const results = Promise.all(['a', 'b', 'c', 'd', 'e'].map((name) => rig.take(name)))
   await new Promise(setImmediate)
-  t.same(rig.began, ['a', 'b'], 'two of half a millisecond')
+  t.same(rig.began, ['a', 'b'], 'two requests of half a millisecond')
   t.equal(rig.load.waiting, 3)
   await rig.endTurn(1)
   t.same(rig.began, ['a', 'b', 'c', 'd'])
@@ -106,7 +106,7 @@ t.test(
     await rig.endTurn(1)
     t.same(rig.began.slice(2), ['many 2', 'few 0', 'many 3', 'few 1'])
     while (rig.load.waiting > 0) await rig.endTurn(1)
-    t.equal((await Promise.all(all)).filter((result) => result !== 'began').length, 0, 'and none is lost')
+    t.equal((await Promise.all(all)).filter((result) => result !== 'began').length, 0, 'no request is lost')
   },
 )
 
@@ -140,7 +140,7 @@ t.test(
     const few = { caller: named('few'), headers: { authorization: 'Bearer few' } }
     const results = Array.from({ length: 60 }, (_, i) => rig.take(`many ${i}`, many))
     await new Promise(setImmediate)
-    t.equal(rig.load.waiting, 41, 'more than forty of half a millisecond would be a wait of more than 20 ms')
+    t.equal(rig.load.waiting, 41, 'more than forty requests of half a millisecond would wait more than 20 ms')
     t.equal(rig.refused, 17)
     t.throws(() => rig.load.admit(rig.exchange({ headers: many.headers })), {
       code: 'OVERLOADED',
@@ -154,7 +154,7 @@ t.test(
     while (rig.load.waiting > 0) await rig.endTurn(0.1)
     const codes = await Promise.all(results)
     t.equal(codes.filter((code) => code === 'began').length, 43)
-    t.equal(await rig.take('again', many), 'began', 'and when the queue is empty, at once again')
+    t.equal(await rig.take('again', many), 'began', 'at once again when the queue is empty')
   },
 )
 
@@ -167,14 +167,14 @@ t.test('a caller whose requests always wait may have fewer waiting requests than
     await new Promise(setImmediate)
   }
   await fill()
-  t.equal(rig.refused, 0, 'a burst of 15 ms is taken')
+  t.equal(rig.refused, 0, 'a burst of 15 ms is accepted')
   for (let turn = 0; turn < 30; turn++) {
     await rig.endTurn(1)
     void rig.take('x', { caller: named('many') })
     void rig.take('x', { caller: named('many') })
   }
   t.equal(rig.refused > 0, true, 'not for long')
-  t.ok(rig.load.waiting * 0.5 <= 10.5, `and what waits is less: ${rig.load.waiting}`)
+  t.ok(rig.load.waiting * 0.5 <= 10.5, `and fewer requests wait: ${rig.load.waiting}`)
 })
 
 t.test('a request that has waited too long is rejected at its turn', async (t) => {
@@ -207,7 +207,7 @@ t.test('memory is bounded: waiting requests, their bodies, and waiting rejection
   for (let i = 0; i < 20; i++) void byCount.take('x').then((code) => codes.push(code))
   await new Promise(setImmediate)
   t.equal(byCount.load.waiting, 5)
-  t.equal(codes.filter((code) => code === 'OVERLOADED').length, 10, 'thirteen refused, of which three wait')
+  t.equal(codes.filter((code) => code === 'OVERLOADED').length, 10, 'thirteen rejected, of which three wait')
   const byBytes = new Rig({ ...full, maxWaitingBytes: 1_000 })
   for (let i = 0; i < 20; i++) void byBytes.take('x', { body: Buffer.alloc(300) })
   await new Promise(setImmediate)
@@ -220,7 +220,7 @@ t.test('after a very long turn, late requests of the next turn are rejected for 
   await rig.endTurn(300)
   t.equal(await rig.take('b'), 'began')
   rig.now += 300
-  t.equal(await rig.take('c', { method: 'GET' }), 'began', 'one of few is let in')
+  t.equal(await rig.take('c', { method: 'GET' }), 'began', 'always admitted')
   t.equal(await rig.take('d', { method: 'GET' }), 'OVERLOADED')
   await rig.endTurn(0)
   await rig.endTurn(1)
@@ -253,7 +253,7 @@ t.test('a process that needs longer for each request starts fewer per turn', asy
   await new Promise(setImmediate)
   // Each request really takes 0.1 ms, so a turn of a millisecond fits ten.
   for (let turn = 0; turn < 200; turn++) await rig.endTurn((await begunIn(rig)) * 0.1)
-  t.ok((await begunIn(rig)) >= 9, 'more, when they take less')
+  t.ok((await begunIn(rig)) >= 9, 'more, when each takes less')
 })
 
 let before = 0
@@ -277,9 +277,9 @@ t.test('a series of rejections is reported at its start and at its end', async (
   work?.()
   note()
   work?.()
-  t.equal(told.length, 1, 'it goes on')
+  t.equal(told.length, 1, 'the same series continues')
   work?.()
   t.same(told[1], { isOn: false, rejected: 101 })
   note()
-  t.same(told[2], { isOn: true, rejected: 1 }, 'the next spell is told again')
+  t.same(told[2], { isOn: true, rejected: 1 }, 'the next series is reported again')
 })

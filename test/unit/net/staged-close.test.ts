@@ -30,7 +30,7 @@ await t.test('staged close: ends when the client closes', async (t) => {
     text += part
   })
   await once(client, 'end')
-  t.equal(text, 'bye', 'what was written arrives, then the end')
+  t.equal(text, 'bye', 'the written data arrives before the end')
   t.notOk(server.destroyed, 'the other side is still read')
   client.write('late')
   client.end()
@@ -42,7 +42,7 @@ await t.test('staged close: bytes and time are bounded', async (t) => {
   closeInStages(flood.server, { ...stagedCloseLimits, maxBytes: 1_000 })
   flood.client.write(Buffer.alloc(2_000))
   await once(flood.server, 'close')
-  t.ok(flood.server.bytesRead >= 1_000, 'by what is read')
+  t.ok(flood.server.bytesRead >= 1_000, 'bounded by the bytes read')
 
   const silent = await pair(t)
   closeInStages(silent.server, { ...stagedCloseLimits, idleMs: 20 })

@@ -79,7 +79,11 @@ await t.test('readAuthorizationCode: iss rules of RFC 9207', async (t) => {
   t.equal(read('code=1', silent), '1')
   t.equal(read(`code=1&iss=${issuer}`, silent), '1')
   t.equal(read(`code=1&iss=${issuer}`, promised), '1')
-  t.equal(read('code=1&iss=https://any.example', {}), '1', 'no issuer is known: nothing to compare')
+  t.equal(
+    read('code=1&iss=https://any.example', {}),
+    '1',
+    'without a known issuer there is nothing to compare',
+  )
   const refused = { name: 'OAuthClientError', kind: 'protocol' }
   t.throws(() => read('code=1', promised), refused, 'promised but missing')
   t.throws(() => read('code=1&iss=https://evil.example', silent), refused, 'wrong, though never promised')

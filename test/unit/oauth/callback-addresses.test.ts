@@ -23,7 +23,7 @@ t.test('callback: a port that another program uses on either address is rejected
   ] as const) {
     const port = await takePort(t, taken)
     await t.rejects(openCallback(port, silentLog), { code: 'EADDRINUSE', address: taken, port })
-    t.ok(await isFree(other, port), 'the other address is free again')
+    t.ok(await isFree(other, port), 'the other address is released')
   }
 })
 

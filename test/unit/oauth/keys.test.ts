@@ -60,11 +60,11 @@ await t.test('RemoteKeys: an unknown key is looked up at once, but only once per
   await Promise.all([verify(two.token), verify(two.token)])
   t.equal(server.seen.length, 2)
   t.ok(keys.version > before, 'the change is visible')
-  await t.rejects(verify(one.token), unknownKey, 'the withdrawn key is gone')
+  await t.rejects(verify(one.token), unknownKey, 'the withdrawn key is rejected')
   state.now += keySetTimes.cooldownMs
   const seen = server.seen.length
   for (let i = 0; i < 5; i++) await t.rejects(verify(one.token), unknownKey)
-  t.equal(server.seen.length, seen + 1, 'an untrusted client cannot make us ask again and again')
+  t.equal(server.seen.length, seen + 1, 'an untrusted client cannot cause repeated fetches')
 })
 
 await t.test(

@@ -28,7 +28,7 @@ await t.test('discoverResource: path form before root form', async (t) => {
   })
   const found = await discoverResource(`${server.url}/mcp`, { fetch })
   t.same(found?.authorizationServers, ['https://a.example'])
-  t.equal(server.seen.length, 1, 'the root was not asked')
+  t.equal(server.seen.length, 1, 'the root form was not requested')
 })
 
 await t.test('discoverResource: the URL of the challenge is read first, at any location', async (t) => {

@@ -72,7 +72,7 @@ await t.test('discoverServer: a required member is added from the other document
   })
   const found = await discoverServer(server.url, { fetch, need: 'registration_endpoint' })
   t.equal(found.registration_endpoint, `${server.url}/r`)
-  t.equal(found.jwks_uri, `${server.url}/k`, 'nothing else is taken')
+  t.equal(found.jwks_uri, `${server.url}/k`, 'no other member is used')
 })
 
 await t.test('discoverServer: errors distinguish absent, unreachable and malformed', async (t) => {
@@ -92,7 +92,7 @@ await t.test('discoverServer: errors distinguish absent, unreachable and malform
     kind: 'unreachable',
     status: 503,
   })
-  t.equal(cut.seen.length, 1, 'a dead host is not asked three times')
+  t.equal(cut.seen.length, 1, 'an unreachable host is not tried three times')
   const html = await serve(t, {
     '/.well-known/oauth-authorization-server': { headers: { 'content-type': 'text/html' }, body: '<p>' },
   })

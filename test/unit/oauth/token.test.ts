@@ -181,7 +181,7 @@ const bad: readonly (readonly [string, PeerResponse, object])[] = [
     { kind: 'unreachable', retryAfterSec: 3 },
   ],
   [
-    'an outage told as error',
+    'an outage reported as an error',
     { status: 400, body: { error: 'temporarily_unavailable' } },
     { kind: 'unreachable' },
   ],
@@ -202,7 +202,7 @@ for (const [title, response, expected] of bad) {
       (error: unknown) => error,
     )
     t.match(failure, { name: 'OAuthClientError', ...expected })
-    t.notMatch(String(failure), /evil|<p>/, 'nothing the peer said is in the message')
+    t.notMatch(String(failure), /evil|<p>/, 'the message contains no text from the server')
   })
 }
 
@@ -260,7 +260,7 @@ await t.test('responses: optional members that are null or empty are absent', as
       },
     })
     const tokens = await refreshGrant({ ...base, refreshToken: 'rt' })
-    t.equal(tokens.refreshToken, 'rt', 'the old one stays')
+    t.equal(tokens.refreshToken, 'rt', 'the old token is kept')
     t.equal(tokens.idToken, undefined)
     t.equal(tokens.expiresAt, undefined)
     t.equal(tokens.issuedTokenType, undefined)

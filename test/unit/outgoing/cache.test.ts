@@ -53,7 +53,7 @@ await t.test(
     now = 10_000
     await cache.get('short', 30_000, obtain(20_000))
     await cache.get('dead', 30_000, obtain(0))
-    t.equal(made, 6, 'the short one was renewed at half its life, the dead one never kept')
+    t.equal(made, 6, 'the short-lived one was renewed at half its lifetime, and the expired one never cached')
     now = 59_999
     await cache.get('unknown', 0, obtain(undefined))
     t.equal(made, 6)
@@ -93,7 +93,7 @@ await t.test('CredentialCache: a caller that stops waiting does not affect the o
   from.release(0, token('a', 1_000))
   t.same(await staying, { accessToken: 'a' })
   t.equal(from.count, 1)
-  await t.rejects(cache.get('k', 0, from.obtain, controller.signal), { message: 'gone' }, 'already gone')
+  await t.rejects(cache.get('k', 0, from.obtain, controller.signal), { message: 'gone' }, 'already aborted')
 })
 
 await t.test('CredentialCache: a rejected credential is replaced once, by the first caller', async (t) => {
@@ -102,13 +102,13 @@ await t.test('CredentialCache: a rejected credential is replaced once, by the fi
   let made = 0
   const get = () => cache.get('k', 0, async () => token(`t${++made}`, now + 100_000))
   const first = await get()
-  t.equal(cache.refused('k', first), false, 'just obtained: another would be refused too')
+  t.equal(cache.refused('k', first), false, 'just obtained, so a new one would be rejected, too')
   t.equal(await get(), first)
   now = 5_000
   t.equal(cache.refused('k', first), true)
   const second = await get()
   t.not(second, first)
-  t.equal(cache.refused('k', first), true, 'a late refusal of the first')
+  t.equal(cache.refused('k', first), true, 'a late rejection of the first one')
   t.equal(await get(), second, 'does not cost the second')
   t.equal(made, 2)
 })

@@ -84,7 +84,7 @@ await t.test(
       /SignedHeaders=content-type;host;x-amz-date;x-amz-security-token;x-amz-target,/,
     )
     t.equal(request.headers['x-amz-security-token'], 'st')
-    t.notOk('Authorization' in request.headers, 'the client’s own credential is gone')
+    t.notOk('Authorization' in request.headers, 'the client’s own credential is removed')
   },
 )
 

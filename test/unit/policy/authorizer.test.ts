@@ -121,11 +121,7 @@ t.test('claims: become attributes of principal and context, converted by type', 
     ].join(' && ')
     t.equal(await ask({ policies: when(condition), claims }), 'permitted', holder)
   }
-  t.equal(
-    await ask({ policies: when('context == {claim_sub: "ada"}') }),
-    'permitted',
-    'the context as a whole',
-  )
+  t.equal(await ask({ policies: when('context == {claim_sub: "ada"}') }), 'permitted', 'the whole context')
 })
 
 t.test('groups: come from the configured claim, with the exact name before a dotted path', async (t) => {
@@ -147,7 +143,7 @@ t.test('groups: come from the configured claim, with the exact name before a dot
   t.equal(
     await ask({ policies, config, claims: { groups: ['ops'] } }),
     'permitted',
-    'absent: the well-known ones are',
+    'if it is absent, the well-known claims are used',
   )
 })
 
@@ -233,7 +229,7 @@ t.test('static entities: are merged with those of the request', async (t) => {
   t.equal(
     await ask({ policies: when('resource.readOnlyHint'), config }, { hints: { readOnlyHint: true } }),
     'unmentioned',
-    'the configuration knows better than the tool',
+    'the configuration overrides the tool',
   )
   t.equal(
     await ask({ policies: ['permit(principal, action in [Action::"write"], resource);'], config }),
@@ -298,6 +294,10 @@ t.test('arguments: the maximum text length decreases with the length of the patt
   t.equal(await ask({ policies: policies(1) }, text(65_537)), 'forbidden')
   t.equal(await ask({ policies: policies(40) }, text(2_048)), 'permitted')
   t.equal(await ask({ policies: policies(40) }, text(3_200)), 'forbidden', 'more than 4,000,000 comparisons')
-  t.equal(await ask({ policies: policies(400) }, text(2_048)), 'permitted', 'so much is always told')
+  t.equal(
+    await ask({ policies: policies(400) }, text(2_048)),
+    'permitted',
+    'texts of this length are always compared',
+  )
   t.equal(await ask({ policies: policies(400) }, text(2_049)), 'forbidden')
 })

@@ -131,7 +131,7 @@ t.test('explain: many large policies are bounded and do not block other work', a
   setImmediate(count)
   const explained = await explainDecision(setOf(...many), call)
   isDone = true
-  t.ok(turns >= 100, `others had ${turns} turns`)
+  t.ok(turns >= 100, `other work had ${turns} turns`)
   t.equal(explained.policies.length, 200)
   t.equal(explained.leftOut, 50)
   t.ok(explained.policies.every(({ because }) => because === 'when { context has claim_c0 }'))

@@ -41,7 +41,7 @@ t.test('items without a decision in time are excluded and reported', async (t) =
   await t.rejects(
     gate.filter(caller, 'tools/list', list, { signal: AbortSignal.abort(new Error('gone')) }),
     { message: 'gone' },
-    'a client that went away',
+    'a client that disconnects',
   )
   const outcome = await gate.filter(caller, 'tools/list', list).then(
     (result) => JSON.parse(result.toString()) as { tools: unknown[] },

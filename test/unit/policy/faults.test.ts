@@ -70,7 +70,7 @@ t.test(
           },
         ],
       ],
-      'the last one was remembered',
+      'the last one is still recorded',
     )
   },
 )

@@ -124,9 +124,9 @@ t.test('check: hints are looked up only when an applicable policy reads them', a
     })
   await t.resolves(call('a', {}))
   await t.rejects(call('b', { destructiveHint: true }), { code: 'FORBIDDEN' })
-  await t.rejects(call('c', undefined), { code: 'FORBIDDEN' }, 'nothing is known of it')
+  await t.rejects(call('c', undefined), { code: 'FORBIDDEN' }, 'without facts')
   await t.rejects(call('d', 'no such thing'), { code: 'INVALID_PARAMS', message: 'tool "d" not found' })
-  await t.resolves(call('e', 'later'), 'it is checked again')
+  await t.resolves(call('e', 'later'), 'it is checked again later')
   t.strictSame(asked, ['a', 'b', 'c', 'd', 'e'])
   await gate.check(ada, 'prompts/get', paramsOf({ name: 'f' }), {
     factsOf: () => t.fail('nobody needs them') as never,
@@ -154,7 +154,11 @@ t.test('check: shadow policies look up nothing for a rejected request, and rejec
   await t.rejects(call('b'), { code: 'FORBIDDEN' })
   await t.rejects(call('c', { peekFacts: () => facts }), { code: 'FORBIDDEN' })
   t.strictSame(asked, ['a'])
-  t.strictSame(shadows, [true, undefined, true], 'what reads facts that are not known says nothing')
+  t.strictSame(
+    shadows,
+    [true, undefined, true],
+    'shadow policies make no decision without the facts that they read',
+  )
   await t.rejects(call('d', { factsOf: () => 'later' }), { code: 'FORBIDDEN' }, 'nothing is put off')
   await t.resolves(call('a', { factsOf: () => Promise.reject(new Error('down')) }))
 })
@@ -199,7 +203,7 @@ t.test('filter: keeps the bytes of the remaining items and of everything else', 
   const filtered = await gate.filter(ada, 'tools/list', page)
   t.equal(filtered.toString(), `{"_meta":{"k": 1.0},"tools":[${a},${c}],"nextCursor":"n","ttlMs":0}`)
   const again = await gate.filter(ada, 'tools/list', page)
-  t.equal(again, filtered, 'the view of a page is made once')
+  t.equal(again, filtered, 'the filtered page is created once')
 })
 
 t.test('filter: a list without removed items is the same buffer', async (t) => {
@@ -292,7 +296,7 @@ t.test('filter: a long list does not block other work', async (t) => {
   const filtered = await gate.filter(ada, 'tools/list', Buffer.from(JSON.stringify({ tools })))
   done = true
   t.equal((JSON.parse(filtered.toString()) as { tools: unknown[] }).tools.length, 100)
-  t.ok(turns > 1, `others had ${turns} turns`)
+  t.ok(turns > 1, `other work had ${turns} turns`)
   const gone = AbortSignal.abort(new Error('gone'))
   const fresh = gateOf(['permit(principal, action, resource) when { resource.name like "*2" };'])
   await t.rejects(fresh.filter(ada, 'tools/list', Buffer.from(JSON.stringify({ tools })), { signal: gone }), {

@@ -47,7 +47,7 @@ t.test('memo: a repeated request of the same caller calls the engine once', asyn
   const count = counter(['permit(principal in ServiceGroup::"ops", action, resource);'])
   t.equal(await count({ groups: ['ops'] }), 1)
   t.equal(await count({ groups: ['ops'] }), 0)
-  t.equal(await count({ groups: ['ops'] }, { arguments: '{"x":1}' }), 0, 'nobody reads the arguments')
+  t.equal(await count({ groups: ['ops'] }, { arguments: '{"x":1}' }), 0, 'no policy reads the arguments')
   t.equal(await count({ groups: ['ops'] }, { id: 'other' }), 1)
   t.equal(await count({ groups: ['ops'] }, { action: 'get_prompt' }), 1)
   t.equal(await count({ groups: ['dev'] }), 1, 'another group')
@@ -66,7 +66,11 @@ t.test('memo: hints are part of the key when a policy reads them', async (t) => 
   t.equal(await count({}, { hints: { readOnlyHint: true } }), 1)
   t.equal(await count({}, { hints: { readOnlyHint: false } }), 1)
   t.equal(await count({}), 1)
-  t.equal(await count({}, { hints: { readOnlyHint: true, openWorldHint: true } }), 0, 'nobody reads that one')
+  t.equal(
+    await count({}, { hints: { readOnlyHint: true, openWorldHint: true } }),
+    0,
+    'no policy reads that hint',
+  )
 })
 
 t.test(
@@ -80,9 +84,13 @@ t.test(
     t.equal(await count({}, { id: 'pay', arguments: '{"sum":1}' }), 1)
     t.equal(await count({}, { id: 'echo', arguments: '{"sum":1}' }), 1, 'the first time')
     t.equal(await count({}, { id: 'echo', arguments: '{"sum":2}' }), 0, 'no policy reads its arguments')
-    t.equal(await count({}, { id: 'pay', arguments: '{"note":"x"}' }), 1, 'nothing that is read was given')
+    t.equal(
+      await count({}, { id: 'pay', arguments: '{"note":"x"}' }),
+      1,
+      'no argument that a policy reads is given',
+    )
     t.equal(await count({}, { id: 'pay', arguments: '{"note":"y"}' }), 0)
-    t.equal(await count({}, { id: 'pay' }), 0, 'as in a list')
+    t.equal(await count({}, { id: 'pay' }), 0, 'the same as in a list')
   },
 )
 

@@ -49,7 +49,7 @@ t.test('tools, prompts and resources belong to their backend and to their origin
     const { permits, readsFacts } = await evaluate(when(condition))
     t.ok(readsFacts(request), condition)
     t.ok(permits(request), condition)
-    t.notOk(permits({ ...request, origin: undefined }), `${condition}: nothing is known of it`)
+    t.notOk(permits({ ...request, origin: undefined }), `${condition}: without facts`)
   }
 })
 
@@ -82,7 +82,7 @@ t.test('a configuration can group backends and their tools, but cannot add child
     { uid: { type: 'Backend', id: 'files' }, attrs: {}, parents: [{ type: 'Zone', id: 'inner' }] },
   ]
   const grouped = await evaluate(['permit(principal, action, resource in Toolset::"read");'], group)
-  t.ok(grouped.readsFacts(tool), 'the group is above where it comes from')
+  t.ok(grouped.readsFacts(tool), 'the group is a parent of the origin')
   t.ok(grouped.permits(tool))
   const zone = await evaluate(['permit(principal, action, resource in Zone::"inner");'], group)
   t.ok(zone.permits({ ...tool, origin: { backend: 'files', original: 'x' } }))
@@ -101,7 +101,7 @@ t.test('a configuration can group backends and their tools, but cannot add child
     { uid: { type: 'Tool', id: 'x' }, attrs: { backend: 'github', original: 'search' }, parents: [] },
   ]
   const { permits } = await evaluate(when('resource has backend && resource.backend == "github"'), claimed)
-  t.notOk(permits({ action: 'call_tool', id: 'x' }), 'attributes of an origin are not configured')
+  t.notOk(permits({ action: 'call_tool', id: 'x' }), 'a configuration cannot set attributes of an origin')
   t.notOk(permits({ action: 'call_tool', id: 'x', origin: { backend: 'b', original: 'x' } }))
 })
 

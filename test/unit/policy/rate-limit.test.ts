@@ -77,7 +77,7 @@ function contract(t: Test, storeOf: () => Store): void {
     const limiter = limiterOf(storeOf(), { shared: hour(5), tools: [{ name: 'a', perUser: hour(1) }] })
     t.equal(await letThrough(limiter, ada, 'a'), 1)
     for (let i = 0; i < 10; i++) t.ok(await call(limiter, ada, 'a'))
-    t.equal(await letThrough(limiter, ada, 'b'), 4, 'refused calls took nothing from the server')
+    t.equal(await letThrough(limiter, ada, 'b'), 4, 'rejected calls took no token of the server')
   })
 
   t.test('bucket: concurrent calls get exactly the available tokens', async (t) => {
@@ -145,7 +145,7 @@ t.test('rate limits in memory', (t) => {
     now += 9_500
     t.equal(await letThrough(limiter), 1)
     now += 3_600_000
-    t.equal(await letThrough(limiter), 4, 'never more than it holds')
+    t.equal(await letThrough(limiter), 4, 'never more than its capacity')
   })
 
   t.test('wait: at least a second, and the longest of all buckets', async (t) => {
@@ -285,7 +285,7 @@ t.test(
     redis.freeze()
     t.equal(await call(limiter), undefined)
     t.strictSame(kinds(events), ['store_down', 'timeout', 'fail_open'])
-    t.equal(await call(limiter), undefined, 'and the next does not wait for it')
+    t.equal(await call(limiter), undefined, 'the next call does not wait for it')
     t.strictSame(kinds(events), ['store_down', 'timeout', 'fail_open', 'fail_open'])
     redis.thaw()
     tick(1_001)

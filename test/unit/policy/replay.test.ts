@@ -106,7 +106,7 @@ for (const [mode, inputs] of Object.entries({ read, all })) {
     t.ok(expected.some(({ to }) => to === 'allow'))
     t.match(replay, { decisions: 10_000, skipped: 0, inconclusive: 0 })
     t.equal(replay.unchanged, 10_000 - expected.length)
-    t.same(replay.idle, ['policies[6]'], 'a policy that no call met')
+    t.same(replay.idle, ['policies[6]'], 'a policy that applied to no call')
   })
 }
 
@@ -116,7 +116,7 @@ t.test('replay: a line with missing data is inconclusive, unless its other data 
   const told = { ...first, user: 'zoe' }
   const cases: readonly (readonly [string, readonly string[], string])[] = [
     [
-      'a forbid that matches decides',
+      'a forbid that applies decides',
       [
         'forbid(principal, action, resource == Tool::"prod_search");',
         'permit(principal in ServiceGroup::"ops", action, resource);',

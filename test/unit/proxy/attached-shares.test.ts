@@ -70,7 +70,7 @@ t.test('waiting for the server: one client has at most a hundred requests and 8 
   t.equal(large.refusals().length, 1)
   t.strictSame(other.refusals(), [])
   await attach()
-  t.equal(written.length, 100 + 2 + 1, 'those that waited are sent')
+  t.equal(written.length, 100 + 2 + 1, 'the waiting requests are sent')
 })
 
 t.test('every request gets a response when the server sends a result that cannot be read', async (t) => {

@@ -107,7 +107,7 @@ await t.test('registration: reused unchanged until a day before its secret expir
   wait(8 * day)
   t.same(await clientFor(located, redirectUri, parts), first)
   t.same(await renewedClient(first, located, parts), first)
-  t.equal(server.seen.length, 1, 'nobody was asked')
+  t.equal(server.seen.length, 1, 'no request was sent')
   wait(1.5 * day)
   const renewed = await renewedClient(first, located, parts)
   t.match(renewed.client, {
@@ -119,9 +119,9 @@ await t.test('registration: reused unchanged until a day before its secret expir
   t.match(put, { method: 'PUT', path: '/reg/client-1' })
   t.equal(put?.headers.authorization, 'Bearer manage-it')
   const { registration_access_token: token, client_secret_expires_at: end } = JSON.parse(put?.body ?? '')
-  t.same([token, end], [undefined, undefined], 'what RFC 7592 forbids to send is not sent')
+  t.same([token, end], [undefined, undefined], 'members that RFC 7592 forbids are not sent')
   t.equal(renewed.registration?.value.registrationAccessToken, 'manage-it', 'not answered: stays')
-  t.same(await clientFor(located, redirectUri, parts), renewed, 'the next start has it, too')
+  t.same(await clientFor(located, redirectUri, parts), renewed, 'the next start uses it, too')
   t.equal(server.seen.length, 2)
 })
 
@@ -186,6 +186,6 @@ await t.test('registration: a real provider accepts the update', async (t) => {
   const updated = await updateRegistration(made, metadata, { fetch })
   t.equal(updated.clientId, made.clientId)
   t.ok(updated.clientSecret)
-  t.not(updated.registrationAccessToken, made.registrationAccessToken, 'the provider turns it over')
+  t.not(updated.registrationAccessToken, made.registrationAccessToken, 'the provider rotates it')
   t.equal((await updateRegistration(updated, metadata, { fetch })).clientId, made.clientId)
 })

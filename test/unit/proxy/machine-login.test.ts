@@ -60,7 +60,7 @@ await t.test('a token is renewed 30 s before it expires', async (t) => {
   const { state, login } = await makeLogin(t, tokenOf('first', 300))
   await login.start()
   const start = state.now
-  t.equal(login.usableUntil, start + 270_000, 'workers ask again at the same time')
+  t.equal(login.usableUntil, start + 270_000, 'workers renew at the same time')
   state.next = tokenOf('second', 300)
   state.now = start + 269_999
   t.match(login.token(), { value: 'first' })
@@ -175,7 +175,7 @@ await t.test('a token that replaced a rejected one is not replaced within 5 s', 
 
 await t.test('a login with a token handles only challenges about missing scopes', async (t) => {
   const { login } = await makeLogin(t, tokenOf('first', 300))
-  t.equal(login.concerns(401, undefined), false, 'an open target may reject what a client sends')
+  t.equal(login.concerns(401, undefined), false, "an open target may reject the client's own request")
   await login.start()
   t.equal(login.concerns(401, undefined), true)
   t.equal(login.concerns(403, undefined), false)

@@ -114,7 +114,7 @@ t.test('a process that takes too long to start is abandoned', async (t) => {
   passMinutes(4)
   t.equal(processes[0]?.isClosed, true)
   await new Promise(setImmediate)
-  t.equal(processes.length, 2, 'the look-up goes on with a new process')
+  t.equal(processes.length, 2, 'the look-up continues with a new process')
   processes[1]?.say({ id: 0, result })
   t.equal((await introduction).opensSession, true)
 })

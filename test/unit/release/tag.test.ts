@@ -24,8 +24,8 @@ const changelog = `# Changelog
 t.test('notes: exactly the section of the version', async (t) => {
   t.equal(notesOf(changelog, '1.2.3'), '### Added\n\n- this')
   t.equal(notesOf(changelog, '1.2.1'), '- old')
-  t.equal(notesOf(changelog, '1.2.2'), undefined, 'nothing in it')
-  t.equal(notesOf(changelog, '1.2'), undefined, 'no part of a version')
+  t.equal(notesOf(changelog, '1.2.2'), undefined, 'an empty section')
+  t.equal(notesOf(changelog, '1.2'), undefined, 'a prefix of a version')
 })
 
 t.test('check: tag, package, chart and changelog have the same version', async (t) => {

@@ -43,7 +43,7 @@ t.test('permissions: none for the workflow, and for each job only what it writes
   for (const name of names) t.strictSame(read(name).permissions, {}, name)
   for (const { id, job } of jobs) {
     const { permissions = {} } = job
-    t.ok(Object.keys(permissions).length > 0, `${id}: says what it needs`)
+    t.ok(Object.keys(permissions).length > 0, `${id}: declares its permissions`)
     const written = Object.entries(permissions).filter(([, value]) => value !== 'read')
     t.strictSame(written.map(([key]) => key).toSorted(), Object.keys(writes[id] ?? {}).toSorted(), id)
     t.ok(job.uses !== undefined || job['timeout-minutes'] !== undefined, `${id}: ends`)
@@ -81,7 +81,7 @@ t.test('commands: exist, and no untrusted text becomes part of a script', async 
   for (const { id, job } of jobs) if (job.uses) t.ok(existsSync(job.uses), `${id}: ${job.uses}`)
   t.ok(
     steps.some(({ step }) => step.run === 'bash .ci/run'),
-    'CI runs the same as everybody',
+    'CI runs the documented commands',
   )
 })
 

@@ -103,7 +103,7 @@ t.test('dialed: an address that the text rule rejects as a literal is rejected w
     }
   }
   t.ok(isRefusedAddress('fe80::1%eth0', 'any'), 'with a zone')
-  t.ok(isRefusedAddress('example.com', 'any'), 'what is no address')
+  t.ok(isRefusedAddress('example.com', 'any'), 'an invalid address')
   for (const address of ['192.0.2.1', '198.18.0.1', '2001:db8::1', '2002:a00:1::'])
     t.ok(isRefusedAddress(address, 'public'), `${address} leads nowhere on the public network`)
 })

@@ -45,7 +45,7 @@ t.test('names from requests, entities and settings cause no warning', (t) => {
   ]
   t.same(cedarWarnings({ policies, entitiesJson: entities }), [])
   t.same(warn('permit(principal in Team::"x", action, resource);', { groupEntityType: 'Team' }), [])
-  t.same(warn('permit('), [], 'what cannot be read is an error elsewhere')
+  t.same(warn('permit('), [], 'an unreadable policy is an error elsewhere')
   const many = Array.from({ length: 100 }, () => 'permit(principal in Group::"o", action, resource);')
   t.equal(cedarWarnings({ policies: many }).length, 20, 'bounded')
   t.end()

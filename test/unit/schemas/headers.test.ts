@@ -383,8 +383,8 @@ t.test('restricted names: headers for framing, routing and identity cannot be se
     t.notOk(isRestrictedHeader('X-Api-Key', use))
   }
   t.ok(isRestrictedHeader('authorization', 'passedThrough'))
-  t.notOk(isRestrictedHeader('authorization', 'injected'), 'a credential is what injection is for')
-  t.notOk(isRestrictedHeader('Accept', 'service'), 'a userinfo endpoint may want another type')
+  t.notOk(isRestrictedHeader('authorization', 'injected'), 'injection is meant for credentials')
+  t.notOk(isRestrictedHeader('Accept', 'service'), 'a userinfo endpoint may require another type')
 })
 
 t.test('placeholders: an unknown placeholder stops the generator', async (t) => {

@@ -85,7 +85,7 @@ t.test('hidden characters: line breaks and tabs are allowed in texts, not in nam
   const text = 'a\tb\nc\r\nd'
   t.equal(text.search(hiddenInText), -1)
   t.equal(text.replaceAll(hiddenInLine, '?'), 'a?b?c??d')
-  t.equal('a\rb'.replaceAll(hiddenInText, '?'), 'a?b', 'a return alone goes back in the line')
+  t.equal('a\rb'.replaceAll(hiddenInText, '?'), 'a?b', 'a carriage return alone moves back in the line')
 })
 
 t.test('hidden characters: a log entry stays on one line, with JSON escapes', async (t) => {

@@ -28,7 +28,7 @@ t.test('counters and histograms are added up, and keep the values of exited proc
     ),
     page(7),
   )
-  t.equal(pages.render(new Map([['1', page(4)]])), page(7), 'it is gone')
+  t.equal(pages.render(new Map([['1', page(4)]])), page(7), 'the process has exited')
   t.equal(
     pages.render(
       new Map([
@@ -37,7 +37,7 @@ t.test('counters and histograms are added up, and keep the values of exited proc
       ]),
     ),
     page(8),
-    'another took its place',
+    'another process replaced it',
   )
   t.equal(pages.render(new Map()), page(8))
 })

@@ -44,7 +44,7 @@ await t.test(
       t.strictSame(JSON.parse(json), value)
     }
     t.match(visibleJson(JSON.stringify('\u009b\u202e\u{e0041}')), '"\\u009b\\u202e\\udb40\\udc41"')
-    t.equal(visibleJson('{"ä":"é 👩‍👧"}'), '{"ä":"é 👩‍👧"}', 'what people read stays')
+    t.equal(visibleJson('{"ä":"é 👩‍👧"}'), '{"ä":"é 👩‍👧"}', 'readable text stays')
     t.strictSame(JSON.parse(visibleJson('{"a":1,\r"b":\r\n2}')), { a: 1, b: 2 })
     t.notOk(hides(visibleJson('{"a":1,\r"b":2}')), 'a carriage return would overwrite the line')
   },

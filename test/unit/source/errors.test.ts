@@ -86,7 +86,7 @@ t.test('errors: the name is the name of the class, and the code is in the table'
   const cause = new Error('why')
   t.match(new Specific('what', { cause }), { name: 'Specific', message: 'what', cause })
   t.equal(new GatehouseError('INTERNAL').message, errors.INTERNAL.text)
-  t.notOk(new Specific() instanceof GatehouseError, 'to an edge it is INTERNAL')
+  t.notOk(new Specific() instanceof GatehouseError, 'callers outside the module get INTERNAL')
 })
 
 t.test('violations: one type, and one meaning of the name', async (t) => {
@@ -100,7 +100,7 @@ t.test('violations: one type, and one meaning of the name', async (t) => {
       t.notMatch(
         text,
         /^(?:export )?(?:interface Violation|class Violation|type Violation =)/m,
-        `${file}: has a Violation of its own`,
+        `${file}: declares its own Violation`,
       )
     }
   }

@@ -26,6 +26,6 @@ t.test('names: an exported type is declared once', async (t) => {
   t.same(
     repeated.map(([name, paths]) => `${name}: ${[...paths].join(', ')}`),
     [],
-    'name each after what it stands for, or make them one',
+    'name each after its meaning, or merge them',
   )
 })

@@ -17,7 +17,7 @@ const tables: ReadonlyMap<string, string> = new Map([
   ['runtime/console/web/texts.ts', 'every text of the pages, as one object that a translation repeats'],
   [
     'test/helpers/console/fixture-data.ts',
-    'what a server answers to the console, one response for each request',
+    'the responses of the server to the console, one for each request',
   ],
   ['test/hooks/cases.ts', 'the golden cases'],
   ['test/unit/schemas/tables/auth-server.ts', 'fields of one schema'],
@@ -38,7 +38,7 @@ t.test('sizes: no file is longer than 400 lines', async (t) => {
   t.same(
     long.filter((path) => !tables.has(path)),
     [],
-    'divide it by subject',
+    'split it by subject',
   )
   t.same(long.toSorted(), [...tables.keys()].toSorted(), 'every exception is in use')
 })
@@ -82,7 +82,7 @@ t.test('sizes: no function is longer than 120 lines', async (t) => {
   t.same(
     long.filter((at) => !longFunctions.has(at)),
     [],
-    'divide it into steps with names, or make a class of it',
+    'split it into named steps, or make it a class',
   )
   t.same(long.toSorted(), [...longFunctions.keys()].toSorted(), 'every exception is in use')
 })

@@ -103,13 +103,13 @@ export function storeContract(t: Test, subject: () => Subject): void {
 
   t.test('swap: writes only if the entry is unchanged since it was read', async (t) => {
     const store = fresh()
-    t.equal(await store.swap('key', undefined, 'a', 60_000), true, 'absent seen, absent there')
-    t.equal(await store.swap('key', undefined, 'b', 60_000), false, 'absent seen, something there')
+    t.equal(await store.swap('key', undefined, 'a', 60_000), true, 'read as absent, and still absent')
+    t.equal(await store.swap('key', undefined, 'b', 60_000), false, 'read as absent, but present now')
     const seen = await store.read('key')
     t.equal(seen?.value, 'a')
     t.equal(await store.touch('key', 50_000), true)
     t.equal(await store.swap('key', seen, 'c'), true, 'a touch does not change the value')
-    t.equal(await store.swap('key', seen, 'd'), false, 'the seen value is gone')
+    t.equal(await store.swap('key', seen, 'd'), false, 'the value that was read has changed')
     t.equal(await store.swap('key', await store.read('key'), undefined), true, 'deletes')
     t.equal(await store.get('key'), undefined)
   })
@@ -149,7 +149,11 @@ export function storeContract(t: Test, subject: () => Subject): void {
     const narrow = { key: 'narrow', capacity: 1, refillMs: 900_000 }
     t.equal((await store.takeTokens([wide, narrow])).ok, true)
     t.match(await store.takeTokens([wide, narrow]), { ok: false, refusedBy: 'narrow' })
-    t.equal((await store.takeTokens([wide])).ok, true, 'the refused request took nothing from the other')
+    t.equal(
+      (await store.takeTokens([wide])).ok,
+      true,
+      'the rejected request took nothing from the other bucket',
+    )
     t.match(await store.takeTokens([wide, narrow]), { ok: false, refusedBy: 'narrow' })
     t.equal((await store.takeTokens([])).ok, true)
   })
@@ -166,17 +170,21 @@ export function storeContract(t: Test, subject: () => Subject): void {
     const sum = (key: string, add: number, limit?: number) => ({ key, add, limit, ttlMs: 60_000 })
     t.same(await store.count([]), { ok: true, sums: [] })
     t.same(await store.count([sum('a', 3, 5), sum('b', 1)]), { ok: true, sums: [3, 1] })
-    t.same(await store.count([sum('b', 1), sum('a', 3, 5)]), { ok: false, sums: [1, 3] }, 'as they stand')
+    t.same(await store.count([sum('b', 1), sum('a', 3, 5)]), { ok: false, sums: [1, 3] }, 'the current sums')
     t.same(await store.count([sum('a', 2, 5)]), { ok: true, sums: [5] }, 'exactly to the limit')
     t.same(
       await store.count([sum('a', 0, 5)]),
       { ok: false, sums: [5] },
       'nothing fits where nothing is left',
     )
-    t.same(await store.count([sum('a', 7)]), { ok: true, sums: [12] }, 'without a limit it may pass')
-    t.same(await store.count([sum('a', -2, 5)]), { ok: true, sums: [10] }, 'taking back is never refused')
+    t.same(
+      await store.count([sum('a', 7)]),
+      { ok: true, sums: [12] },
+      'without a limit it may exceed the old one',
+    )
+    t.same(await store.count([sum('a', -2, 5)]), { ok: true, sums: [10] }, 'a reduction is never rejected')
     t.same(await store.count([sum('a', -99), sum('gone', -1)]), { ok: true, sums: [0, 0] })
-    t.equal(await store.get('gone'), undefined, 'a sum that is gone stays gone')
+    t.equal(await store.get('gone'), undefined, 'an expired sum is not created again')
     t.same(await store.count([sum('c', 0, 5)]), { ok: true, sums: [0] })
     t.equal(await store.get('c'), undefined, 'nothing was added')
   })

@@ -23,7 +23,7 @@ t.test(
     await store.set('b', '2')
     await store.set('c', '3')
     await t.rejects(store.set('d', '4'), { code: 'STORE_FULL', status: 503 })
-    t.equal(await store.set('c', '33'), true, 'what is there may change')
+    t.equal(await store.set('c', '33'), true, 'existing keys can change')
     t.same(await Promise.all(['a', 'b', 'c', 'd'].map((key) => store.get(key))), ['1', '2', '33', undefined])
     pass(1000)
     t.equal(await store.set('d', '4'), true)

@@ -31,7 +31,7 @@ t.test('redis outage: a server that starts later is found', { skip: missingRedis
       () => false,
     ),
   )
-  t.same(changes, [false, true], 'told once down, once up')
+  t.same(changes, [false, true], 'reported once down, once up')
 })
 
 t.test(

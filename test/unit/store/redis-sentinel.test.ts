@@ -47,7 +47,7 @@ t.test(
     })
     storeContract(t, () => ({ store, pass }))
     await t.resolves(careless.ping(), 'verification can be switched off, for each connection')
-    await t.rejects(swapped.ping(), { code: 'STORE_DOWN' }, 'each CA counts for its own connection only')
+    await t.rejects(swapped.ping(), { code: 'STORE_DOWN' }, 'each CA is valid only for its own connections')
   },
 )
 
@@ -86,6 +86,6 @@ t.test(
     await group.master.stop()
     await until(() => write('after'))
     t.equal(group.replica.cli('get', 'p:key'), 'after')
-    t.equal(changes.at(-1) ?? true, true, 'the last thing told is that the store is back')
+    t.equal(changes.at(-1) ?? true, true, 'the last report is that the store is back')
   },
 )

@@ -55,10 +55,10 @@ t.test(
     const failedPing = (more: object) => open({ writeTimeoutMs: 300, ...more }).ping()
     const good = open({ tls: { ca: tls.ca }, db: 3 })
     await good.set('key', 'v')
-    t.equal(redis.cli('-n', '3', 'get', 'p:key'), 'v', 'in the database asked for')
+    t.equal(redis.cli('-n', '3', 'get', 'p:key'), 'v', 'in the configured database')
 
     await t.resolves(open({ tls: { insecureSkipVerify: true } }).ping(), 'verification can be switched off')
-    await t.rejects(failedPing({ tls: {} }), { code: 'STORE_DOWN' }, 'an unknown CA is refused')
+    await t.rejects(failedPing({ tls: {} }), { code: 'STORE_DOWN' }, 'an unknown CA is rejected')
     await t.rejects(failedPing({}), { code: 'STORE_DOWN' }, 'plaintext to a TLS port is an outage')
     await t.rejects(failedPing({ tls: { ca: tls.ca }, password: 'wrong' }), { code: 'STORE_DOWN' })
   },

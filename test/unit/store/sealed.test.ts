@@ -61,7 +61,7 @@ t.test('sealed: resealing changes neither the ttl nor the version', async (t) =>
   t.equal(await store.get('a'), 'v1', 'sealed again')
   t.match(await store.reseal('b'), { value: 'v1', sealedBy: sealId(current), resealed: true })
   t.match(await store.reseal('b'), { resealed: false, sealedBy: sealId(current) })
-  t.equal(await store.swap('a', seen, 'v2'), true, 'what was seen is still there')
+  t.equal(await store.swap('a', seen, 'v2'), true, 'the value that was read is still stored')
   t.equal(await store.swap('a', seen, 'v3'), false, 'and now no more')
   nowMs = 999
   t.same([await store.get('a'), await store.get('b')], ['v2', 'v1'])

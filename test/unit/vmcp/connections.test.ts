@@ -78,11 +78,11 @@ t.test(
     await list()
     t.equal(raw.sessions.size, 1)
     pass(IDLE_MS + 1)
-    t.same(changes, ['listing'], 'whoever looks at them is asked')
+    t.same(changes, ['listing'], 'the lists are read once more')
     await list()
     pass(IDLE_MS - 1)
     pass(2)
-    t.equal(raw.sessions.size, 1, 'somebody does')
+    t.equal(raw.sessions.size, 1, 'the list was used again')
     t.same(changes, ['listing', 'listing'])
     const [stream] = raw.streams
     const closed = stream ? once(stream, 'close') : Promise.reject(new Error('no stream'))

@@ -82,7 +82,7 @@ t.test(
   async (t) => {
     const { health, check, monitor, changes } = make()
     t.equal(health().status, 'unknown')
-    t.ok(monitor.isAvailable('b'), 'nobody waits for the first check')
+    t.ok(monitor.isAvailable('b'), 'calls do not wait for the first check')
     await check()
     t.equal(health().status, 'healthy')
     await check(down)
@@ -114,7 +114,7 @@ t.test('monitor: rejected credentials are an error, unless calls may use other c
   t.notOk(without.monitor.isAvailable('b'))
   const given = make({ unhealthyThreshold: 1 }, { toleratesRejection: true })
   await given.check(refused)
-  t.equal(given.health().status, 'healthy', 'it lives, it wants a user')
+  t.equal(given.health().status, 'healthy', 'the backend responds, but requires a user')
 })
 
 t.test(
@@ -189,7 +189,7 @@ t.test(
     const [limit] = timers
     t.equal(limit?.ms, 10_000)
     await new Promise(setImmediate)
-    t.ok(limit?.cancelled, 'the limit of a check that is over')
+    t.ok(limit?.cancelled, 'the time limit of a completed check')
     const next = timers.find(({ ms }) => ms === 30_000)
     t.ok(next)
     monitor.remove('b')
@@ -234,7 +234,7 @@ t.test(
       },
     })
     await responded.promise
-    t.same(pauses.slice(0, 6), [500, 1_000, 2_000, 4_000, 5_000, 5_000], 'also once it counts as unhealthy')
+    t.same(pauses.slice(0, 6), [500, 1_000, 2_000, 4_000, 5_000, 5_000], 'even after it counts as unhealthy')
     t.same(pauses.slice(34, 40), [5_000, 5_000, 30_000, 30_000, 30_000, 30_000], 'not for ever')
     t.same(pauses.slice(40), [30_000, 30_000])
   },
@@ -250,15 +250,11 @@ t.test('monitor: calls that lose their session make a backend degraded until a c
   t.match(health(), { status: 'healthy', consecutiveFailures: 0, lastErrorCategory: undefined })
   for (let n = 0; n < 3; n++) monitor.report('b', lost)
   t.match(health(), { status: 'degraded', consecutiveFailures: 3, lastErrorCategory: 'session_lost' })
-  t.ok(monitor.isAvailable('b'), 'calls are what can prove the opposite')
+  t.ok(monitor.isAvailable('b'), 'only calls can show that it works')
   await check()
-  t.match(
-    health(),
-    { status: 'degraded', lastErrorCategory: 'session_lost' },
-    'a check has a session of its own',
-  )
+  t.match(health(), { status: 'degraded', lastErrorCategory: 'session_lost' }, 'a check has its own session')
   monitor.report('b', down)
-  t.equal(health().status, 'degraded', 'another error says nothing of sessions')
+  t.equal(health().status, 'degraded', 'another error does not concern sessions')
   monitor.report('b', undefined)
   t.match(health(), { status: 'healthy', consecutiveFailures: 0, lastErrorCategory: undefined })
 })

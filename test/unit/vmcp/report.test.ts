@@ -217,7 +217,7 @@ t.test(
     await tick(30_000)
     t.strictSame(Object.keys(stored).sort(), ['living.json', 'pod-1.json'])
     await reporter.close()
-    t.strictSame(Object.keys(stored), ['living.json'], 'and its own at the end')
+    t.strictSame(Object.keys(stored), ['living.json'], 'and its own entry at the end')
   },
 )
 

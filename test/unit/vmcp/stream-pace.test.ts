@@ -33,7 +33,7 @@ t.test('streams that close at once: pauses grow up to minutes, and a report is w
   const { closesAtOnce, reports } = start()
   const pauses = Array.from({ length: 20 }, () => closesAtOnce(1))
   t.same(pauses.slice(0, 5), [20, 40, 80, 160, 320])
-  t.equal(pauses.at(-1), 300_000, 'polled rarely, whatever retry says')
+  t.equal(pauses.at(-1), 300_000, 'polled rarely, whatever retry is')
   t.ok(pauses.slice(0, 10).reduce((sum, pause) => sum + pause) > 10_000, 'ten streams in ten seconds at most')
   t.equal(reports[0], 'not kept')
 })
@@ -47,7 +47,7 @@ t.test('streams that close after a message: polled at least every half minute', 
   })
   t.equal(pauses.at(-1), 30_000)
   pace.opened()
-  t.equal(pace.ended(), 300_000, 'a stream without a message is not one of them')
+  t.equal(pace.ended(), 300_000, 'a stream without a message is not polled that often')
 })
 
 t.test('without retry, pauses start at one second', async (t) => {
@@ -61,7 +61,7 @@ t.test('a stream that stays open resets the pauses and the report', async (t) =>
   pace.opened()
   isKept()
   t.equal(reports.at(-1), 'kept')
-  t.equal(pace.ended({ retryMs: 100 }), 100, 'the pause that the server asks for')
+  t.equal(pace.ended({ retryMs: 100 }), 100, 'the pause that the server requests')
   t.equal(closesAtOnce(100), 100)
   t.equal(closesAtOnce(100), 200)
 })
@@ -73,7 +73,7 @@ t.test('rejected streams: half a minute at most, unless the server requests more
   t.equal(pauses.at(-1), 30_000)
   t.equal(pace.ended({ retryAfterMs: 60_000 }), 60_000)
   t.equal(pace.ended({ retryAfterMs: 3_600_000 }), 300_000, 'within bounds')
-  t.same(reports, [], 'it has opened none that it could have kept')
+  t.same(reports, [], 'no stream has been opened')
 })
 
 t.test('a stream announced as opened twice counts once, and a closed pace has no timer', async (t) => {

@@ -16,10 +16,10 @@ t.test(
   async (t) => {
     t.ok(canRunInThread(spec(['proxy', 'x']), own.length))
     t.notOk(canRunInThread({ argv: ['node', 'server.js'], env: {}, cwd }, 0), 'another program')
-    t.notOk(canRunInThread(spec(['proxy', 'x', '--workers=2']), own.length), 'it starts processes itself')
+    t.notOk(canRunInThread(spec(['proxy', 'x', '--workers=2']), own.length), 'it starts child processes')
     t.notOk(
       canRunInThread(spec(['proxy', 'x'], { NODE_OPTIONS: '--inspect' }), own.length),
-      'options of Node',
+      'options for Node',
     )
     t.notOk(
       canRunInThread(spec(['proxy', 'x'], { TZ: 'Nowhere/Else' }), own.length),
@@ -43,8 +43,8 @@ await t.test(
     t.equal((await fetch(`http://127.0.0.1:${port}/health`)).status, 200)
     await thread.stop(10_000)
     t.equal(await thread.exited, 'exited with code 0')
-    t.match(lines.join('\n'), /"level":"warn".*no --oidc-\* flag set/, 'the log as well')
-    await t.rejects(fetch(`http://127.0.0.1:${port}/health`), 'its port is free')
+    t.match(lines.join('\n'), /"level":"warn".*no --oidc-\* flag set/, 'the log is written, too')
+    await t.rejects(fetch(`http://127.0.0.1:${port}/health`), 'its port is released')
   },
 )
 

@@ -90,7 +90,7 @@ t.test('quantities compare by amount', async (t) => {
     t.ok(compareQuantities(b, a) > 0, `${b} is more than ${a}`)
   }
   t.equal(compareQuantities('1000m', '1'), 0)
-  t.equal(compareQuantities('much', '1'), 0, 'what is no quantity is another check')
+  t.equal(compareQuantities('much', '1'), 0, 'another check reports an invalid quantity')
 })
 
 const big = 'x'.repeat(250_000)

@@ -50,12 +50,12 @@ const atAdmission: readonly [string, object, RegExp][] = [
     /volumes\[0\]\.persistentVolumeClaim: Forbidden: may not specify more than 1 volume type/,
   ],
   [
-    'a way out of a host path',
+    'a path that leaves a host path',
     inPod({ volumes: [{ name: 'v', hostPath: { path: '/data/../etc' } }] }),
     /hostPath\.path: Invalid value: "\/data\/\.\.\/etc": must not contain '\.\.'/,
   ],
   [
-    'a way out of a host path of an MCPServer',
+    'a path that leaves a host path of an MCPServer',
     server('files', { volumes: [{ name: 'v', hostPath: '/data/..', mountPath: '/v' }] }),
     /spec\.volumes\[0\]\.hostPath: must not contain '\.\.'/,
   ],
@@ -90,7 +90,7 @@ const execProbe = { exec: { command: ['true'] } }
 /** Problems that appear in combination with the generated template, regardless of the resource's references. */
 const besideGenerated: readonly [string, object, RegExp][] = [
   [
-    'another handler beside the generated one',
+    'another handler next to the generated one',
     inContainer({ livenessProbe: execProbe }),
     /^spec\.podTemplateSpec\.spec\.containers\[0\]\.livenessProbe\.exec: Forbidden: may not specify more than 1 handler type \(set httpGet to null to replace it\)$/,
   ],
@@ -120,7 +120,7 @@ const besideGenerated: readonly [string, object, RegExp][] = [
     /containers\[1\]\.livenessProbe\.exec/,
   ],
   [
-    'a value beside the generated source',
+    'a value next to the generated source',
     inContainer({
       env: [
         { name: 'A', value: '1' },
@@ -130,12 +130,12 @@ const besideGenerated: readonly [string, object, RegExp][] = [
     /env\[1\]\.valueFrom: .*`value` is not empty \(set valueFrom to null to replace it\)/,
   ],
   [
-    'a source beside a generated value',
+    'a source next to a generated value',
     inContainer({ env: [{ name: 'HOME', valueFrom: secret }] }),
     /env\[0\]\.valueFrom: .*\(set value to null to replace it\)/,
   ],
   [
-    'another source beside a generated one',
+    'another source next to a generated one',
     inServer(
       { env: [{ name: 'TOKEN', valueFrom: { configMapKeyRef: { name: 'c', key: 'k' } } }] },
       { secrets: [{ name: 's', key: 'TOKEN' }] },
@@ -222,7 +222,7 @@ const inSync: readonly [string, object, RegExp][] = [
 
 for (const [what, manifest, message] of inSync) {
   t.test(`the condition reports ${what}, and the running objects stay`, async (t) => {
-    t.strictSame(validateResource(manifest).violations, [], 'nothing that the manifest alone shows')
+    t.strictSame(validateResource(manifest).violations, [], 'the manifest alone shows no problem')
     const w = world(virtual()).ready()
     const before = JSON.stringify(w.get('Deployment', 'vmcp-door')['spec'])
     w.apply(manifest as ReturnType<typeof virtual>).settle()
@@ -260,7 +260,7 @@ t.test('templates that the API server accepts are accepted', async (t) => {
     model: 'm',
     podTemplateSpec: { spec: { containers: [{ name: 'embedding', env: [{ name: 'A', value: '1' }] }] } },
   })
-  t.strictSame(validateResource(vectors).violations, [], 'the generated container has an image of its own')
+  t.strictSame(validateResource(vectors).violations, [], 'the generated container has its own image')
 })
 
 t.test('a pod template is compatible with the volume of a model cache', async (t) => {

@@ -93,7 +93,7 @@ t.test('podTemplateSpec: cannot remove what the container needs to start', async
     )
     t.ok(
       children.some((child) => child.kind === 'Deployment'),
-      'what runs is kept',
+      'the running objects stay',
     )
   }
 })

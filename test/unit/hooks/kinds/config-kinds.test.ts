@@ -56,7 +56,7 @@ t.test('referencingWorkloads: lists each referring workload of every kind once, 
     { kind: 'MCPServer', name: 'b' },
     { kind: 'VirtualMCPServer', name: 'door' },
   ])
-  t.equal(status.referenceCount, 5, 'the entry counts, though it cannot be listed')
+  t.equal(status.referenceCount, 5, 'the entry counts, although it cannot be listed')
 })
 
 t.test(

@@ -49,7 +49,7 @@ t.test(
     const before = pods()
     w.apply(byPolicies('view')).settle()
     t.equal(pods(), before)
-    t.match(JSON.stringify(w.get('ConfigMap', 'door-vmcp-config')), 'console:view', 'the file has it')
+    t.match(JSON.stringify(w.get('ConfigMap', 'door-vmcp-config')), 'console:view', 'the file contains it')
     t.same(validateResource(byPolicies('view')).warnings, [])
     const about = (name: string) =>
       validateResource(
@@ -86,5 +86,5 @@ t.test('the port of the console must differ from the port of MCP', async (t) => 
     validateResource(virtual(console(more))).violations.map(({ path, message }) => `${path} ${message}`)
   t.strictSame(said({ port: 4483 }), ['spec.config.console.port must not be 4483, which is the MCP port'])
   t.strictSame(said({ port: 4484 }), [])
-  t.strictSame(said({ port: 4483, enabled: false }), [], 'one that is off has no port')
+  t.strictSame(said({ port: 4483, enabled: false }), [], 'a disabled console has no port')
 })

@@ -109,7 +109,7 @@ t.test('toolConfigRef: a missing MCPToolConfig excludes only its backend', async
     { workload: 'search', filter: ['find'] },
   )
   const w = world(virtual(spec), server('files'), entry('search')).ready()
-  t.strictSame(namesOf(w), ['search'], 'without its filter it would show everything')
+  t.strictSame(namesOf(w), ['search'], 'without its filter it would list all tools')
   t.match(configOf(w).aggregation.tools, [{ workload: 'search', filter: ['find'] }])
   t.match(condition(w, 'ToolConfigValidated'), {
     status: 'False',
@@ -144,7 +144,7 @@ t.test('toolConfigRef: an override that reuses the name of a built-in tool is re
     message:
       "MCPToolConfig named: spec.toolsOverride for files: find_tool is reserved for one of the server's own tools; the tool is skipped",
   })
-  t.strictSame(namesOf(w), ['files'], 'the server leaves out that tool alone')
+  t.strictSame(namesOf(w), ['files'], 'the server excludes only that tool')
 })
 
 t.test('config.yaml: a value that violates its schema excludes the backend that it belongs to', async (t) => {
@@ -189,7 +189,7 @@ t.test('report: a condition lists the backends that the running server excludes'
     {},
   ])
   w.apply(server('third')).settle()
-  t.match(condition(w, 'BackendsValidated'), excluded, 'known until a pod reports on the new configuration')
+  t.match(condition(w, 'BackendsValidated'), excluded, 'kept until a pod reports on the new configuration')
   w.setData('door-vmcp-status', { 'a.json': report('Healthy', { excluded: false }) }).settle()
   t.match(condition(w, 'BackendsValidated'), { status: 'True' })
 })
@@ -233,7 +233,7 @@ t.test('workflows: a condition reports a step with an unknown backend', async (t
     conflictResolutionConfig: { priorityOrder: ['files'] },
   }
   w.apply(virtual({ config: { compositeTools, aggregation } })).settle()
-  t.match(condition(w, 'BackendNamesValidated'), { status: 'True' }, 'any name may be that of a tool')
+  t.match(condition(w, 'BackendNamesValidated'), { status: 'True' }, 'a tool can have any name')
 })
 
 t.test(
@@ -285,7 +285,7 @@ t.test('webhooks: every kind that calls webhooks reports a match with an unknown
         'spec.webhookConfigRef.name: MCPWebhookConfig hooks: spec.validating[0].match.backends[0]: ' +
         'unknown backend "flies"; did you mean "files"?',
     })
-    t.ok(w.get('Deployment', kind === 'MCPServer' ? 'mcp-files-proxy' : 'vmcp-door'), 'it runs all the same')
+    t.ok(w.get('Deployment', kind === 'MCPServer' ? 'mcp-files-proxy' : 'vmcp-door'), 'it runs anyway')
   }
   w.apply(shared('files')).settle()
   t.match(said(w, 'VirtualMCPServer', 'door'), { status: 'True' })

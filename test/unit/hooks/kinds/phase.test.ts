@@ -94,7 +94,7 @@ t.test('phase: with ready pods, the reports of the backends determine the phase'
   t.equal(readyReason(w), 'NoRoutableBackends')
   t.match(says(backend('a', 'unknown'), backend('b', 'unknown')), { phase: 'Pending', backendCount: 0 })
   deployment(w, { availableReplicas: 0 })
-  t.equal(statusOf(w).phase, 'Pending', 'whatever the last report says')
+  t.equal(statusOf(w).phase, 'Pending', 'whatever the last report contains')
 })
 
 t.test('phase: an empty group is Ready', async (t) => {
@@ -169,7 +169,7 @@ t.test('reports: clock skew between pods hides no report', async (t) => {
   t.equal(
     statusOf(w).discoveredBackends.find(({ name }) => name === 'a')?.['status'],
     'ready',
-    'its report is gone',
+    'its report was removed',
   )
 })
 
@@ -184,9 +184,9 @@ t.test('reports: an unchanged report is written every five minutes, a changed on
   t.equal(seenAt('10:30'), '2026-01-01T01:10:00Z')
   t.equal(seenAt('14:59'), '2026-01-01T01:10:00Z')
   t.equal(seenAt('15:00'), '2026-01-01T01:15:00Z')
-  t.equal(seenAt('15:30', { message: 'Slow' }), '2026-01-01T01:15:30Z', 'another word about it')
+  t.equal(seenAt('15:30', { message: 'Slow' }), '2026-01-01T01:15:30Z', 'a changed message')
   t.equal(seenAt('16:00'), '2026-01-01T01:16:00Z', 'and back')
-  t.equal(seenAt('12:00'), '2026-01-01T01:12:00Z', 'a clock that was put back')
+  t.equal(seenAt('12:00'), '2026-01-01T01:12:00Z', 'a clock that was set back')
 })
 
 t.test('reports: the status is valid for any content of the ConfigMap', async (t) => {

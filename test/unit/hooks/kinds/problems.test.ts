@@ -56,6 +56,6 @@ t.test('each reported problem appears once, with its type', async (t) => {
   t.match(
     told(),
     { message: /config_refused/ },
-    'a pod that refuses the present file reports about the one before',
+    'a pod that rejects the current file reports on the previous one',
   )
 })

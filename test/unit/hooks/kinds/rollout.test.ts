@@ -106,14 +106,14 @@ for (const { kind, name, workload, before, after } of subjects) {
       t.match(
         condition(w, 'Reconciling'),
         { status: 'True' },
-        'in the very sync that changes the template, when the workload still looks complete',
+        'in the same sync that changes the template, while the workload still looks complete',
       )
       t.match(condition(w, 'Ready'), { status: 'True', observedGeneration: 1 })
       t.equal(status(w).observedGeneration, 2)
       w.settle()
-      t.match(condition(w, 'Reconciling'), { status: 'True' }, 'its controller has not seen the change')
+      t.match(condition(w, 'Reconciling'), { status: 'True' }, 'its controller has not observed the change')
       set(w, (generation) => halfway(generation))
-      t.match(condition(w, 'Reconciling'), { status: 'True' }, 'a pod of the version before is left')
+      t.match(condition(w, 'Reconciling'), { status: 'True' }, 'a pod of the previous version is left')
       t.match(condition(w, 'Ready'), { status: 'True', observedGeneration: 1 })
       set(w, done)
       t.equal(condition(w, 'Reconciling'), undefined)
@@ -134,7 +134,7 @@ for (const { kind, name, workload, before, after } of subjects) {
     w.ready()
     t.match(condition(w, 'Ready'), { status: 'True' })
     set(w, (generation) => done(generation - 1))
-    t.match(condition(w, 'Ready'), { status: 'True' }, 'its pods still serve')
+    t.match(condition(w, 'Ready'), { status: 'True' }, 'its pods still respond')
   })
 
   t.test(
@@ -146,14 +146,18 @@ for (const { kind, name, workload, before, after } of subjects) {
         if (['Deployment', 'StatefulSet'].includes(of)) w.setStatus(of, metadata.name, done(1))
       }
       set(w, (generation) => halfway(generation))
-      t.match(condition(w, 'Ready'), { status: 'True', observedGeneration: 0 }, 'the first one, by half')
+      t.match(
+        condition(w, 'Ready'),
+        { status: 'True', observedGeneration: 0 },
+        'the first rollout, half done',
+      )
       w.ready()
       t.match(condition(w, 'Ready'), { status: 'True', observedGeneration: 1 })
       w.apply(after).settle()
       set(w, (generation) => ({ observedGeneration: generation, replicas: 1, updatedReplicas: 1 }))
       t.match(condition(w, 'Ready'), { status: 'False' }, 'no pod serves')
       set(w, (generation) => halfway(generation))
-      t.match(condition(w, 'Ready'), { status: 'True', observedGeneration: 1 }, 'the old pod serves again')
+      t.match(condition(w, 'Ready'), { status: 'True', observedGeneration: 1 }, 'the old pod is ready again')
       t.notOk(isWaitOver(w.get(kind, name)), 'kubectl wait')
       set(w, done)
       t.ok(isWaitOver(w.get(kind, name)), 'kubectl wait')
@@ -172,7 +176,7 @@ for (const { kind, name, workload, before, after } of subjects) {
       t.match(status(w), { phase: 'Degraded', message: /stuck.*timed out/ })
       t.match(condition(w, 'Ready'), { status: 'True', observedGeneration: 1 }, 'clients are still served')
       w.apply(before).settle()
-      t.equal(condition(w, 'Stalled'), undefined, 'what the workload says is about the version before')
+      t.equal(condition(w, 'Stalled'), undefined, "the workload's status is about the previous version")
       t.match(condition(w, 'Reconciling'), { status: 'True' })
       set(w, done)
       t.match(status(w), { phase: 'Ready' })
@@ -233,7 +237,7 @@ t.test(
         t.equal(isWaitOver(w.get(kind, name)), wait === 'ends', `${kind} ${step}: kubectl wait`)
       }
       w.sync(kind, name)
-      is('InProgress', 'goes on', 'before anything is there')
+      is('InProgress', 'goes on', 'before any object exists')
       w.ready()
       is('Current', 'ends', 'running')
       w.apply(after)
@@ -247,7 +251,7 @@ t.test(
         is('Failed', 'goes on', 'stuck')
       }
       w.apply(before).settle()
-      is('InProgress', 'goes on', 'taken back')
+      is('InProgress', 'goes on', 'reverted')
       w.ready()
       is('Current', 'ends', 'mended')
     }
@@ -310,7 +314,7 @@ t.test(
     t.strictSame(types('MCPServer', 'files'), ['Reconciling'])
     t.strictSame(types('VirtualMCPServer', 'door'), ['Stalled'])
     t.strictSame(types('MCPServer', 'no-command'), ['Reconciling'], 'its entrypoint runs')
-    t.strictSame(types('MCPServer', 'empty-command'), ['Stalled'], 'its proxy file would not be valid')
+    t.strictSame(types('MCPServer', 'empty-command'), ['Stalled'], 'its proxy file would be invalid')
     t.strictSame(types('MCPServerEntry', 'waits'), ['Reconciling'])
     t.strictSame(types('MCPServerEntry', 'enterprise'), ['Stalled'], 'the reason decides, not the summary')
   },
@@ -330,14 +334,10 @@ t.test(
     const invalid = { status: 'False', reason: 'InvalidPodTemplateSpec' }
     t.match(conditionOf(virtual({ podTemplateSpec: broken }), 'PodTemplateSpecValid'), invalid)
     const unresolved = virtual({ ...incoming, podTemplateSpec: removing })
-    t.match(conditionOf(unresolved, 'PodTemplateSpecValid'), invalid, 'with a broken reference as well')
+    t.match(conditionOf(unresolved, 'PodTemplateSpecValid'), invalid, 'with a broken reference, too')
     t.match(conditionOf(server('files', { podTemplateSpec: broken }), 'PodTemplateValid'), invalid)
     const ofProxy = { resourceOverrides: { proxyDeployment: { podTemplateSpec: broken } } }
-    t.match(
-      conditionOf(server('files', ofProxy), 'PodTemplateValid'),
-      invalid,
-      "the proxy's template as well",
-    )
+    t.match(conditionOf(server('files', ofProxy), 'PodTemplateValid'), invalid, "the proxy's template, too")
     t.match(conditionOf(remote('crm', { podTemplateSpec: broken }), 'PodTemplateValid'), invalid)
     const vectors = resource('EmbeddingServer', 'vectors', { model: 'm', podTemplateSpec: broken })
     t.match(conditionOf(vectors, 'PodTemplateValid'), invalid)

@@ -75,7 +75,7 @@ t.test('a virtual server with pinning gets the locks of its backends, by kind an
     },
   ])
   const off = world(entry('search'), lock(), virtual()).ready().settle()
-  t.equal(file(off).toolLocks, undefined, 'without pinning they are of no use')
+  t.equal(file(off).toolLocks, undefined, 'without pinning they have no effect')
   t.end()
 })
 
@@ -121,7 +121,7 @@ t.test(
     t.match(
       inSync(w),
       { status: 'Unknown', reason: 'NotObserved' },
-      'a ConfigMap without the label says nothing',
+      'a ConfigMap without the label is ignored',
     )
     t.end()
   },
@@ -184,7 +184,7 @@ t.test('status: the worst report of all running servers applies', (t) => {
     counts: { ...counts, changed: 1 },
     drift: [drift, { state: 'odd' }, 5, { ...drift, state: 'evil' }],
   })
-  t.same(statusOf(w).drift, [drift], 'what a pod may not say is left out')
+  t.same(statusOf(w).drift, [drift], "invalid parts of a pod's report are ignored")
   told({ ...one, lock: 'invalid', failure: 'twice' })
   t.match(inSync(w), { status: 'False', reason: 'LockNotUsed', message: 'twice' })
   told({ ...one, observed: false })

@@ -67,7 +67,7 @@ t.test(
     )
     t.match(configOf(own)['incomingAuth'], { oidc: { resource: 'https://d.example.com', scopes: ['x'] } })
     own.apply(virtual()).ready()
-    t.notOk('oidcConfigHash' in statusOf(own), 'the hash goes with the reference')
+    t.notOk('oidcConfigHash' in statusOf(own), 'the hash is removed with the reference')
   },
 )
 

@@ -40,7 +40,7 @@ t.test(
     t.equal(
       said({ config: { aggregation: manual }, embeddingServerRef: { name: 'e' } }),
       find,
-      'the reference switches it on',
+      'the reference enables it',
     )
     t.equal(said({ config: { aggregation: manual, codeMode: { enabled: true } } }), script)
     t.equal(said({ config: { aggregation: manual, codeMode: {} } }), '')
@@ -127,7 +127,7 @@ t.test("telemetryConfigRef: the shared settings with this server's name", async 
   t.match(
     configOf(standalone)['telemetry'],
     { serviceName: 'own' },
-    'without a reference the field of config counts',
+    'without a reference, the field of config applies',
   )
 })
 

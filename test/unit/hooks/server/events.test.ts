@@ -114,7 +114,7 @@ t.test('event: a burst of thousands waits for a slow API server and is bounded',
   t.strictSame(logged, [['too many events at once; some were delayed', { count: 1_984 }]])
   all()
   await drain()
-  t.equal(done, 2_032, 'those that were put off come with the next syncs')
+  t.equal(done, 2_032, 'the deferred ones are written with the next syncs')
 })
 
 t.test(
@@ -137,7 +137,7 @@ t.test(
     })
     await t.rejects(
       write({ ...object, metadata: { name: 'x', namespace: 'elsewhere' } }),
-      'a namespace that is not there',
+      'a namespace that does not exist',
     )
 
     const told = Promise.withResolvers<unknown>()

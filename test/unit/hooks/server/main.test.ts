@@ -200,9 +200,9 @@ t.test('gatehouse-hooks: two ports, one with a client certificate and one with a
   t.equal(
     await status(running.port, '/validate', { cert: other.cert, key: other.key }),
     401,
-    'of another authority',
+    'signed by another authority',
   )
-  t.equal(await status(running.port, '/validate', own), 400, 'known, and the empty body is refused')
+  t.equal(await status(running.port, '/validate', own), 400, 'accepted, and the empty body is rejected')
   t.equal(await status(running.port, '/hooks/mcpgroups/sync', own), 404, 'not on this port')
 
   const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } })
@@ -210,10 +210,10 @@ t.test('gatehouse-hooks: two ports, one with a client certificate and one with a
   t.equal(await status(hooksPort, '/hooks/mcpgroups/sync', bearer('old')), 400, 'the first')
   t.equal(await status(hooksPort, '/hooks/mcpgroups/sync', bearer('new')), 400, 'the second')
   put('token', 'new\n')
-  t.equal(await status(hooksPort, '/hooks/mcpgroups/sync', bearer('old')), 401, 'no longer in the file')
+  t.equal(await status(hooksPort, '/hooks/mcpgroups/sync', bearer('old')), 401, 'removed from the file')
   t.equal(await status(hooksPort, '/validate', own), 404, 'not on this port')
   rmSync(file('token'))
-  t.equal(await status(hooksPort, '/hooks/mcpgroups/sync', bearer('new')), 401, 'the file is gone')
+  t.equal(await status(hooksPort, '/hooks/mcpgroups/sync', bearer('new')), 401, 'the file was deleted')
   await running.line(/"level":"error".*--token-file is unreadable or empty/)
   put('token', 'new')
   t.equal(await status(hooksPort, '/hooks/mcpgroups/sync', bearer('new')), 400, 'and back')

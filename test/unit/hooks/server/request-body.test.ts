@@ -153,7 +153,7 @@ t.test(
     t.match(await post(half), { status: 200 })
     t.match(await responses[0], /^HTTP\/1\.1 429 [^]*connection: close/i)
     const others = [await hold(10), await hold(10)]
-    t.match(await post('1'), { status: 200 }, 'one more may always arrive')
+    t.match(await post('1'), { status: 200 }, 'one more request can always arrive')
     t.match(await responses[1], /^HTTP\/1\.1 429 /)
     for (const socket of others) socket.destroy()
   },

@@ -84,7 +84,7 @@ t.test('server: sync and customize of every kind respond under the plural name',
   t.strictSame(
     Object.keys((await response.json()) as object).sort(),
     ['children', 'status'],
-    'a strict reader knows every member',
+    'a strict parser accepts every member',
   )
 })
 
@@ -290,7 +290,7 @@ t.test('server: rejected requests are counted, and logged once a minute with the
   t.equal((await post(`${url}/validate`, deep)).status, 400)
   t.equal((await post(`${url}/validate`, '{}', { 'content-encoding': 'gzip' })).status, 415)
   t.equal((await post(sync, '{}')).status, 401)
-  t.equal((await post(sync, '{', { authorization })).status, 400, 'refused by the evaluation')
+  t.equal((await post(sync, '{', { authorization })).status, 400, 'rejected by the evaluation')
   t.equal((await post(`${url}/hooks/constructor/sync`, '{')).status, 404)
   for (const [labels, count] of [
     ['kind="AdmissionReview",hook="validate",code="400"', 2],

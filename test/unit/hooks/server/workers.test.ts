@@ -65,7 +65,7 @@ t.test(
     await t.rejects(
       Promise.all([worker.run(taskOf(sync, request), never), worker.close()]),
       { name: /Closed|Exit/ },
-      'tasks do not outlive it',
+      'tasks end with the worker',
     )
   },
 )
@@ -84,7 +84,7 @@ t.test('worker: users take turns, and the number of waiting tasks per user is li
     message: /^too many large reviews of this user or address/,
   })
   await Promise.all([run('a'), run('b')])
-  t.ok(ended.length <= 5, 'each of the others has its turn before the second round is over')
+  t.ok(ended.length <= 5, 'every other user has a turn before the second round is over')
   await Promise.all(greedy)
   const gone = new AbortController()
   const first = run('greedy')

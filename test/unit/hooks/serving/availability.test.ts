@@ -69,7 +69,7 @@ t.test(
     })
     ;(podsOf(w, 'Deployment', 'vmcp-door') as { replicas?: number }).replicas = 5
     w.settle()
-    t.equal(podsOf(w, 'Deployment', 'vmcp-door').replicas, 5, 'nobody fights over it')
+    t.equal(podsOf(w, 'Deployment', 'vmcp-door').replicas, 5, 'the hook does not override the autoscaler')
     w.apply(virtual({ autoscaling: { minReplicas: 3, maxReplicas: 9 }, ...redis })).settle()
     t.equal(podsOf(w, 'Deployment', 'vmcp-door').replicas, 5)
     t.match(w.get('HorizontalPodAutoscaler', 'vmcp-door')['spec'], { minReplicas: 3, maxReplicas: 9 })
@@ -95,7 +95,7 @@ t.test('the message of a failing autoscaler is reported unchanged', async (t) =>
     (w.get('VirtualMCPServer', 'door')['status'] as { conditions: Condition[] }).conditions.find(
       ({ type }) => type === 'AutoscalingActive',
     )
-  t.equal(active(), undefined, 'it has not looked yet')
+  t.equal(active(), undefined, 'the autoscaler has not reported yet')
   const verdict = (status: string) => ({
     conditions: [{ type: 'ScalingActive', status, reason: 'FailedGetResourceMetric', message: 'no metrics' }],
   })

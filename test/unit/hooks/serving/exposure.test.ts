@@ -104,7 +104,7 @@ t.test(
   async (t) => {
     const exposure = { hostname, ingress: { tlsSecretName: 'tools-tls' } }
     const w = world(virtual({ exposure })).settle()
-    t.ok(w.find('Ingress', 'vmcp-door'), 'cert-manager makes the Secret because of it')
+    t.ok(w.find('Ingress', 'vmcp-door'), 'cert-manager creates the Secret for it')
     t.match(ready(w), { reason: 'TLSSecretNotFound', message: /tools-tls, key tls\.crt/ })
     w.apply(secret('tools-tls', { 'tls.crt': 'c' })).settle()
     t.match(ready(w), { reason: 'TLSSecretNotFound', message: /tools-tls, key tls\.key/ })

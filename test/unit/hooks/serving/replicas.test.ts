@@ -21,7 +21,7 @@ t.test(
     const deployment = () => w.get('Deployment', 'vmcp-door') as unknown as Deployment
     t.equal(deployment().spec.replicas, 3)
     w.apply(virtual()).settle()
-    t.equal(deployment().spec.replicas, 3, 'it does not fall to one')
+    t.equal(deployment().spec.replicas, 3, 'it does not fall to 1')
     deployment().spec.replicas = 5
     w.settle()
     t.equal(deployment().spec.replicas, 5)

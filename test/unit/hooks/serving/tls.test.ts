@@ -56,7 +56,7 @@ for (const [kind, name, child, make, path] of kinds) {
       ({ mountPath }) => mountPath === '/etc/gatehouse/tls',
     )
     t.match(mount, { name: 'serving-tls', readOnly: true })
-    t.equal(mount?.subPath, undefined, 'which the kubelet would not update')
+    t.equal(mount?.subPath, undefined, 'the kubelet would not update a subPath')
     const volume = podsOf(w, child).spec.volumes.find((one) => one['name'] === 'serving-tls')
     t.match(volume, { secret: { secretName: 'inside-tls', optional: undefined } })
     t.match(podsOf(w, child).metadata.annotations, { 'prometheus.io/scheme': 'https' })
@@ -72,7 +72,7 @@ for (const [kind, name, child, make, path] of kinds) {
 
     w.apply(make({})).ready()
     const plain = world(make({})).ready()
-    t.strictSame(podsOf(w, child), podsOf(plain, child), 'switched off, nothing of it is left')
+    t.strictSame(podsOf(w, child), podsOf(plain, child), 'disabling TLS removes all of it')
     t.equal(statusOf(w, kind, name).url, `http://${host}:${path}`)
     t.equal(condition(w, kind, name, 'TLSReady'), undefined)
   })
@@ -89,7 +89,7 @@ for (const [kind, name, child, make, path] of kinds) {
     })
     t.equal(condition(w, kind, name, 'Ready')?.status, 'False')
     t.equal(JSON.stringify(podsOf(w, child)), before)
-    t.equal(statusOf(w, kind, name).url, `http://${host}:${path}`, 'as long as that is what serves')
+    t.equal(statusOf(w, kind, name).url, `http://${host}:${path}`, 'the running pods still use http')
 
     w.apply(secret('inside-tls', { 'tls.crt': servingCertificate['tls.crt'] })).settle()
     t.match(condition(w, kind, name, 'TLSReady'), { reason: 'TLSSecretNotFound', message: /key tls\.key/ })
@@ -98,13 +98,13 @@ for (const [kind, name, child, make, path] of kinds) {
       reason: 'TLSSecretInvalid',
       message: /Secret inside-tls: tls\.key: is not the key of the certificate in tls\.crt/,
     })
-    t.notMatch(JSON.stringify(w.get(kind, name)), 'BEGIN', 'nothing of the Secret')
+    t.notMatch(JSON.stringify(w.get(kind, name)), 'BEGIN', 'no contents of the Secret')
     w.apply(inside).ready()
     t.equal(statusOf(w, kind, name).url, `https://${host}:${path}`)
     t.not(JSON.stringify(podsOf(w, child)), before)
 
     w.remove('Secret', 'inside-tls').settle()
-    t.equal(statusOf(w, kind, name).url, `https://${host}:${path}`, 'the pods go on with what they have')
+    t.equal(statusOf(w, kind, name).url, `https://${host}:${path}`, 'the running pods keep their certificate')
     t.ok((containerOf(w, child)['args'] as string[]).some((arg) => arg.startsWith('--tls-cert-file')))
   })
 
@@ -146,7 +146,7 @@ for (const [kind, name, child, make] of kinds) {
       ({ mountPath }) => mountPath === '/etc/gatehouse/tls-client-ca',
     )
     t.match(mount, { name: 'serving-client-ca', readOnly: true })
-    t.equal(mount?.subPath, undefined, 'which the kubelet would not update')
+    t.equal(mount?.subPath, undefined, 'the kubelet would not update a subPath')
     const before = JSON.stringify(w.get('Deployment', child)['spec'])
     w.apply(authorityMap((await makeAuthority()).ca)).settle()
     t.equal(JSON.stringify(w.get('Deployment', child)['spec']), before, 'another authority rolls nothing')
@@ -266,7 +266,7 @@ t.test('a virtual server connects to members over https, with the authority of t
       name: `ca-bundle-${name}`,
       secret: { secretName: 'inside-tls', optional: true, items },
     })),
-    'the private key stays where it belongs, and one member keeps no pod from starting',
+    'the private key is not mounted, and a missing member Secret does not prevent pods from starting',
   )
   const secrets = makeHooks(hookSettings({ runtimeImage: 'g:1', version: '1' }))
     .byKind('VirtualMCPServer')

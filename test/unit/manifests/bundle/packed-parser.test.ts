@@ -31,6 +31,6 @@ t.test('undici: both parsers read responses in a bundle', async (t) => {
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const run = (...variables: readonly string[]) =>
     promisify(execFile)('env', ['-i', ...variables, process.execPath, join(outdir, 'stdin.js'), url])
-  t.match((await run('UNDICI_NO_WASM_SIMD=1')).stdout, '200 hello true', 'it is unpacked')
-  t.match((await run()).stdout, '200 hello false', 'the other one needs no unpacking')
+  t.match((await run('UNDICI_NO_WASM_SIMD=1')).stdout, '200 hello true', 'it is decompressed')
+  t.match((await run()).stdout, '200 hello false', 'the other parser needs no decompression')
 })

@@ -66,6 +66,6 @@ t.test('a clock that is set back during an outage does not prevent a retry of th
   now -= 86_400_000
   events.length = 0
   t.equal(await call(), undefined)
-  t.equal(await call(), 'QUOTA_EXCEEDED', 'the one before was counted')
+  t.equal(await call(), 'QUOTA_EXCEEDED', 'the previous call was counted')
   t.ok(kinds().includes('store_up'))
 })

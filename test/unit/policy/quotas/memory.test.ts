@@ -39,7 +39,7 @@ t.test('costs: the price is reserved, and the reported cost replaces it', async 
   t.equal(await call(), undefined, '30')
   t.equal(await call({ cost: 0 }), undefined, '30')
   t.equal(await call({ cost: 50 }), undefined, '80')
-  t.equal(await call(), 'QUOTA_EXCEEDED', 'there is no space for its price')
+  t.equal(await call(), 'QUOTA_EXCEEDED', 'not enough is left for its price')
   t.equal(await call({}, undefined, 'other'), undefined, 'a cheaper tool still fits: 85')
   t.equal(await call({ sent: false, cost: 9 }, undefined, 'other'), undefined, '85')
   const left = (await reserve(undefined, 'other'))?.settle({ sent: true, bytes: 0 })
@@ -83,7 +83,7 @@ t.test('a call that ends in the next period counts for the period of its start',
   const late = await reserve()
   clock.moveTo('2026-11-23T11:00:01Z')
   late?.settle({ sent: true, bytes: 50 })
-  t.equal(await call(), undefined, 'this hour has its whole budget')
+  t.equal(await call(), undefined, 'this hour has its full budget')
 })
 
 t.test('expiry: counters of past periods are deleted', async (t) => {
@@ -110,10 +110,10 @@ t.test(
     const entries = (await Array.fromAsync(store.scan())).flat()
     t.ok(entries.length <= 100, `${entries.length} entries`)
     t.ok(kinds().includes('full'))
-    t.ok(refused > 100, `${refused} refused: the shared budget is used up`)
+    t.ok(refused > 100, `${refused} rejected: the shared budget is used up`)
     t.equal(await call({}, first), undefined)
     t.equal(await call({}, first), undefined)
-    t.equal(await call({}, first), 'QUOTA_EXCEEDED', 'a budget of its own')
+    t.equal(await call({}, first), 'QUOTA_EXCEEDED', 'its own budget')
     const sums = await store.namespace('quota:{team:front}:').get(entriesOf(entries, 'all:'))
     t.equal(Number(sums), 201 - refused + 2, 'the quota of the server has counted each call')
   },

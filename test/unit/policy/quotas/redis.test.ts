@@ -135,7 +135,7 @@ t.test(
     redis.freeze()
     t.equal(await call(), undefined)
     t.same(kinds(), ['store_down', 'store_error', 'fail_open'])
-    t.equal(await call(), undefined, 'and the next does not wait for it')
+    t.equal(await call(), undefined, 'the next call does not wait for it')
     redis.thaw()
     await until(async () => {
       now += 1_001

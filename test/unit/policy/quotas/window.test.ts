@@ -22,7 +22,7 @@ t.test('window: the key names the period, and the window ends with it', async (t
       { label, end },
       `${window} of ${at}`,
     )
-    t.equal(periodOf(window, period.endMs - 1).label, label, 'the last millisecond is in it')
+    t.equal(periodOf(window, period.endMs - 1).label, label, 'the last millisecond belongs to it')
     t.not(periodOf(window, period.endMs).label, label, 'the next is not')
   }
 })

@@ -36,7 +36,7 @@ t.test('size: an oversized manifest is rejected with one line', async (t) => {
   t.strictSame(
     validateManifest(server({}, { managedFields: entries })),
     [],
-    'what only the API server writes does not count',
+    'fields that only the API server writes do not count',
   )
 })
 

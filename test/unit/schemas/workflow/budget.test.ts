@@ -27,7 +27,7 @@ t.test('admission: schemas of all inline workflows count together', async (t) =>
   t.same(
     problems(workflows(8)),
     [{ path: 'spec.config.compositeTools[5].parameters', message: rule }],
-    'told once',
+    'reported once',
   )
   const asked = {
     steps: [{ id: 'a', type: 'elicitation', message: 'm', schema: parameters }],
@@ -55,7 +55,7 @@ t.test('admission: work on defaults counts together', async (t) => {
   t.same(
     validateResource(virtual({ config: { compositeTools: workflows(1, own) } })).violations,
     [],
-    'one is fine',
+    'a single one is accepted',
   )
 })
 
@@ -71,7 +71,7 @@ t.test('runtime: the same limit applies when a file is loaded', async (t) => {
   t.same(workflowsBeyond(six), [`compositeTools[5].parameters: ${rule}`])
   const all = [...six, ...filled(1).map(({ parameters: _, ...one }) => ({ ...one, name: 'small' }))]
   t.same(workflowErrors(all), [])
-  t.equal(workflowsBeyond(all).length, 1, 'those behind it are served')
+  t.equal(workflowsBeyond(all).length, 1, 'requests behind it get their responses')
   const [one] = filled(1)
   t.same(one && workflowViolations(one, 'spec', new CheckBudget()), [])
 })

@@ -157,7 +157,7 @@ t.test('built-in tool names: a backend tool with the same name is hidden and rep
       },
       { kind: 'reserved', subject: 'find_tool', message: /^tool find_tool from a is left out/ },
     ])
-    t.equal(one.tools.get('call_tool')?.original, 'echo', 'workflows reach it')
+    t.equal(one.tools.get('call_tool')?.original, 'echo', 'workflows can use it')
   }
   t.same(routes(made({})), ['a_echo -> a.echo', 'a_find_tool -> a.find_tool', 'a_x -> a.x'], 'prefixed')
   const prefixFormat = 'call{workload}'
@@ -186,7 +186,7 @@ t.test(
     const open = catalog(manual([{ workload: 'a' }, { workload: 'b' }]), AB)
     t.same(routes(open), ['x -> a.x'])
     t.match(open.problems, [{ kind: 'conflict', subject: 'echo', message: /the same name on a, b/ }])
-    t.notOk(open.tools.has('echo'), 'nobody can call it')
+    t.notOk(open.tools.has('echo'), 'no client can call it')
   },
 )
 

@@ -68,7 +68,7 @@ t.test('pages: foreign cursors are rejected', async (t) => {
   t.throws(
     () => renderPage('prompts', list, nextCursor, cursors),
     { code: 'INVALID_PARAMS' },
-    'of another list',
+    'from another list',
   )
   fc.assert(
     fc.property(fc.string({ minLength: 1 }), (text) => {
@@ -112,14 +112,14 @@ t.test(
         makeCursors(() => 'another'),
       ),
       '001001',
-      'a list that has shrunk meanwhile',
+      'a list that has become shorter',
     )
     let secret: string | undefined
     const late = makeCursors(() => secret)
     const { nextCursor } = JSON.parse(renderPage('tools', entries(keys), undefined, late).toString()) as Page
     secret = 'known by now'
     const next = JSON.parse(renderPage('tools', shortened, nextCursor, late).toString()) as Page
-    t.equal(next.tools[0]?.name, '001000', 'its own key still opens')
+    t.equal(next.tools[0]?.name, '001000', 'its own key still opens it')
   },
 )
 
@@ -132,7 +132,7 @@ t.test("pages: only session clients get an item's separate session form", async 
   t.equal(
     render('tools', plain, { era: 'session', ...first }),
     render('tools', plain, { era: 'stateless', ...first }),
-    'one page for both where there is one form',
+    'one page for both eras if the item has one form',
   )
 })
 

@@ -101,8 +101,8 @@ const forms: Readonly<Record<string, readonly [object, (model: object) => unknow
 
 t.test('an unapproved member is rejected, wherever the approved members are', async (t) => {
   for (const [name, [schema, wrap]] of Object.entries(forms)) {
-    t.ok(await fitsIn(schema, wrap(fits)), `${name}: what was approved fits`)
-    t.notOk(await fitsIn(schema, wrap(smuggled)), `${name}: one member more does not`)
+    t.ok(await fitsIn(schema, wrap(fits)), `${name}: approved members fit`)
+    t.notOk(await fitsIn(schema, wrap(smuggled)), `${name}: an additional member does not`)
   }
 })
 
@@ -120,7 +120,7 @@ t.test('mutually exclusive branches stay exclusive with fewer members', async (t
   )
   t.notOk(
     await fitsIn(schema, { a: { path: 'x', size: 1 } }),
-    'the approved schema refuses it: both branches match',
+    'the approved schema rejects it, because both branches match',
   )
 })
 

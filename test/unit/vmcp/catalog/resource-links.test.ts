@@ -32,7 +32,7 @@ t.test('a backend that returns many links does not evict the links of another ba
   for (let i = 0; i < 5; i++) handOut(links, ada, 'greedy', numbered(`greedy://${i}/`, 900))
   t.equal(links.backendOf(ada, 'good://1'), 'good')
   t.equal(links.backendOf(ada, 'greedy://4/899'), 'greedy')
-  t.equal(links.backendOf(ada, 'greedy://0/0'), undefined, 'the oldest of its own make room')
+  t.equal(links.backendOf(ada, 'greedy://0/0'), undefined, 'its own oldest links are dropped')
   t.end()
 })
 

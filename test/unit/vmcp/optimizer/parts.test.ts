@@ -72,7 +72,11 @@ t.test('fuse: ranks by weight, prefers agreement, and fills up the rest', async 
   t.same(fuse(semantic, keyword, 0, 3), [11, 12, 13])
   t.same(fuse(semantic, keyword, 1, 3), [1, 2, 3])
   t.same(fuse([1, 2], [2, 1], 0.5, 8), [1, 2], 'each once')
-  t.same(fuse([1, 2, 9], [11, 12, 9], 0.5, 3)[2], 9, 'in both rankings: before what stands second in one')
+  t.same(
+    fuse([1, 2, 9], [11, 12, 9], 0.5, 3)[2],
+    9,
+    'an item in both rankings comes before the second item of one ranking',
+  )
   t.equal(fuse(semantic, [1], 0.5, 8).length, 8, 'the other ranking fills up')
   t.same(fuse([], [], 0.5, 8), [])
 })

@@ -77,7 +77,7 @@ t.test('rendered: compat with model and headers', async (t) => {
   })
   t.equal(service?.apiKey?.reveal(), 'k')
   const alias = settingsOf({ config: { optimizer: { ...optimizer, embeddingProvider: 'openai' } } })
-  t.same(alias.service, service, 'openai is another name of compat')
+  t.same(alias.service, service, 'openai is another name for compat')
 })
 
 t.test('rendered: the key reaches the pod as the guide describes', async (t) => {

@@ -107,7 +107,7 @@ for (const [what, failure, embeddingProvider = 'tei'] of FAULTS) {
     t.ok(search.degraded)
     const asked = service.requests.length
     await find('rain')
-    t.equal(service.requests.length, asked, 'nobody waits for it')
+    t.equal(service.requests.length, asked, 'the search does not wait for it')
     service.onRequest = () => undefined
     while (search.degraded) {
       clock.move(60_000)
@@ -115,7 +115,7 @@ for (const [what, failure, embeddingProvider = 'tei'] of FAULTS) {
     }
     const found = await find('rain')
     t.equal(found.degraded, false)
-    t.equal(names(found)[0], 'weather', 'by meaning again')
+    t.equal(names(found)[0], 'weather', 'semantic again')
   })
 }
 
@@ -216,10 +216,10 @@ t.test('searches wait only a few seconds for the vectors of a new set', async (t
   while (!clock.pending.includes(5_000)) await new Promise<void>((resolve) => setImmediate(resolve))
   clock.move(5_000)
   t.match(await first, { degraded: true, tools: [{ name: 'tides' }] })
-  t.equal((await find('rain in port')).degraded, true, 'the next one does not wait')
+  t.equal((await find('rain in port')).degraded, true, 'the next search does not wait')
   release()
   for (;;) if (!(await find('rain')).degraded) break
-  t.equal(names(await find('rain'))[0], 'weather', 'once they are there, they count')
+  t.equal(names(await find('rain'))[0], 'weather', 'the vectors are used once they exist')
 })
 
 t.test('a client that disconnects ends its search and causes no failure of the service', async (t) => {

@@ -45,10 +45,10 @@ t.test(
     a1.end({ usable: true })
     const b = await a3
     t.same(order, ['b'], 'the caller with nothing in flight')
-    t.equal(b.worker, a1.worker, 'a worker that is well is used again')
+    t.equal(b.worker, a1.worker, 'a usable worker is used again')
     a2.end({ usable: false })
     const again = await a4
-    t.not(again.worker, a2.worker, 'one that was ended is not')
+    t.not(again.worker, a2.worker, 'an ended worker is not')
     for (const lease of [b, again]) lease.end({ usable: true })
   },
 )
@@ -123,7 +123,7 @@ t.test('pool: parked scripts are bounded in number, per caller, and in bytes', a
   const a = await pool.take('a', never)
   a.park(60)
   const more = await pool.take('a', never)
-  t.throws(() => more.park(1), { code: 'RATE_LIMITED' }, 'the second of one caller')
+  t.throws(() => more.park(1), { code: 'RATE_LIMITED' }, 'the second one of a caller')
   const b = await pool.take('b', never)
   t.throws(() => b.park(41), { code: 'RATE_LIMITED' }, 'too many bytes')
   b.park(40)
@@ -160,7 +160,11 @@ t.test('pool: in a full queue, the caller with the most waiting scripts is rejec
   const first = await pool.take('x', never)
   const greedy = [1, 2, 3].map(() => pool.take('greedy', never).then((lease) => lease.end({ usable: true })))
   const other = pool.take('other', never).then((lease) => lease.end({ usable: true }))
-  await t.rejects(greedy[2] ?? Promise.resolve(), { code: 'RATE_LIMITED' }, 'the newest of the greedy one')
+  await t.rejects(
+    greedy[2] ?? Promise.resolve(),
+    { code: 'RATE_LIMITED' },
+    'the newest request of the greedy caller',
+  )
   await t.rejects(pool.take('greedy', never), { code: 'RATE_LIMITED' })
   first.end({ usable: true })
   await Promise.all([other, greedy[0], greedy[1]])
@@ -178,5 +182,5 @@ t.test('callers: anonymous callers are distinguished by session', async (t) => {
     callerOf({ caller, session: id === undefined ? undefined : session(id) })
   t.not(key(anonymous, '1'), key(anonymous, '2'))
   t.equal(key(anonymous), key(anonymous))
-  t.equal(key(ada, '1'), key(ada, '2'), 'a person has one share, however many sessions')
+  t.equal(key(ada, '1'), key(ada, '2'), 'a user has one share for all sessions')
 })

@@ -228,7 +228,7 @@ t.test('evaluation: exceeding the budget ends an execution, even if a step toler
   })
   const r = await rig(definition, { evaluator })
   t.match(await r.run(list(50_000)), { isError: true, text: /work limit exceeded/ })
-  t.notOk((await r.run(list(10))).isError, 'others have their own budget')
+  t.notOk((await r.run(list(10))).isError, 'other executions have their own budget')
 })
 
 t.test('evaluation: a task that takes too long is ended, and the next task gets a new worker', async (t) => {

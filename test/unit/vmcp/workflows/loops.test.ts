@@ -163,7 +163,7 @@ t.test(
       },
     })
     t.match(await parallel.run(list), { isError: true })
-    t.ok(signals.length > 0 && signals.every(({ aborted }) => aborted), 'calls that ran are cancelled')
+    t.ok(signals.length > 0 && signals.every(({ aborted }) => aborted), 'running calls are cancelled')
   },
 )
 

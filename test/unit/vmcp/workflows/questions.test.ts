@@ -162,5 +162,5 @@ t.test('elicitation: fails at once if the client does not support it', async (t)
     { ask: unable, elicits: false },
   )
   t.equal((await on.run()).isError, false)
-  t.equal(on.questions.length, 0, 'where the run can go on, nobody is asked')
+  t.equal(on.questions.length, 0, 'if the run can continue, the user is not asked')
 })

@@ -179,7 +179,7 @@ t.test('onError retry: pauses grow, and only transient failures are retried', as
     pauses.push(ms)
     r.advance(ms - 1)
     await settled()
-    t.equal(r.calls.length, i + 1, 'not before its time')
+    t.equal(r.calls.length, i + 1, 'not before the pause ends')
     r.advance(1)
   }
   t.strictSame((await done).structured, { ok: true })

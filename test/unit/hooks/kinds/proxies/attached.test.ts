@@ -28,7 +28,10 @@ t.test(
     t.match(container, { args: ['/data'], stdin: true })
     t.equal(w.find('Service', 'mcp-files-server'), undefined)
     t.equal(w.find('Service', 'mcp-files-server-headless'), undefined)
-    t.notOk('ingress' in (w.get('NetworkPolicy', 'mcp-files-server')['spec'] as object), 'nobody comes in')
+    t.notOk(
+      'ingress' in (w.get('NetworkPolicy', 'mcp-files-server')['spec'] as object),
+      'no incoming connection is allowed',
+    )
   },
 )
 
@@ -104,7 +107,7 @@ t.test('attached: a server with a command has no role and no token', async (t) =
     'cannot be changed',
   )
   w.apply(server('files', { ...stdio, podTemplateSpec: command })).settle()
-  t.equal(w.find('Role', 'mcp-files-proxy'), undefined, 'taken away again')
+  t.equal(w.find('Role', 'mcp-files-proxy'), undefined, 'removed again')
 })
 
 t.test('attached: an installation with attaching disabled reports the required setting', async (t) => {
@@ -180,14 +183,14 @@ t.test(
     t.equal(stalled(), undefined, 'the new template has not been seen yet')
     revisionIs('two')
     w.settle()
-    t.equal(stalled(), undefined, 'the report is of a pod of the template before')
+    t.equal(stalled(), undefined, 'the report is from a pod of the previous template')
     t.match(statusOf(w, 'MCPServer', 'files'), { phase: 'Pending' })
     t.strictSame(events(), [])
     tell('two')
     t.match(stalled(), isStalled)
 
     tell()
-    t.match(stalled(), isStalled, 'a report of no pod, or of a proxy that does not say')
+    t.match(stalled(), isStalled, 'a report without a revision')
     w.ready()
     t.equal(stalled(), undefined, 'nothing while clients are served')
   },

@@ -71,7 +71,7 @@ t.test('MCPServer: stdio runs behind a bridge in the server’s own container', 
       { stdio: { command: 'node', args: ['$(FILE)', '--token', '$(TOKEN)'] } },
       { stdio: { command: 'node', args: ['server.js', '$$(TOKEN)'] } },
     ],
-    'words of the pod may name variables, those of the resource are literal',
+    'values of the pod template may contain variables, values of the resource are literal',
   )
   const { spec } = podOf(w, 'StatefulSet', 'mcp-files-server')
   t.strictSame(spec.initContainers?.[0]?.args, ['unpack', '/gatehouse'])
