@@ -54,7 +54,7 @@ for (const { kind, name, request } of stored()) {
         const runtime = runtimeFiles[file]
         if (runtime)
           t.strictSame(validateRuntime(runtime, parse(text)).violations, [], `${file} fits its schema`)
-        else t.fail(`nobody reads ${file}`)
+        else t.fail(`unexpected file ${file}`)
       }
     }
     return undefined

@@ -21,7 +21,7 @@ const golden: Readonly<Record<string, readonly [string, string]>> = {
     '{\n  "theme": "dark"\n}\n',
     '{\n  "theme": "dark",\n  "mcpServers": {\n    "gatehouse": {\n      "type": "http",\n      "url": "http://127.0.0.1:4483/mcp"\n    }\n  }\n}\n',
   ],
-  'comments beside and below the last server': [
+  'comments next to and below the last server': [
     '{\n  "mcpServers": {\n    "a": {"command": "x"} // theirs\n    // more to come\n  },\n  "z": 1 /* end */\n}\n',
     '{\n  "mcpServers": {\n    "a": {"command": "x"}, // theirs\n    "gatehouse": {\n      "type": "http",\n      "url": "http://127.0.0.1:4483/mcp"\n    }\n    // more to come\n  },\n  "z": 1 /* end */\n}\n',
   ],

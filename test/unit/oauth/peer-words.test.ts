@@ -54,7 +54,7 @@ t.test('words: from a redirect', (t) => {
   const params = new URLSearchParams({ error: 'access_denied', error_description: 'Ask\nyour admin\u202e' })
   try {
     readAuthorizationCode(params, {})
-    t.fail('it is refused')
+    t.fail('expected a rejection')
   } catch (error) {
     t.equal(serverWords(error), 'Ask your admin')
   }

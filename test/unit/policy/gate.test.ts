@@ -129,7 +129,7 @@ t.test('check: hints are looked up only when an applicable policy reads them', a
   await t.resolves(call('e', 'later'), 'it is checked again later')
   t.strictSame(asked, ['a', 'b', 'c', 'd', 'e'])
   await gate.check(ada, 'prompts/get', paramsOf({ name: 'f' }), {
-    factsOf: () => t.fail('nobody needs them') as never,
+    factsOf: () => t.fail('no policy reads the facts') as never,
   })
 })
 

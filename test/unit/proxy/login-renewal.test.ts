@@ -94,7 +94,7 @@ await t.test(
       dispatcher,
       fetch,
       log: silentLog,
-      notify: () => t.fail('nobody is asked'),
+      notify: () => t.fail('the user must not be notified'),
       open: async () => false,
       persisted: {
         read: () => kept,

@@ -31,7 +31,7 @@ t.test('exports: every name is imported, or is the type of an exported name', as
   for (const entry of graph.exports) {
     if (isLookedUp(entry) || graph.importers(entry).size > 0) continue
     if (entry.isType && entry.from === undefined && uses(entry) > 0) continue
-    t.fail(`${entry.file} exports ${entry.name} to nobody`)
+    t.fail(`${entry.file} exports ${entry.name}, which no file imports`)
   }
 })
 

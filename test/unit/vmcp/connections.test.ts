@@ -88,7 +88,7 @@ t.test(
     const closed = stream ? once(stream, 'close') : Promise.reject(new Error('no stream'))
     pass(1)
     await closed
-    t.pass('nobody does')
+    t.pass('the idle connection is closed')
   },
 )
 

@@ -49,7 +49,7 @@ const match = matcher(t)
 
 async function violations(schema: object, args: unknown, by = match): Promise<readonly string[]> {
   const found = check(schema)
-  if (!found) throw new Error('the schema is refused')
+  if (!found) throw new Error('the schema was rejected')
   return found(Buffer.from(JSON.stringify(args)), by)
 }
 
@@ -85,11 +85,11 @@ const forms: Readonly<Record<string, readonly [object, (model: object) => unknow
     inside({ type: 'object', additionalProperties: { $ref: '#/$defs/File' } }, definitions),
     (model) => ({ a: { any: model } }),
   ],
-  'a member that another one asks for': [
+  'a member that another member requires': [
     { type: 'object', properties: { x: {} }, dependentSchemas: { x: inside(file) } },
     (a) => ({ x: 1, a }),
   ],
-  'a member that another one asks for, as of draft-07': [
+  'a member that another member requires, in draft-07': [
     { type: 'object', properties: { x: {} }, dependencies: { x: inside(file), a: ['x'] } },
     (a) => ({ x: 1, a }),
   ],

@@ -92,9 +92,9 @@ const FAULTS: readonly (readonly [string, Failure, ('tei' | 'compat')?])[] = [
   ['answers 301', { kind: 'status', status: 301 }],
   ['answers with too few vectors', { kind: 'count' }],
   ['answers with too few vectors', { kind: 'count' }, 'compat'],
-  ['answers with one index twice', { kind: 'index' }, 'compat'],
-  ['answers with something that is not a valid number', { kind: 'numbers' }],
-  ['answers with something that is no JSON', { kind: 'text' }],
+  ['returns one index twice', { kind: 'index' }, 'compat'],
+  ['returns an invalid number', { kind: 'numbers' }],
+  ['returns text that is not JSON', { kind: 'text' }],
   ['answers without end', { kind: 'huge' }],
 ]
 
