@@ -84,7 +84,7 @@ const cases: Readonly<Record<string, { spec: object; args?: string; options?: Ri
     },
     args: exact,
   },
-  'a condition that is none': {
+  'a condition that is not a boolean': {
     spec: { steps: [step('a', {}, { condition: '{{.params.n}}' })] },
     args: exact,
   },
