@@ -1,14 +1,14 @@
 /**
- * Valid examples with one thing made wrong, and what the refusal must say.
+ * Valid examples with one error each, and the expected message.
  *
- * `words` are the words of our own rule (CEL): the API server says them too. Without `cel` the error is one of plain
- * schema, which the API server words itself.
+ * `words` is the message of our own rule (CEL), which the API server repeats. Without `cel`, the error comes from the
+ * plain schema, and the API server words it itself.
  */
 import type { Operation } from 'fast-json-patch'
 
 export interface BadManifest {
   readonly title: string
-  /** Example folder and kind of the document that is changed; the first one of that kind. */
+  /** Example folder, and kind of the changed document (the first one of that kind). */
   readonly of: readonly [example: string, kind: string]
   readonly patch: readonly Operation[]
   readonly words: string
