@@ -174,7 +174,7 @@ function cpuNow(): number {
   return (user + system) / 1_000
 }
 
-/** Runs the work `count` times after a warm-up. */
+/** Runs the work `times` times after a warm-up. */
 async function repeat(
   times: number,
   work: () => unknown,

@@ -1,4 +1,4 @@
-/** A virtual server with a group of `count` backends, as in the requests of its syncs. */
+/** A virtual server with a group of `size` backends, as in the requests of its syncs. */
 import { auth, entry, group, secrets, server, virtual } from '../../hooks/resources.ts'
 import { World } from '../../hooks/world.ts'
 
