@@ -21,10 +21,10 @@ interface Situation {
 
 const refused: readonly Situation[] = [
   { what: 'a kind that does not exist', input: manifest('MCPSrever', 'a', {}), code: 1, says: /MCPSrever/ },
-  { what: 'YAML that is not closed', input: 'kind: [', code: 2, says: /m\.yaml/ },
+  { what: 'incomplete YAML', input: 'kind: [', code: 2, says: /m\.yaml/ },
   { what: 'an empty file', input: '', code: 2, says: /contains no documents/ },
   {
-    what: 'YAML of somebody else',
+    what: 'YAML of another API group',
     input: JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' } }),
     code: 2,
     says: /no gatehouse\.dev resources found/,
@@ -42,7 +42,7 @@ const refused: readonly Situation[] = [
     says: /m\.yaml:\d+: MCPServer\/a: spec\.transport/,
   },
   {
-    what: 'two of one name',
+    what: 'two resources with the same name',
     input: [group(), group()].join('\n---\n'),
     code: 1,
     says: /MCPGroup\/g: metadata\.name: is already used/,

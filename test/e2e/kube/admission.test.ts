@@ -60,7 +60,7 @@ const refusals = [
     words: 'spec.cloudSts.roleMappings[1].matcher',
   },
   {
-    title: 'a workflow that waits for itself',
+    title: 'a workflow that depends on itself',
     document: edited(
       'composite-tools',
       'VirtualMCPCompositeToolDefinition',
@@ -69,7 +69,7 @@ const refusals = [
     words: 'have a circular dependency',
   },
   {
-    title: 'a workflow step that depends on nothing known',
+    title: 'a workflow step that depends on an unknown step',
     document: edited(
       'composite-tools',
       'VirtualMCPCompositeToolDefinition',

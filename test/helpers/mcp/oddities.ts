@@ -47,7 +47,7 @@ function isPlainResult(text: string): boolean {
 /** Changes of messages that keep their meaning unambiguous. */
 export const envelopeOddities: readonly Oddity[] = [
   ofText(
-    'error: null beside the result',
+    'error: null next to the result',
     (text) => (isPlainResult(text) ? text.replace(/\}$/, ',"error":null}') : text),
     'null_member',
   ),
@@ -115,7 +115,7 @@ export const streamOddities: readonly Oddity[] = [
   asStream('data without an event name, in several lines', (text) => `data:{\ndata:${text.slice(1)}\n\n`),
   asStream('a huge retry value', (text) => `retry: 99999999999999999999\n${event(text)}`),
   asStream('a negative retry value', (text) => `retry: -1\n${event(text)}`),
-  asStream('a retry value that is no number', (text) => `retry: NaN\n${event(text)}`),
+  asStream('a retry value that is not a number', (text) => `retry: NaN\n${event(text)}`),
 ]
 
 function typed(name: string, contentType: string | undefined, reported?: Deviation): Oddity {

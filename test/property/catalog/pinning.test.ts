@@ -170,14 +170,14 @@ t.test('each part has its digest, and a change names the changed parts', (t) => 
     extra: 1,
   }
   const changes: Record<string, readonly [object, readonly string[]]> = {
-    'the name is the key, and no part': [{ name: 'y' }, []],
+    'the name is the key, not a part': [{ name: 'y' }, []],
     description: [{ description: 'e' }, ['text']],
     title: [{ title: 't' }, ['text']],
     input: [{ inputSchema: { type: 'object' } }, ['input']],
     output: [{ outputSchema: { type: 'object', description: 'do it' } }, ['output']],
     'no output': [{ outputSchema: undefined }, ['output']],
     'a hint flips': [{ annotations: { readOnlyHint: false } }, ['hints']],
-    'a hint that says its default': [{ annotations: { readOnlyHint: true, destructiveHint: true } }, []],
+    'a hint with its default value': [{ annotations: { readOnlyHint: true, destructiveHint: true } }, []],
     execution: [{ execution: { taskSupport: 'required' } }, ['execution']],
     icons: [{ icons: [] }, ['icons']],
     meta: [{ _meta: { v: 2 } }, ['meta']],

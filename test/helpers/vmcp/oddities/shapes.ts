@@ -55,7 +55,7 @@ const withoutId = (json: string): string => json.replace(/"id":[^,]*,/, '')
 
 /** Changes after which a response is still unambiguous. */
 export const harmlessShapes: readonly Shape[] = [
-  body('error: null beside the result', (json) => json.replace(/\}$/, ',"error":null}')),
+  body('error: null next to the result', (json) => json.replace(/\}$/, ',"error":null}')),
   body('a response in a list', (json) => `[${json}]`),
   body('the id as a text', (json, id) => json.replace(`"id":${id}`, `"id":"${id.replaceAll('"', '')}"`)),
   body('no jsonrpc member', (json) => json.replace('"jsonrpc":"2.0",', '')),
@@ -254,7 +254,7 @@ export const cursorOddities: readonly BackendOddity[] = listKinds.flatMap((kind)
   ofPages(kind, 'the cursor comes again', (reply, isFirst) => {
     if (!isFirst) reply.body = text(reply).replace(/\]\}/, '],"nextCursor":"2"}')
   }),
-  ofPages(kind, 'page 2 is refused', (reply, isFirst) => {
+  ofPages(kind, 'page 2 is rejected', (reply, isFirst) => {
     if (!isFirst)
       reply.body = text(reply).replace(/"result":.*\}$/, '"error":{"code":-32602,"message":"cursor"}}')
   }),
