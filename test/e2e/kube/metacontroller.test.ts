@@ -238,35 +238,31 @@ async function scenario(t: Test, strategy: string): Promise<void> {
     t.notMatch(metacontroller.log(), '0123456789012345', 'no value of a Secret is logged')
   })
 
-  await t.test(
-    'readiness of children becomes the phase of their parents, and triggers a sync of dependents',
-    async (t) => {
-      const counts = {
-        replicas: 1,
-        readyReplicas: 1,
-        availableReplicas: 1,
-        updatedReplicas: 1,
-        observedGeneration: 1,
-      }
-      const patch = ['--subresource=status', '--type=merge', '-p', JSON.stringify({ status: counts })]
-      const becomeReady = (...object: string[]) =>
-        kube.must(['patch', ...object, '-n', 'optimizer', ...patch])
-      const phase = (...object: string[]): string => kube.get([...object, '-n', 'optimizer']).status.phase
-      becomeReady('statefulset', 'embedding-tool-search')
-      const deployment = ['deployment', 'vmcp-catalogue']
-      await until(
-        'the waiting server',
-        () => kube.kubectl(['get', ...deployment, '-n', 'optimizer']).code === 0,
-      )
-      t.equal(phase('embeddingserver', 'tool-search'), 'Ready')
-      becomeReady('statefulset', 'mcp-everything-server')
-      becomeReady('deployment', 'mcp-everything-proxy')
-      becomeReady(...deployment)
-      await until('phase Ready', () => phase('virtualmcpserver', 'catalogue') === 'Ready')
-      const { url }: { url: string } = kube.get(['virtualmcpserver', 'catalogue', '-n', 'optimizer']).status
-      t.match(url, /^http:\/\/vmcp-catalogue\.optimizer\.svc.*\/mcp$/)
-    },
-  )
+  await t.test('readiness of children sets the phase of parents, and syncs dependents', async (t) => {
+    const counts = {
+      replicas: 1,
+      readyReplicas: 1,
+      availableReplicas: 1,
+      updatedReplicas: 1,
+      observedGeneration: 1,
+    }
+    const patch = ['--subresource=status', '--type=merge', '-p', JSON.stringify({ status: counts })]
+    const becomeReady = (...object: string[]) => kube.must(['patch', ...object, '-n', 'optimizer', ...patch])
+    const phase = (...object: string[]): string => kube.get([...object, '-n', 'optimizer']).status.phase
+    becomeReady('statefulset', 'embedding-tool-search')
+    const deployment = ['deployment', 'vmcp-catalogue']
+    await until(
+      'the waiting server',
+      () => kube.kubectl(['get', ...deployment, '-n', 'optimizer']).code === 0,
+    )
+    t.equal(phase('embeddingserver', 'tool-search'), 'Ready')
+    becomeReady('statefulset', 'mcp-everything-server')
+    becomeReady('deployment', 'mcp-everything-proxy')
+    becomeReady(...deployment)
+    await until('phase Ready', () => phase('virtualmcpserver', 'catalogue') === 'Ready')
+    const { url }: { url: string } = kube.get(['virtualmcpserver', 'catalogue', '-n', 'optimizer']).status
+    t.match(url, /^http:\/\/vmcp-catalogue\.optimizer\.svc.*\/mcp$/)
+  })
 
   await t.test('a virtual server’s account may write only its own report', async (t) => {
     const as = ['-n', 'oidc', '--as', 'system:serviceaccount:oidc:engineering-vmcp']
@@ -341,29 +337,26 @@ async function scenario(t: Test, strategy: string): Promise<void> {
     }
   })
 
-  await t.test(
-    'an object of another owner with a child’s name is left unchanged, and reported',
-    async (t) => {
-      const untrusted = {
-        kind: 'Service',
-        apiVersion: 'v1',
-        metadata: { name: 'vmcp-late' },
-        spec: { ports: [{ port: 1 }] },
-      }
-      kube.must(['apply', '-n', 'oidc', '-f', '-'], JSON.stringify(untrusted))
-      const late = {
-        apiVersion: 'gatehouse.dev/v1beta1',
-        kind: 'VirtualMCPServer',
-        metadata: { name: 'late' },
-        spec: { groupRef: { name: 'engineering' }, incomingAuth: { type: 'anonymous' } },
-      }
-      kube.must(['apply', '-n', 'oidc', '-f', '-'], JSON.stringify(late))
-      const status = () => kube.get(['virtualmcpserver', 'late', '-n', 'oidc']).status
-      await until('the condition', () => JSON.stringify(status() ?? {}).includes('ChildConflict'))
-      t.match(status().message, /Service vmcp-late exists/)
-      t.strictSame(kube.get(['service', 'vmcp-late', '-n', 'oidc']).spec.ports[0].port, 1, 'as it was')
-    },
-  )
+  await t.test('another owner’s object with a child’s name is kept, and reported', async (t) => {
+    const untrusted = {
+      kind: 'Service',
+      apiVersion: 'v1',
+      metadata: { name: 'vmcp-late' },
+      spec: { ports: [{ port: 1 }] },
+    }
+    kube.must(['apply', '-n', 'oidc', '-f', '-'], JSON.stringify(untrusted))
+    const late = {
+      apiVersion: 'gatehouse.dev/v1beta1',
+      kind: 'VirtualMCPServer',
+      metadata: { name: 'late' },
+      spec: { groupRef: { name: 'engineering' }, incomingAuth: { type: 'anonymous' } },
+    }
+    kube.must(['apply', '-n', 'oidc', '-f', '-'], JSON.stringify(late))
+    const status = () => kube.get(['virtualmcpserver', 'late', '-n', 'oidc']).status
+    await until('the condition', () => JSON.stringify(status() ?? {}).includes('ChildConflict'))
+    t.match(status().message, /Service vmcp-late exists/)
+    t.strictSame(kube.get(['service', 'vmcp-late', '-n', 'oidc']).spec.ports[0].port, 1, 'as it was')
+  })
 
   await t.test('another client’s change of a child is reverted', async (t) => {
     const service = list(kube, 'services').find(({ metadata }) => metadata.namespace === 'redis-sessions')
