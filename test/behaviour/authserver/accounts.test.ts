@@ -178,7 +178,7 @@ t.test('accounts: the first provider can be renewed by the same user only', asyn
   t.not(await tokenAt(self, caller, 'corp'), before)
 })
 
-t.test('accounts: a client is signed out with everything it had', async (t) => {
+t.test('accounts: signing a client out revokes everything that it received', async (t) => {
   const self = await setup(t)
   const browser = new Browser()
   const notes = await signIn(self, 'Notes', browser)
@@ -195,7 +195,7 @@ t.test('accounts: a client is signed out with everything it had', async (t) => {
   t.equal(await self.rig.server.isLive(notes.caller), true)
 })
 
-t.test('accounts: only the page’s own form, in the browser and for the user it was shown to', async (t) => {
+t.test('accounts: only a form from the page works, in the same browser and for the same user', async (t) => {
   const self = await setup(t)
   const { browser, caller } = await signIn(self)
   const page = await open(self, browser)
@@ -216,7 +216,7 @@ t.test('accounts: only the page’s own form, in the browser and for the user it
 })
 
 t.test(
-  'accounts: connecting must end in the browser that began it, once, while the client is signed in',
+  'accounts: connecting works once, in the browser that started it, while the client is signed in',
   async (t) => {
     const self = await setup(t)
     const { browser } = await signIn(self)

@@ -1,4 +1,4 @@
-/** The whole way: registration, consent, a real provider, code, tokens, refresh. */
+/** A complete login: registration, consent, a real provider, code, tokens, refresh. */
 import { createRemoteJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
 import t from 'tap'
 import {
@@ -16,7 +16,7 @@ import {
 } from '../../helpers/authserver/authserver.ts'
 import { Browser } from '../../helpers/authserver/cookie-browser.ts'
 
-t.test('login: a client that registers gets tokens for a user the provider knows', async (t) => {
+t.test('login: a client registers and gets tokens for a user of the provider', async (t) => {
   const rig = await startAuthServer(t)
   const done = await login(rig)
   t.equal(done.response.searchParams.get('state'), 'client-state')
@@ -52,7 +52,7 @@ t.test('login: a client that registers gets tokens for a user the provider knows
   t.ok(textOf(second.payload['tsid']).length > 20)
 })
 
-t.test('login: an issuer with a path, with a callback beside it or anywhere on the host', async (t) => {
+t.test('login: an issuer with a path, and a callback next to it or anywhere on the host', async (t) => {
   for (const callback of [
     '/mcp/oauth/callback',
     '/tenant/oauth/callback',
@@ -75,7 +75,7 @@ t.test('login: an issuer with a path, with a callback beside it or anywhere on t
 })
 
 t.test(
-  'login: with the authorization endpoint on another host than the callback, consent is where the callback is',
+  "login: when the authorization endpoint has another host than the callback, the callback's host shows the consent page",
   async (t) => {
     const rig = await startAuthServer(t, {
       config: (issuer) => ({ authorizationEndpointBaseUrl: issuer.replace('127.0.0.1', 'localhost') }),

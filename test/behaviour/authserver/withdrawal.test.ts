@@ -1,4 +1,4 @@
-/** Withdrawn consent: it does not come back by a login that was in flight, nor by clocks that differ. */
+/** Withdrawn consent: neither a login in flight nor clock differences bring it back. */
 import t from 'tap'
 import {
   authorizeUrl,
@@ -39,7 +39,7 @@ async function withdraw(rig: Rig, browser: Browser, at = rig.issuer): Promise<vo
   await browser.open(`${at}/oauth/accounts`, undefined, { method: 'POST', body, headers })
 }
 
-t.test('withdrawal: a login that skipped the page asks after all', async (t) => {
+t.test('withdrawal: a login that skipped the page shows it after all', async (t) => {
   const { rig, browser, go } = await setup(t)
   const callback = `${rig.issuer}/oauth/callback`
   const [pending, silent] = [await go(callback), await go(callback, { prompt: 'none' })]
@@ -55,7 +55,7 @@ t.test('withdrawal: a login that skipped the page asks after all', async (t) => 
   t.match((await go(web)).url.searchParams.get('code'), /^gh_ac_/, 'remembered again')
 })
 
-t.test('withdrawal: what was agreed to before it is not remembered after it', async (t) => {
+t.test('withdrawal: consent from before the withdrawal is not remembered', async (t) => {
   const { rig, browser, go } = await setup(t)
   const page = await go(web, { prompt: 'consent' })
   const pending = await browser.press(page, 'approve', `${rig.issuer}/oauth/callback`)
@@ -66,9 +66,12 @@ t.test('withdrawal: what was agreed to before it is not remembered after it', as
   t.equal((await go(web)).status, 200, 'but counts for this login only')
 })
 
-t.test('withdrawal: counts though the clock of the replica that took the consent is ahead', async (t) => {
-  const { rig, browser, go } = await setup(t)
-  rig.pass(-120_000)
-  await withdraw(rig, browser)
-  t.equal((await go(web)).status, 200)
-})
+t.test(
+  'withdrawal: takes effect even if the clock of the replica that stored the consent is ahead',
+  async (t) => {
+    const { rig, browser, go } = await setup(t)
+    rig.pass(-120_000)
+    await withdraw(rig, browser)
+    t.equal((await go(web)).status, 200)
+  },
+)
