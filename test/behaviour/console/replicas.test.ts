@@ -1,4 +1,6 @@
-/** Consoles of several replicas with a real Redis: calls of all, also of one that is gone, and what an outage does. */
+/**
+ * Consoles of several replicas with a real Redis: all calls, including those of a replica that is gone, and an outage.
+ */
 import t from 'tap'
 import { makeRecordStream } from '../../../runtime/store/index.ts'
 import { startTestConsole, type TestConsole } from '../../helpers/console/console.ts'
@@ -12,7 +14,7 @@ const callsOf = async (console: TestConsole, query = '') =>
   (await console.api(`calls?limit=200${query}`)).json['items'] as Items
 
 t.test(
-  'calls of all replicas, with one that is gone and one that comes',
+  'calls of all replicas are shown, including a stopped and a new replica',
   { skip: missingRedis },
   async (t) => {
     const redis = await startRedis()
@@ -60,7 +62,7 @@ t.test(
 )
 
 t.test(
-  'without Redis calls go on, and are shared again once it is back',
+  'without Redis calls continue, and are shared again once it is back',
   { skip: missingRedis },
   async (t) => {
     const first = await startRedis()

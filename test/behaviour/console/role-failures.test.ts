@@ -1,4 +1,6 @@
-/** Policies of the console that fail, and users whom they cannot be told: nothing is granted, and each view says so. */
+/**
+ * Failing console policies, and users that the policies cannot represent: no role is granted, and each view reports it.
+ */
 import t from 'tap'
 import { startLoginRig } from '../../helpers/console/login.ts'
 import { authz, granting, rolesOf, serveWithPolicies, signedIn } from '../../helpers/console/roles.ts'
@@ -11,7 +13,7 @@ const failing = [
 ]
 
 t.test(
-  'a policy that cannot be evaluated grants nothing; log, status, metrics and console say so',
+  'a policy that cannot be evaluated grants nothing, and log, status, metrics and console report it',
   async (t) => {
     const served = await serveWithPolicies(t, {
       policies: failing,
@@ -57,7 +59,7 @@ t.test(
 
 const claimed = (groups: unknown) => ({ claims: { groups } })
 
-t.test('a user with more groups than the policies can be told has no role, and it is told', async (t) => {
+t.test('a user with too many groups for the policies gets no role and sees the reason', async (t) => {
   const settings = authz([
     'permit(principal, action, resource);',
     'forbid(principal in ServiceGroup::"group-9999", action, resource);',
@@ -80,7 +82,7 @@ for (const [kind, groups] of [
   ['a text with a quote, a new line and a bidi mark', ['operators"', 'oper\nators', 'operators\u202e']],
   ['nothing', null],
 ] as const)
-  t.test(`a claim of groups that is ${kind} puts nobody into a group`, async (t) => {
+  t.test(`a groups claim that is ${kind} adds no groups`, async (t) => {
     const configuration = { claims: { openid: ['sub', 'groups'] } }
     const provider = { ...claimed(groups), configuration }
     const browser = await signedIn(t, { provider, roles: () => authz([granting('operate', 'operators')]) })

@@ -1,6 +1,7 @@
 /**
- * `gatehouse doctor URL` in staged failures: a real MCP server and a real OpenID provider with one thing bent at a time.
- * In each the doctor must name the right check, hop and code, and the fix. This file: the login, the session, and what is well.
+ * `gatehouse doctor URL` with staged failures: a real MCP server and a real OpenID provider with one broken part at a
+ * time. In each case the doctor must report the right check, hop, code and fix. This file covers the login, the session
+ * and healthy servers.
  */
 import t from 'tap'
 import {
@@ -236,7 +237,7 @@ const session: readonly Case[] = [
         let pings = 0
         return (req, res) => {
           if (req.method !== 'POST' || req.headers['mcp-session-id'] === undefined) return false
-          // The handshake and the list found the session; of the rest every other request does not.
+          // The handshake and the list find the session. After that, every second request does not.
           pings += 1
           return pings > 3 && pings % 2 === 0 ? sendJson(res, { error: 'no session' }, 404) : false
         }
@@ -307,7 +308,7 @@ const session: readonly Case[] = [
 await runCases(t, 'login', login)
 await runCases(t, 'session', session)
 
-await t.test('all well: a server with a login, a token and a registered client', async (t) => {
+await t.test('healthy: a server with a login, a token and a registered client', async (t) => {
   const stage = await startStage({ clients: [client] })
   t.teardown(() => stage.close())
   const { findings } = await examineRemote({
@@ -333,7 +334,7 @@ await t.test('all well: a server with a login, a token and a registered client',
   t.match(findings.find(({ id }) => id === 'register')?.observed, /registered and deleted/)
 })
 
-await t.test('all well: both eras, and the stateless one alone', async (t) => {
+await t.test('healthy: both eras, and the stateless era alone', async (t) => {
   for (const era of ['both', 'stateless'] as const) {
     const stage = await startStage({ era })
     t.teardown(() => stage.close())
@@ -344,7 +345,7 @@ await t.test('all well: both eras, and the stateless one alone', async (t) => {
   }
 })
 
-await t.test('all well: a quiet stream that stays open while it is watched', async (t) => {
+await t.test('healthy: a quiet stream that stays open while it is watched', async (t) => {
   const stage = await startStage()
   t.teardown(() => stage.close())
   const target = new URL(stage.url)
@@ -355,7 +356,7 @@ await t.test('all well: a quiet stream that stays open while it is watched', asy
   )
 })
 
-await t.test('no token goes anywhere but to the origin of the URL', async (t) => {
+await t.test('a token is sent only to the origin of the URL', async (t) => {
   const seen: (string | undefined)[] = []
   const stage = await startStage({
     idp(req) {

@@ -1,6 +1,7 @@
 /**
- * `gatehouse doctor URL` in staged failures: a real MCP server and a real OpenID provider with one thing bent at a time.
- * In each the doctor must name the right check, hop and code, and the fix. This file: the endpoint and the metadata.
+ * `gatehouse doctor URL` with staged failures: a real MCP server and a real OpenID provider with one broken part at a
+ * time. In each case the doctor must report the right check, hop, code and fix. This file covers the endpoint and the
+ * metadata.
  */
 import t from 'tap'
 import { type Case, isMcp, isMetadata, runCases, withMetadata, without } from '../../helpers/doctor/cases.ts'

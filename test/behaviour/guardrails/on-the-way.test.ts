@@ -1,4 +1,4 @@
-/** Guardrails on what belongs to a call before its result: progress, log messages, elicitation and its response. */
+/** Guardrails on the messages before a call's result: progress, log messages, elicitation and its response. */
 import t from 'tap'
 import { startRawBackend, textResult } from '../../helpers/mcp/raw-backend.ts'
 import { openSession } from '../../helpers/mcp/wire.ts'
@@ -15,7 +15,7 @@ const event = (message: unknown) => `data: ${JSON.stringify({ jsonrpc: '2.0', ..
 const note = (method: string, params: unknown) => event({ method: `notifications/${method}`, params })
 
 t.test(
-  'progress and log messages: masked in their order before the result; refused ones are left out',
+  'progress and log messages are masked in order before the result, and rejected ones are left out',
   async (t) => {
     const large = `${'x'.repeat(600_000)} ${email}`
     const backend = await startRawBackend({

@@ -1,4 +1,4 @@
-/** `gatehouse policy replay`, as a command, on the audit log of a real server. */
+/** `gatehouse policy replay` as a command, on the audit log of a real server. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -7,7 +7,7 @@ import { startRawBackend } from '../../helpers/mcp/raw-backend.ts'
 import { stateless } from '../../helpers/mcp/wire.ts'
 import { startTestVmcp } from '../../helpers/vmcp/vmcp.ts'
 
-t.test('replay: of the audit log that a server wrote', async (t) => {
+t.test('replay: works on the audit log of a server', async (t) => {
   const backend = await startRawBackend({
     tools: () =>
       ['search', 'delete'].map((name) => JSON.stringify({ name, inputSchema: { type: 'object' } })),
