@@ -1,11 +1,11 @@
-/** More requests than the proxy can take. */
+/** More requests than the proxy can handle. */
 import t from 'tap'
 import { makeLog } from '../../../runtime/observe/index.ts'
 import { crowd, crowdedLoad, pipelined } from '../../helpers/mcp/pipelined.ts'
 import { rpc, startRig, startUpstream } from '../../helpers/proxy/rig.ts'
 
 t.test(
-  'overload: some requests are forwarded, the others get 503 with Retry-After, probes are answered',
+  'overload: some requests are forwarded, the other requests get 503 with Retry-After, and probes succeed',
   async (t) => {
     const upstream = await startUpstream((_seen, res) => {
       const body = '{"jsonrpc":"2.0","id":1,"result":{}}'

@@ -1,4 +1,4 @@
-/** `/readyz`: whether the proxy can serve just now, and why not. `/health` only says that it lives. */
+/** `/readyz` reports whether the proxy can serve now, and the reason if not. `/health` only reports that it runs. */
 import { createServer } from 'node:http'
 import t, { type Test as TapTest } from 'tap'
 import { GatehouseError } from '../../../schemas/index.ts'
@@ -15,7 +15,7 @@ async function readyz(url: string): Promise<{ status: number; body: unknown }> {
   return { status: response.status, body: await response.json() }
 }
 
-/** A server on a given port that responses everything. */
+/** A server on a given port that answers everything. */
 async function serverOn(t: TapTest, port: number): Promise<void> {
   const server = createServer((_req, res) => res.end('{}'))
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
@@ -25,7 +25,7 @@ async function serverOn(t: TapTest, port: number): Promise<void> {
   })
 }
 
-await t.test('readiness: a proxy that can serve is ready; paths below go to the target', async (t) => {
+await t.test('readiness: a working proxy is ready, and paths below go to the target', async (t) => {
   const target = await startUpstream((seen, res) => res.end(seen.url))
   t.teardown(() => target.close())
   const lines: string[] = []
@@ -65,7 +65,7 @@ await t.test('readiness: not before the login is complete, with the reason', asy
   t.equal((await readyz(rig.url)).status, 200)
 })
 
-await t.test('readiness: a lost target makes it unready, and its return ready again', async (t) => {
+await t.test('readiness: losing the target makes the proxy unready until the target is back', async (t) => {
   const port = await freePort()
   const rig = await startRig(`http://127.0.0.1:${port}`)
   t.teardown(() => rig.close())
@@ -83,7 +83,7 @@ await t.test('readiness: a lost target makes it unready, and its return ready ag
   t.equal((await readyz(rig.url)).status, 200)
 })
 
-await t.test('readiness: without any traffic the target is asked, now and then', async (t) => {
+await t.test('readiness: without traffic, the target is checked at intervals', async (t) => {
   const port = await freePort()
   const origin = `http://127.0.0.1:${port}`
   const dispatcher = makeDispatcher({ origin })

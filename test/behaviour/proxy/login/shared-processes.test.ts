@@ -76,7 +76,7 @@ async function browse(url: string): Promise<void> {
   await (await fetch(url)).arrayBuffer()
 }
 
-/** Ends the current token at the provider, and sets the clocks of the processes ahead. */
+/** Revokes the current token at the provider, and advances the clocks of the processes. */
 async function endToken(
   { provider }: World,
   processes: readonly StdioProcess[],

@@ -1,4 +1,4 @@
-/** `gatehouse proxy stdio`: a real SDK client over standard streams, and the wire details line by line. */
+/** `gatehouse proxy stdio`: a real SDK client over standard streams, and the wire format line by line. */
 import { once } from 'node:events'
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
@@ -16,7 +16,7 @@ import { program, runGatehouse } from '../../../helpers/gatehouse.ts'
 
 proves('1.command.stdio')
 
-/** The bridge in this process, with its two streams in hand. */
+/** The bridge in this process, and its two streams. */
 function start(target: Upstream, path = '/mcp') {
   const input = new PassThrough()
   const output = new PassThrough()
@@ -163,7 +163,7 @@ await t.test('stdio: failures become errors with the request’s id', async (t) 
   await bridge.done
 })
 
-await t.test('stdio: a stateless request gets the headers that its revision wants', async (t) => {
+await t.test('stdio: a stateless request gets the headers that its revision requires', async (t) => {
   const target = await startUpstream((_seen, res) => {
     res.writeHead(200, { 'Content-Type': 'application/json' })
     res.end('{"jsonrpc":"2.0","id":1,"result":{}}')
@@ -187,7 +187,7 @@ await t.test('stdio: a stateless request gets the headers that its revision want
 })
 
 await t.test(
-  'stdio: as a command, it ends with 0 at the end of input and with 1 when nobody is there',
+  'stdio: the command exits with 0 at the end of input, and with 1 without a server',
   async (t) => {
     const target = await startUpstream((_seen, res) => {
       res.writeHead(200, { 'Content-Type': 'application/json' })

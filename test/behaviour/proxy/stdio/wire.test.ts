@@ -1,4 +1,4 @@
-/** `proxy stdio`, what may and may not appear on its output, stateless requests, and its bounds. */
+/** `proxy stdio`: its output, stateless requests, and its limits. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
@@ -25,7 +25,7 @@ function response(res: ServerResponse, message: unknown, status = 200): void {
   res.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(message))
 }
 
-await t.test('output: nothing but messages, whatever the server sends', async (t) => {
+await t.test('output: contains only messages, whatever the server sends', async (t) => {
   const bodies: Record<string, [contentType: string, body: string]> = {
     html: ['text/html', '<h1>captive portal</h1>'],
     text: ['application/json', 'oops'],
@@ -42,7 +42,7 @@ await t.test('output: nothing but messages, whatever the server sends', async (t
   const bridge = startStdio(t, `${target.url}/mcp`)
   for (const [id, method] of Object.keys(bodies).entries()) {
     bridge.send(rpc(id, method))
-    // A message for nobody we know passes: it is a message, and the client is the one to check it.
+    // A response with an unknown id is forwarded, because it is a valid message for the client to check.
     if (method === 'otherId') t.match(await bridge.message(), { id: 99999 })
     const line = await bridge.next()
     t.match(JSON.parse(line), { jsonrpc: '2.0', id, error: { code: -32603 } }, method)
@@ -51,7 +51,7 @@ await t.test('output: nothing but messages, whatever the server sends', async (t
 })
 
 await t.test(
-  'output: several messages in one response are one line each; an error without id gets the request’s',
+  'output: several messages in one response are one line each, and an error without id gets the request’s id',
   async (t) => {
     const target = await startUpstream((seen, res) => {
       const { id, method } = messageOf(seen)
@@ -77,7 +77,7 @@ await t.test(
   },
 )
 
-await t.test('input: what is no message is answered, without an id where none can be read', async (t) => {
+await t.test('input: a line that is not a message gets an error, with its id if readable', async (t) => {
   const target = await startUpstream((seen, res) =>
     response(res, { jsonrpc: '2.0', id: messageOf(seen).id, result: {} }),
   )
@@ -97,7 +97,7 @@ await t.test('input: what is no message is answered, without an id where none ca
 })
 
 await t.test(
-  'input: a line of up to 64 MiB reaches the server, and a longer one is refused by its id',
+  'input: a line of up to 64 MiB reaches the server, and a longer one is rejected with its id',
   async (t) => {
     const most = 64 * 1024 * 1024
     const target = await startUpstream((seen, res) =>
@@ -125,12 +125,12 @@ await t.test(
 )
 
 await t.test(
-  'server: a request that it finds too large gets its response, and the next one works',
+  'server: a request that the server finds too large gets its response, and the next one works',
   async (t) => {
     const origin = await startUpstream((seen, res) =>
       response(res, { jsonrpc: '2.0', id: messageOf(seen).id, result: {} }),
     )
-    // A proxy of the usual limit stands between.
+    // A proxy with the usual limit is in between.
     const between = await startRig(origin.url)
     t.teardown(() => Promise.all([between.close(), origin.close()]))
     const bridge = startStdio(t, `${between.url}/mcp`)
@@ -144,7 +144,7 @@ await t.test(
 )
 
 await t.test(
-  'stateless: a first request that lasts blocks nobody, and is cancelled by closing its stream',
+  'stateless: a long first request blocks no other request, and closing its stream cancels it',
   async (t) => {
     const { promise: closed, resolve: close } = Promise.withResolvers<void>()
     const target = await startUpstream((seen, res) => {
@@ -178,7 +178,7 @@ await t.test(
 )
 
 await t.test(
-  'stateless: arguments are mirrored; a refusal for want of a header makes it list the tools first',
+  'stateless: arguments are mirrored, and a rejection for a missing header causes a list of the tools',
   async (t) => {
     const tool = (name: string, header: string) => ({
       name,
@@ -221,7 +221,7 @@ await t.test(
   },
 )
 
-await t.test('order: nothing overtakes initialize; everything else runs side by side', async (t) => {
+await t.test('order: initialize comes first, and all other requests run concurrently', async (t) => {
   const held: (() => void)[] = []
   let arrived = (): void => {}
   const target = await startUpstream((seen, res) => {
@@ -257,42 +257,45 @@ await t.test('order: nothing overtakes initialize; everything else runs side by 
   t.match(await bridge.message(), { id: 7, result: {} })
 })
 
-await t.test('backpressure: a reader that does not read stops the server, not the memory', async (t) => {
-  const chunk = `data: ${JSON.stringify({ jsonrpc: '2.0', method: 'm', params: { text: 'x'.repeat(65_536) } })}\n\n`
-  const total = 1_000
-  let sent = 0
-  let stuck = (): void => {}
-  const blocked = new Promise<void>((resolve) => {
-    stuck = resolve
-  })
-  const target = await startUpstream((_seen, res) => {
-    res.writeHead(200, { 'Content-Type': 'text/event-stream' })
-    const push = async (): Promise<void> => {
-      while (sent < total) {
-        sent++
-        if (res.write(chunk)) continue
-        const drained = once(res, 'drain')
-        // Long without module: held up. A slow machine only makes this come early, which changes nothing.
-        const late = setTimeout(stuck, 300)
-        await drained
-        clearTimeout(late)
+await t.test(
+  'backpressure: a client that does not read slows the server down instead of filling memory',
+  async (t) => {
+    const chunk = `data: ${JSON.stringify({ jsonrpc: '2.0', method: 'm', params: { text: 'x'.repeat(65_536) } })}\n\n`
+    const total = 1_000
+    let sent = 0
+    let stuck = (): void => {}
+    const blocked = new Promise<void>((resolve) => {
+      stuck = resolve
+    })
+    const target = await startUpstream((_seen, res) => {
+      res.writeHead(200, { 'Content-Type': 'text/event-stream' })
+      const push = async (): Promise<void> => {
+        while (sent < total) {
+          sent++
+          if (res.write(chunk)) continue
+          const drained = once(res, 'drain')
+          // No drain for this long counts as stuck. A slow machine only sends the signal earlier, which is harmless.
+          const late = setTimeout(stuck, 300)
+          await drained
+          clearTimeout(late)
+        }
+        res.end('data: {"jsonrpc":"2.0","id":1,"result":{}}\n\n')
       }
-      res.end('data: {"jsonrpc":"2.0","id":1,"result":{}}\n\n')
-    }
-    void push()
-  })
-  t.teardown(() => target.close())
-  const bridge = startStdio(t, `${target.url}/mcp`, { drainMs: 60_000 })
-  bridge.output.pause()
-  bridge.send(rpc(1))
-  await blocked
-  t.ok(sent < total / 2, `the server was held up after ${sent} of ${total} events`)
-  bridge.output.resume()
-  for (let i = 0; i < total; i++) await bridge.next()
-  t.match(await bridge.message(), { id: 1, result: {} }, 'and nothing was lost')
-})
+      void push()
+    })
+    t.teardown(() => target.close())
+    const bridge = startStdio(t, `${target.url}/mcp`, { drainMs: 60_000 })
+    bridge.output.pause()
+    bridge.send(rpc(1))
+    await blocked
+    t.ok(sent < total / 2, `the server was held up after ${sent} of ${total} events`)
+    bridge.output.resume()
+    for (let i = 0; i < total; i++) await bridge.next()
+    t.match(await bridge.message(), { id: 1, result: {} }, 'and nothing was lost')
+  },
+)
 
-await t.test('end: an input without any message ends it well, and without asking the server', async (t) => {
+await t.test('end: input without a message exits with 0 and sends no request', async (t) => {
   const target = await startUpstream((_seen, res) => res.end())
   t.teardown(() => target.close())
   t.equal(await startStdio(t, `${target.url}/mcp`).end(), true)
@@ -303,7 +306,7 @@ await t.test('end: an input without any message ends it well, and without asking
   t.equal(await nobody.done, false, 'while the input is still open')
 })
 
-await t.test('command: a reader that goes away ends it, quietly', async (t) => {
+await t.test('command: a closed output ends it quietly', async (t) => {
   const target = await startUpstream((_seen, res) => {
     res.writeHead(200, { 'Content-Type': 'text/event-stream' })
     const timer = setInterval(
