@@ -1,4 +1,4 @@
-/** Health and circuit breaker of backends as clients and operators meet them: lists, calls, notices, reports. */
+/** Health and circuit breaker of backends as clients and operators see them: lists, calls, notifications, reports. */
 import t from 'tap'
 import { openSession, stateless, type WireSession } from '../../helpers/mcp/wire.ts'
 import { proves } from '../../helpers/proves.ts'
@@ -27,7 +27,7 @@ async function names(session: WireSession): Promise<string[]> {
   return ((response?.result?.['tools'] ?? []) as { name: string }[]).map(({ name }) => name)
 }
 
-/** A backend that can be broken; timers run when the test says so. */
+/** A backend that can be broken. The test controls its timers. */
 async function rig(failureHandling: Record<string, unknown>) {
   let broken = false
   let now = Date.parse('2026-01-01T00:00:00Z')
@@ -77,7 +77,7 @@ async function rig(failureHandling: Record<string, unknown>) {
 }
 
 t.test(
-  'calls that fail open the circuit: tools are not listed, nothing more is sent, a trial brings all back',
+  'failed calls open the circuit: tools are not listed, no request is sent, and a successful trial closes it',
   async (t) => {
     const r = await rig({
       healthCheckInterval: '1h',
@@ -119,7 +119,7 @@ t.test(
   },
 )
 
-t.test('checks that fail take a backend out of the lists, one that succeeds brings it back', async (t) => {
+t.test('failed checks remove a backend from the lists, and a successful one restores it', async (t) => {
   const r = await rig({ healthCheckInterval: '30s', healthCheckTimeout: '5s', unhealthyThreshold: 2 })
   t.teardown(() => r.close())
   t.same(await names(r.session), ['shaky_echo', 'solid_echo'])
@@ -155,7 +155,7 @@ t.test('checks that fail take a backend out of the lists, one that succeeds brin
   t.same(await names(r.session), ['shaky_echo', 'solid_echo'])
 })
 
-t.test('slow calls of one client keep nobody else from a backend that passes its checks', async (t) => {
+t.test('slow calls of one client do not take a healthy backend from other clients', async (t) => {
   const held: (() => void)[] = []
   const backend = await startRawBackend({
     tools: () => ['slow', 'quick'].map((name) => `{"name":"${name}","inputSchema":{"type":"object"}}`),
@@ -189,7 +189,7 @@ t.test('slow calls of one client keep nobody else from a backend that passes its
 })
 
 t.test(
-  'prompts and resources of a backend that is kept away, and names of one that was never listed',
+  'prompts and resources of a backend with an open circuit, and names of a backend that was never listed',
   async (t) => {
     let broken = false
     const backend = await startRawBackend({

@@ -1,4 +1,6 @@
-/** More requests than the virtual server can take: what is refused and how, in both eras, and what is not touched by it. */
+/**
+ * More requests than the virtual server can handle: the rejections in both eras, and the traffic that is not affected.
+ */
 import t from 'tap'
 import { systemClock } from '../../../runtime/vmcp/model/time/clock.ts'
 import { startRawBackend, textResult } from '../../helpers/mcp/raw-backend.ts'
@@ -33,7 +35,7 @@ async function start(t: Tap) {
 type Tap = Pick<typeof t, 'teardown'>
 const call = { name: 'echo', arguments: {} }
 
-/** One call, with an id of its own. */
+/** One call with its own id. */
 function requestOf(era: 'session' | 'stateless', session: string, id: number) {
   const { body, headers } = statelessRequest('tools/call', call)
   if (era === 'stateless') return { headers, body: JSON.stringify({ ...(JSON.parse(body) as object), id }) }
@@ -49,7 +51,7 @@ async function statusOf(origin: string): Promise<{ problem_details: { type: stri
 }
 
 for (const era of ['session', 'stateless'] as const) {
-  t.test(`${era} era: some calls succeed, the others get 503 with Retry-After`, async (t) => {
+  t.test(`${era} era: some calls succeed, the other calls get 503 with Retry-After`, async (t) => {
     const { vmcp, late } = await start(t)
     const session = await openSession(vmcp.url)
     const ask = () =>
@@ -94,7 +96,7 @@ for (const era of ['session', 'stateless'] as const) {
   })
 }
 
-t.test('streams are no load: a session with many of them calls as before', async (t) => {
+t.test('open streams do not count as load, and a session with many of them can make calls', async (t) => {
   const { vmcp } = await start(t)
   const session = await openSession(vmcp.url)
   const streams = await Promise.all(Array.from({ length: 20 }, () => session.listen()))

@@ -19,7 +19,7 @@ async function started(t: Test, reply?: TestWebhook['reply']): Promise<TestWebho
 
 for (const era of eras) {
   t.test(
-    `${era} era: each sees what those before it have made, and validating ones see the end`,
+    `${era} era: each webhook sees the earlier changes, and validating ones see the final call`,
     async (t) => {
       const first = await started(t, () => patch({ op: 'replace', path: `${args}/text`, value: 'one' }))
       const second = await started(t, ({ mcp_request: { params } }) =>
@@ -64,7 +64,7 @@ for (const era of eras) {
     })
   })
 
-  t.test(`${era} era: a patch that touches more than it may is refused as a whole`, async (t) => {
+  t.test(`${era} era: a patch that touches forbidden members is rejected as a whole`, async (t) => {
     const webhook = await started(t)
     const rig = await startWebhookRig(t, { mutating: [hook('evil', webhook)] })
     const ask = await rig.as(era, 'alice')
@@ -157,7 +157,7 @@ for (const era of eras) {
   })
 }
 
-t.test('what a patch leaves alone keeps its digits, and so does what it moves', async (t) => {
+t.test('members that a patch keeps or moves keep their digits', async (t) => {
   const webhook = await started(t, () =>
     patch(
       { op: 'add', path: `${args}/added`, value: 1 },
@@ -197,7 +197,7 @@ t.test('what a patch leaves alone keeps its digits, and so does what it moves', 
 })
 
 t.test(
-  'headers that mirror arguments agree with what the client sent, and those of the backend with the rest',
+  'mirrored headers of the client must match its arguments, and those to the backend match the changed ones',
   async (t) => {
     const webhook = await started(t, () => patch({ op: 'replace', path: `${args}/region`, value: 'us' }))
     const rig = await startWebhookRig(
@@ -222,7 +222,7 @@ t.test(
   },
 )
 
-t.test('the error of a backend is changed, its code is not', async (t) => {
+t.test('a webhook can change the error of a backend, but not its code', async (t) => {
   const webhook = await started(t, () =>
     patch({ op: 'replace', path: '/mcp_response/error/message', value: 'masked' }),
   )

@@ -1,4 +1,4 @@
-/** A virtual server of several processes: what one of them knows counts at all of them. */
+/** A virtual server with several processes: the state of one process takes effect in all of them. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { startFixture } from '../../helpers/mcp/fixture-server/index.ts'
@@ -14,7 +14,7 @@ const slowMs = 1_500
 
 t.setTimeout(240_000)
 
-/** A backend whose calls take as long as their argument says. */
+/** A backend whose calls take as long as their argument. */
 const startSlow = () =>
   startRawBackend({
     responses: {
@@ -30,7 +30,7 @@ function call(session: WireSession, name: string, args: unknown = {}) {
   return session.request('tools/call', { name, arguments: args })
 }
 
-t.test('sessions, quotas, metrics and audit are those of one server', async (t) => {
+t.test('sessions, quotas, metrics and audit are shared by all processes', async (t) => {
   const backend = await startSlow()
   t.teardown(() => backend.close())
   const served = await startServed(
@@ -74,7 +74,7 @@ t.test('sessions, quotas, metrics and audit are those of one server', async (t) 
   t.equal(audited.filter((line) => JSON.parse(line).type === 'mcp_tool_call').length, 8)
 })
 
-t.test('elicitation: the response falls on another process, in both eras', async (t) => {
+t.test('elicitation: the response reaches another process, in both eras', async (t) => {
   const fixture = await startFixture({ era: 'session' })
   t.teardown(() => fixture.close())
   const served = await startServed(
@@ -94,7 +94,7 @@ t.test('elicitation: the response falls on another process, in both eras', async
     t.equal(taken.headers.get('access-control-allow-origin'), served.origin, 'once, whoever responds')
     const { result } = await asking.next((message) => message.result !== undefined)
     t.match(result, { content: [{ text: /ada@example.com/ }] })
-    // Every other one begins at the other process.
+    // Every second call starts at the other process.
     if (i === 0) await session.request('ping')
   }
   t.ok(owners.size === 2, 'both processes have asked')
@@ -114,7 +114,7 @@ t.test('elicitation: the response falls on another process, in both eras', async
   }
 })
 
-t.test('streams: what is said for a session arrives wherever its stream is open', async (t) => {
+t.test('streams: messages for a session arrive wherever its stream is open', async (t) => {
   const fixture = await startFixture()
   t.teardown(() => fixture.close())
   const served = await startServed(
@@ -135,7 +135,7 @@ t.test('streams: what is said for a session arrives wherever its stream is open'
   }
 })
 
-t.test('the deprecated HTTP+SSE transport: messages find the stream', async (t) => {
+t.test('the deprecated HTTP+SSE transport: messages reach the stream', async (t) => {
   const backend = await startSlow()
   t.teardown(() => backend.close())
   const served = await startServed(t, { raw: backend.url }, { workers: 2, flags: ['--enable-audit'] })
@@ -161,7 +161,7 @@ t.test('the deprecated HTTP+SSE transport: messages find the stream', async (t) 
   for (const line of audited) t.match(line, '"127.0.0.1"')
 })
 
-t.test('cancellation and resumption reach the process that has the call', async (t) => {
+t.test('cancellation and resumption reach the process of the call', async (t) => {
   const backend = await startSlow()
   t.teardown(() => backend.close())
   const served = await startServed(t, { raw: backend.url }, { workers: 2 })
@@ -202,7 +202,7 @@ t.test('cancellation and resumption reach the process that has the call', async 
   }
 })
 
-t.test('a process that is killed: its calls fail, the session goes on', async (t) => {
+t.test('a killed process: its calls fail, the session continues', async (t) => {
   const backend = await startSlow()
   t.teardown(() => backend.close())
   const served = await startServed(t, { raw: backend.url }, { workers: 2 })
@@ -217,21 +217,24 @@ t.test('a process that is killed: its calls fail, the session goes on', async (t
   for (let i = 0; i < 4; i++) t.match((await call(session, 'raw_echo')).text, 'done')
 })
 
-t.test('a changed file counts at all of them, and a graceful end answers what is in flight', async (t) => {
-  const [one, two] = await Promise.all([startSlow(), startSlow()])
-  t.teardown(() => Promise.all([one.close(), two.close()]))
-  const more = { operational: { workers: 2 } }
-  const served = await startServed(t, { one: one.url }, { more })
-  const session = await openSession(served.url, { headers: nextWorker })
-  t.notMatch((await session.request('tools/list')).text, 'two_echo')
-  served.write({ one: one.url, two: two.url })
-  let seen = 0
-  while (seen < 4) seen = (await session.request('tools/list')).text.includes('two_echo') ? seen + 1 : 0
-  served.write({ one: one.url, two: two.url }, { operational: { workers: 3 } })
-  await served.run.waitFor(/"sections":\["operational.workers"\]/)
-  const slow = [1, 2].map(() => call(session, 'one_echo', { ms: slowMs }))
-  while (one.requests.filter(({ method }) => method === 'tools/call').length < 2) await sleep(20)
-  const ended = served.run.interrupt()
-  for (const { text } of await Promise.all(slow)) t.match(text, 'done')
-  t.equal(await ended, 0)
-})
+t.test(
+  'a changed file takes effect in all processes, and a graceful shutdown answers calls in flight',
+  async (t) => {
+    const [one, two] = await Promise.all([startSlow(), startSlow()])
+    t.teardown(() => Promise.all([one.close(), two.close()]))
+    const more = { operational: { workers: 2 } }
+    const served = await startServed(t, { one: one.url }, { more })
+    const session = await openSession(served.url, { headers: nextWorker })
+    t.notMatch((await session.request('tools/list')).text, 'two_echo')
+    served.write({ one: one.url, two: two.url })
+    let seen = 0
+    while (seen < 4) seen = (await session.request('tools/list')).text.includes('two_echo') ? seen + 1 : 0
+    served.write({ one: one.url, two: two.url }, { operational: { workers: 3 } })
+    await served.run.waitFor(/"sections":\["operational.workers"\]/)
+    const slow = [1, 2].map(() => call(session, 'one_echo', { ms: slowMs }))
+    while (one.requests.filter(({ method }) => method === 'tools/call').length < 2) await sleep(20)
+    const ended = served.run.interrupt()
+    for (const { text } of await Promise.all(slow)) t.match(text, 'done')
+    t.equal(await ended, 0)
+  },
+)

@@ -1,4 +1,4 @@
-/** Settings of a backend that cannot be used, each with what must be said of it. */
+/** Unusable settings of a backend, each with the expected report. */
 import { join } from 'node:path'
 
 export interface Case {
@@ -10,7 +10,7 @@ export interface Case {
   readonly file?: object
   readonly env?: Readonly<Record<string, string>>
   readonly problem: RegExp
-  /** Never shown anywhere. */
+  /** Must not appear in any output. */
   readonly secret?: string
 }
 
@@ -34,7 +34,7 @@ const aggregation = (tools: object) => ({
   aggregation: { conflictResolution: 'prefix', tools: [{ workload: 'bad', ...tools }] },
 })
 
-/** `dir` holds empty.pem and damaged.pem. */
+/** `dir` contains empty.pem and damaged.pem. */
 export function excludedCases(dir: string): readonly Case[] {
   return [
     {
