@@ -43,7 +43,7 @@ interface Started {
   readonly other: Platform
 }
 
-/** `other` is trusted for another client only. */
+/** `other` is trusted only for another client. */
 async function start(t: Test, store?: Store): Promise<Started> {
   const [cluster, other] = await Promise.all([startPlatform(t), startPlatform(t)])
   const rig = await startAuthServer(t, {
@@ -166,7 +166,7 @@ t.test('a token is used once: on every replica, and for one purpose', async (t) 
   t.equal(await refusal(await requestWithAssertion(rig, third)), '401 invalid_client', 'at another endpoint')
 })
 
-t.test('a flood of one client costs no permits of another', async (t) => {
+t.test('a flood from one client uses no permits of another', async (t) => {
   const { rig, cluster, other } = await start(t, makeMemoryStore({ now: () => 0 }))
   let limited = 0
   for (let i = 0; i < 620; i++) {

@@ -160,7 +160,7 @@ t.test('a JWT-SVID is used once on every replica, also with another encoding of 
   t.equal(await refusal(await requestWithSvid(rig, `${svid}=`)), '401 invalid_client')
 })
 
-t.test('a flood of one workload costs no permits of another one with the same client id', async (t) => {
+t.test('a flood from one workload uses no permits of another one with the same client id', async (t) => {
   const { rig, domain } = await start(t, makeMemoryStore({ now: () => 0 }))
   const send = async (path: string, i: number): Promise<number> => {
     const form = {
